@@ -1,0 +1,6 @@
+//! execd: the executor that coding agents and shell scripts use to run commands they can come
+//! back to.
+#![deny(unsafe_code)]
+
+pub mod limits;
+pub mod pure;

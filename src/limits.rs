@@ -1,0 +1,229 @@
+//! Every bound of execd, named with its unit, in one place (architecture.md, 7).
+//!
+//! A loop, queue, buffer or wait elsewhere takes its bound from here. Relations between
+//! bounds are checked when the program is compiled, at the end of this file.
+
+// ---- Time -------------------------------------------------------------------------------
+
+/// One millisecond in the loop's unit of time.
+pub const NS_PER_MS: u64 = 1_000_000;
+/// One second in the loop's unit of time.
+pub const NS_PER_S: u64 = 1_000_000_000;
+
+/// Shortest wait of exec_command and of write_stdin with input (unified-exec.md, Constants).
+pub const MIN_YIELD_TIME_MS: u64 = 250;
+/// Longest wait of exec_command and of write_stdin with input.
+pub const MAX_YIELD_TIME_MS: u64 = 30_000;
+/// Wait of exec_command when none is given.
+pub const DEFAULT_EXEC_YIELD_MS: u64 = 10_000;
+/// Shortest wait of an empty poll.
+pub const MIN_EMPTY_YIELD_TIME_MS: u64 = 5_000;
+/// Wait of write_stdin with input when none is given.
+pub const DEFAULT_WRITE_STDIN_YIELD_MS: u64 = 250;
+/// Longest wait of an empty poll when nothing else is configured.
+pub const DEFAULT_MAX_BACKGROUND_POLL_MS: u64 = 1_800_000;
+/// A cap for empty polls above this is taken as this (ten years: no overflow in nanoseconds).
+pub const MAX_CONFIGURABLE_POLL_MS: u64 = 315_360_000_000;
+/// A process that ends sooner never enters the session table.
+pub const EARLY_EXIT_GRACE_PERIOD_MS: u64 = 150;
+/// How long a wait goes on after the shell is gone while its output is still held open.
+pub const POST_EXIT_CLOSE_WAIT_MS: u64 = 50;
+/// Progress notifications of one request come no closer together than this.
+pub const PROGRESS_INTERVAL_MS: u64 = 250;
+/// From the first signal of kill_session to SIGKILL.
+pub const KILL_GRACE_MS: u64 = 2_000;
+/// How long after SIGKILL kill_session waits before it names the survivors.
+pub const KILL_GIVE_UP_MS: u64 = 3_000;
+/// From SIGTERM to SIGKILL when execd ends.
+pub const SHUTDOWN_GRACE_MS: u64 = 1_000;
+/// How long after SIGKILL the end waits for processes that do not go.
+pub const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
+/// How long the last flush to a reader that never reads may take.
+pub const LAST_FLUSH_MS: u64 = 2_000;
+/// How long a reply that says exited waits for the keeper's acknowledgement of its log.
+pub const LOG_ACK_WAIT_MS: u64 = 250;
+/// A keeper that died again is restarted no sooner than this after its last start.
+pub const KEEPER_RESTART_MS: u64 = 60_000;
+/// A stale timer this near is left to fire once: re-arming it would cost the same call.
+pub const STALE_TIMER_MS: u64 = 200;
+/// Largest value of --exit-after-silence (ten years).
+pub const MAX_SILENCE_S: u64 = 315_360_000;
+
+// ---- Sessions ---------------------------------------------------------------------------
+
+/// Sessions held at once unless --max-sessions says otherwise.
+pub const MAX_SESSIONS: usize = 64;
+/// Largest value of --max-sessions.
+pub const MAX_SESSIONS_LIMIT: usize = 16_384;
+/// Warnings start this many below the cap (60 of 64).
+pub const WARNING_BELOW_MAX: usize = 4;
+/// The most recently used sessions that eviction never takes.
+pub const LRU_PROTECTED_COUNT: usize = 8;
+/// Sessions whose id still gets a message saying that they were evicted, and where the log is.
+pub const EVICTED_REMEMBERED: usize = 1_024;
+/// File descriptors a session takes in execd: output, stdin, pidfd, and one in reserve.
+pub const FDS_PER_SESSION: u64 = 4;
+/// File descriptors execd needs besides its sessions.
+pub const FDS_RESERVED: u64 = 48;
+
+/// Columns of a new PTY.
+pub const PTY_COLS: u16 = 120;
+/// Rows of a new PTY.
+pub const PTY_ROWS: u16 = 30;
+/// Columns a PTY may have: smallest and largest.
+pub const PTY_COLS_RANGE: (u16, u16) = (20, 500);
+/// Rows a PTY may have: smallest and largest.
+pub const PTY_ROWS_RANGE: (u16, u16) = (5, 300);
+
+/// Unread output kept in memory per session; half for the head, half for the tail.
+pub const HEAD_TAIL_MAX_BYTES: usize = 1024 * 1024;
+/// The last output of a session, kept for progress and final tails.
+pub const STREAM_TAIL_BYTES: usize = 32 * 1024;
+/// Bytes of model-facing text in one reply.
+pub const DEFAULT_MAX_BYTES: usize = 50 * 1024;
+/// Lines of model-facing text in one reply.
+pub const DEFAULT_MAX_LINES: usize = 2_000;
+/// How many lines up a cursor-up redraw may reach (unified-exec.md, Text).
+pub const REDRAW_LINES: usize = 50;
+/// Columns that cursor movement alone may open up on a line of clean text.
+pub const MAX_CURSOR_COLUMN: usize = 4_096;
+/// Blanks that cursor movement may add to one call's clean text in all.
+pub const CLEAN_PADDING_CHARS: usize = 1024 * 1024;
+/// Characters that erasing and shifting inside of lines may touch in one call's clean text.
+pub const CLEAN_EDIT_CHARS: usize = 16 * 1024 * 1024;
+/// Input queued for a child that does not read.
+pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
+/// Bytes of one line that a canonical-mode terminal delivers; n_tty(4) cuts what is longer.
+pub const CANONICAL_LINE_BYTES: usize = 4_095;
+/// Bytes waiting per session until the log pipe takes them; above, its output is not read.
+pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
+/// Pipes of children are raised to this by F_SETPIPE_SZ.
+pub const CHILD_PIPE_BYTES: usize = 256 * 1024;
+/// All raised pipes of execd together (the kernel's soft limit is per user, see pipe(7)).
+pub const CHILD_PIPES_TOTAL_BYTES: usize = 16 * 1024 * 1024;
+/// Characters of a command in list_sessions' text.
+pub const LIST_COMMAND_CHARS: usize = 60;
+/// Processes named in a note, in detached, left or survivors.
+pub const NAMED_PROCESSES: usize = 16;
+/// Bytes of a command line read from /proc for such a name.
+pub const PROCESS_COMMAND_BYTES: usize = 256;
+/// Bytes of a process's environment searched for execd's marks.
+pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
+/// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
+pub const MAX_ARG_BYTES: usize = 128 * 1024;
+
+// ---- The turn ---------------------------------------------------------------------------
+
+/// Events taken from the kernel in one turn.
+pub const EVENTS_PER_TURN: usize = 256;
+/// The buffer that children's output is read into.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Output read from one session in one turn.
+pub const READ_SESSION_TURN_BYTES: usize = 64 * 1024;
+/// Output read from all sessions in one turn.
+pub const READ_TURN_BYTES: usize = 512 * 1024;
+/// Output read of one session right after its leader's end, to have all of it in one reply.
+pub const DRAIN_TURN_BYTES: usize = 1024 * 1024;
+/// Requests taken up in one turn.
+pub const REQUESTS_PER_TURN: usize = 32;
+/// Children started in one turn.
+pub const SPAWNS_PER_TURN: usize = 4;
+/// Bytes of requests read from stdin in one turn.
+pub const REQUEST_READ_TURN_BYTES: usize = 1024 * 1024;
+/// Bytes written to stdout in one turn.
+pub const REPLY_WRITE_TURN_BYTES: usize = 256 * 1024;
+/// Bytes written to one child's stdin in one turn.
+pub const FEED_SESSION_TURN_BYTES: usize = 64 * 1024;
+/// Bytes written to the log pipe in one turn.
+pub const LOG_WRITE_TURN_BYTES: usize = 1024 * 1024;
+/// Records read from one signalfd in one turn.
+pub const SIGNALS_PER_TURN: usize = 64;
+/// Children reaped in one turn; the rest is reaped in the next one.
+pub const REAPS_PER_TURN: usize = 256;
+/// Rescans of a session's processes in one turn while it is being ended.
+pub const RESCANS_PER_TURN: usize = 8;
+/// Pause between two looks for processes of a session that makes new ones while it is ended.
+pub const SCAN_PAUSE_MS: u64 = 1;
+/// Sessions whose end is looked after in one turn by a scan of /proc.
+pub const SCANS_PER_TURN: usize = 16;
+
+/// Counts up when the protocol changes in a way that a client can notice.
+pub const PROTOCOL_REVISION: u32 = 1;
+
+// ---- The wire ---------------------------------------------------------------------------
+
+/// Longest request line unless --max-line-bytes says otherwise.
+pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
+/// Smallest value of --max-line-bytes.
+pub const MIN_MAX_LINE_BYTES: usize = 1024;
+/// Largest value of --max-line-bytes.
+pub const MAX_MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+/// Nesting of a request's JSON; deeper is -32700.
+pub const MAX_JSON_DEPTH: usize = 128;
+/// Requests of one client that may wait at once.
+pub const MAX_PENDING_REQUESTS: usize = 1_024;
+/// Longest id of a request that is kept and echoed.
+pub const MAX_ID_BYTES: usize = 4_096;
+/// Above this much unsent output no further reply of a wait is built, and progress is dropped.
+pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
+/// Above this much unsent output stdin is not read.
+pub const OUTBOX_STOP_BYTES: usize = 8 * 1024 * 1024;
+/// Below this much unsent output building replies and reading stdin go on.
+pub const OUTBOX_LOW_BYTES: usize = 256 * 1024;
+/// A quoted value in an error message is cut to this.
+pub const QUOTED_VALUE_BYTES: usize = 120;
+/// Memory that a line buffer or outbox may keep when it is empty; what is larger is given back.
+pub const BUFFER_KEEP_BYTES: usize = 256 * 1024;
+
+// ---- Logs and the keeper ----------------------------------------------------------------
+
+/// Size of the pipe to the keeper: pipe-max-size of an unprivileged user, see pipe(7).
+pub const LOG_PIPE_BYTES: usize = 1024 * 1024;
+/// Bytes of logs whose session is gone that wait for a stalled disk, all together.
+pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
+/// Payload of one log frame.
+pub const LOG_FRAME_BYTES: usize = 64 * 1024;
+/// The keeper looks at the file system's free space after this much growth of one log.
+pub const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
+/// Logging stops below this much free space when it is also below the percentage.
+pub const FREE_SPACE_MIN_BYTES: u64 = 1024 * 1024 * 1024;
+/// Logging stops below this part of the file system when it is also below the bytes.
+pub const FREE_SPACE_MIN_PERCENT: u64 = 5;
+/// Logs older than this are deleted at start.
+pub const LOG_KEEP_DAYS: u64 = 7;
+/// Largest value of --log-keep-days.
+pub const MAX_LOG_KEEP_DAYS: u64 = 36_500;
+/// Old logs deleted at one start; the rest goes at the next one.
+pub const LOG_DELETES_AT_START: usize = 10_000;
+/// Names for a new log tried before giving up.
+pub const LOG_NAME_TRIES: usize = 8;
+/// Bytes the keeper reads from the log pipe at a time.
+pub const KEEPER_READ_BYTES: usize = 128 * 1024;
+/// Longest name of a log file: NAME_MAX, see pathconf(3).
+pub const LOG_NAME_BYTES: usize = 255;
+/// Entries of the log directory looked at for old logs at one start.
+pub const LOG_DIR_ENTRIES_AT_START: usize = 200_000;
+/// Scans the guard makes for processes to end after execd was killed.
+pub const GUARD_SCANS: usize = 200;
+/// The guard's pause between two scans.
+pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
+
+const _: () = {
+    assert!(
+        MIN_YIELD_TIME_MS <= DEFAULT_EXEC_YIELD_MS && DEFAULT_EXEC_YIELD_MS <= MAX_YIELD_TIME_MS
+    );
+    assert!(MIN_EMPTY_YIELD_TIME_MS <= DEFAULT_MAX_BACKGROUND_POLL_MS);
+    // Registering at the end of the early-exit grace must come before the shortest yield.
+    assert!(EARLY_EXIT_GRACE_PERIOD_MS < MIN_YIELD_TIME_MS);
+    assert!(MAX_CONFIGURABLE_POLL_MS < u64::MAX / NS_PER_MS / 2);
+    // JSON escapes one byte as six at most: a model-facing reply always fits below the mark.
+    assert!(DEFAULT_MAX_BYTES * 6 < OUTBOX_HIGH_BYTES);
+    assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
+    assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
+    assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);
+    assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES);
+    assert!(STREAM_TAIL_BYTES <= HEAD_TAIL_MAX_BYTES);
+    assert!(MAX_LINE_BYTES >= MIN_MAX_LINE_BYTES && MAX_LINE_BYTES <= MAX_MAX_LINE_BYTES);
+    // A log line that is queued while a read of full size comes must not overflow by more than that.
+    assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);
+};

@@ -1,0 +1,18 @@
+//! Pure logic: bytes, times and facts in, decisions out. No I/O, no clock, no descriptor
+//! (architecture.md, 2; tests/tidy.rs keeps it so). This is where bugs hide, so this is what
+//! can be tested against naive models and fuzzed.
+
+pub mod clean;
+pub mod deadlines;
+pub mod head_tail;
+pub mod json_guard;
+pub mod life;
+pub mod lines;
+pub mod lru;
+pub mod outbox;
+pub mod rfc3339;
+pub mod signal_names;
+pub mod truncate;
+pub mod tty_line;
+pub mod unescape;
+pub mod utf8;

@@ -1,0 +1,119 @@
+//! Tests of the bounded buffers: examples, and random pushes against plain vectors.
+
+use super::*;
+
+fn xorshift(mut state: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % below
+    }
+}
+
+/// What a head and tail of these sizes keep of `all`, told the slow way.
+fn model(all: &[u8], head: usize, tail: usize) -> Kept {
+    let head_end = head.min(all.len());
+    let tail_start = all.len().saturating_sub(tail).max(head_end);
+    Kept {
+        head: all[..head_end].to_vec(),
+        omitted_bytes: (tail_start - head_end) as u64,
+        tail: all[tail_start..].to_vec(),
+    }
+}
+
+#[test]
+fn the_first_and_the_last_half_are_kept_and_the_middle_counted() {
+    let mut buffer = HeadTail::new(8);
+    assert!(buffer.is_empty());
+    assert_eq!(buffer.heap_bytes(), 0);
+    buffer.push(b"abc");
+    assert_eq!(buffer.peek(), Kept { head: b"abc".to_vec(), ..Kept::default() });
+    buffer.push(b"defgh");
+    assert_eq!((buffer.len(), buffer.total_bytes(), buffer.omitted_bytes()), (8, 8, 0));
+    buffer.push(b"ij");
+    assert_eq!((buffer.len(), buffer.total_bytes(), buffer.omitted_bytes()), (8, 10, 2));
+    let expected = Kept { head: b"abcd".to_vec(), omitted_bytes: 2, tail: b"ghij".to_vec() };
+    assert_eq!(buffer.peek(), expected);
+    buffer.check();
+    assert_eq!(buffer.take(), expected);
+    assert_eq!((buffer.len(), buffer.total_bytes(), buffer.omitted_bytes()), (0, 0, 0));
+    assert_eq!(buffer.heap_bytes(), 0);
+    assert_eq!(buffer.take(), Kept::default());
+    buffer.check();
+}
+
+#[test]
+fn memory_grows_with_the_content_and_stops_at_the_capacity() {
+    const CAPACITY: usize = 1000;
+    let mut buffer = HeadTail::new(CAPACITY);
+    buffer.push(b"0123456789");
+    assert!(buffer.heap_bytes() <= 20, "{}", buffer.heap_bytes());
+    for _ in 0..500 {
+        buffer.push(b"0123456");
+        buffer.check();
+        assert!(buffer.heap_bytes() <= CAPACITY, "{}", buffer.heap_bytes());
+        assert!(buffer.heap_bytes() <= 2 * buffer.len() + 20);
+    }
+    assert_eq!((buffer.len(), buffer.omitted_bytes()), (CAPACITY, 2510));
+}
+
+#[test]
+fn capacities_of_nothing_and_of_one_byte_work() {
+    for capacity in 0..4 {
+        let mut buffer = HeadTail::new(capacity);
+        for byte in b"abcdef" {
+            buffer.push(&[*byte]);
+            buffer.push(b"");
+            buffer.check();
+        }
+        assert_eq!(buffer.total_bytes(), 6);
+        assert_eq!(buffer.take(), model(b"abcdef", capacity / 2, capacity - capacity / 2));
+    }
+}
+
+#[test]
+fn random_pushes_keep_what_the_model_keeps() {
+    let mut random = xorshift(0x1234_5678_9ABC_DEF1);
+    for _ in 0..400 {
+        let capacity = random(70);
+        let (head, tail) = (capacity / 2, capacity - capacity / 2);
+        let mut buffer = HeadTail::new(capacity);
+        let mut all = Vec::new();
+        for _ in 0..random(40) {
+            let piece: Vec<u8> = (0..random(30)).map(|_| random(256) as u8).collect();
+            buffer.push(&piece);
+            all.extend(piece);
+            buffer.check();
+            let expected = model(&all, head, tail);
+            assert_eq!(buffer.peek(), expected);
+            assert_eq!(buffer.total_bytes(), all.len() as u64);
+            assert_eq!(buffer.len(), expected.head.len() + expected.tail.len());
+            assert_eq!(buffer.is_empty(), expected.head.is_empty() && expected.tail.is_empty());
+            if random(12) == 0 {
+                assert_eq!(buffer.take(), expected);
+                all.clear();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_ring_keeps_the_last_bytes_of_everything() {
+    let mut random = xorshift(0xFEED_FACE_CAFE_BEEF);
+    for _ in 0..400 {
+        let capacity = random(40);
+        let mut ring = TailRing::new(capacity);
+        let mut all = Vec::new();
+        for _ in 0..random(40) {
+            let piece: Vec<u8> = (0..random(60)).map(|_| random(256) as u8).collect();
+            ring.push(&piece);
+            all.extend(piece);
+            ring.check();
+            let start = all.len().saturating_sub(capacity);
+            assert_eq!(ring.to_vec(), &all[start..]);
+            assert_eq!(ring.starts_at(), start as u64);
+            assert_eq!(ring.total_bytes(), all.len() as u64);
+        }
+    }
+}
