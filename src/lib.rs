@@ -2,5 +2,7 @@
 //! back to.
 #![deny(unsafe_code)]
 
+pub mod keeper;
 pub mod limits;
 pub mod pure;
+pub mod sys;

@@ -1,0 +1,228 @@
+//! Tests of the formats: what is written is read back, wherever the pipe cuts it.
+
+use super::*;
+
+/// A small generator (xorshift64*), so that each run cuts the same way.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let wide = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+        usize::try_from(wide).unwrap() % limit
+    }
+}
+
+/// A frame with its bytes owned; neighbouring pieces of one session's data are joined.
+#[derive(Debug, PartialEq)]
+enum Owned {
+    Data(u64, Vec<u8>),
+    Other(Frame<'static>),
+}
+
+fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
+    let (mut out, mut expected) = (Vec::new(), Vec::new());
+    for n in 0..40 {
+        let session = random.below(3) as u64 + (u64::MAX - 3);
+        let name = format!("execd-{n}-0123abcd.log");
+        let other = match random.below(7) {
+            0 => {
+                push_open(&mut out, session, &name);
+                Frame::Open { session, name }
+            }
+            1 => {
+                let log = Reopen { name, total: 1 << 40, noted: n, truncated: n % 2 == 0 };
+                push_reopen(&mut out, session, &log);
+                Frame::Reopen { session, log }
+            }
+            2 => {
+                push_sync(&mut out, session, n);
+                Frame::Sync { session, token: n }
+            }
+            3 => {
+                push_close(&mut out, session);
+                Frame::Close { session }
+            }
+            4 => {
+                push_goodbye(&mut out);
+                Frame::Goodbye
+            }
+            kind => {
+                let len = if kind == 5 { random.below(50) } else { 5_000 };
+                let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+                push_data_header(&mut out, session, len);
+                out.extend_from_slice(&bytes);
+                push_piece(&mut expected, session, &bytes);
+                continue;
+            }
+        };
+        expected.push(Owned::Other(other));
+    }
+    (out, expected)
+}
+
+fn push_piece(list: &mut Vec<Owned>, session: u64, bytes: &[u8]) {
+    match list.last_mut() {
+        _ if bytes.is_empty() => {}
+        Some(Owned::Data(last, all)) if *last == session => all.extend_from_slice(bytes),
+        _ => list.push(Owned::Data(session, bytes.to_vec())),
+    }
+}
+
+fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsense> {
+    let (mut decoder, mut found) = (FrameDecoder::default(), Vec::new());
+    for mut chunk in chunks {
+        while let Some(frame) = decoder.next(&mut chunk)? {
+            match frame {
+                Frame::Data { session, bytes } => push_piece(&mut found, session, bytes),
+                Frame::Open { session, name } => {
+                    found.push(Owned::Other(Frame::Open { session, name }));
+                }
+                Frame::Reopen { session, log } => {
+                    found.push(Owned::Other(Frame::Reopen { session, log }));
+                }
+                Frame::Sync { session, token } => {
+                    found.push(Owned::Other(Frame::Sync { session, token }));
+                }
+                Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
+                Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),
+            }
+        }
+        assert!(chunk.is_empty());
+    }
+    Ok(found)
+}
+
+#[test]
+fn frames_survive_any_cutting() {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    for _ in 0..200 {
+        let (bytes, expected) = sample(&mut random);
+        let longest = [2, 40, 100_000][random.below(3)];
+        let (mut rest, mut chunks) = (bytes.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let (head, tail) = rest.split_at((1 + random.below(longest)).min(rest.len()));
+            chunks.push(head);
+            rest = tail;
+        }
+        assert_eq!(decode(&mut chunks.into_iter()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn data_that_is_cut_off_by_the_end_is_not_lost() {
+    let mut out = Vec::new();
+    push_data_header(&mut out, 7, 100);
+    out.extend_from_slice(b"only this");
+    let found = decode(&mut std::iter::once(out.as_slice())).unwrap();
+    assert_eq!(found, [Owned::Data(7, b"only this".to_vec())]);
+}
+
+#[test]
+fn frames_that_make_no_sense_are_refused() {
+    let header = |kind: u8, zero: u8, len: u32| {
+        [&[kind, 0, zero, 0][..], &len.to_le_bytes(), &[0; 8]].concat()
+    };
+    let too_long = u32::try_from(LOG_FRAME_BYTES).unwrap() + 1;
+    let bad = [
+        header(0, 0, 0),
+        header(7, 0, 0),
+        header(255, 0, 0),
+        header(DATA, 1, 0),
+        header(DATA, 0, too_long),
+        header(DATA, 0, u32::MAX),
+        header(SYNC, 0, 7),
+        header(CLOSE, 0, 1),
+        header(OPEN, 0, 0),
+        header(OPEN, 0, 256),
+        header(REOPEN, 0, 24),
+        header(REOPEN, 0, 280),
+    ];
+    for bytes in bad {
+        assert!(decode(&mut std::iter::once(bytes.as_slice())).is_err(), "{bytes:?}");
+    }
+    for name in [".", "..", "a/b", "/", "a\0b"] {
+        let mut out = Vec::new();
+        push_open(&mut out, 1, name);
+        assert!(decode(&mut std::iter::once(out.as_slice())).is_err(), "{name:?}");
+    }
+    let not_utf8 = [header(OPEN, 0, 1), vec![0xff]].concat();
+    assert!(decode(&mut std::iter::once(not_utf8.as_slice())).is_err());
+}
+
+#[test]
+fn random_bytes_never_panic() {
+    let mut random = Random(42);
+    for _ in 0..20_000 {
+        let mut bytes: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
+        // Mostly plausible headers, or nothing would get past the first byte.
+        bytes[0] = random.below(8) as u8;
+        bytes[1..4].fill(0);
+        bytes[5..8].fill(0);
+        let _ = decode(&mut bytes.chunks(1 + random.below(20)));
+        let _ = GuardDecoder::default().next(&mut bytes.as_slice());
+        let _ = AckDecoder::default().next(&mut bytes.as_slice());
+    }
+}
+
+#[test]
+fn acks_survive_any_cutting() {
+    let kinds = [
+        AckKind::Opened,
+        AckKind::Synced,
+        AckKind::Trouble,
+        AckKind::Recovered,
+        AckKind::Truncated,
+    ];
+    let ack = |n: usize| Ack {
+        kind: kinds[n % kinds.len()],
+        session: u64::MAX - n as u64,
+        token: 2,
+        logged: 1 << 50,
+        missing: 4,
+        noted: 5,
+        errno: -28,
+        truncated: n.is_multiple_of(2),
+        failing: n.is_multiple_of(3),
+    };
+    let acks: Vec<Ack> = (0..30).map(ack).collect();
+    let bytes: Vec<u8> = acks.iter().flat_map(Ack::encode).collect();
+    assert_eq!(bytes.len(), acks.len() * ACK_BYTES);
+    for size in [1, 7, 47, 48, 49, 1000, bytes.len()] {
+        let (mut decoder, mut found) = (AckDecoder::default(), Vec::new());
+        for mut chunk in bytes.chunks(size) {
+            while let Some(ack) = decoder.next(&mut chunk).unwrap() {
+                found.push(ack);
+            }
+        }
+        assert_eq!(found, acks);
+    }
+    assert!(Ack::decode(&[0; ACK_BYTES]).is_err());
+}
+
+#[test]
+fn guard_records_survive_any_cutting() {
+    let record = GuardRecord { sid: 12_345, start_ticks: u64::MAX, session: 9 };
+    let mut bytes = Vec::new();
+    push_guard_add(&mut bytes, record);
+    push_guard_remove(&mut bytes, 12_345);
+    push_guard_goodbye(&mut bytes);
+    assert_eq!(bytes.len(), 3 * GUARD_RECORD_BYTES);
+    for size in 1..bytes.len() {
+        let (mut decoder, mut found) = (GuardDecoder::default(), Vec::new());
+        for mut chunk in bytes.chunks(size) {
+            while let Some(event) = decoder.next(&mut chunk).unwrap() {
+                found.push(event);
+            }
+        }
+        let expected = [GuardEvent::Add(record), GuardEvent::Remove(12_345), GuardEvent::Goodbye];
+        assert_eq!(found, expected);
+    }
+    for sid in [i32::MIN, -1, 0, 1] {
+        let mut bytes = Vec::new();
+        push_guard_add(&mut bytes, GuardRecord { sid, ..record });
+        assert!(GuardDecoder::default().next(&mut bytes.as_slice()).is_err(), "{sid}");
+    }
+}

@@ -1,0 +1,208 @@
+//! The guard: when execd is killed, nobody is left to end its sessions but the keeper.
+//!
+//! execd tells of each session's leader over a pipe of its own. When that pipe hangs up
+//! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, 6b).
+
+use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
+use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
+use crate::sys::keeper_calls::{SIGKILL, pause};
+use crate::sys::proc::{self, ProcStat};
+use std::collections::{HashMap, HashSet};
+
+/// The recorded sessions and how to know their members.
+#[derive(Debug)]
+pub struct Guard {
+    decoder: GuardDecoder,
+    /// By session id.
+    sessions: HashMap<i32, GuardRecord>,
+    /// `EXECD_INSTANCE=…`, as members have it in their environment.
+    mark: Vec<u8>,
+    /// Never ended, whatever a record says.
+    execd_pid: i32,
+    goodbye: bool,
+}
+
+impl Guard {
+    /// Takes the id that execd gives to its children in EXECD_INSTANCE, and execd's pid.
+    pub fn new(instance: &str, execd_pid: i32) -> Guard {
+        Guard {
+            decoder: GuardDecoder::default(),
+            sessions: HashMap::new(),
+            mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
+            execd_pid,
+            goodbye: false,
+        }
+    }
+
+    /// Takes in what the guard pipe brought.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Nonsense> {
+        while let Some(event) = self.decoder.next(&mut bytes)? {
+            match event {
+                GuardEvent::Add(record) => _ = self.sessions.insert(record.sid, record),
+                GuardEvent::Remove(sid) => _ = self.sessions.remove(&sid),
+                GuardEvent::Goodbye => self.goodbye = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// execd will end in good order.
+    pub fn goodbye(&mut self) {
+        self.goodbye = true;
+    }
+
+    /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
+    /// sessions. Takes `GUARD_SCANS` pauses at most.
+    pub fn hung_up(&self) {
+        if self.goodbye || self.sessions.is_empty() {
+            return;
+        }
+        let mut ours = HashSet::new();
+        let mut signalled = HashSet::new();
+        for _ in 0..GUARD_SCANS {
+            let members = self.members(&mut ours);
+            if members.is_empty() {
+                return;
+            }
+            let mut all_known = true;
+            for member in members {
+                all_known &= !signalled.insert((member.pid, member.start_ticks));
+                // Sent again each time: the first may have come to nothing for want of an fd.
+                if let Ok(Some(target)) = proc::open_target(&member) {
+                    let _ = target.signal(SIGKILL);
+                }
+            }
+            // Against a program that forks faster than it dies only speed helps.
+            if all_known {
+                pause(GUARD_SCAN_PAUSE_MS);
+            }
+        }
+    }
+
+    /// The living members of the recorded sessions. `ours` remembers the sessions that have
+    /// proved to be the recorded ones.
+    fn members(&self, ours: &mut HashSet<i32>) -> Vec<ProcStat> {
+        let uid = proc::own_uid();
+        let seen: Vec<ProcStat> = proc::pids()
+            .into_iter()
+            .filter(|pid| {
+                proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
+            })
+            .filter(|pid| *pid != self.execd_pid && proc::owner(*pid) == Some(uid))
+            .filter_map(proc::stat)
+            .filter(|found| found.is_alive() && self.is_young_enough(found))
+            .collect();
+        for one in &seen {
+            if !ours.contains(&one.sid) && self.proves_session(one) {
+                ours.insert(one.sid);
+            }
+        }
+        seen.into_iter().filter(|one| ours.contains(&one.sid)).collect()
+    }
+
+    fn is_young_enough(&self, found: &ProcStat) -> bool {
+        self.sessions.get(&found.sid).is_some_and(|record| found.start_ticks >= record.start_ticks)
+    }
+
+    /// A session id is not given out again while anyone has it, so one process that is
+    /// certainly ours proves the whole session: the leader itself, or one with our mark. Its
+    /// other members may have changed their environment (`env -i`).
+    fn proves_session(&self, one: &ProcStat) -> bool {
+        let is_leader = self
+            .sessions
+            .get(&one.sid)
+            .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
+        is_leader || proc::environ_has(one.pid, &[&self.mark])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frames::{push_guard_add, push_guard_goodbye, push_guard_remove};
+    use super::*;
+    use crate::sys::keeper_calls::testing::Spawned;
+
+    fn add(guard: &mut Guard, child: &Spawned) {
+        let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+        let mut out = Vec::new();
+        push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+        guard.feed(&out).unwrap();
+    }
+
+    fn wait_for_members(child: &Spawned, count: usize) {
+        while proc::members_of(child.pid).len() != count {
+            pause(1);
+        }
+    }
+
+    #[test]
+    fn ends_recorded_sessions_and_nobody_else() {
+        let marked = &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"][..];
+        let jobs = Spawned::shell("sleep 61 & env -i sleep 61 & wait", marked);
+        // Its leader is gone; the job that is left has the mark.
+        let orphans = Spawned::shell("trap '' HUP; sleep 62 & kill -9 $$", marked);
+        let unrecorded = Spawned::shell("sleep 63; :", marked);
+        let removed = Spawned::shell("sleep 64; :", marked);
+        let mut guard = Guard::new("abc", 1);
+        add(&mut guard, &jobs);
+        add(&mut guard, &orphans);
+        add(&mut guard, &removed);
+        let mut out = Vec::new();
+        push_guard_remove(&mut out, removed.pid);
+        guard.feed(&out).unwrap();
+        wait_for_members(&jobs, 3);
+        assert_eq!(orphans.wait(), SIGKILL);
+        wait_for_members(&orphans, 1);
+
+        guard.hung_up();
+        assert!(proc::members_of(jobs.pid).is_empty());
+        assert!(proc::members_of(orphans.pid).is_empty());
+        assert_eq!(jobs.wait(), SIGKILL);
+        assert!(proc::stat(unrecorded.pid).unwrap().is_alive());
+        assert!(proc::stat(removed.pid).unwrap().is_alive());
+    }
+
+    #[test]
+    fn a_stranger_with_a_recorded_number_is_left_alone() {
+        let other_instance = Spawned::shell("sleep 65; :", &["EXECD_INSTANCE=abcd"]);
+        let older = Spawned::shell("sleep 66; :", &["EXECD_INSTANCE=abc"]);
+        let mut guard = Guard::new("abc", 1);
+        for (child, later) in [(&other_instance, -1), (&older, 1_000)] {
+            let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+            let start_ticks = start_ticks.saturating_add_signed(later);
+            let mut out = Vec::new();
+            push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+            guard.feed(&out).unwrap();
+        }
+        guard.hung_up();
+        assert!(proc::stat(other_instance.pid).unwrap().is_alive());
+        assert!(proc::stat(older.pid).unwrap().is_alive());
+    }
+
+    #[test]
+    fn a_goodbye_leaves_everyone_alone() {
+        let child = Spawned::shell("sleep 67; :", &["EXECD_INSTANCE=abc"]);
+        let mut guard = Guard::new("abc", 1);
+        add(&mut guard, &child);
+        let mut out = Vec::new();
+        push_guard_goodbye(&mut out);
+        let (head, tail) = out.split_at(13);
+        guard.feed(head).unwrap();
+        guard.feed(tail).unwrap();
+        guard.hung_up();
+        assert!(proc::stat(child.pid).unwrap().is_alive());
+    }
+
+    #[test]
+    fn ends_a_program_that_forks_faster_than_one_kill() {
+        let script = "f() { sleep 68 & }; while :; do f; f; f; f; sleep 0.001; done";
+        let child = Spawned::shell(script, &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"]);
+        let mut guard = Guard::new("abc", 1);
+        add(&mut guard, &child);
+        while proc::members_of(child.pid).len() < 20 {
+            pause(1);
+        }
+        guard.hung_up();
+        assert!(proc::members_of(child.pid).is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! Tests of the loop, over real pipes, with the keeper in a thread.
+
+use super::frames::{
+    AckDecoder, AckKind, GuardRecord, push_close, push_data_header, push_guard_add,
+    push_guard_goodbye, push_open, push_sync,
+};
+use super::*;
+use crate::limits::LOG_FRAME_BYTES;
+use crate::sys::keeper_calls::SIGKILL;
+use crate::sys::keeper_calls::testing::Spawned;
+use crate::sys::proc;
+use std::fs;
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+/// execd's ends of the pipes, and the keeper at the others.
+struct Running {
+    log: PipeWriter,
+    ack: PipeReader,
+    guard: PipeWriter,
+    keeper: JoinHandle<Result<(), Stop>>,
+    acks: AckDecoder,
+}
+
+fn start(dir: &Path) -> Running {
+    let (log_read, log) = pipe().unwrap();
+    let (ack, ack_write) = pipe().unwrap();
+    let (guard_read, guard) = pipe().unwrap();
+    let writer = Writer::new(Ok(LogDir::open(dir).unwrap()), None);
+    let keeper = std::thread::spawn(move || {
+        let pipes =
+            Pipes { log: log_read.as_fd(), ack: ack_write.as_fd(), guard: guard_read.as_fd() };
+        Keeper::new(pipes, writer, Guard::new("abc", 1)).serve()
+    });
+    Running { log, ack, guard, keeper, acks: AckDecoder::default() }
+}
+
+impl Running {
+    fn next_ack(&mut self) -> Ack {
+        loop {
+            let mut byte = [0];
+            self.ack.read_exact(&mut byte).unwrap();
+            if let Some(ack) = self.acks.next(&mut byte.as_slice()).unwrap() {
+                return ack;
+            }
+        }
+    }
+
+    /// Hangs up everything and gives how the keeper ended.
+    fn end(self) -> Result<(), Stop> {
+        drop((self.log, self.ack, self.guard));
+        self.keeper.join().unwrap()
+    }
+}
+
+fn data(out: &mut Vec<u8>, session: u64, bytes: &[u8]) {
+    for bytes in bytes.chunks(LOG_FRAME_BYTES) {
+        push_data_header(out, session, bytes.len());
+        out.extend_from_slice(bytes);
+    }
+}
+
+#[test]
+fn writes_two_logs_and_ends_with_its_pipes() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut running = start(temp.path());
+    let big: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 253) as u8).collect();
+    let mut out = Vec::new();
+    push_open(&mut out, 1, "a");
+    push_open(&mut out, 2, "b");
+    data(&mut out, 1, &big);
+    data(&mut out, 2, b"small");
+    push_sync(&mut out, 1, 11);
+    push_close(&mut out, 1);
+    running.log.write_all(&out).unwrap();
+    assert_eq!((running.next_ack().kind, running.next_ack().session), (AckKind::Opened, 2));
+    let synced = running.next_ack();
+    assert_eq!((synced.kind, synced.token), (AckKind::Synced, 11));
+    assert_eq!(synced.logged, big.len() as u64);
+    assert_eq!(fs::read(temp.path().join("a")).unwrap(), big);
+    running.end().unwrap();
+    assert_eq!(fs::read(temp.path().join("b")).unwrap(), b"small");
+}
+
+#[test]
+fn a_killed_execd_leaves_no_session_and_a_whole_log() {
+    let temp = tempfile::tempdir().unwrap();
+    let child = Spawned::shell("sleep 71 & wait", &["EXECD_INSTANCE=abc"]);
+    let mut running = start(temp.path());
+    let mut out = Vec::new();
+    let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    running.guard.write_all(&out).unwrap();
+    out.clear();
+    push_open(&mut out, 1, "a");
+    data(&mut out, 1, b"queued");
+    // Half a frame, as a kill in the middle of a write would leave it.
+    push_data_header(&mut out, 1, 100);
+    out.extend_from_slice(b" and cut");
+    running.log.write_all(&out).unwrap();
+    running.end().unwrap();
+    assert_eq!(child.wait(), SIGKILL);
+    assert!(proc::members_of(child.pid).is_empty());
+    assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"queued and cut");
+}
+
+#[test]
+fn the_guard_comes_before_logs_that_are_queued() {
+    let temp = tempfile::tempdir().unwrap();
+    let child = Spawned::shell("sleep 72; :", &["EXECD_INSTANCE=abc"]);
+    let mut running = start(temp.path());
+    let mut out = Vec::new();
+    let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    running.guard.write_all(&out).unwrap();
+    // The log pipe stays open: its end is not what the guard waits for.
+    let Running { log, ack, guard, keeper, .. } = running;
+    drop(guard);
+    assert_eq!(child.wait(), SIGKILL);
+    drop((log, ack));
+    keeper.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_goodbye_ends_nobody() {
+    let temp = tempfile::tempdir().unwrap();
+    let child = Spawned::shell("sleep 73; :", &["EXECD_INSTANCE=abc"]);
+    let mut running = start(temp.path());
+    let mut out = Vec::new();
+    let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    push_guard_goodbye(&mut out);
+    running.guard.write_all(&out).unwrap();
+    running.end().unwrap();
+    assert!(proc::stat(child.pid).unwrap().is_alive());
+}
+
+#[test]
+fn nonsense_stops_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut running = start(temp.path());
+    running.log.write_all(&[9; 16]).unwrap();
+    assert!(matches!(running.end(), Err(Stop::Nonsense(_))));
+    let mut running = start(temp.path());
+    running.guard.write_all(&[9; 32]).unwrap();
+    assert!(matches!(running.end(), Err(Stop::Nonsense(_))));
+}
+
+#[test]
+fn flags_are_read_or_refused() {
+    let parse = |line: &str| parse(line.split_whitespace().map(OsString::from));
+    let flags = parse(
+        "--keeper --log-dir /x --log-keep-days 0 --log-max-bytes 9 --execd-pid 42 --instance 0af",
+    )
+    .unwrap();
+    assert_eq!(flags.log_dir.as_deref(), Some(Path::new("/x")));
+    assert_eq!((flags.keep_days, flags.max_bytes, flags.execd_pid), (0, Some(9), 42));
+    assert_eq!(flags.instance, "0af");
+    assert!(parse("--no-log --execd-pid 42 --instance 0").unwrap().log_dir.is_none());
+    let bad = [
+        "",
+        "--execd-pid 42 --instance 0",
+        "--no-log --instance 0",
+        "--no-log --execd-pid 42",
+        "--no-log --execd-pid 42 --instance",
+        "--no-log --execd-pid 42 --instance x",
+        "--no-log --execd-pid 42 --instance= ",
+        "--no-log --execd-pid x --instance 0",
+        "--no-log --execd-pid 42 --instance 0 --more",
+        "--no-log --execd-pid 42 --instance 0 more",
+    ];
+    for line in bad {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}

@@ -1,0 +1,237 @@
+//! Records of fixed size: the keeper's acknowledgements and the guard's table (layouts and
+//! the books they keep: frames.rs). Bytes in, values out, no I/O.
+
+/// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
+pub const ACK_BYTES: usize = 48;
+/// Bytes of one guard record.
+pub const GUARD_RECORD_BYTES: usize = 32;
+
+pub(super) const FLAG_TRUNCATED: u8 = 1;
+const FLAG_FAILING: u8 = 2;
+
+const GUARD_ADD: u8 = 1;
+const GUARD_REMOVE: u8 = 2;
+const GUARD_GOODBYE: u8 = 3;
+
+/// The bytes are not in the format above; holds what is wrong with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nonsense(pub &'static str);
+
+/// Why an acknowledgement was sent. Each carries the whole state, whatever its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AckKind {
+    /// Answers Open and Reopen. After Open there is a file unless `failing` is set.
+    Opened = 1,
+    /// Answers Sync; carries its token.
+    Synced = 2,
+    /// Writing began to fail, or fails for another reason than before.
+    Trouble = 3,
+    /// Writing works again, and the log says how many bytes it lacks.
+    Recovered = 4,
+    /// The log has ended at a limit; what comes later is counted as missing and dropped.
+    Truncated = 5,
+}
+
+/// One record of the ack pipe: the state of a session's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack {
+    /// Why it was sent.
+    pub kind: AckKind,
+    /// Whose log.
+    pub session: u64,
+    /// The token of Sync, else 0.
+    pub token: u64,
+    /// Bytes of the stream that are in the file.
+    pub logged: u64,
+    /// Bytes of the stream that were handed over and are not in the file.
+    pub missing: u64,
+    /// Bytes in the file that are the keeper's own notes.
+    pub noted: u64,
+    /// errno of the latest failure since this keeper opened the log, 0 if there was none.
+    pub errno: i32,
+    /// The log has ended at a limit.
+    pub truncated: bool,
+    /// The latest write or open failed.
+    pub failing: bool,
+}
+
+/// A session's leader, as the guard must know it to end the session's members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardRecord {
+    /// The kernel's session id: the leader's pid.
+    pub sid: i32,
+    /// When the leader started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// execd's id of the session, for people who read a trace.
+    pub session: u64,
+}
+
+/// One record of the guard pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardEvent {
+    /// This session is alive.
+    Add(GuardRecord),
+    /// Nothing of the session with this sid is left.
+    Remove(i32),
+    /// execd is about to end in good order.
+    Goodbye,
+}
+
+/// Appends the record of a new session to `out`.
+pub fn push_guard_add(out: &mut Vec<u8>, record: GuardRecord) {
+    push_guard(out, GUARD_ADD, record);
+}
+
+/// Appends to `out` that nothing of the session `sid` is left.
+pub fn push_guard_remove(out: &mut Vec<u8>, sid: i32) {
+    push_guard(out, GUARD_REMOVE, GuardRecord { sid, start_ticks: 0, session: 0 });
+}
+
+/// Appends to `out` that execd is about to end in good order.
+pub fn push_guard_goodbye(out: &mut Vec<u8>) {
+    push_guard(out, GUARD_GOODBYE, GuardRecord { sid: 0, start_ticks: 0, session: 0 });
+}
+
+fn push_guard(out: &mut Vec<u8>, kind: u8, record: GuardRecord) {
+    out.extend_from_slice(&[kind, 0, 0, 0]);
+    out.extend_from_slice(&record.sid.to_le_bytes());
+    out.extend_from_slice(&record.start_ticks.to_le_bytes());
+    out.extend_from_slice(&record.session.to_le_bytes());
+    out.extend_from_slice(&[0; 8]);
+}
+
+impl Ack {
+    /// The record's bytes.
+    pub fn encode(&self) -> [u8; ACK_BYTES] {
+        let flags = if self.truncated { FLAG_TRUNCATED } else { 0 }
+            | if self.failing { FLAG_FAILING } else { 0 };
+        let mut out = [0; ACK_BYTES];
+        out[0] = self.kind as u8;
+        out[1] = flags;
+        out[4..8].copy_from_slice(&self.errno.to_le_bytes());
+        let numbers = [self.session, self.token, self.logged, self.missing, self.noted];
+        for (place, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads a record. Errors: an unknown kind or flag.
+    pub fn decode(bytes: &[u8; ACK_BYTES]) -> Result<Ack, Nonsense> {
+        let mut rest = bytes.as_slice();
+        let [kind, flags, zeros @ ..] = take::<4>(&mut rest)?;
+        let kind = match kind {
+            1 => AckKind::Opened,
+            2 => AckKind::Synced,
+            3 => AckKind::Trouble,
+            4 => AckKind::Recovered,
+            5 => AckKind::Truncated,
+            _ => return Err(Nonsense("an ack of an unknown kind")),
+        };
+        if zeros != [0, 0] || flags & !(FLAG_TRUNCATED | FLAG_FAILING) != 0 {
+            return Err(Nonsense("an ack with unknown flags"));
+        }
+        Ok(Ack {
+            kind,
+            errno: i32::from_le_bytes(take(&mut rest)?),
+            session: take_u64(&mut rest)?,
+            token: take_u64(&mut rest)?,
+            logged: take_u64(&mut rest)?,
+            missing: take_u64(&mut rest)?,
+            noted: take_u64(&mut rest)?,
+            truncated: flags & FLAG_TRUNCATED != 0,
+            failing: flags & FLAG_FAILING != 0,
+        })
+    }
+}
+
+pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Nonsense> {
+    let (head, tail) = rest.split_first_chunk::<N>().ok_or(Nonsense("a record is too short"))?;
+    *rest = tail;
+    Ok(*head)
+}
+
+pub(super) fn take_u64(rest: &mut &[u8]) -> Result<u64, Nonsense> {
+    take(rest).map(u64::from_le_bytes)
+}
+
+/// Splits at most `most` bytes off the front of `input`.
+pub(super) fn take_up_to<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
+    let (head, tail) = input.split_at(most.min(input.len()));
+    *input = tail;
+    head
+}
+
+/// Gathers a record of fixed size from reads that cut it anywhere.
+#[derive(Debug)]
+pub(super) struct Gather<const N: usize> {
+    bytes: [u8; N],
+    /// How many are there; below N between calls.
+    have: usize,
+}
+
+impl<const N: usize> Gather<N> {
+    pub(super) const fn new() -> Self {
+        Self { bytes: [0; N], have: 0 }
+    }
+
+    /// The next record, taken off the front of `input`; None when `input` is used up.
+    pub(super) fn take(&mut self, input: &mut &[u8]) -> Option<[u8; N]> {
+        let free = self.bytes.iter_mut().skip(self.have);
+        let now = take_up_to(input, free.len());
+        free.zip(now).for_each(|(place, byte)| *place = *byte);
+        self.have += now.len();
+        if self.have < N {
+            return None;
+        }
+        self.have = 0;
+        Some(self.bytes)
+    }
+}
+
+/// Takes acknowledgements out of the bytes of the ack pipe, however reads cut them.
+#[derive(Debug)]
+pub struct AckDecoder(Gather<ACK_BYTES>);
+
+impl Default for AckDecoder {
+    fn default() -> Self {
+        Self(Gather::new())
+    }
+}
+
+impl AckDecoder {
+    /// The next record, taken off the front of `input`; None when `input` is used up.
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
+        self.0.take(input).map(|bytes| Ack::decode(&bytes)).transpose()
+    }
+}
+
+/// Takes guard records out of the bytes of the guard pipe, however reads cut them.
+#[derive(Debug)]
+pub struct GuardDecoder(Gather<GUARD_RECORD_BYTES>);
+
+impl Default for GuardDecoder {
+    fn default() -> Self {
+        Self(Gather::new())
+    }
+}
+
+impl GuardDecoder {
+    /// The next record, taken off the front of `input`; None when `input` is used up.
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<GuardEvent>, Nonsense> {
+        let Some(bytes) = self.0.take(input) else { return Ok(None) };
+        let mut rest = bytes.as_slice();
+        let [kind, zeros @ ..] = take::<4>(&mut rest)?;
+        let sid = i32::from_le_bytes(take(&mut rest)?);
+        let record =
+            GuardRecord { sid, start_ticks: take_u64(&mut rest)?, session: take_u64(&mut rest)? };
+        match kind {
+            _ if zeros != [0, 0, 0] => Err(Nonsense("a guard record's padding is not zero")),
+            // 0 and 1 are no sessions of ours; an entry for them would make the guard a danger.
+            GUARD_ADD if sid > 1 => Ok(Some(GuardEvent::Add(record))),
+            GUARD_REMOVE if sid > 1 => Ok(Some(GuardEvent::Remove(sid))),
+            GUARD_GOODBYE => Ok(Some(GuardEvent::Goodbye)),
+            _ => Err(Nonsense("a guard record of an unknown kind or sid")),
+        }
+    }
+}

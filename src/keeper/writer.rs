@@ -1,0 +1,263 @@
+//! The logs of all sessions: appends what comes, keeps the books (frames.rs), and says in the
+//! log itself what it lacks or why it ends.
+//!
+//! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
+//! size; an ack reports each change of the state, and only changes.
+
+use super::frames::{Ack, AckKind, Reopen};
+use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
+use std::collections::HashMap;
+
+/// All logs of one execd.
+#[derive(Debug)]
+pub struct Writer {
+    /// The log directory, or the errno that every Open is answered with.
+    dir: Result<LogDir, i32>,
+    /// Stream bytes after which a log ends.
+    max_bytes: u64,
+    logs: HashMap<u64, Log>,
+}
+
+/// Whether a log's last write or open worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    errno: i32,
+    failing: bool,
+    truncated: bool,
+    noted: u64,
+}
+
+#[derive(Debug)]
+struct Log {
+    /// None: it could not be opened, or has been deleted.
+    file: Option<LogFile>,
+    logged: u64,
+    missing: u64,
+    /// Those of the missing bytes that no line in the log tells of yet.
+    untold: u64,
+    state: State,
+    /// The state that execd knows.
+    acked: State,
+    /// From this many logged bytes on, the free space is to be looked at.
+    next_check: u64,
+}
+
+/// Why a log ends before its stream.
+enum Limit {
+    Bytes(u64),
+    Space,
+}
+
+impl Writer {
+    /// Takes the log directory (or the errno that opening it gave) and `--log-max-bytes`.
+    pub fn new(dir: Result<LogDir, i32>, max_bytes: Option<u64>) -> Writer {
+        Writer { dir, max_bytes: max_bytes.unwrap_or(u64::MAX), logs: HashMap::new() }
+    }
+
+    /// Creates a new log. A second Open of a session is another try under another name; what
+    /// came in between is counted.
+    pub fn open(&mut self, session: u64, name: &str) -> Ack {
+        let opened = self
+            .dir
+            .as_ref()
+            .map_err(|errno| *errno)
+            .and_then(|dir| dir.create(name).map_err(|error| errno_of(&error)));
+        let log = self.logs.entry(session).or_insert_with(Log::new);
+        log.opened(opened);
+        log.ack(AckKind::Opened, session, 0)
+    }
+
+    /// Goes on with a log that an earlier keeper wrote: finds out from its size how much of
+    /// the stream it lacks, and says so in it.
+    pub fn reopen(&mut self, session: u64, known: &Reopen) -> Ack {
+        let opened = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
+            let opened = dir.reopen(&known.name).and_then(|file| Ok((file.size()?, file)));
+            opened.map_err(|error| errno_of(&error))
+        });
+        let mut log = Log::new();
+        let size = opened.as_ref().map_or(0, |(size, _)| *size);
+        // A file that somebody changed meanwhile must not upset the books.
+        log.logged = size.saturating_sub(known.noted).min(known.total);
+        log.state.noted = size - log.logged;
+        log.missing = known.total - log.logged;
+        log.untold = log.missing;
+        log.next_check = log.logged;
+        log.state.truncated = known.truncated;
+        log.opened(opened.map(|(_, file)| file));
+        log.tell_missing();
+        self.logs.insert(session, log);
+        self.ack(AckKind::Opened, session, 0)
+    }
+
+    /// Appends bytes of the stream. Gives an ack when the state has changed.
+    pub fn data(&mut self, session: u64, bytes: &[u8]) -> Option<Ack> {
+        let log = self.logs.get_mut(&session)?;
+        log.data(bytes, self.max_bytes);
+        let kind = match log.state {
+            now if now == log.acked => return None,
+            now if now.truncated && !log.acked.truncated => AckKind::Truncated,
+            now if now.failing => AckKind::Trouble,
+            _ => AckKind::Recovered,
+        };
+        Some(log.ack(kind, session, 0))
+    }
+
+    /// Answers Sync: everything before it has been dealt with.
+    pub fn sync(&mut self, session: u64, token: u64) -> Ack {
+        if let Some(log) = self.logs.get_mut(&session) {
+            log.notice_deletion();
+        }
+        self.ack(AckKind::Synced, session, token)
+    }
+
+    /// Closes a log and forgets its session.
+    pub fn close(&mut self, session: u64) {
+        if let Some(mut log) = self.logs.remove(&session) {
+            log.tell_missing();
+        }
+    }
+
+    /// Closes all logs: nothing more will come.
+    pub fn close_all(&mut self) {
+        for (_, mut log) in self.logs.drain() {
+            log.tell_missing();
+        }
+    }
+
+    fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
+        if let Some(log) = self.logs.get_mut(&session) {
+            return log.ack(kind, session, token);
+        }
+        // A session that was never opened: answered all the same, for somebody waits.
+        let mut unknown = Log::new();
+        unknown.fail(ENOENT);
+        unknown.ack(kind, session, token)
+    }
+}
+
+impl Log {
+    fn new() -> Log {
+        let state = State { errno: 0, failing: false, truncated: false, noted: 0 };
+        let acked = state;
+        Log { file: None, logged: 0, missing: 0, untold: 0, state, acked, next_check: 0 }
+    }
+
+    fn opened(&mut self, file: Result<LogFile, i32>) {
+        match file {
+            Ok(file) => {
+                self.state.failing = false;
+                self.file = Some(file);
+            }
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    fn fail(&mut self, errno: i32) {
+        self.state.errno = errno;
+        self.state.failing = true;
+    }
+
+    fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
+        self.acked = self.state;
+        let State { errno, failing, truncated, noted } = self.state;
+        let (logged, missing) = (self.logged, self.missing);
+        Ack { kind, session, token, logged, missing, noted, errno, truncated, failing }
+    }
+
+    fn data(&mut self, bytes: &[u8], max_bytes: u64) {
+        if !self.state.truncated && self.logged >= self.next_check {
+            // At the first byte, not at the opening: a silent command's log is never cut.
+            self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
+            self.notice_deletion();
+            if self.file.as_ref().is_some_and(LogFile::is_space_low) {
+                self.truncate(Limit::Space);
+            }
+        }
+        // Bytes behind a gap may come only after the line that tells of the gap.
+        self.tell_missing();
+        let Some(file) = self.file.as_ref().filter(|_| self.untold == 0 && !self.state.truncated)
+        else {
+            return self.lose(bytes.len());
+        };
+        let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
+        let (within, beyond) = bytes.split_at(room.min(bytes.len()));
+        let (done, outcome) = file.append(within);
+        self.logged = self.logged.saturating_add(done as u64);
+        match outcome {
+            Err(errno) => {
+                self.fail(errno);
+                self.lose(bytes.len() - done);
+            }
+            Ok(()) if beyond.is_empty() => {}
+            Ok(()) => {
+                self.truncate(Limit::Bytes(max_bytes));
+                self.lose(beyond.len());
+            }
+        }
+    }
+
+    fn lose(&mut self, len: usize) {
+        self.missing = self.missing.saturating_add(len as u64);
+        // The last line of a log that has ended at a limit already says that more was to come.
+        if !self.state.truncated {
+            self.untold = self.untold.saturating_add(len as u64);
+        }
+    }
+
+    /// Appends a line about bytes that were lost; when that works, writing works again.
+    fn tell_missing(&mut self) {
+        if self.untold == 0 || self.state.truncated || self.file.is_none() {
+            return;
+        }
+        match self.note(&format!("\n[{} bytes were not logged]\n", self.untold)) {
+            Ok(()) => {
+                self.untold = 0;
+                self.state.failing = false;
+            }
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    /// Ends the log at a limit. Its last line says so if that can still be written.
+    fn truncate(&mut self, limit: Limit) {
+        self.tell_missing();
+        let line = match limit {
+            Limit::Bytes(max) => format!("\n[the log ends here: --log-max-bytes is {max}]\n"),
+            Limit::Space => {
+                let gib = FREE_SPACE_MIN_BYTES >> 30;
+                let percent = FREE_SPACE_MIN_PERCENT;
+                format!(
+                    "\n[the log ends here: less than {gib} GiB and {percent} % of the disk are free]\n"
+                )
+            }
+        };
+        // Without room for the line, the acks alone say it.
+        let _ = self.note(&line);
+        self.state.truncated = true;
+    }
+
+    fn note(&mut self, line: &str) -> Result<(), i32> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (done, outcome) = file.append(line.as_bytes());
+        self.state.noted = self.state.noted.saturating_add(done as u64);
+        outcome
+    }
+
+    /// A deleted log takes more bytes and shows them to nobody: that is log trouble. The file
+    /// is let go, which also gives back the space that its deletion was meant to free.
+    fn notice_deletion(&mut self) {
+        if self.file.as_ref().is_some_and(LogFile::is_deleted) {
+            self.file = None;
+            self.missing = self.missing.saturating_add(self.logged);
+            self.logged = 0;
+            self.untold = self.missing;
+            self.state.noted = 0;
+            self.fail(ENOENT);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -1,0 +1,125 @@
+//! Waiting for children: peeking at any, reaping one (wait(2)).
+
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use super::io::errno;
+use crate::pure::life::ExitStatus;
+
+/// What a peek found: a child with an event that is still to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peek {
+    /// The child's process id.
+    pub pid: i32,
+    /// What happened.
+    pub event: Event,
+}
+
+/// An event of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It ended, and is a zombie until it is reaped.
+    Ended,
+    /// It was stopped.
+    Stopped,
+    /// It was continued.
+    Continued,
+}
+
+/// What a reaped child used (getrusage(2); of the child and of what it waited for itself).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// User and system time.
+    pub cpu_us: u64,
+    /// Peak resident set.
+    pub max_rss_kib: u64,
+}
+
+fn wait(
+    kind: libc::idtype_t,
+    id: libc::id_t,
+    options: i32,
+) -> Result<Option<(libc::siginfo_t, Usage)>, i32> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // The raw call: only it gives the usage of just this child (wait(2), C library differences).
+    // SAFETY: both places are live and large enough.
+    let done = unsafe {
+        libc::syscall(libc::SYS_waitid, kind, id, info.as_mut_ptr(), options, usage.as_mut_ptr())
+    };
+    if done < 0 {
+        return Err(errno());
+    }
+    // SAFETY: zeroed is a valid value of both, and the kernel filled them in.
+    let (info, usage) = unsafe { (info.assume_init(), usage.assume_init()) };
+    // SAFETY: waitid filled in the SIGCHLD fields, or left the zeroes that mean "no child".
+    if unsafe { info.si_pid() } == 0 {
+        return Ok(None);
+    }
+    let us =
+        |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
+    let usage = Usage {
+        cpu_us: us(usage.ru_utime) + us(usage.ru_stime),
+        max_rss_kib: usage.ru_maxrss.unsigned_abs(),
+    };
+    Ok(Some((info, usage)))
+}
+
+/// Looks at one child that has something to tell, without taking it; `None` when none has.
+pub fn peek_any() -> Option<Peek> {
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG | libc::WNOWAIT;
+    let (info, _) = wait(libc::P_ALL, 0, options).ok()??;
+    let event = match info.si_code {
+        libc::CLD_STOPPED | libc::CLD_TRAPPED => Event::Stopped,
+        libc::CLD_CONTINUED => Event::Continued,
+        _ => Event::Ended,
+    };
+    // SAFETY: waitid filled in the SIGCHLD fields.
+    Some(Peek { pid: unsafe { info.si_pid() }, event })
+}
+
+fn status_of(info: &libc::siginfo_t) -> ExitStatus {
+    // SAFETY: waitid filled in the SIGCHLD fields.
+    let status = unsafe { info.si_status() };
+    if info.si_code == libc::CLD_EXITED {
+        ExitStatus::Code(status)
+    } else {
+        ExitStatus::Signal(status)
+    }
+}
+
+/// Reaps the child of this pidfd if it has ended; `None` when it lives (or was reaped before).
+pub fn reap_pidfd(pidfd: RawFd) -> Option<(ExitStatus, Usage)> {
+    let id = libc::id_t::try_from(pidfd).ok()?;
+    let (info, usage) = wait(libc::P_PIDFD, id, libc::WEXITED | libc::WNOHANG).ok()??;
+    Some((status_of(&info), usage))
+}
+
+/// Takes one event of the child `pid`: reaps it when it has ended.
+pub fn take(pid: i32) -> Option<ExitStatus> {
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+    let (info, _) = wait(libc::P_PID, libc::id_t::try_from(pid).ok()?, options).ok()??;
+    matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
+        .then(|| status_of(&info))
+}
+
+/// Takes a stop or continue event of the child `pid`, leaving an end where it is.
+pub fn take_stop(pid: i32) {
+    if let Ok(id) = libc::id_t::try_from(pid) {
+        let _ = wait(libc::P_PID, id, libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG);
+    }
+}
+
+/// Waits for the end of a child that has ended already or does so at once (a failed spawn).
+pub fn reap_now(pid: i32) {
+    if let Ok(id) = libc::id_t::try_from(pid) {
+        let _ = wait(libc::P_PID, id, libc::WEXITED);
+    }
+}
+
+/// Sends SIGKILL through a pidfd to a child that is to be taken back.
+pub fn kill_now(pidfd: RawFd) {
+    let nothing: *const libc::siginfo_t = std::ptr::null();
+    // SAFETY: a descriptor of ours; no siginfo is given.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, libc::SIGKILL, nothing, 0) };
+}

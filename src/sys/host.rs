@@ -1,0 +1,86 @@
+//! Facts about this process and its surroundings, and the settings made once at start.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::io::errno;
+
+/// Our process id.
+pub fn pid() -> i32 {
+    // SAFETY: getpid has no preconditions.
+    unsafe { libc::getpid() }
+}
+
+/// Our effective user id.
+pub fn uid() -> u32 {
+    // SAFETY: geteuid has no preconditions.
+    unsafe { libc::geteuid() }
+}
+
+/// The limit of open files as execd was started with it: children get it back.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLimit {
+    pub(super) original: libc::rlimit,
+    /// Descriptors that may be open after raising.
+    pub raised: u64,
+}
+
+/// Raises the soft limit of open files to the hard one (process-model.md, Starting a child).
+pub fn raise_file_limit() -> FileLimit {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit writes the rlimit that it is given.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } < 0 {
+        return FileLimit { original: limit, raised: 0 };
+    }
+    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    // SAFETY: setrlimit reads a live rlimit.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0;
+    FileLimit { original: limit, raised: if set { limit.rlim_max } else { limit.rlim_cur } }
+}
+
+/// Makes orphans of our sessions our children (PR_SET_CHILD_SUBREAPER, prctl(2)).
+pub fn become_subreaper() -> Result<(), i32> {
+    // SAFETY: this prctl takes its arguments by value.
+    let done = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    if done < 0 { Err(errno()) } else { Ok(()) }
+}
+
+/// Sixteen hexadecimal digits from getrandom(2); from the clock and pid where that fails.
+pub fn random_hex() -> String {
+    let mut bytes = [0; 8];
+    // SAFETY: the pointer and the length are those of a live array.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != 8 {
+        bytes = (super::clock::now_ns() ^ (u64::from(pid().unsigned_abs()) << 40)).to_ne_bytes();
+    }
+    format!("{:016x}", u64::from_ne_bytes(bytes))
+}
+
+/// The environment, in the order given.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// The value of one environment variable.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The current directory; `/` when it has been deleted.
+pub fn current_dir() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+}
+
+/// Where logs go unless --log-dir names another place: `$TMPDIR/pi-execd-<uid>`.
+pub fn default_log_dir() -> PathBuf {
+    std::env::temp_dir().join(format!("pi-execd-{}", uid()))
+}
+
+/// Whether the file at `path` exists, is no directory and may be executed by us.
+pub fn is_executable(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(c_path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a live C string.
+    let may = unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } == 0;
+    may && std::fs::metadata(path).is_ok_and(|facts| facts.is_file())
+}

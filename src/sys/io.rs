@@ -1,0 +1,133 @@
+//! Reading and writing raw descriptors, with every outcome named.
+
+use std::io::Error;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// How often a call that a signal interrupted is tried again before it counts as failed.
+const EINTR_TRIES: usize = 64;
+
+/// What one read or write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// So many bytes (at least one) were moved.
+    Moved(usize),
+    /// Nothing can be moved now; the descriptor will become ready later (EAGAIN).
+    WouldBlock,
+    /// End of file.
+    Ended,
+    /// The other side is gone: EPIPE or ECONNRESET; on a PTY's master EIO.
+    HungUp,
+    /// Another errno.
+    Failed(i32),
+}
+
+/// The calling thread's errno.
+pub fn errno() -> i32 {
+    Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// Runs a call until it is not interrupted (EINTR), a bounded number of times, and gives its
+/// return value or its errno.
+pub(super) fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    for _ in 0..EINTR_TRIES {
+        let moved = call();
+        if let Ok(moved) = usize::try_from(moved) {
+            return Ok(moved);
+        }
+        if errno() != libc::EINTR {
+            return Err(errno());
+        }
+    }
+    Err(libc::EINTR)
+}
+
+pub(super) fn outcome(result: Result<usize, i32>, zero: Io) -> Io {
+    match result {
+        Ok(0) => zero,
+        Ok(moved) => Io::Moved(moved),
+        // Interrupted again and again: the same as not ready yet; the caller comes back.
+        Err(libc::EAGAIN | libc::EINTR) => Io::WouldBlock,
+        Err(libc::EPIPE | libc::ECONNRESET | libc::EIO) => Io::HungUp,
+        Err(errno) => Io::Failed(errno),
+    }
+}
+
+/// read(2) into `buffer`.
+pub fn read(fd: RawFd, buffer: &mut [u8]) -> Io {
+    // SAFETY: the pointer and the length are those of a live, writable slice.
+    let call = || unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+    outcome(retried(call), Io::Ended)
+}
+
+/// write(2) of `bytes`; a write of nothing moves nothing.
+pub fn write(fd: RawFd, bytes: &[u8]) -> Io {
+    if bytes.is_empty() {
+        return Io::WouldBlock;
+    }
+    // SAFETY: the pointer and the length are those of a live slice.
+    let call = || unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    outcome(retried(call), Io::WouldBlock)
+}
+
+/// Takes a fresh descriptor that a call returned, or its errno.
+pub(super) fn owned(fd: i32) -> Result<OwnedFd, i32> {
+    if fd < 0 {
+        return Err(errno());
+    }
+    // SAFETY: the call that returned it made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A pipe, both ends close-on-exec and blocking: (read end, write end), or an errno.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), i32> {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for the two descriptors that pipe2 writes.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(errno());
+    }
+    Ok((owned(ends[0])?, owned(ends[1])?))
+}
+
+/// Sets O_NONBLOCK on a description that only this process uses.
+pub fn set_nonblocking(fd: &OwnedFd) -> Result<(), i32> {
+    // SAFETY: fcntl with integer arguments on a descriptor that is open.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 {
+        return Err(errno());
+    }
+    // SAFETY: as above.
+    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
+        return Err(errno());
+    }
+    Ok(())
+}
+
+/// A pipe whose read end (`ours_reads`) or write end is ours and non-blocking; the other end is
+/// a child's and stays blocking. Gives (ours, theirs), or an errno.
+pub fn pipe_to_child(ours_reads: bool) -> Result<(OwnedFd, OwnedFd), i32> {
+    let (read_end, write_end) = pipe()?;
+    let (ours, theirs) = if ours_reads { (read_end, write_end) } else { (write_end, read_end) };
+    set_nonblocking(&ours)?;
+    Ok((ours, theirs))
+}
+
+/// Asks for a pipe of `bytes` (F_SETPIPE_SZ); gives the size it has then, or an errno.
+pub fn set_pipe_size(fd: &OwnedFd, bytes: usize) -> Result<usize, i32> {
+    let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
+    // SAFETY: fcntl with integer arguments on a descriptor that is open.
+    let got = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) };
+    usize::try_from(got).map_err(|_| errno())
+}
+
+/// /dev/null for reading and writing, close-on-exec, or an errno.
+pub fn dev_null() -> Result<OwnedFd, i32> {
+    // SAFETY: the path is a C string literal.
+    owned(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })
+}
+
+/// Waits until `fd` is readable (or hung up), at most `timeout_ms`; true when it is.
+pub fn wait_readable(fd: RawFd, timeout_ms: i32) -> bool {
+    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live pollfd, and the count says so.
+    unsafe { libc::poll(&raw mut entry, 1, timeout_ms) > 0 }
+}

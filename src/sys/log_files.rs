@@ -1,0 +1,263 @@
+//! The log directory and the files in it: private, never through a symlink, nothing touched
+//! that is not ours.
+
+use crate::limits::{
+    FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_DELETES_AT_START, LOG_DIR_ENTRIES_AT_START,
+};
+use std::ffi::{CString, OsStr};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// No such file: also what is wrong with a log that has lost its name, see errno(3).
+pub const ENOENT: i32 = libc::ENOENT;
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+/// Permission bits that anyone but the owner has.
+const OTHERS: u32 = 0o077;
+/// How every file here is opened: not through a symlink, not kept by a child, and without
+/// waiting, should a name turn out to be a FIFO.
+const CAREFULLY: libc::c_int = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+
+/// The errno of a failed call; EIO for an error that has none.
+pub fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Makes sure that `path` is a directory of ours that nobody else may enter: creates it with
+/// mode 0700 if it is absent (its parent must exist), else checks that it is no symlink, owned
+/// by our effective uid and closed to group and others. Gives its canonical absolute path, or
+/// a reason for people that says what to do (process-model.md, Logs).
+pub fn ensure_private_dir(path: &Path) -> Result<PathBuf, String> {
+    // Without `/` and `/.` at its end, which would make the kernel follow a last symlink.
+    let path: PathBuf = path.components().collect();
+    let says = |what: &str| format!("directory {}: {what}", path.display());
+    if path.as_os_str().is_empty() {
+        return Err("directory: the path is empty".to_owned());
+    }
+    if path.components().next_back() == Some(Component::ParentDir) {
+        return Err(says("name it without .. at the end"));
+    }
+    let created = match DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(says("its parent does not exist: create that, or name another place"));
+        }
+        Err(error) => {
+            return Err(says(&format!("cannot be created ({error}): name another place")));
+        }
+    };
+    let found = path.symlink_metadata().map_err(|error| says(&error.to_string()))?;
+    if found.is_symlink() {
+        return Err(says("is a symbolic link: name the real directory"));
+    }
+    if !found.is_dir() {
+        return Err(says("is no directory: name another place"));
+    }
+    let dir = open_dir(&path).map_err(|error| says(&format!("cannot be opened ({error})")))?;
+    check_private(&dir, created).map_err(|what| says(&what))?;
+    let real = path.canonicalize().map_err(|error| says(&error.to_string()))?;
+    let held = dir.metadata().map(|one| (one.dev(), one.ino())).ok();
+    let named = real.symlink_metadata().map(|one| (one.dev(), one.ino())).ok();
+    // Somebody who may rename it under our eyes may do so later, too.
+    if held.is_none() || held != named {
+        return Err(says("was replaced while it was looked at: name another place"));
+    }
+    Ok(real)
+}
+
+fn open_dir(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+fn check_private(dir: &File, created: bool) -> Result<(), String> {
+    if created {
+        // A strange umask may have taken bits away from the owner.
+        let mode = Permissions::from_mode(0o700);
+        dir.set_permissions(mode).map_err(|error| error.to_string())?;
+    }
+    let found = dir.metadata().map_err(|error| error.to_string())?;
+    let (owner, us) = (found.uid(), super::proc::own_uid());
+    if owner != us {
+        return Err(format!("belongs to uid {owner}, not to uid {us}: name another place"));
+    }
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(format!("others may enter it (mode {mode:04o}): chmod 700, or name another"));
+    }
+    Ok(())
+}
+
+/// The log directory, held open: should it be moved or deleted, files are not suddenly
+/// created somewhere else.
+#[derive(Debug)]
+pub struct LogDir {
+    dir: File,
+    path: PathBuf,
+}
+
+impl LogDir {
+    /// Opens a directory that `ensure_private_dir` has approved. Errors: open(2).
+    pub fn open(path: &Path) -> io::Result<LogDir> {
+        Ok(LogDir { dir: open_dir(path)?, path: path.to_path_buf() })
+    }
+
+    /// Creates a new log, mode 0600. Errors: openat(2), EEXIST when the name is taken.
+    pub fn create(&self, name: &str) -> io::Result<LogFile> {
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
+        self.open_at(OsStr::new(name), flags).map(LogFile::new)
+    }
+
+    /// Opens a log that exists for appending, or creates it again if it has vanished. Errors:
+    /// openat(2); EEXIST when the name belongs to something that is no log of ours.
+    pub fn reopen(&self, name: &str) -> io::Result<LogFile> {
+        let file = match self.open_at(OsStr::new(name), libc::O_WRONLY | libc::O_APPEND) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.create(name),
+            other => other?,
+        };
+        if !is_our_file(&file)? {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        Ok(LogFile::new(file))
+    }
+
+    fn open_at(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
+        let name = CString::new(name.as_bytes())?;
+        let (dir, flags) = (self.dir.as_raw_fd(), flags | CAREFULLY);
+        loop {
+            // SAFETY: the name ends in NUL and lives through the call.
+            let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, 0o600) };
+            if fd >= 0 {
+                // SAFETY: the kernel has just made this descriptor and nobody else owns it.
+                return Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Deletes logs whose last write is more than `keep_days` days ago and that no living
+    /// execd holds; 0 keeps all. Only regular files of ours with exactly a log's name are
+    /// touched. Gives how many went; what cannot be deleted is left.
+    pub fn delete_old(&self, keep_days: u64) -> usize {
+        let keep = Duration::from_secs(keep_days.saturating_mul(SECONDS_PER_DAY));
+        let Some(oldest) = (UNIX_EPOCH
+            + Duration::from_millis(super::clock::wall_ms().unsigned_abs()))
+        .checked_sub(keep) else {
+            return 0;
+        };
+        // The names come by path, everything after that by the directory we hold.
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return 0 };
+        if keep_days == 0 {
+            return 0;
+        }
+        entries
+            .take(LOG_DIR_ENTRIES_AT_START)
+            .flatten()
+            .filter(|entry| is_log_name(entry.file_name().as_bytes()))
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .filter(|entry| self.delete_if_old(&entry.file_name(), oldest).is_ok_and(|gone| gone))
+            .take(LOG_DELETES_AT_START)
+            .count()
+    }
+
+    fn delete_if_old(&self, name: &OsStr, oldest: SystemTime) -> io::Result<bool> {
+        let file = self.open_at(name, libc::O_RDONLY)?;
+        // Locked first: the keeper that holds the log cannot write between check and deletion.
+        if !is_our_file(&file)?
+            || file.try_lock().is_err()
+            || file.metadata()?.modified()? >= oldest
+        {
+            return Ok(false);
+        }
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: the name ends in NUL and lives through the call.
+        Ok(unsafe { libc::unlinkat(self.dir.as_raw_fd(), name.as_ptr(), 0) } == 0)
+    }
+}
+
+fn is_our_file(file: &File) -> io::Result<bool> {
+    let found = file.metadata()?;
+    Ok(found.is_file() && found.uid() == super::proc::own_uid())
+}
+
+/// Whether a file name is exactly `execd-<digits>-<8 hex>.log`.
+pub fn is_log_name(name: &[u8]) -> bool {
+    let parts = || {
+        let inner = name.strip_prefix(b"execd-")?.strip_suffix(b".log")?;
+        let dash = inner.iter().position(|byte| *byte == b'-')?;
+        Some((inner.get(..dash)?, inner.get(dash + 1..)?))
+    };
+    let lower_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    parts().is_some_and(|(digits, hex)| {
+        !digits.is_empty()
+            && digits.iter().all(u8::is_ascii_digit)
+            && hex.len() == 8
+            && hex.iter().all(lower_hex)
+    })
+}
+
+/// One log, open for appending and share-locked as a sign that an execd needs it.
+#[derive(Debug)]
+pub struct LogFile(File);
+
+impl LogFile {
+    fn new(file: File) -> LogFile {
+        // Where locks do not work (some network file systems) the log's age has to protect it.
+        let _ = file.try_lock_shared();
+        LogFile(file)
+    }
+
+    /// Appends bytes. Gives how many went in, and the errno that stopped the rest.
+    pub fn append(&self, bytes: &[u8]) -> (usize, Result<(), i32>) {
+        let mut done = 0;
+        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+            match (&self.0).write(rest) {
+                // A regular file does not do this; taking it for progress could go on for ever.
+                Ok(0) => return (done, Err(libc::EIO)),
+                Ok(len) => done += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (done, Err(errno_of(&error))),
+            }
+        }
+        (done, Ok(()))
+    }
+
+    /// Its size in bytes. Errors: fstat(2).
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    /// Whether no name leads to it any more: somebody has deleted it.
+    pub fn is_deleted(&self) -> bool {
+        self.0.metadata().is_ok_and(|found| found.nlink() == 0)
+    }
+
+    /// Whether its file system is nearly full: below `FREE_SPACE_MIN_BYTES` and below
+    /// `FREE_SPACE_MIN_PERCENT`. False when the file system does not say.
+    pub fn is_space_low(&self) -> bool {
+        // SAFETY: statvfs is plain numbers, for which zeros are valid.
+        let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+        // SAFETY: fstatvfs writes one statvfs, which lives through the call.
+        if unsafe { libc::fstatvfs(self.0.as_raw_fd(), &raw mut found) } != 0 || found.f_blocks == 0
+        {
+            return false;
+        }
+        let wide = u128::from;
+        let free = wide(found.f_bavail) * wide(found.f_frsize);
+        let all = wide(found.f_blocks) * wide(found.f_frsize);
+        free < wide(FREE_SPACE_MIN_BYTES) && free * 100 < all * wide(FREE_SPACE_MIN_PERCENT)
+    }
+}
+
+#[cfg(test)]
+#[path = "log_files_tests.rs"]
+mod tests;

@@ -1,0 +1,30 @@
+//! Every system call of execd and all of its `unsafe` (architecture.md, 2).
+//!
+//! | file | what it wraps |
+//! |---|---|
+//! | `io` | read, write and pipes of raw descriptors, as one enum of outcomes |
+//! | `stdio` | stdin and stdout of whatever kind, without leaking O_NONBLOCK |
+//! | `clock` | the monotonic and the wall clock, and their timerfds |
+//! | `signals` | the signalfd, and what children must find reset |
+//! | `spawn` | the path from clone to exec, with failures as (step, errno) |
+//! | `pty` | opening, sizing and asking pseudo-terminals |
+//! | `child` | waiting for children |
+//! | `proc` | /proc, and signals through verified pidfds |
+//! | `log_files` | the log directory and its files |
+//! | `keeper_calls` | what only the keeper process needs |
+//! | `host` | facts about this process: environment, limits, ids |
+//!
+//! Nothing here knows sessions, requests or JSON.
+#![allow(unsafe_code)]
+
+pub mod child;
+pub mod clock;
+pub mod host;
+pub mod io;
+pub mod keeper_calls;
+pub mod log_files;
+pub mod proc;
+pub mod pty;
+pub mod signals;
+pub mod spawn;
+pub mod stdio;

@@ -1,0 +1,348 @@
+//! Other processes: what /proc says about them, and signals that reach no stranger.
+//!
+//! A pid alone names a process only for as long as nobody reaps it. Whoever is to be
+//! signalled is therefore pinned by a pidfd first and looked at again behind it.
+
+use crate::limits::ENVIRON_BYTES;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
+const STAT_BYTES: usize = 2_048;
+/// Bytes of the list of children read at a time.
+const CHILDREN_CHUNK_BYTES: usize = 4_096;
+
+/// One line of /proc/PID/stat, see proc_pid_stat(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcStat {
+    /// Process id.
+    pub pid: i32,
+    /// The parent's process id; 0 when it is outside our pid namespace.
+    pub ppid: i32,
+    /// Process group id.
+    pub pgrp: i32,
+    /// Session id.
+    pub sid: i32,
+    /// The state's letter (R, S, D, T, Z, X …). A process whose main thread alone has ended
+    /// counts as S: the kernel says Z, but its other threads run on.
+    pub state: u8,
+    /// Start time in clock ticks since boot.
+    pub start_ticks: u64,
+}
+
+impl ProcStat {
+    /// Whether it still runs: neither a zombie nor dead.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+/// Reads /proc/PID/stat. None: no such process, or its line makes no sense.
+pub fn stat(pid: i32) -> Option<ProcStat> {
+    let mut buffer = [0; STAT_BYTES];
+    let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+    let len = file.read(&mut buffer).ok()?;
+    parse_stat(buffer.get(..len)?)
+}
+
+/// The name in parentheses may hold anything, parentheses and newlines too; what follows the
+/// last `)` is numbers only.
+fn parse_stat(line: &[u8]) -> Option<ProcStat> {
+    let name_ends = line.iter().rposition(|byte| *byte == b')')?;
+    let pid = std::str::from_utf8(line.get(..line.iter().position(|byte| *byte == b' ')?)?).ok()?;
+    let rest = std::str::from_utf8(line.get(name_ends + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+    // Field n of proc_pid_stat(5) counts from 1 and the pid; here the state, its third, is 0.
+    let field = |n: usize| fields.get(n - 3).copied();
+    let mut state = *field(3)?.as_bytes().first()?;
+    let threads: i64 = field(20)?.parse().ok()?;
+    if state == b'Z' && threads > 1 {
+        state = b'S';
+    }
+    Some(ProcStat {
+        pid: pid.parse().ok()?,
+        ppid: field(4)?.parse().ok()?,
+        pgrp: field(5)?.parse().ok()?,
+        sid: field(6)?.parse().ok()?,
+        state,
+        start_ticks: field(22)?.parse().ok()?,
+    })
+}
+
+/// The pids in /proc, in its order; empty when /proc cannot be read.
+pub fn pids() -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The session id of a process by getsid(2), which is far cheaper than /proc. None: it is gone.
+pub fn session_of(pid: i32) -> Option<i32> {
+    // SAFETY: getsid takes a number and touches no memory of ours.
+    let sid = unsafe { libc::getsid(pid) };
+    if sid >= 0 {
+        return Some(sid);
+    }
+    // A security module may refuse the question; /proc then still has the answer.
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::ESRCH) => None,
+        _ => stat(pid).map(|found| found.sid),
+    }
+}
+
+/// Every living process of the session `sid`, its leader included.
+pub fn members_of(sid: i32) -> Vec<ProcStat> {
+    pids()
+        .into_iter()
+        .filter(|pid| session_of(*pid) == Some(sid))
+        .filter_map(stat)
+        .filter(|found| found.sid == sid && found.is_alive())
+        .collect()
+}
+
+/// Every process that /proc shows, zombies too.
+pub fn all() -> Vec<ProcStat> {
+    pids().into_iter().filter_map(stat).collect()
+}
+
+/// The user that a process runs as (effective uid; root for one that must not be looked
+/// into). None: it is gone.
+pub fn owner(pid: i32) -> Option<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid())
+}
+
+/// The user that we run as (effective uid, see geteuid(2)).
+pub fn own_uid() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The command line of a process for people: arguments joined by spaces, control characters
+/// made `?`, at most `max_bytes` long. `[name]` for one without arguments (a zombie, a kernel
+/// thread), empty for one that is gone.
+pub fn command(pid: i32, max_bytes: usize) -> String {
+    let read = |what: &str| read_some(&format!("/proc/{pid}/{what}"), max_bytes);
+    let mut bytes = read("cmdline").unwrap_or_default();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    if bytes.is_empty() {
+        let Some(name) = read("comm") else { return String::new() };
+        bytes = [b"[", name.trim_ascii_end(), b"]"].concat();
+    }
+    for byte in &mut bytes {
+        if *byte == 0 {
+            *byte = b' ';
+        }
+    }
+    let mut text: String = String::from_utf8_lossy(&bytes)
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    text.truncate(text.floor_char_boundary(max_bytes));
+    text
+}
+
+/// Whether a process was started with all of these environment entries (`NAME=value`, whole),
+/// as far as the first `ENVIRON_BYTES` show. False also when we may not look.
+pub fn environ_has(pid: i32, marks: &[&[u8]]) -> bool {
+    let Some(mut bytes) = read_some(&format!("/proc/{pid}/environ"), ENVIRON_BYTES) else {
+        return false;
+    };
+    if bytes.len() == ENVIRON_BYTES {
+        // The last entry may be cut and only look like a mark.
+        bytes.truncate(bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0));
+    }
+    marks.iter().all(|mark| bytes.split(|byte| *byte == 0).any(|entry| entry == *mark))
+}
+
+/// The first `max_bytes` of a file; None when it cannot be read.
+fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A process pinned by a pidfd: signals go to it or to nobody.
+#[derive(Debug)]
+pub struct Target {
+    pidfd: OwnedFd,
+    pid: i32,
+    start_ticks: u64,
+}
+
+/// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
+/// left its session. Errors: pidfd_open(2), EMFILE above all.
+pub fn open_target(seen: &ProcStat) -> io::Result<Option<Target>> {
+    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, seen.pid, 0) };
+    if fd < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ESRCH | libc::EINVAL) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let Ok(fd) = RawFd::try_from(fd) else { return Ok(None) };
+    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let target = Target { pidfd, pid: seen.pid, start_ticks: seen.start_ticks };
+    // The pidfd came by number: only what /proc says behind it proves whom we hold.
+    let same = stat(seen.pid)
+        .is_some_and(|now| now.sid == seen.sid && now.start_ticks == seen.start_ticks);
+    Ok(same.then_some(target))
+}
+
+impl Target {
+    /// Its process id, for people and tables; it may be another's once this one is reaped.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// When it started, in clock ticks since boot.
+    pub fn start_ticks(&self) -> u64 {
+        self.start_ticks
+    }
+
+    /// The pidfd: readable once the process has ended, see pidfd_open(2).
+    pub fn fd(&self) -> RawFd {
+        self.pidfd.as_raw_fd()
+    }
+
+    /// Sends a signal. One that is gone already is no error. Errors: EPERM, EINVAL, see
+    /// pidfd_send_signal(2).
+    pub fn signal(&self, sig: i32) -> io::Result<()> {
+        let no_info = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the descriptor is open for as long as self lives; a null siginfo is allowed.
+        let sent =
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd(), sig, no_info, 0) };
+        if sent == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
+    }
+}
+
+/// Whether any process of this process group exists, zombies included (kill(2), signal 0).
+pub fn group_exists(pgrp: i32) -> bool {
+    // SAFETY: signal 0 only asks. Groups 0 and 1 would mean "ours" and "everybody".
+    pgrp > 1
+        && (unsafe { libc::kill(-pgrp, 0) } == 0
+            || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM))
+}
+
+thread_local! {
+    /// The open list of this thread's children: one pread a question instead of three calls.
+    static CHILDREN: OnceCell<File> = const { OnceCell::new() };
+}
+
+/// Replaces `buffer` by the direct children of this thread, zombies too: all children of a
+/// process with one thread. Errors: NotFound where the kernel lacks the list
+/// (CONFIG_PROC_CHILDREN), see proc_pid_task(5).
+pub fn children(buffer: &mut Vec<i32>) -> io::Result<()> {
+    buffer.clear();
+    CHILDREN.with(|list| {
+        if list.get().is_none() {
+            let _ = list.set(File::open("/proc/thread-self/children")?);
+        }
+        list.get().map_or(Ok(()), |file| read_children(file, buffer))
+    })
+}
+
+fn read_children(file: &File, buffer: &mut Vec<i32>) -> io::Result<()> {
+    let mut chunk = [0; CHILDREN_CHUNK_BYTES];
+    let mut offset = 0;
+    let mut pid = 0_i32;
+    loop {
+        let len = file.read_at(&mut chunk, offset)?;
+        if len == 0 {
+            return Ok(());
+        }
+        offset += len as u64;
+        // Each pid is followed by a space, so that one cut by the chunk's end goes on here.
+        for byte in chunk.iter().take(len) {
+            if byte.is_ascii_digit() {
+                pid = pid.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));
+            } else if pid != 0 {
+                buffer.push(pid);
+                pid = 0;
+            }
+        }
+    }
+}
+
+/// Now, in clock ticks since boot and rounded down, as /proc counts start times: a process
+/// started after this call has at least this as its `start_ticks`.
+pub fn boot_ticks_now() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime writes one timespec, which lives through the call.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) } != 0;
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100);
+    if failed {
+        return 0;
+    }
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(per_second) + nanos.saturating_mul(per_second) / 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::keeper_calls::testing::Spawned;
+
+    #[test]
+    fn a_name_may_hold_spaces_and_parentheses() {
+        let line = b"42 (a) R (b \n) S 7 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 6 7";
+        let found = parse_stat(line).unwrap();
+        let expected =
+            ProcStat { pid: 42, ppid: 7, pgrp: 8, sid: 9, state: b'S', start_ticks: 12_345 };
+        assert_eq!(found, expected);
+        let zombie = b"42 (a) Z 7 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345";
+        assert!(!parse_stat(zombie).unwrap().is_alive());
+        let main_thread_ended = b"42 (a) Z 7 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 12345";
+        assert!(parse_stat(main_thread_ended).unwrap().is_alive());
+        for bad in [&b""[..], b"42", b"42 (a", b"42 (a)", b"42 (a) S 1 2 3", b") x"] {
+            assert_eq!(parse_stat(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn finds_marks_and_signals_a_member_of_a_session() {
+        let before = boot_ticks_now();
+        let child = Spawned::shell("sleep 60 & wait", &["EXECD_INSTANCE=abc", "X=1"]);
+        let members = loop {
+            let members = members_of(child.pid);
+            if members.len() == 2 {
+                break members;
+            }
+            crate::sys::keeper_calls::pause(1);
+        };
+        assert!(members.iter().all(|one| one.start_ticks >= before && one.sid == child.pid));
+        assert!(environ_has(child.pid, &[b"EXECD_INSTANCE=abc", b"X=1"]));
+        assert!(!environ_has(child.pid, &[b"EXECD_INSTANCE=ab"]));
+        assert!(!environ_has(child.pid, &[b"EXECD_INSTANCE=abc", b"Y=1"]));
+        assert_eq!(owner(child.pid), Some(own_uid()));
+        assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
+        assert_eq!(command(child.pid, 9), "/bin/sh -");
+        let mut list = Vec::new();
+        children(&mut list).unwrap();
+        assert!(list.contains(&child.pid), "{list:?}");
+
+        let mut stranger = members[0];
+        stranger.start_ticks += 1;
+        assert!(open_target(&stranger).unwrap().is_none());
+        for member in &members {
+            open_target(member).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
+        }
+        let target = open_target(&stat(child.pid).unwrap()).unwrap().unwrap();
+        assert_eq!(child.wait(), libc::SIGKILL);
+        target.signal(libc::SIGKILL).unwrap();
+        assert!(stat(target.pid()).is_none() && command(target.pid(), 9).is_empty());
+        children(&mut list).unwrap();
+        assert!(!list.contains(&target.pid()), "{list:?}");
+    }
+}

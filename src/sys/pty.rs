@@ -1,0 +1,87 @@
+//! Pseudo-terminals: pty(7), termios(3), ioctl_tty(2).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::io::{errno, owned};
+use crate::pure::tty_line::LineChars;
+
+/// A size in character cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+}
+
+fn done(result: i32) -> Result<(), i32> {
+    if result < 0 { Err(errno()) } else { Ok(()) }
+}
+
+/// Opens a PTY of this size, with IUTF8 set: (master, slave), both close-on-exec, the master
+/// non-blocking. Gives an errno on failure; nothing is left open then.
+pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd), i32> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the path is a C string literal.
+    let master = unsafe { libc::open(c"/dev/ptmx".as_ptr(), flags | libc::O_NONBLOCK) };
+    let master = owned(master)?;
+    let unlocked: libc::c_int = 0;
+    // SAFETY: TIOCSPTLCK reads one int.
+    done(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) })?;
+    set_size(master.as_raw_fd(), size)?;
+    // TIOCGPTPEER needs no path: it works whatever is mounted on /dev/pts here.
+    // SAFETY: TIOCGPTPEER takes the open flags by value and returns a descriptor.
+    let slave = owned(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) })?;
+    let mut modes = termios(slave.as_raw_fd())?;
+    modes.c_iflag |= libc::IUTF8;
+    // SAFETY: a live termios that tcgetattr filled in.
+    done(unsafe { libc::tcsetattr(slave.as_raw_fd(), libc::TCSANOW, &raw const modes) })?;
+    Ok((master, slave))
+}
+
+fn termios(fd: RawFd) -> Result<libc::termios, i32> {
+    let mut modes = MaybeUninit::<libc::termios>::zeroed();
+    // SAFETY: tcgetattr writes the termios it is given.
+    done(unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) })?;
+    // SAFETY: filled in by the call above.
+    Ok(unsafe { modes.assume_init() })
+}
+
+/// Sets the size; the foreground group gets SIGWINCH when it changed. Gives an errno.
+pub fn set_size(master: RawFd, size: Size) -> Result<(), i32> {
+    let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCSWINSZ reads one winsize.
+    done(unsafe { libc::ioctl(master, libc::TIOCSWINSZ, &raw const size) })
+}
+
+/// The line discipline's special characters when the terminal is in canonical mode; `None`
+/// when it is not (or cannot be asked). The master answers for the slave (termios(3)).
+pub fn canonical_mode(master: RawFd) -> Option<LineChars> {
+    let modes = termios(master).ok()?;
+    if modes.c_lflag & libc::ICANON == 0 {
+        return None;
+    }
+    let has = |flag| modes.c_iflag & flag != 0;
+    Some(LineChars {
+        eof: modes.c_cc[libc::VEOF],
+        eol: modes.c_cc[libc::VEOL],
+        eol2: modes.c_cc[libc::VEOL2],
+        kill: modes.c_cc[libc::VKILL],
+        erase: modes.c_cc[libc::VERASE],
+        icrnl: has(libc::ICRNL),
+        inlcr: has(libc::INLCR),
+        igncr: has(libc::IGNCR),
+        isig: modes.c_lflag & libc::ISIG != 0,
+        intr: modes.c_cc[libc::VINTR],
+        quit: modes.c_cc[libc::VQUIT],
+        susp: modes.c_cc[libc::VSUSP],
+    })
+}
+
+/// Makes `slave` the controlling terminal of the calling session leader, whose group becomes
+/// its foreground group (async-signal-safe; used between clone and exec). Gives an errno.
+pub(super) fn take_as_terminal(slave: RawFd) -> Result<(), i32> {
+    // SAFETY: TIOCSCTTY takes its argument by value.
+    done(unsafe { libc::ioctl(slave, libc::TIOCSCTTY, 0) })
+}

@@ -1,0 +1,106 @@
+//! The signalfd, and what a child must find reset (process-model.md, Starting a child).
+
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::io::{self, Io, errno, owned};
+
+/// The signals that execd reads from its signalfd.
+pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Highest number of a standard signal; real-time signals are never ignored by inheritance here.
+const STANDARD_SIGNALS: i32 = 31;
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set that it is given.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: initialised by the call above.
+    let mut set = unsafe { set.assume_init() };
+    for &signal in signals {
+        // SAFETY: a live set and a valid signal number.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+/// The set of no signals.
+pub(super) fn empty_set() -> libc::sigset_t {
+    set_of(&[])
+}
+
+/// Whether `signal` is ignored by this process now.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: asks only; the old action is written to the place given.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: written by sigaction when it returned 0.
+    asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+/// The standard signals that this process ignores. Only these need resetting in a child:
+/// exec(3p) resets handlers by itself and keeps what is ignored.
+pub fn ignored() -> Vec<i32> {
+    (1..=STANDARD_SIGNALS).filter(|&signal| is_ignored(signal)).collect()
+}
+
+/// Sets the default action of `signal` (async-signal-safe: also used between clone and exec).
+pub(super) fn set_default(signal: i32) {
+    // SAFETY: SIG_DFL needs no handler; an invalid number is refused without effect.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// Ignores `signal`.
+pub fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN needs no handler.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Ends this process with the default action of `signal`, unblocked: for a parent that must
+/// see which signal it was.
+pub fn unblock_all() {
+    let set = empty_set();
+    // SAFETY: a live set; the old mask is not asked for.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// A signalfd on [`WATCHED`], which are blocked from here on.
+#[derive(Debug)]
+pub struct SignalFd(OwnedFd);
+
+impl SignalFd {
+    /// Blocks the signals and opens the descriptor; gives an errno on failure.
+    ///
+    /// SIGCHLD is set to its default first: a parent may have left it ignored, and the kernel
+    /// would then reap our children itself (wait(2), NOTES).
+    pub fn open() -> Result<Self, i32> {
+        set_default(libc::SIGCHLD);
+        let set = set_of(&WATCHED);
+        // SAFETY: a live set; the old mask is not asked for.
+        if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } < 0 {
+            return Err(errno());
+        }
+        let flags = libc::SFD_NONBLOCK | libc::SFD_CLOEXEC;
+        // SAFETY: a live set; -1 asks for a new descriptor.
+        Ok(Self(owned(unsafe { libc::signalfd(-1, &raw const set, flags) })?))
+    }
+
+    /// The descriptor, for the poll.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// The number of the next signal that came, if any.
+    pub fn next(&self) -> Option<i32> {
+        const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+        let mut record = [0; SIZE];
+        match io::read(self.fd(), &mut record) {
+            // ssi_signo is the record's first field, a native u32 (signalfd(2)).
+            Io::Moved(SIZE) => {
+                let number = u32::from_ne_bytes([record[0], record[1], record[2], record[3]]);
+                i32::try_from(number).ok()
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! stdin and stdout of whatever kind, read and written without ever blocking the loop and
+//! without leaving O_NONBLOCK on a description that the parent's shell uses too
+//! (protocol.md, End of input).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::io::{self, Io, errno, outcome, owned, retried};
+
+/// How a descriptor is moved without blocking.
+#[derive(Debug)]
+enum Way {
+    /// A pipe: RWF_NOWAIT per call (preadv2(2)).
+    NoWait,
+    /// A socket: MSG_DONTWAIT per call.
+    Socket,
+    /// A terminal opened anew: a description of our own, with O_NONBLOCK.
+    Own(OwnedFd),
+    /// O_NONBLOCK set on the inherited description; these flags are given back at the end.
+    Borrowed(i32),
+    /// A regular file, /dev/null and the like: always ready, and epoll refuses it.
+    Always,
+}
+
+/// One of execd's own standard descriptors.
+#[derive(Debug)]
+pub struct Channel {
+    fd: RawFd,
+    way: Way,
+    terminal: bool,
+}
+
+fn kind_of(fd: RawFd) -> Result<u32, i32> {
+    let mut facts = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: fstat writes the stat that it is given.
+    if unsafe { libc::fstat(fd, facts.as_mut_ptr()) } < 0 {
+        return Err(errno());
+    }
+    // SAFETY: filled in by the call above.
+    Ok(unsafe { facts.assume_init() }.st_mode & libc::S_IFMT)
+}
+
+/// Whether `fd` is a terminal.
+pub fn is_terminal(fd: RawFd) -> bool {
+    // SAFETY: isatty only asks.
+    unsafe { libc::isatty(fd) == 1 }
+}
+
+/// Opens the terminal behind `fd` once more, non-blocking.
+fn reopen(fd: RawFd, access: i32) -> Result<OwnedFd, i32> {
+    let path = format!("/proc/self/fd/{fd}\0");
+    let flags = access | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the path ends with a NUL.
+    owned(unsafe { libc::open(path.as_ptr().cast(), flags) })
+}
+
+/// Sets O_NONBLOCK on an inherited description; gives the flags it had.
+fn borrow(fd: RawFd) -> Result<i32, i32> {
+    // SAFETY: fcntl with integer arguments.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    // SAFETY: as above.
+    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
+        return Err(errno());
+    }
+    Ok(flags)
+}
+
+impl Channel {
+    /// Looks at `fd` (0 or 1) and chooses the way to move its bytes. Gives an errno when the
+    /// descriptor is not open or cannot be made non-blocking.
+    pub fn open(fd: RawFd) -> Result<Self, i32> {
+        let terminal = is_terminal(fd);
+        let access = if fd == 0 { libc::O_RDONLY } else { libc::O_WRONLY };
+        let way = match kind_of(fd)? {
+            libc::S_IFIFO => Way::NoWait,
+            libc::S_IFSOCK => Way::Socket,
+            libc::S_IFCHR if terminal => match reopen(fd, access) {
+                Ok(own) => Way::Own(own),
+                // After su(1), say: the terminal is another user's and can't be opened.
+                Err(_) => Way::Borrowed(borrow(fd)?),
+            },
+            _ => Way::Always,
+        };
+        Ok(Self { fd, way, terminal })
+    }
+
+    /// The descriptor for the poll; `None` for one that is always ready.
+    pub fn poll_fd(&self) -> Option<RawFd> {
+        match &self.way {
+            Way::Own(own) => Some(own.as_raw_fd()),
+            Way::Always => None,
+            Way::NoWait | Way::Socket | Way::Borrowed(_) => Some(self.fd),
+        }
+    }
+
+    /// Says that the poll refused the descriptor (EPERM): it counts as always ready.
+    pub fn always_ready(&mut self) {
+        self.give_back();
+        self.way = Way::Always;
+    }
+
+    /// Whether this is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Reads what is there.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Io {
+        let (at, len) = (buffer.as_mut_ptr().cast(), buffer.len());
+        let part = libc::iovec { iov_base: at, iov_len: len };
+        let fd = self.fd;
+        let moved = match &self.way {
+            Way::NoWait => retried(|| {
+                // SAFETY: one live iovec over a writable slice; offset -1 means the stream itself.
+                unsafe { libc::preadv2(fd, &raw const part, 1, -1, libc::RWF_NOWAIT) }
+            }),
+            // SAFETY: a live, writable slice.
+            Way::Socket => retried(|| unsafe { libc::recv(fd, at, len, libc::MSG_DONTWAIT) }),
+            Way::Own(own) => return io::read(own.as_raw_fd(), buffer),
+            Way::Borrowed(_) | Way::Always => return io::read(fd, buffer),
+        };
+        match moved {
+            Err(errno) if self.cannot_nowait(errno) => io::read(fd, buffer),
+            moved => outcome(moved, Io::Ended),
+        }
+    }
+
+    /// Writes what fits.
+    pub fn write(&mut self, bytes: &[u8]) -> Io {
+        let (at, len) = (bytes.as_ptr(), bytes.len());
+        let part = libc::iovec { iov_base: at.cast_mut().cast(), iov_len: len };
+        let fd = self.fd;
+        let moved = match &self.way {
+            Way::NoWait => retried(|| {
+                // SAFETY: one live iovec over a slice that is only read.
+                unsafe { libc::pwritev2(fd, &raw const part, 1, -1, libc::RWF_NOWAIT) }
+            }),
+            Way::Socket => {
+                let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+                // SAFETY: a live slice.
+                retried(|| unsafe { libc::send(fd, at.cast(), len, flags) })
+            }
+            Way::Own(own) => return io::write(own.as_raw_fd(), bytes),
+            Way::Borrowed(_) | Way::Always => return io::write(fd, bytes),
+        };
+        match moved {
+            Err(errno) if self.cannot_nowait(errno) => io::write(fd, bytes),
+            moved => outcome(moved, Io::WouldBlock),
+        }
+    }
+
+    /// An old kernel or a named pipe of some file system knows no RWF_NOWAIT: from now on the
+    /// flag is set on the description. True when that was done and the call should be repeated.
+    fn cannot_nowait(&mut self, errno: i32) -> bool {
+        if !matches!(errno, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)
+            || !matches!(self.way, Way::NoWait)
+        {
+            return false;
+        }
+        match borrow(self.fd) {
+            Ok(flags) => {
+                self.way = Way::Borrowed(flags);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Gives the inherited description its flags back, where they were changed.
+    fn give_back(&mut self) {
+        if let Way::Borrowed(flags) = self.way {
+            // SAFETY: fcntl with integer arguments.
+            unsafe { libc::fcntl(self.fd, libc::F_SETFL, flags) };
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
