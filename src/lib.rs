@@ -1,8 +1,29 @@
 //! execd: the executor that coding agents and shell scripts use to run commands they can come
-//! back to.
+//! back to. It owns the terminals and pipes of many long-lived sessions, and answers JSON-RPC
+//! lines on stdin and stdout.
+//!
+//! | room | what is in it | may use |
+//! |---|---|---|
+//! | [`limits`] | every bound, named with its unit | nothing |
+//! | [`pure`] | decisions: bytes and times in, values out | limits |
+//! | [`sys`] | every system call, and all `unsafe` | limits, pure |
+//! | [`keeper`] | the helper process: log writer and guard | limits, pure, sys |
+//! | [`session`] | one session: processes and bytes, no JSON | limits, pure, sys |
+//! | [`wire`] | JSON-RPC: envelopes, errors, params | limits, pure |
+//! | [`methods`] | one file and one table row a method | all but sys's calls |
+//! | [`daemon`] | the loop that owns and moves everything | all |
+//! | [`cli`] | flags, `run`, `call`, help | all |
+//!
+//! tests/tidy.rs holds the `use` lines against this table.
 #![deny(unsafe_code)]
 
+pub mod cli;
+pub mod config;
+pub mod daemon;
 pub mod keeper;
 pub mod limits;
+pub mod methods;
 pub mod pure;
+pub mod session;
 pub mod sys;
+pub mod wire;

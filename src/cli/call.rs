@@ -1,0 +1,4 @@
+use super::flags::CallOptions;
+pub fn main(_: &CallOptions) -> i32 {
+    0
+}

@@ -1,0 +1,71 @@
+//! The command line: flags into a [`Config`], and the commands `run` and `call`.
+
+mod call;
+mod flags;
+mod run;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
+use crate::daemon::Daemon;
+use crate::sys::{host, stdio};
+use crate::{keeper, methods};
+use flags::{Command, HELP};
+
+/// Exit status for flags that make no sense, and for a start that failed.
+const EXIT_USAGE: i32 = 2;
+const EXIT_START: i32 = 1;
+
+/// Runs execd with these arguments (without the program's name); gives the exit status.
+pub fn main(arguments: Vec<OsString>) -> i32 {
+    if arguments.first().is_some_and(|first| first == "--keeper") {
+        return keeper::main(arguments.into_iter().skip(1));
+    }
+    let mut config = Config::default();
+    let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
+    let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
+    config.max_empty_poll_ms = max_empty_poll_ms(cap.as_deref());
+    config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
+    match flags::parse(arguments, config) {
+        Err(reason) => {
+            complain(&format!("execd: {reason} (try execd --help)"));
+            EXIT_USAGE
+        }
+        Ok(Command::Help) => say(HELP),
+        Ok(Command::Version) => say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n")),
+        Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
+        Ok(Command::Serve(config)) => serve(*config),
+        Ok(Command::Run(options)) => run::main(*options),
+        Ok(Command::Call(options)) => call::main(&options),
+    }
+}
+
+/// Prints what was asked for; a reader that is gone wants no more.
+fn say(text: &str) -> i32 {
+    let mut out = std::io::stdout();
+    i32::from(out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err())
+}
+
+/// One line on stderr for people.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn serve(config: Config) -> i32 {
+    let mut daemon = match Daemon::start(config) {
+        Ok(daemon) => daemon,
+        Err(reason) => {
+            complain(&format!("execd: cannot start: {reason}"));
+            return EXIT_START;
+        }
+    };
+    if stdio::is_terminal(0) {
+        complain(
+            "execd runs commands that you can come back to; it reads JSON-RPC requests, one a \
+             line. Type for example:",
+        );
+        complain(r#"{"id":1,"method":"exec_command","params":{"cmd":"echo hi"}}   (Ctrl-D ends)"#);
+    }
+    daemon.run()
+}

@@ -1,0 +1,266 @@
+//! Building the answers of waits: from a session's state to the fields of its report.
+
+use super::judge::status_fields;
+use super::logs::LogStatus;
+use super::{Daemon, Pending};
+use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
+use crate::pure::life::ExitStatus;
+use crate::pure::rfc3339::format_utc_ms;
+use crate::pure::signal_names::signal_name;
+use crate::session::ending::{Family, SIGKILL, detached};
+use crate::session::report::{ExecReport, KillReport, NamedProcess, TruncationReport, one_line};
+use crate::session::view::{Text, seconds};
+use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::{Session, SessionId};
+use crate::sys::{clock, proc};
+
+/// What the reply says when the child closed its stdin.
+pub const STDIN_LOST: &str =
+    "stdin write failed: the child closed its stdin; bytes were not delivered";
+
+/// The host's clock as replies give it.
+pub fn tool_time_utc() -> String {
+    format_utc_ms(clock::wall_ms())
+}
+
+/// Several failures as one message; `None` when there is none.
+fn joined(failures: [Option<String>; 3]) -> Option<String> {
+    let all: Vec<String> = failures.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+impl Daemon {
+    /// Answers one wait and forgets its request. `takes_output`: it is the first to be told.
+    pub(super) fn answer(&mut self, id: SessionId, wait: &Wait, why: Why, takes_output: bool) {
+        let Some(pending) = self.take_pending(wait.ticket) else { return };
+        let takes_nothing = why == Why::Cancelled && wait.kind == WaitKind::Poll;
+        let running = matches!(why, Why::Completed | Why::Cancelled | Why::ShuttingDown);
+        if !running || why == Why::Cancelled {
+            // Its id is told: from now on it is in the table.
+            self.register(id);
+        }
+        if wait.kind == WaitKind::Kill {
+            let report = self.kill_report(id, wait, why, takes_output);
+            self.client.reply(&pending.id, &report);
+        } else {
+            let mut report = self.exec_report(id, wait, why, takes_output && !takes_nothing);
+            report.write_header();
+            self.client.reply(&pending.id, &report);
+        }
+    }
+
+    /// Takes a waiting request off the books: it is answered now, exactly once.
+    pub(super) fn take_pending(&mut self, ticket: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&ticket);
+        debug_assert!(pending.is_some(), "a wait without its request");
+        if let Some(pending) = &pending {
+            self.client.in_flight.remove(&pending.id);
+        }
+        pending
+    }
+
+    /// The path of a session's log, once the file exists.
+    pub fn log_path(&self, id: SessionId) -> Option<String> {
+        self.keeper.status(id).and_then(|status| status.path)
+    }
+
+    fn take_text(&mut self, id: SessionId, wait: &Wait, takes: bool, log: Option<&str>) -> Text {
+        let limits = self.config.text;
+        match self.sessions.get_mut(&id).filter(|_| takes) {
+            Some(session) => {
+                let last = session.life.finished();
+                session.view.take(limits, wait.raw_output, last, log)
+            }
+            None => Text {
+                output: String::new(),
+                original_bytes: 0,
+                omitted_bytes: 0,
+                truncation: None,
+                footer: None,
+            },
+        }
+    }
+
+    fn exec_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> ExecReport {
+        let logged = self.keeper.status(id);
+        let log = logged.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
+        let text = self.take_text(id, wait, takes, log.path.as_deref());
+        let chunk_id = self.chunk_id();
+        let now_ns = self.now_ns;
+        let exited = why == Why::Completed;
+        let note = self.note(id, exited);
+        let warning = wait.warning.clone();
+        let Some(session) = self.sessions.get_mut(&id) else { return ExecReport::default() };
+        let (exit_code, signal) = status_fields(session.status().filter(|_| exited));
+        let lost = std::mem::take(&mut session.input_lost).then(|| STDIN_LOST.to_owned());
+        let waited_ns = now_ns - wait.since_ns;
+        // What fits an earlier moment of this log is no word about its completeness now.
+        let matters = exited || text.truncation.is_some() || text.omitted_bytes > 0;
+        let incomplete = !log.complete && (matters || log.failure.is_some());
+        let mut report = ExecReport {
+            session_id: (!exited).then_some(id),
+            exit_code,
+            signal,
+            failure_message: joined([wait.failure.clone(), lost, log.failure]),
+            log_path: log.path,
+            cwd: session.facts.cwd.clone(),
+            command: session.facts.command.clone(),
+            tty: session.facts.tty,
+            yield_time_ms: wait.yield_time_ms,
+            wall_time_seconds: seconds(waited_ns),
+            chunk_id,
+            original_token_count: text.original_bytes.div_ceil(4),
+            output_bytes_total: session.output_bytes_total(),
+            omitted_bytes: (text.omitted_bytes > 0).then_some(text.omitted_bytes),
+            output: text.output,
+            truncation: text.truncation.as_ref().and_then(TruncationReport::new),
+            wait_status: Some(why.wait_status()),
+            wait_mode: Some(if wait.until.is_some() { "absolute" } else { "relative" }),
+            yield_until: wait.until.as_ref().map(|until| until.stamp.clone()),
+            effective_wait_ms: Some(waited_ns / NS_PER_MS),
+            tool_time_utc: (!exited || wait.until.is_some()).then(tool_time_utc),
+            note,
+            pid: (!exited).then_some(session.facts.pid),
+            warning,
+            log_complete: incomplete.then_some(false),
+            log_truncated: log.truncated.then_some(true),
+            footer: text.footer,
+            ..ExecReport::default()
+        };
+        if exited {
+            report.cpu_seconds = Some(cpu_seconds(session));
+            report.max_rss_kib = Some(session.usage.max_rss_kib);
+        } else if let (true, Some(ExitStatus::Code(code))) =
+            (session.life.shell_gone(), session.status())
+        {
+            report.shell_exit_code = Some(code);
+        }
+        if session.wake.is_some() {
+            report.on_exit = Some("wake");
+            if exited {
+                report.completion_delivery = Some("direct");
+                report.on_exit_wake = Some("consumed");
+                session.wake = None;
+            } else {
+                report.completion_notification = Some("armed");
+            }
+        }
+        report
+    }
+
+    /// The note of a reply, where one applies.
+    fn note(&self, id: SessionId, exited: bool) -> Option<String> {
+        let session = self.sessions.get(&id)?;
+        if exited {
+            let killed = session.status() == Some(ExitStatus::Signal(SIGKILL));
+            return (killed && !session.killed_by_us).then(|| {
+                "ended by a SIGKILL that execd did not send (often the out-of-memory killer)".into()
+            });
+        }
+        if !session.life.shell_gone() {
+            return None;
+        }
+        let end = match session.status()? {
+            ExitStatus::Code(code) => format!("code {code}"),
+            ExitStatus::Signal(signal) => signal_name(signal),
+        };
+        let holders = self.holders(session);
+        let holders: Vec<String> = holders
+            .iter()
+            .map(|holder| format!("{} {}", holder.pid, one_line(&holder.command)))
+            .collect();
+        let holders =
+            if holders.is_empty() { "its output is held".to_owned() } else { holders.join(", ") };
+        Some(format!(
+            "shell exited ({end}); still running: {holders} — redirect its output to detach it, \
+             or kill_session"
+        ))
+    }
+
+    /// Who may hold the output of a session whose shell is gone: its members, or else what
+    /// detached itself from it.
+    fn holders(&self, session: &Session) -> Vec<NamedProcess> {
+        let mut found = Family { detached_marks: None, ..self.family(session) }.living();
+        if found.is_empty() {
+            let marks = self.marks(session.id);
+            found = detached(&proc::all(), session.facts.pid, &marks);
+        }
+        found.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect()
+    }
+
+    /// Whose end a session's end is.
+    pub(super) fn family(&self, session: &Session) -> Family {
+        Family {
+            sid: session.facts.pid,
+            start_ticks: session.facts.start_ticks,
+            detached_marks: self.config.kill_detached.then(|| self.marks(session.id)),
+        }
+    }
+
+    /// The environment entries that mark the processes of a session.
+    pub(super) fn marks(&self, id: SessionId) -> [Vec<u8>; 2] {
+        let instance = format!("EXECD_INSTANCE={}", self.instance);
+        [instance.into_bytes(), format!("EXECD_SESSION_ID={id}").into_bytes()]
+    }
+
+    fn kill_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> KillReport {
+        let logged = self.keeper.status(id);
+        let log = logged.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
+        let takes = takes && why == Why::Completed;
+        let text = self.take_text(id, wait, takes, log.path.as_deref());
+        let Some(session) = self.sessions.get(&id) else { return KillReport::default() };
+        let (exit_code, signal) = status_fields(session.status());
+        let ending = session.ending.as_ref();
+        let gone = why == Why::Completed;
+        let survivors = ending.filter(|ending| ending.over() && !gone).map(|one| one.survivors());
+        let escalated = ending.is_some_and(|ending| ending.escalated);
+        let summary = kill_summary(session, gone);
+        KillReport {
+            found: true,
+            session_id: id,
+            killed: Some(gone),
+            escalated: escalated.then_some(true),
+            exit_code,
+            signal,
+            failure_message: joined([log.failure, None, None]),
+            log_path: log.path.or_else(|| session.closed_log_path.clone()),
+            log_complete: (gone && !log.complete).then_some(false),
+            log_truncated: log.truncated.then_some(true),
+            final_output: Some(text.output),
+            omitted_bytes: (text.omitted_bytes > 0).then_some(text.omitted_bytes),
+            truncation: text.truncation.as_ref().and_then(TruncationReport::new),
+            footer: text.footer,
+            survivors: survivors.unwrap_or_default(),
+            wait_status: (!gone).then(|| why.wait_status()),
+            summary: Some(summary),
+        }
+    }
+}
+
+fn kill_summary(session: &Session, gone: bool) -> String {
+    let (id, pid) = (session.id, session.facts.pid);
+    let end = match session.status() {
+        Some(ExitStatus::Code(code)) => format!("exit_code={code}"),
+        Some(ExitStatus::Signal(signal)) => format!("signal={}", signal_name(signal)),
+        None => "still running".to_owned(),
+    };
+    let Some(ending) = &session.ending else {
+        return format!("Session {id} (pid {pid}) had already exited — {end}");
+    };
+    let sent = signal_name(ending.signal);
+    if !gone {
+        return format!("Could not end all of session {id} (pid {pid}) with {sent} — {end}");
+    }
+    let escalated = if ending.escalated { " — escalated to SIGKILL" } else { "" };
+    format!("Killed session {id} (pid {pid}) with {sent}{escalated} — {end}")
+}
+
+/// A process by its pid and command.
+pub fn named(pid: i32) -> NamedProcess {
+    NamedProcess { pid, command: proc::command(pid, PROCESS_COMMAND_BYTES), reason: None }
+}
+
+#[allow(clippy::cast_precision_loss)] // Microseconds of CPU time fit a float's mantissa.
+fn cpu_seconds(session: &Session) -> f64 {
+    session.usage.cpu_us as f64 / 1e6
+}

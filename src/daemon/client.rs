@@ -1,0 +1,165 @@
+//! One connection: its requests in, its replies and notifications out, within bounds
+//! (protocol.md, A slow reader).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::limits::{
+    MAX_PENDING_REQUESTS, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
+    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES,
+};
+use crate::pure::lines::LineSplitter;
+use crate::pure::outbox::Outbox;
+use crate::session::{ClientId, Ticket};
+use crate::sys::io::Io;
+use crate::sys::stdio::Channel;
+use crate::wire::{self, RequestId, RpcError};
+
+/// A connection.
+#[derive(Debug)]
+pub struct Client {
+    /// Its number.
+    pub id: ClientId,
+    /// Where requests come from.
+    pub input: Channel,
+    /// Where replies go.
+    pub output: Channel,
+    /// Cuts the input into lines.
+    pub lines: LineSplitter,
+    /// What waits to be written.
+    pub outbox: Outbox,
+    /// The requests that wait for their answer.
+    pub in_flight: BTreeMap<RequestId, Ticket>,
+    /// There may be something to read (edge-triggered: until WouldBlock).
+    pub input_ready: bool,
+    /// End of input was read.
+    pub input_ended: bool,
+    /// The output may take something.
+    pub output_ready: bool,
+    /// The poll is asked to tell when the output becomes writable.
+    pub output_watched: bool,
+    /// Nobody reads any more.
+    pub reader_gone: bool,
+    /// The outbox went over its high mark and has not come below the low one.
+    pub crowded: bool,
+    /// stdin is not read until the outbox drains.
+    pub stopped: bool,
+}
+
+impl Client {
+    /// A client over these channels.
+    pub fn new(id: ClientId, input: Channel, output: Channel, max_line_bytes: usize) -> Self {
+        Self {
+            id,
+            input,
+            output,
+            lines: LineSplitter::new(max_line_bytes),
+            outbox: Outbox::new(),
+            in_flight: BTreeMap::new(),
+            input_ready: true,
+            input_ended: false,
+            output_ready: true,
+            output_watched: false,
+            reader_gone: false,
+            crowded: false,
+            stopped: false,
+        }
+    }
+
+    /// Whether one more request may wait.
+    pub fn may_wait(&self) -> bool {
+        self.in_flight.len() < MAX_PENDING_REQUESTS
+    }
+
+    /// Whether replies of waits may be built, and progress sent.
+    pub fn has_room(&self) -> bool {
+        !self.crowded
+    }
+
+    /// Reads requests, a bounded amount; stops when a line is complete so that a flood of
+    /// requests does not fill memory. Gives how many bytes came.
+    pub fn read_input(&mut self, buffer: &mut [u8]) -> usize {
+        let mut total = 0;
+        while self.input_ready
+            && !self.input_ended
+            && !self.stopped
+            && !self.lines.has_complete_line()
+            && total < REQUEST_READ_TURN_BYTES
+        {
+            match self.input.read(buffer) {
+                Io::Moved(bytes) => {
+                    total += bytes;
+                    self.lines.push(&buffer[..bytes]);
+                }
+                Io::WouldBlock => self.input_ready = false,
+                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                    self.input_ended = true;
+                    self.lines.finish();
+                }
+            }
+        }
+        total
+    }
+
+    /// Whether there is input to be taken up without waiting for an event.
+    pub fn has_work(&self) -> bool {
+        let readable = self.input_ready && !self.input_ended;
+        !self.stopped && (readable || self.lines.has_complete_line())
+    }
+
+    /// Queues a reply whose result is JSON text.
+    pub fn reply_json(&mut self, id: &RequestId, json: &[u8]) {
+        wire::push_result_json(self.outbox.buffer(), id, json);
+        self.note_level();
+    }
+
+    /// Queues a reply.
+    pub fn reply(&mut self, id: &RequestId, result: &impl Serialize) {
+        wire::push_result(self.outbox.buffer(), id, result);
+        self.note_level();
+    }
+
+    /// Queues an error reply.
+    pub fn refuse(&mut self, id: &RequestId, error: &RpcError) {
+        wire::push_error(self.outbox.buffer(), id, error);
+        self.note_level();
+    }
+
+    /// Queues a notification that is never dropped.
+    pub fn notify(&mut self, method: &str, params: &impl Serialize) {
+        wire::push_notification(self.outbox.buffer(), method, params);
+        self.note_level();
+    }
+
+    fn note_level(&mut self) {
+        self.crowded |= self.outbox.len() > OUTBOX_HIGH_BYTES;
+        self.stopped |= self.outbox.len() > OUTBOX_STOP_BYTES;
+    }
+
+    /// Writes what the reader takes, a bounded amount. True when room was made where there had
+    /// been none.
+    pub fn write_output(&mut self) -> bool {
+        let mut left = REPLY_WRITE_TURN_BYTES;
+        while self.output_ready && !self.outbox.is_empty() && left > 0 {
+            let front = self.outbox.front();
+            match self.output.write(&front[..front.len().min(left)]) {
+                Io::Moved(bytes) => {
+                    self.outbox.consume(bytes);
+                    left -= bytes;
+                }
+                Io::WouldBlock => self.output_ready = false,
+                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                    self.reader_gone = true;
+                    self.outbox.clear();
+                }
+            }
+        }
+        let crowded = self.crowded;
+        if self.outbox.len() < OUTBOX_LOW_BYTES {
+            self.crowded = false;
+            self.stopped = false;
+        }
+        crowded && !self.crowded
+    }
+}

@@ -1,0 +1,220 @@
+//! The end of execd (protocol.md, End of input; process-model.md, Shutdown): a state that the
+//! turn moves along, not a function that waits.
+
+use serde_json::{Value, json};
+
+use super::{Daemon, Owner};
+use crate::config::OnEof;
+use crate::limits::{LAST_FLUSH_MS, NS_PER_MS, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS};
+use crate::session::ending::{Ending, SIGKILL, SIGTERM};
+use crate::session::{Listing, SessionId, Ticket};
+
+/// Why execd ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// stdin has ended and all requests are answered.
+    EndOfInput,
+    /// Nobody reads stdout any more.
+    ReaderGone,
+    /// SIGTERM, SIGINT or SIGHUP.
+    Signal(i32),
+    /// The method shutdown.
+    Asked,
+    /// Nothing came for --exit-after-silence.
+    Silence,
+}
+
+/// Where the end has got to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Sessions are being ended.
+    Ending,
+    /// The logs and the last replies go out.
+    Flushing,
+}
+
+/// The end in progress.
+#[derive(Debug)]
+pub struct Closing {
+    cause: Cause,
+    phase: Phase,
+    /// When the present phase is given up.
+    until_ns: u64,
+    /// The request that asked for it.
+    ticket: Option<Ticket>,
+    /// What was ended, for its answer.
+    ended: Vec<Value>,
+    /// A second signal asked for SIGKILL.
+    hurried: bool,
+}
+
+impl Closing {
+    /// Whether pending requests answer with what they have.
+    pub fn answers_pending(&self) -> bool {
+        !matches!(self.cause, Cause::EndOfInput)
+    }
+
+    fn status(&self) -> i32 {
+        match self.cause {
+            Cause::EndOfInput | Cause::Asked | Cause::Silence => 0,
+            Cause::ReaderGone => 1,
+            Cause::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl Daemon {
+    /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
+    pub fn close(&mut self, cause: Cause, ticket: Option<Ticket>) {
+        if let Some(closing) = &mut self.closing {
+            if matches!(cause, Cause::Signal(_)) && !closing.hurried {
+                closing.hurried = true;
+                self.debug(format_args!("closing: hurried"));
+                self.kill_everything_now();
+            }
+            return;
+        }
+        self.debug(format_args!("closing: {cause:?}"));
+        let live: Vec<SessionId> = self
+            .sessions
+            .values()
+            .filter(|session| !session.life.finished())
+            .map(|session| session.id)
+            .collect();
+        let ended = live.iter().filter_map(|id| self.sessions.get(id)).map(|session| {
+            let facts = &session.facts;
+            json!({"session_id": session.id, "pid": facts.pid, "command": facts.command})
+        });
+        let ended = ended.collect();
+        let until_ns = self.now_ns + (SHUTDOWN_GRACE_MS + SHUTDOWN_GIVE_UP_MS) * NS_PER_MS;
+        self.closing =
+            Some(Closing { cause, phase: Phase::Ending, until_ns, ticket, ended, hurried: false });
+        self.deadlines.set(Owner::Closing, Some(until_ns));
+        let all: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in all {
+            self.begin_ending(id, SIGTERM, SHUTDOWN_GRACE_MS);
+        }
+        self.end_leftovers(SIGTERM);
+    }
+
+    /// Members of sessions that are over are ended too: each becomes an ending of its own.
+    fn end_leftovers(&mut self, signal: i32) {
+        self.look_after_members();
+        let now_ns = self.now_ns;
+        let left = std::mem::take(&mut self.left);
+        self.last_endings.extend(
+            left.into_values()
+                .map(|left| Ending::new(left.family, signal, SHUTDOWN_GRACE_MS, now_ns)),
+        );
+    }
+
+    fn kill_everything_now(&mut self) {
+        let all: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in all {
+            self.begin_ending(id, SIGKILL, 0);
+        }
+        let now_ns = self.now_ns;
+        for ending in &mut self.last_endings {
+            ending.also(SIGKILL, 0, now_ns);
+        }
+    }
+
+    /// A signal that ends execd was read.
+    pub(super) fn take_termination(&mut self, signal: i32) {
+        self.close(Cause::Signal(signal), None);
+    }
+
+    /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
+    /// it is done.
+    pub(super) fn step_closing(&mut self) -> Option<i32> {
+        if self.client.reader_gone {
+            self.close(Cause::ReaderGone, None);
+        } else if self.input_is_over() {
+            self.close(Cause::EndOfInput, None);
+        }
+        self.closing.as_ref()?;
+        self.step_last_endings();
+        let now_ns = self.now_ns;
+        let sessions_over = self.sessions.values().all(|session| {
+            let gone = session.listing == Listing::Gone && session.waits.is_empty();
+            let ended = session.ending.as_ref().is_none_or(Ending::over);
+            ended && (session.life.finished() || gone || now_ns >= self.closing_until())
+        });
+        let over = sessions_over && self.last_endings.iter().all(Ending::over);
+        let closing = self.closing.as_mut()?;
+        if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
+            closing.phase = Phase::Flushing;
+            closing.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
+            self.answer_shutdown();
+            self.keeper.ask_all_syncs();
+        }
+        let closing = self.closing.as_ref()?;
+        let until_ns = closing.until_ns;
+        if closing.phase == Phase::Flushing {
+            let reader_gone = self.client.reader_gone;
+            let answered =
+                reader_gone || (self.client.outbox.is_empty() && self.pending.is_empty());
+            if (answered && self.keeper.all_settled()) || now_ns >= until_ns {
+                let status = closing.status();
+                self.keeper.goodbye();
+                return Some(status);
+            }
+        }
+        let ending = self.last_endings.iter().filter_map(Ending::next_due_ns).min();
+        self.deadlines.set(Owner::Closing, Some(until_ns.min(ending.unwrap_or(until_ns))));
+        None
+    }
+
+    fn closing_until(&self) -> u64 {
+        self.closing.as_ref().map_or(u64::MAX, |closing| closing.until_ns)
+    }
+
+    fn step_last_endings(&mut self) {
+        let now_ns = self.now_ns;
+        let mut endings = std::mem::take(&mut self.last_endings);
+        for ending in &mut endings {
+            // Looked at each time: there are few, and only now.
+            let watch = ending.step(now_ns);
+            for fd in watch {
+                let _ = self.watch(fd, super::LAST_MEMBERS, mio::Interest::READABLE);
+            }
+        }
+        self.last_endings = endings;
+    }
+
+    /// stdin has ended, everything it asked for is answered, and nothing is waited for.
+    fn input_is_over(&self) -> bool {
+        self.client.input_ended
+            && !self.client.lines.has_complete_line()
+            && self.pending.is_empty()
+            && self.touched.is_empty()
+            && !(self.config.on_eof == OnEof::Wait && self.has_live_session())
+    }
+
+    /// Whether a session runs, or its exit is still to be told.
+    fn has_live_session(&self) -> bool {
+        self.sessions.values().any(|session| {
+            let untold = session.announced && !session.exit_told;
+            session.listing != Listing::Gone && (!session.life.finished() || untold)
+        })
+    }
+
+    fn answer_shutdown(&mut self) {
+        let Some(closing) = &mut self.closing else { return };
+        let (ticket, ended) = (closing.ticket.take(), std::mem::take(&mut closing.ended));
+        let survivors: Vec<Value> = self
+            .sessions
+            .values()
+            .filter_map(|session| session.ending.as_ref().filter(|ending| !ending.all_gone()))
+            .flat_map(Ending::survivors)
+            .map(|one| json!(one))
+            .collect();
+        if let Some(pending) = ticket.and_then(|ticket| self.take_pending(ticket)) {
+            let mut result = json!({ "ended": ended });
+            if !survivors.is_empty() {
+                result["survivors"] = json!(survivors);
+            }
+            self.client.reply(&pending.id, &result);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What a session's state leads to: registration, the way to its end, answers to its waits,
+//! progress, the word of its exit. Only sessions that something happened to are judged.
+
+use std::collections::BTreeSet;
+
+use mio::Interest;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Daemon, Owner, Port, token_of};
+use crate::config::OnEof;
+use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS};
+use crate::pure::clean::window_text;
+use crate::pure::life::{ExitStatus, Fact};
+use crate::pure::signal_names::signal_name;
+use crate::session::wait::{Moment, Progress, Wait, WaitKind, Why};
+use crate::session::{Listing, Session, SessionId};
+use crate::sys::clock;
+
+#[derive(Serialize)]
+struct ProgressNote<'a> {
+    request_id: &'a RawValue,
+    session_id: SessionId,
+    tail: String,
+    total_bytes: u64,
+    elapsed_ms: u64,
+    running: bool,
+}
+
+#[derive(Serialize)]
+struct StartedNote<'a> {
+    session_id: SessionId,
+    pid: i32,
+    command: &'a str,
+    tty: bool,
+    cwd: &'a str,
+}
+
+#[derive(Serialize)]
+struct ExitedNote {
+    session_id: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    observed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake: Option<bool>,
+    elapsed_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail: Option<String>,
+}
+
+/// An exit status as the two fields that exclude each other.
+pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>) {
+    match status {
+        Some(ExitStatus::Code(code)) => (Some(code), None),
+        Some(ExitStatus::Signal(signal)) => (None, Some(signal_name(signal))),
+        None => (None, None),
+    }
+}
+
+/// The cleaned last output of a session.
+pub fn tail_text(session: &Session) -> String {
+    window_text(&session.tail.to_vec(), session.tail.starts_at() > 0)
+}
+
+impl Daemon {
+    /// Puts a session on the list to be judged in this turn.
+    pub(super) fn touch(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id)
+            && !session.touched
+        {
+            session.touched = true;
+            self.touched.push_back(id);
+        }
+    }
+
+    /// Step: judges the sessions that something happened to. Judging one may touch another (an
+    /// eviction), never without bound: each is on the list once.
+    pub(super) fn judge_sessions(&mut self) {
+        let mut seen = BTreeSet::new();
+        while let Some(id) = self.touched.pop_front() {
+            if !seen.insert(id) {
+                // Touched again by its own judgement: next turn.
+                self.touched.push_front(id);
+                break;
+            }
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.touched = false;
+                self.judge(id);
+            }
+        }
+    }
+
+    fn judge(&mut self, id: SessionId) {
+        self.step_ending(id);
+        self.leave_detached_holders(id);
+        self.end_early_grace(id);
+        self.send_progress(id);
+        let observed = self.answer_waits(id);
+        self.conclude(id, observed);
+        if let Some(session) = self.sessions.get(&id) {
+            let (due, wall) = (session.next_due_ns(), session.next_wall_due_ms());
+            self.deadlines.set(Owner::Session(id), due);
+            let wall = wall.map(|ms| u64::try_from(ms).unwrap_or(0));
+            self.wall_deadlines.set(id, wall);
+        } else {
+            self.deadlines.set(Owner::Session(id), None);
+            self.wall_deadlines.set(id, None);
+        }
+    }
+
+    /// Goes on with ending a session's members, when there is a reason to look at them.
+    fn step_ending(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(ending) = &mut session.ending else { return };
+        if !(ending.look || ending.next_due_ns().is_some_and(|due| due <= now_ns)) {
+            return;
+        }
+        let watch = ending.step(now_ns);
+        session.killed_by_us |= ending.sent_sigkill();
+        for fd in watch {
+            // Without a watch the deadlines of the ending still look again.
+            let _ = self.watch(fd, token_of(id, Port::Member), Interest::READABLE);
+        }
+    }
+
+    /// All members are gone, but the output is still open: what holds it detached itself on
+    /// purpose. The session is over; what the holder still writes is read and dropped.
+    fn leave_detached_holders(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let ended = session.ending.as_ref().is_some_and(|ending| ending.all_gone());
+        if !ended || !session.life.shell_gone() || session.output.log_blocked {
+            return;
+        }
+        self.drain(id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.life.shell_gone() && !session.output.log_blocked {
+            session.output.dropped = true;
+            session.learn(Fact::Dropped, self.now_ns);
+            session.input.close();
+            self.debug(format_args!("session {id}: output left to a detached holder"));
+            self.output_ready(id);
+        }
+    }
+
+    /// The session has outlived its first 150 ms: it enters the table and is announced.
+    fn end_early_grace(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let due = |session: &Session| session.grace_ends_ns().is_some_and(|at| at <= now_ns);
+        if !self.sessions.get(&id).is_some_and(due) {
+            return;
+        }
+        self.register(id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.announced = true;
+        let facts = &session.facts;
+        let note = StartedNote {
+            session_id: id,
+            pid: facts.pid,
+            command: &facts.command,
+            tty: facts.tty,
+            cwd: &facts.cwd,
+        };
+        self.client.notify("session_started", &note);
+    }
+
+    /// Sends progress to the waits that asked for it and are due.
+    fn send_progress(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let total = session.output_bytes_total();
+        let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
+        if session.finished_ns.is_some() || !session.waits.iter().any(due) {
+            return;
+        }
+        let crowded = !self.client.has_room();
+        let tail = if crowded { String::new() } else { tail_text(session) };
+        let elapsed_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
+        for wait in session.waits.iter_mut().filter(|wait| due(wait)) {
+            if crowded {
+                // Dropped; the next one says it all.
+                if let Some(progress) = &mut wait.progress {
+                    progress.sent_ns = Some(now_ns);
+                }
+                continue;
+            }
+            wait.progress = Some(Progress { sent_ns: Some(now_ns), sent_total: total });
+            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
+            let Ok(request_id) = serde_json::from_str::<&RawValue>(pending.id.as_json()) else {
+                continue;
+            };
+            let note = ProgressNote {
+                request_id,
+                session_id: id,
+                tail: tail.clone(),
+                total_bytes: total,
+                elapsed_ms,
+                running: session.life.status().is_none(),
+            };
+            self.client.notify("progress", &note);
+        }
+    }
+
+    /// Answers the waits that are over, oldest first. Whether one of them was told the exit.
+    fn answer_waits(&mut self, id: SessionId) -> bool {
+        let mut observed = false;
+        let mut output_taken = false;
+        let mut at = 0;
+        loop {
+            let Some(session) = self.sessions.get(&id) else { return observed };
+            let Some(wait) = session.waits.get(at) else { return observed };
+            let Some(why) = self.verdict(session, wait) else {
+                at += 1;
+                continue;
+            };
+            if !self.client.has_room() {
+                self.held_back.insert(id);
+                return observed;
+            }
+            if !self.log_allows(id, at, why) {
+                // A younger wait must not take what this one is to tell.
+                return observed;
+            }
+            let Some(session) = self.sessions.get_mut(&id) else { return observed };
+            let wait = session.waits.remove(at);
+            let exited = why == Why::Completed;
+            self.answer(id, &wait, why, !output_taken);
+            output_taken |= exited;
+            if exited && !observed {
+                observed = true;
+                self.tell_exit(id, true);
+            }
+        }
+    }
+
+    /// Why a wait of `session` is over.
+    fn verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
+        let moment = Moment {
+            now_ns: self.now_ns,
+            wall_ms: if wait.until.is_some() { clock::wall_ms() } else { 0 },
+            finished: session.life.finished(),
+            shell_grace_ends_ns: session.shell_grace_ends_ns(),
+            closing: self.closing.as_ref().is_some_and(|closing| closing.answers_pending()),
+        };
+        if wait.kind == WaitKind::Kill && !wait.cancelled {
+            let over = session.ending.as_ref().is_none_or(|ending| ending.over());
+            let gone = session.ending.as_ref().is_none_or(|ending| ending.all_gone());
+            if over && (session.life.finished() || !gone) {
+                return Some(if gone { Why::Completed } else { Why::Deadline });
+            }
+            // The shutdown ends it too: its answer comes with its end.
+            return None;
+        }
+        wait.verdict(&moment)
+    }
+
+    /// Whether the log lets this wait be answered now; else it is held, 250 ms at most.
+    fn log_allows(&mut self, id: SessionId, at: usize, why: Why) -> bool {
+        let limits = self.config.text;
+        let Some(session) = self.sessions.get_mut(&id) else { return true };
+        let Some(wait) = session.waits.get_mut(at) else { return true };
+        let takes_nothing = why == Why::Cancelled && wait.kind == WaitKind::Poll;
+        let points_at_log =
+            why == Why::Completed || (!takes_nothing && session.view.may_be_cut(limits));
+        let allowed = if points_at_log { self.keeper.settled(id) } else { self.keeper.named(id) };
+        if allowed {
+            return true;
+        }
+        let since_ns = *wait.held_since_ns.get_or_insert(self.now_ns);
+        if points_at_log {
+            self.keeper.ask_sync(id);
+        }
+        since_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns
+    }
+
+    /// Sends session_exited, once, for a session that was announced.
+    fn tell_exit(&mut self, id: SessionId, observed: bool) {
+        let with_tail = self.client.input_ended && self.config.on_eof == OnEof::Wait;
+        let log_path = self.log_path(id);
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if observed {
+            session.wake = None;
+        }
+        if !session.announced || session.exit_told {
+            return;
+        }
+        session.exit_told = true;
+        let ended_ns = session.finished_ns.unwrap_or(now_ns);
+        let (exit_code, signal) = status_fields(session.status());
+        // Killed, evicted or ended with execd: no wake (unified-exec.md, set_on_exit).
+        let wake = session.wake.take().is_some() && session.ending.is_none();
+        let note = ExitedNote {
+            session_id: id,
+            exit_code,
+            signal,
+            observed,
+            wake: (wake && !observed).then_some(true),
+            elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
+            log_path,
+            tail: with_tail.then(|| tail_text(session)),
+        };
+        self.client.notify("session_exited", &note);
+    }
+
+    /// What follows when nobody waits (any more): the word of the exit, removal.
+    fn conclude(&mut self, id: SessionId, observed: bool) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if let Some(ended_ns) = session.finished_ns
+            && session.waits.is_empty()
+        {
+            let observed = observed || session.observed;
+            let early = session.listing == Listing::Early;
+            if observed || early || session.listing == Listing::Gone {
+                self.set_listing(id, Listing::Gone);
+            }
+            let due = ended_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns;
+            if self.keeper.settled(id) || due {
+                self.tell_exit(id, observed);
+            } else {
+                self.keeper.ask_sync(id);
+                return;
+            }
+            self.release_finished(id);
+            self.remove_if_over(id);
+        }
+        if let Some(session) = self.sessions.get_mut(&id)
+            && session.waits.is_empty()
+            && session.ending.as_ref().is_some_and(|ending| ending.over() && !ending.all_gone())
+        {
+            // What could not be ended stays listed, and may be tried again.
+            session.ending = None;
+        }
+    }
+
+    /// A finished session needs no descriptors any more, but one whose output is left to a
+    /// detached holder.
+    fn release_finished(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get(&id)
+            && !session.output.dropped
+        {
+            self.close_streams(id);
+        }
+    }
+}

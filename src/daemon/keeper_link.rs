@@ -1,0 +1,463 @@
+//! The loop's side of the keeper: three non-blocking pipes, what waits for them, and what is
+//! done when it dies (architecture.md, 6). With `--no-keeper` the same books are kept and the
+//! files are written right here, a bounded amount a turn.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+use super::logs::{Log, LogStatus};
+use crate::keeper::frames::{
+    Ack, AckDecoder, GuardRecord, Reopen, push_close, push_data_header, push_goodbye,
+    push_guard_add, push_guard_goodbye, push_guard_remove, push_open, push_reopen, push_sync,
+};
+use crate::keeper::writer::Writer;
+use crate::limits::{
+    KEEPER_RESTART_MS, LOG_FRAME_BYTES, LOG_PIPE_BYTES, LOG_WRITE_TURN_BYTES, NS_PER_MS,
+    ORPHAN_LOG_BYTES,
+};
+use crate::pure::outbox::Outbox;
+use crate::session::SessionId;
+use crate::sys::io::{self, Io};
+use crate::sys::spawn::{Plan, Spawner};
+
+/// A running keeper.
+#[derive(Debug)]
+struct Keeper {
+    pid: i32,
+    log: OwnedFd,
+    acks: OwnedFd,
+    guard: OwnedFd,
+}
+
+/// Who writes the log files.
+#[derive(Debug)]
+enum Hand {
+    /// The helper process, while it is there.
+    Process(Option<Keeper>),
+    /// Ourselves (`--no-keeper`).
+    Inline(Box<Writer>),
+}
+
+/// How the helper is started, and started again.
+#[derive(Debug)]
+pub struct KeeperPlan {
+    /// Its arguments.
+    pub argv: Vec<CString>,
+    /// Its environment.
+    pub envp: Vec<CString>,
+}
+
+/// The link to whoever writes the logs and guards the sessions.
+#[derive(Debug)]
+pub struct KeeperLink {
+    hand: Hand,
+    plan: KeeperPlan,
+    /// The log directory; `None` with `--no-log`.
+    dir: Option<PathBuf>,
+    logs: BTreeMap<SessionId, Log>,
+    /// Logs with something to send, each at most once.
+    busy: VecDeque<SessionId>,
+    /// Whole frames on their way into the log pipe.
+    staging: Outbox,
+    guard_staging: Outbox,
+    /// The sessions a new keeper has to be told, by kernel session id.
+    guarded: BTreeMap<i32, GuardRecord>,
+    ack_bytes: AckDecoder,
+    /// When the present keeper (or the last one) was started.
+    started_ns: u64,
+    restarted: bool,
+    /// Bytes in queues of logs whose session is gone.
+    orphan_bytes: usize,
+    /// How often the log pipe was full.
+    pub stalls: u64,
+    /// Bytes handed over.
+    pub bytes_handed: u64,
+    /// The log pipe said EAGAIN and has not become writable since.
+    pipe_full: bool,
+}
+
+/// The three descriptors the poll watches: log pipe, acks, guard pipe.
+pub type KeeperFds = (RawFd, RawFd, RawFd);
+
+impl KeeperLink {
+    /// A link without a keeper yet; `writer` is given with `--no-keeper`.
+    pub fn new(plan: KeeperPlan, dir: Option<PathBuf>, writer: Option<Writer>) -> Self {
+        let hand = writer.map_or(Hand::Process(None), |writer| Hand::Inline(Box::new(writer)));
+        Self {
+            hand,
+            plan,
+            dir,
+            logs: BTreeMap::new(),
+            busy: VecDeque::new(),
+            staging: Outbox::new(),
+            guard_staging: Outbox::new(),
+            guarded: BTreeMap::new(),
+            ack_bytes: AckDecoder::default(),
+            started_ns: 0,
+            restarted: false,
+            orphan_bytes: 0,
+            stalls: 0,
+            bytes_handed: 0,
+            pipe_full: false,
+        }
+    }
+
+    // ---- The process ---------------------------------------------------------------------
+
+    /// Starts the keeper and tells it all live sessions. Gives what the poll is to watch, or
+    /// why it could not be started.
+    pub fn start(&mut self, spawner: &Spawner, now_ns: u64) -> Result<KeeperFds, i32> {
+        self.started_ns = now_ns;
+        let (log, log_theirs) = io::pipe_to_child(false)?;
+        let (acks, acks_theirs) = io::pipe_to_child(true)?;
+        let (guard, guard_theirs) = io::pipe_to_child(false)?;
+        // A smaller pipe (the user's soft limit is used up) only stalls sooner.
+        let _ = io::set_pipe_size(&log, LOG_PIPE_BYTES);
+        let mut argv: Vec<&CStr> = self.plan.argv.iter().map(CString::as_c_str).collect();
+        if self.restarted {
+            // Old logs were deleted at the first start; now a silent live one could be taken
+            // for old before it is reopened (and locked).
+            argv.extend([c"--log-keep-days", c"0"]);
+        }
+        let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
+        let child = spawner
+            .spawn(&Plan {
+                program: c"/proc/self/exe",
+                argv: &argv,
+                envp: &envp,
+                cwd: None,
+                stdio: [log_theirs.as_raw_fd(), acks_theirs.as_raw_fd(), guard_theirs.as_raw_fd()],
+                terminal: false,
+                die_with_us: false,
+            })
+            .map_err(|failure| failure.errno)?;
+        let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
+        self.hand = Hand::Process(Some(Keeper { pid: child.pid, log, acks, guard }));
+        self.ack_bytes = AckDecoder::default();
+        self.pipe_full = false;
+        for record in self.guarded.values() {
+            push_guard_add(self.guard_staging.buffer(), *record);
+        }
+        for (&id, log) in &mut self.logs {
+            let known = Reopen {
+                name: log.name.clone(),
+                total: log.total,
+                noted: log.noted,
+                truncated: log.truncated,
+            };
+            push_reopen(self.staging.buffer(), id, &known);
+            log.open_sent = true;
+        }
+        let ids: Vec<SessionId> = self.logs.keys().copied().collect();
+        for id in ids {
+            self.make_busy(id);
+        }
+        Ok(fds)
+    }
+
+    /// The keeper's pid while it runs.
+    pub fn pid(&self) -> Option<i32> {
+        match &self.hand {
+            Hand::Process(Some(keeper)) => Some(keeper.pid),
+            _ => None,
+        }
+    }
+
+    /// The keeper is gone: its pipes are closed (which takes them out of the poll), what waited
+    /// is given up. Gives when it may be restarted: at once the first time, then at most once a
+    /// minute.
+    pub fn lost(&mut self) -> u64 {
+        self.hand = Hand::Process(None);
+        self.staging.clear();
+        self.guard_staging.clear();
+        self.busy.clear();
+        self.orphan_bytes = 0;
+        self.logs.retain(|_, log| !log.closing);
+        for log in self.logs.values_mut() {
+            log.busy = false;
+            log.keeper_lost();
+        }
+        let due = self.started_ns + KEEPER_RESTART_MS * NS_PER_MS;
+        if self.restarted {
+            due
+        } else {
+            self.restarted = true;
+            0
+        }
+    }
+
+    // ---- The guard -----------------------------------------------------------------------
+
+    /// Tells the guard of a session's leader. Written at once: it must be there before the
+    /// session is answered.
+    pub fn guard_add(&mut self, record: GuardRecord) {
+        self.guarded.insert(record.sid, record);
+        push_guard_add(self.guard_staging.buffer(), record);
+        self.pump_guard();
+    }
+
+    /// Tells the guard that nothing of this kernel session is left.
+    pub fn guard_remove(&mut self, sid: i32) {
+        if self.guarded.remove(&sid).is_some() {
+            push_guard_remove(self.guard_staging.buffer(), sid);
+            self.pump_guard();
+        }
+    }
+
+    /// Writes guard records; the pipe is only full when the keeper is stuck in its disk.
+    pub fn pump_guard(&mut self) {
+        let Hand::Process(Some(keeper)) = &self.hand else {
+            self.guard_staging.clear();
+            return;
+        };
+        while !self.guard_staging.is_empty() {
+            match io::write(keeper.guard.as_raw_fd(), self.guard_staging.front()) {
+                Io::Moved(bytes) => self.guard_staging.consume(bytes),
+                _ => break,
+            }
+        }
+    }
+
+    /// A clean end: what is left behind is left on purpose.
+    pub fn goodbye(&mut self) {
+        push_goodbye(self.staging.buffer());
+        push_guard_goodbye(self.guard_staging.buffer());
+        self.pump_guard();
+        let mut touched = Vec::new();
+        self.pump(&mut touched);
+    }
+
+    // ---- Logs ----------------------------------------------------------------------------
+
+    /// Begins a log for a session; nothing with `--no-log`.
+    pub fn open(&mut self, id: SessionId, random: &str) {
+        let Some(dir) = &self.dir else { return };
+        let name = format!("execd-{id}-{}.log", random.get(..8).unwrap_or("00000000"));
+        let path = dir.join(&name).to_string_lossy().into_owned();
+        let mut log = Log::new(name, path);
+        if matches!(self.hand, Hand::Process(None)) {
+            // No keeper: the books say so until there is one.
+            log.keeper_lost();
+        }
+        self.logs.insert(id, log);
+        self.make_busy(id);
+    }
+
+    fn make_busy(&mut self, id: SessionId) {
+        let Some(log) = self.logs.get_mut(&id) else { return };
+        if !log.busy && log.wants_sending() {
+            log.busy = true;
+            self.busy.push_back(id);
+        }
+    }
+
+    /// Whether a read of so many bytes may follow (always, where nothing is logged).
+    pub fn has_room(&self, id: SessionId, bytes: usize) -> bool {
+        self.logs.get(&id).is_none_or(|log| log.has_room(bytes))
+    }
+
+    /// Hands over bytes of a session's stream.
+    pub fn append(&mut self, id: SessionId, bytes: &[u8]) {
+        let Some(log) = self.logs.get_mut(&id) else { return };
+        log.total += bytes.len() as u64;
+        if matches!(self.hand, Hand::Process(None)) {
+            // Counted, and told by the next keeper: no child is blocked for it.
+            return;
+        }
+        log.queue.push(bytes);
+        self.make_busy(id);
+    }
+
+    /// Asks to be told when everything so far is in the file.
+    pub fn ask_sync(&mut self, id: SessionId) {
+        let Some(log) = self.logs.get_mut(&id) else { return };
+        if !log.settled() && log.sync_wanted != Some(log.total) {
+            log.sync_wanted = Some(log.total);
+            self.make_busy(id);
+        }
+    }
+
+    /// Whether a reply that says exited, or points at the log, may be written as far as the log
+    /// goes.
+    pub fn settled(&self, id: SessionId) -> bool {
+        let down = matches!(self.hand, Hand::Process(None));
+        self.logs.get(&id).is_none_or(|log| down || log.settled())
+    }
+
+    /// Whether a reply may name the log.
+    pub fn named(&self, id: SessionId) -> bool {
+        let down = matches!(self.hand, Hand::Process(None));
+        self.logs.get(&id).is_none_or(|log| down || log.named())
+    }
+
+    /// What a reply says of the log; `None` where nothing is logged.
+    pub fn status(&self, id: SessionId) -> Option<LogStatus> {
+        self.logs.get(&id).map(Log::status)
+    }
+
+    /// The session is gone: its log is closed when what waits has been handed over.
+    pub fn close(&mut self, id: SessionId) {
+        let Some(log) = self.logs.get_mut(&id) else { return };
+        if self.orphan_bytes + log.queue.len() > ORPHAN_LOG_BYTES {
+            // A disk that stalls for long while many sessions end: memory stays bounded.
+            log.queue.clear();
+        }
+        self.orphan_bytes += log.queue.len();
+        log.closing = true;
+        self.make_busy(id);
+        if matches!(self.hand, Hand::Process(None)) {
+            self.logs.remove(&id);
+        }
+    }
+
+    /// Whether everything so far has been handed over and acknowledged.
+    pub fn all_settled(&self) -> bool {
+        let down = matches!(self.hand, Hand::Process(None));
+        down || (self.staging.is_empty() && self.logs.values().all(Log::settled))
+    }
+
+    /// Asks for a sync of every log.
+    pub fn ask_all_syncs(&mut self) {
+        let ids: Vec<SessionId> = self.logs.keys().copied().collect();
+        for id in ids {
+            self.ask_sync(id);
+        }
+    }
+
+    /// Whether [`Self::pump`] has something to do now.
+    pub fn wants_pumping(&self) -> bool {
+        !self.pipe_full && (!self.staging.is_empty() || !self.busy.is_empty())
+    }
+
+    /// Whether the log pipe said EAGAIN and has not become writable since.
+    pub fn is_full(&self) -> bool {
+        self.pipe_full
+    }
+
+    /// The log pipe's descriptor, while there is a keeper.
+    pub fn log_fd(&self) -> Option<RawFd> {
+        match &self.hand {
+            Hand::Process(Some(keeper)) => Some(keeper.log.as_raw_fd()),
+            _ => None,
+        }
+    }
+
+    /// The log pipe has become writable.
+    pub fn pipe_writable(&mut self) {
+        self.pipe_full = false;
+    }
+
+    /// Moves frames into the pipe (or files), a bounded amount. `changed` gets the sessions
+    /// whose queue shrank or whose log was acknowledged. False when the keeper is gone.
+    pub fn pump(&mut self, changed: &mut Vec<SessionId>) -> bool {
+        let mut left = LOG_WRITE_TURN_BYTES;
+        while left > 0 && !self.pipe_full {
+            if self.staging.is_empty() {
+                let Some(id) = self.busy.pop_front() else { return true };
+                changed.push(id);
+                let sent = self.send_for(id);
+                left = left.saturating_sub(sent.max(1));
+            }
+            let Hand::Process(Some(keeper)) = &self.hand else {
+                self.staging.clear();
+                continue;
+            };
+            while !self.staging.is_empty() {
+                match io::write(keeper.log.as_raw_fd(), self.staging.front()) {
+                    Io::Moved(bytes) => self.staging.consume(bytes),
+                    Io::WouldBlock => {
+                        self.pipe_full = true;
+                        self.stalls += 1;
+                        break;
+                    }
+                    Io::Ended | Io::HungUp | Io::Failed(_) => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts the next frames of one log on their way; gives the bytes of its stream among them.
+    fn send_for(&mut self, id: SessionId) -> usize {
+        let Some(log) = self.logs.get_mut(&id) else { return 0 };
+        log.busy = false;
+        let front = log.queue.front();
+        let chunk = front.len().min(LOG_FRAME_BYTES);
+        let mut acks: Vec<Ack> = Vec::new();
+        match &mut self.hand {
+            Hand::Process(_) => {
+                let out = self.staging.buffer();
+                if !log.open_sent {
+                    push_open(out, id, &log.name);
+                }
+                if chunk > 0 {
+                    push_data_header(out, id, chunk);
+                    out.extend_from_slice(&front[..chunk]);
+                }
+            }
+            Hand::Inline(writer) => {
+                if !log.open_sent {
+                    acks.push(writer.open(id, &log.name));
+                }
+                acks.extend(writer.data(id, &front[..chunk]));
+            }
+        }
+        log.open_sent = true;
+        log.queue.consume(chunk);
+        self.bytes_handed += chunk as u64;
+        if log.closing {
+            self.orphan_bytes = self.orphan_bytes.saturating_sub(chunk);
+        }
+        if log.queue.is_empty() {
+            if let Some(total) = log.sync_wanted.filter(|_| log.sync_due()) {
+                log.sync_sent = Some(total);
+                match &mut self.hand {
+                    Hand::Process(_) => push_sync(self.staging.buffer(), id, total),
+                    Hand::Inline(writer) => acks.push(writer.sync(id, total)),
+                }
+            }
+            if log.closing {
+                match &mut self.hand {
+                    Hand::Process(_) => push_close(self.staging.buffer(), id),
+                    Hand::Inline(writer) => writer.close(id),
+                }
+                self.logs.remove(&id);
+                return chunk;
+            }
+        }
+        for ack in &acks {
+            log.acknowledge(ack);
+        }
+        self.make_busy(id);
+        chunk
+    }
+
+    /// Takes in what the keeper acknowledged; `changed` gets the sessions concerned. False when
+    /// the keeper is gone.
+    pub fn take_acks(&mut self, buffer: &mut [u8], changed: &mut Vec<SessionId>) -> bool {
+        loop {
+            let Hand::Process(Some(keeper)) = &self.hand else { return true };
+            let bytes = match io::read(keeper.acks.as_raw_fd(), buffer) {
+                Io::Moved(bytes) => bytes,
+                Io::WouldBlock => return true,
+                Io::Ended | Io::HungUp | Io::Failed(_) => return false,
+            };
+            let mut input = &buffer[..bytes];
+            loop {
+                match self.ack_bytes.next(&mut input) {
+                    Ok(Some(ack)) => {
+                        if let Some(log) = self.logs.get_mut(&ack.session) {
+                            log.acknowledge(&ack);
+                            changed.push(ack.session);
+                        }
+                    }
+                    Ok(None) => break,
+                    // A keeper that talks nonsense is no keeper.
+                    Err(_) => return false,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! From what a request asks for to a running session (process-model.md, Starting a child).
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use mio::Interest;
+
+use super::logs::errno_text;
+use super::{Daemon, Port, token_of};
+use crate::keeper::frames::GuardRecord;
+use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES};
+use crate::session::input::Input;
+use crate::session::output::Output;
+use crate::session::{Facts, Session, SessionId};
+use crate::sys::pty::{self, Size};
+use crate::sys::spawn::{Child, Plan, SpawnError, Step};
+use crate::sys::{child, clock, host, io, proc};
+
+/// Where programs are looked for when the environment has no PATH.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+/// The errno of an argument list that is too long, and of a missing file.
+const E2BIG: i32 = 7;
+const ENOENT: i32 = 2;
+
+/// What a session's stdin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// A pipe that write_stdin writes to.
+    Pipe,
+    /// /dev/null.
+    Null,
+    /// execd's own stdin (`execd run`).
+    Inherited,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct LaunchSpec {
+    /// The program: a name looked up on the child's PATH, or a path.
+    pub program: String,
+    /// Its arguments after its name.
+    pub arguments: Vec<String>,
+    /// The command as lists show it.
+    pub command: String,
+    /// A label for lists.
+    pub name: Option<String>,
+    /// Its working directory, resolved against ours; `None`: ours.
+    pub workdir: Option<String>,
+    /// Variables to set, or to unset.
+    pub env: Vec<(String, Option<String>)>,
+    /// Its stdin, where it has no PTY.
+    pub stdin: Stdin,
+    /// The size of its PTY; `None`: pipes.
+    pub tty: Option<Size>,
+}
+
+/// execd's environment as children inherit it, and its working directory.
+#[derive(Debug)]
+pub struct BaseEnv {
+    entries: Vec<(Vec<u8>, CString)>,
+    /// The working directory at start.
+    pub cwd: PathBuf,
+}
+
+fn entry(name: &[u8], value: &[u8]) -> CString {
+    let bytes = [name, b"=", value].concat();
+    // Names and values come from the kernel or were checked for NUL (wire/params.rs).
+    CString::new(bytes).unwrap_or_default()
+}
+
+impl BaseEnv {
+    /// From the environment execd was started with; `instance` marks every child.
+    pub fn new(variables: Vec<(OsString, OsString)>, instance: &str) -> Self {
+        let marks = [&b"EXECD_INSTANCE"[..], b"EXECD_SESSION_ID"];
+        let mut entries: Vec<(Vec<u8>, CString)> = variables
+            .into_iter()
+            .map(|(name, value)| (name.into_vec(), value))
+            .filter(|(name, _)| !marks.contains(&name.as_slice()))
+            .map(|(name, value)| {
+                let entry = entry(&name, value.as_bytes());
+                (name, entry)
+            })
+            .collect();
+        entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
+        Self { entries, cwd: host::current_dir() }
+    }
+
+    /// The child's environment, and its PATH.
+    fn build(&self, spec: &LaunchSpec, id: SessionId) -> (Vec<CString>, Vec<u8>) {
+        let changed = |name: &[u8]| spec.env.iter().any(|(other, _)| other.as_bytes() == name);
+        let mut out: Vec<CString> = Vec::with_capacity(self.entries.len() + spec.env.len() + 2);
+        let terminal = spec.tty.is_some() && !changed(b"TERM");
+        out.extend(
+            self.entries
+                .iter()
+                .filter(|(name, _)| !changed(name) || name == b"EXECD_INSTANCE")
+                .filter(|(name, _)| !(terminal && name == b"TERM"))
+                .map(|(_, entry)| entry.clone()),
+        );
+        for (name, value) in &spec.env {
+            if let Some(value) = value
+                && !name.starts_with("EXECD_")
+            {
+                out.push(entry(name.as_bytes(), value.as_bytes()));
+            }
+        }
+        if terminal {
+            out.push(c"TERM=xterm-256color".to_owned());
+        }
+        out.push(entry(b"EXECD_SESSION_ID", id.to_string().as_bytes()));
+        let path = out.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+        let path = path.unwrap_or(DEFAULT_PATH).to_vec();
+        (out, path)
+    }
+}
+
+/// The environment for a helper of our own: ours, without any session's marks.
+pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
+    variables
+        .into_iter()
+        .filter(|(name, _)| !name.as_bytes().starts_with(b"EXECD_"))
+        .map(|(name, value)| entry(name.as_bytes(), value.as_bytes()))
+        .collect()
+}
+
+/// The program's path: as given when it holds a slash, else the first executable of that name
+/// on `path`, whose relative entries count from `cwd` (exec(3), execvp).
+fn find_program(program: &str, path: &[u8], cwd: &Path) -> Option<CString> {
+    if program.contains('/') {
+        return CString::new(program).ok();
+    }
+    path.split(|&byte| byte == b':')
+        .map(|dir| cwd.join(OsString::from_vec(dir.to_vec())).join(program))
+        .find(|candidate| host::is_executable(candidate))
+        .and_then(|found| CString::new(found.into_os_string().into_vec()).ok())
+}
+
+/// The ends of a child's stdio.
+struct Stdio {
+    /// What the child gets as 0, 1 and 2.
+    theirs: [RawFd; 3],
+    /// Kept open until the child has started.
+    _held: Vec<OwnedFd>,
+    output: Rc<OwnedFd>,
+    pipe_bytes: usize,
+    input: Input,
+}
+
+impl Daemon {
+    /// Starts a session. Gives its id, or the reason for people why it could not be started;
+    /// nothing is left of it then.
+    pub fn launch(&mut self, spec: &LaunchSpec) -> Result<SessionId, String> {
+        let id = self.next_session_id;
+        let cwd = self.resolve(spec.workdir.as_deref());
+        let (environment, path) = self.base_env.build(spec, id);
+        let program = find_program(&spec.program, &path, &cwd)
+            .ok_or_else(|| format!("spawn {}: {}", spec.program, errno_text(ENOENT)))?;
+        let name = CString::new(spec.program.as_str()).unwrap_or_default();
+        let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
+        let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
+        let argv: Vec<&CStr> =
+            [name.as_c_str()].into_iter().chain(rest.iter().map(CString::as_c_str)).collect();
+        let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
+        let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
+        let stdio = self.stdio(spec)?;
+        // The clock is read before the clone, so nothing of the session is older than this.
+        let start_ticks = proc::boot_ticks_now();
+        let plan = Plan {
+            program: &program,
+            argv: &argv,
+            envp: &envp,
+            cwd: spec.workdir.is_some().then_some(cwd_c.as_c_str()),
+            stdio: stdio.theirs,
+            terminal: spec.tty.is_some(),
+            die_with_us: true,
+        };
+        let child =
+            self.spawner.spawn(&plan).map_err(|failure| spawn_failure(spec, &cwd, failure))?;
+        let facts = Facts {
+            name: spec.name.clone(),
+            command: spec.command.clone(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            tty: spec.tty.is_some(),
+            pid: child.pid,
+            start_ticks,
+            started_ns: self.now_ns,
+            started_wall_ms: clock::wall_ms(),
+        };
+        self.adopt(id, facts, child, stdio)?;
+        Ok(id)
+    }
+
+    /// The working directory that a command of this workdir has (or would have).
+    pub fn resolved_cwd(&self, workdir: Option<&str>) -> String {
+        self.resolve(workdir).to_string_lossy().into_owned()
+    }
+
+    fn resolve(&self, workdir: Option<&str>) -> PathBuf {
+        match workdir {
+            None => self.base_env.cwd.clone(),
+            // Through its components, so that `./x` and `x/` read as they are meant.
+            Some(dir) => self.base_env.cwd.join(dir).components().collect(),
+        }
+    }
+
+    fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {
+        if let Some(size) = spec.tty {
+            let failed = |errno| format!("open a pseudo-terminal: {}", errno_text(errno));
+            let (master, slave) = pty::open(size).map_err(failed)?;
+            let (master, fd) = (Rc::new(master), slave.as_raw_fd());
+            let input = Input::terminal(Rc::clone(&master));
+            let theirs = [fd, fd, fd];
+            return Ok(Stdio { theirs, _held: vec![slave], output: master, pipe_bytes: 0, input });
+        }
+        let failed = |errno| format!("make a pipe: {}", errno_text(errno));
+        let (output, output_theirs) = io::pipe_to_child(true).map_err(failed)?;
+        let mut pipe_bytes = 0;
+        if self.raised_pipe_bytes + CHILD_PIPE_BYTES <= CHILD_PIPES_TOTAL_BYTES {
+            // A refusal (the user's soft limit is used up) leaves the pipe as it is.
+            if io::set_pipe_size(&output, CHILD_PIPE_BYTES).is_ok() {
+                pipe_bytes = CHILD_PIPE_BYTES;
+            }
+        }
+        let out = output_theirs.as_raw_fd();
+        let mut held = vec![output_theirs];
+        let (stdin, input) = match spec.stdin {
+            Stdin::Pipe => {
+                let (ours, theirs) = io::pipe_to_child(false).map_err(failed)?;
+                held.push(theirs);
+                (held[1].as_raw_fd(), Input::pipe(ours))
+            }
+            Stdin::Null => {
+                let null = io::dev_null();
+                held.push(null.map_err(|errno| format!("/dev/null: {}", errno_text(errno)))?);
+                (held[1].as_raw_fd(), Input::none())
+            }
+            Stdin::Inherited => (0, Input::none()),
+        };
+        let output = Rc::new(output);
+        Ok(Stdio { theirs: [stdin, out, out], _held: held, output, pipe_bytes, input })
+    }
+
+    /// Takes a started child in: poll, guard, log, table.
+    fn adopt(
+        &mut self,
+        id: SessionId,
+        facts: Facts,
+        child: Child,
+        stdio: Stdio,
+    ) -> Result<(), String> {
+        let Stdio { _held, output, pipe_bytes, input, .. } = stdio;
+        let (master, pidfd) = (output.as_raw_fd(), child.pidfd.as_raw_fd());
+        let watched = self
+            .watch(master, token_of(id, Port::Output), Interest::READABLE)
+            .and_then(|()| self.watch(pidfd, token_of(id, Port::Leader), Interest::READABLE));
+        if let Err(error) = watched {
+            // A session that can't be watched would be lost: it is taken back.
+            child::kill_now(pidfd);
+            child::reap_now(child.pid);
+            return Err(format!("watch the session: {error}"));
+        }
+        self.next_session_id += 1;
+        self.counters.spawns += 1;
+        self.raised_pipe_bytes += pipe_bytes;
+        let record = GuardRecord { sid: child.pid, start_ticks: facts.start_ticks, session: id };
+        self.keeper.guard_add(record);
+        self.keeper.open(id, &host::random_hex());
+        self.leaders.insert(child.pid, id);
+        let output = Output::new(output, facts.tty, pipe_bytes);
+        let session = Session::new(id, facts, child.pidfd, output, input, HEAD_TAIL_MAX_BYTES);
+        self.debug(format_args!("session {id}: started pid={}", child.pid));
+        self.sessions.insert(id, session);
+        self.touch(id);
+        Ok(())
+    }
+}
+
+/// The reason for people why a child could not be started.
+fn spawn_failure(spec: &LaunchSpec, cwd: &Path, failure: SpawnError) -> String {
+    let errno = errno_text(failure.errno);
+    match failure.step {
+        Step::Chdir => format!("workdir {}: {errno}", cwd.display()),
+        Step::Exec if failure.errno == E2BIG => format!(
+            "spawn {}: {errno}; the command or its environment is longer than the kernel takes \
+             (128 KiB an argument): put it into a file and run that",
+            spec.program
+        ),
+        Step::Exec => format!("spawn {}: {errno}", spec.program),
+        Step::Clone => format!("spawn {}: {errno} (starting a process)", spec.program),
+        Step::Terminal => format!("take the pseudo-terminal: {errno}"),
+        Step::Session | Step::Stdio => format!("prepare {}: {errno}", spec.program),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(env: Vec<(String, Option<String>)>, tty: bool) -> LaunchSpec {
+        LaunchSpec {
+            program: "bash".into(),
+            arguments: vec![],
+            command: String::new(),
+            name: None,
+            workdir: None,
+            env,
+            stdin: Stdin::Pipe,
+            tty: tty.then_some(Size { cols: 80, rows: 24 }),
+        }
+    }
+
+    fn built(env: Vec<(String, Option<String>)>, tty: bool) -> Vec<String> {
+        let base = ["PATH=/a:/b", "TERM=dumb", "A=1", "EXECD_SESSION_ID=9", "EXECD_INSTANCE=old"];
+        let variables = base.iter().filter_map(|one| one.split_once('='));
+        let base = BaseEnv::new(variables.map(|(n, v)| (n.into(), v.into())).collect(), "new");
+        let (entries, _) = base.build(&spec(env, tty), 3);
+        let mut out: Vec<String> =
+            entries.iter().map(|entry| entry.to_string_lossy().into_owned()).collect();
+        out.sort();
+        out
+    }
+
+    #[test]
+    fn the_environment_is_ours_changed_as_asked_and_marked() {
+        let marks = ["EXECD_INSTANCE=new", "EXECD_SESSION_ID=3"];
+        assert_eq!(built(vec![], false), ["A=1", marks[0], marks[1], "PATH=/a:/b", "TERM=dumb"]);
+        let changed = vec![
+            ("A".to_owned(), None),
+            ("B".to_owned(), Some("x=y".to_owned())),
+            ("EXECD_INSTANCE".to_owned(), Some("forged".to_owned())),
+        ];
+        assert_eq!(built(changed, false), ["B=x=y", marks[0], marks[1], "PATH=/a:/b", "TERM=dumb"]);
+        let on_a_terminal = built(vec![], true);
+        assert!(on_a_terminal.contains(&"TERM=xterm-256color".to_owned()));
+        assert!(!on_a_terminal.contains(&"TERM=dumb".to_owned()));
+        let own_term = built(vec![("TERM".to_owned(), Some("vt100".to_owned()))], true);
+        assert!(own_term.contains(&"TERM=vt100".to_owned()));
+        assert_eq!(own_term.iter().filter(|one| one.starts_with("TERM=")).count(), 1);
+    }
+
+    #[test]
+    fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
+        let root = Path::new("/");
+        let found = find_program("sh", b"/nowhere:/bin", root).expect("sh");
+        assert_eq!(found.to_bytes(), b"/bin/sh");
+        assert_eq!(find_program("sh", b"bin", root).expect("relative").to_bytes(), b"/bin/sh");
+        assert_eq!(find_program("nosuchshell", b"/bin:/usr/bin", root), None);
+        assert_eq!(find_program("bin", b"/", root), None, "a directory is no program");
+        assert_eq!(find_program("./x", b"/bin", root).expect("as given").to_bytes(), b"./x");
+    }
+}

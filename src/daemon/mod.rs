@@ -1,0 +1,488 @@
+//! The daemon: owns everything, and moves it in turns (architecture.md, 1).
+//!
+//! | file | what |
+//! |---|---|
+//! | `turn` | the numbered steps of a turn, and nothing else that polls |
+//! | `client` | a connection: lines in, replies out |
+//! | `requests` | from a line to a method and its answer |
+//! | `launch` | from a request to a running session |
+//! | `streams` | children's output and stdin |
+//! | `reap` | signals, leaders and orphans |
+//! | `judge` | waits, exits, progress: what a session's state leads to |
+//! | `sessions` | what methods ask of sessions |
+//! | `answers` | building the answers |
+//! | `table` | the table of sessions: listing, eviction, what is left behind |
+//! | `closing` | the end of execd |
+//! | `keeper_link`, `logs` | the way to the log files |
+
+pub mod answers;
+pub mod client;
+pub mod closing;
+mod judge;
+pub mod keeper_link;
+pub mod launch;
+pub mod logs;
+mod reap;
+mod requests;
+mod sessions;
+mod streams;
+pub mod table;
+mod turn;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::CString;
+use std::io;
+use std::path::PathBuf;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::config::Config;
+use crate::keeper::writer::Writer;
+use crate::limits::{EVENTS_PER_TURN, FDS_PER_SESSION, FDS_RESERVED, READ_BUFFER_BYTES};
+use crate::pure::deadlines::Deadlines;
+use crate::session::ending::Ending;
+use crate::session::{ClientId, Session, SessionId, Ticket};
+use crate::sys::clock::{self, Timer};
+use crate::sys::log_files::{self, LogDir};
+use crate::sys::signals::SignalFd;
+use crate::sys::spawn::Spawner;
+use crate::sys::{host, stdio::Channel};
+use crate::wire::RequestId;
+use client::Client;
+use closing::Closing;
+use keeper_link::{KeeperFds, KeeperLink, KeeperPlan};
+use launch::BaseEnv;
+use table::Leftover;
+
+/// What an event or a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A session, at one of its deadlines.
+    Session(SessionId),
+    /// The keeper may be restarted.
+    Keeper,
+    /// Nothing came for so long (--exit-after-silence).
+    Silence,
+    /// The end of execd has a next step.
+    Closing,
+}
+
+/// A request that waits.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// Whose it is.
+    pub client: ClientId,
+    /// Its id; absent for a request that is never answered.
+    pub id: RequestId,
+    /// The session it waits for; absent for a shutdown.
+    pub session: Option<SessionId>,
+}
+
+/// Counters of server_info.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Requests taken up.
+    pub requests: u64,
+    /// Children started.
+    pub spawns: u64,
+    /// Leaders reaped.
+    pub exits: u64,
+    /// Bytes of output read.
+    pub bytes_read: u64,
+    /// Turns of the loop.
+    pub turns: u64,
+    /// The longest turn.
+    pub slowest_turn_ns: u64,
+    /// Events for something that was gone.
+    pub stale_events: u64,
+}
+
+/// execd.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Its settings.
+    pub config: Config,
+    poll: Poll,
+    /// The turn's time on the monotonic clock.
+    pub now_ns: u64,
+    signals: SignalFd,
+    clock: Timer,
+    /// What the clock is armed to.
+    armed_ns: Option<u64>,
+    /// Made at the first yield_until.
+    wall_clock: Option<Timer>,
+    wall_armed_ms: Option<i64>,
+    deadlines: Deadlines<Owner>,
+    wall_deadlines: Deadlines<SessionId>,
+    /// The client on stdin and stdout.
+    pub client: Client,
+    spawner: Spawner,
+    /// The link to the log files and the guard.
+    pub keeper: KeeperLink,
+    base_env: BaseEnv,
+    /// A random name of this execd, in the environment of its children.
+    pub instance: String,
+    sessions: BTreeMap<SessionId, Session>,
+    /// Leaders that are not reaped yet, by pid.
+    leaders: BTreeMap<i32, SessionId>,
+    next_session_id: SessionId,
+    pending: BTreeMap<Ticket, Pending>,
+    next_ticket: Ticket,
+    use_counter: u64,
+    /// Sessions with output to read, each at most once.
+    readable: VecDeque<SessionId>,
+    /// Sessions to judge, each at most once.
+    touched: VecDeque<SessionId>,
+    /// Sessions with a wait that is over, but no room for its answer.
+    held_back: BTreeSet<SessionId>,
+    /// Sessions in the table.
+    listed: usize,
+    /// Sessions with input to write.
+    feedable: VecDeque<SessionId>,
+    /// Sessions whose leader's pidfd said that it ended.
+    ended_leaders: Vec<SessionId>,
+    /// Whether a SIGCHLD asks for a look at all children.
+    look_for_children: bool,
+    /// Children are left to look at because a turn's bound was reached.
+    spawns_left: usize,
+    /// Sessions that are over, whose members are still to be looked for.
+    over: VecDeque<Leftover>,
+    /// Members that outlived their session.
+    left: BTreeMap<SessionId, Leftover>,
+    /// An orphan was reaped: what is left may be less.
+    recheck_left: bool,
+    /// Orphans that were looked at already: children of ours that are no leaders.
+    /// Each with the kernel session it was in.
+    known_orphans: BTreeMap<i32, i32>,
+    evicted: VecDeque<(SessionId, Option<String>)>,
+    raised_pipe_bytes: usize,
+    closing: Option<Closing>,
+    /// Members that outlived their session, while execd ends them.
+    last_endings: Vec<Ending>,
+    /// The keeper has written acknowledgements.
+    acks_ready: bool,
+    /// Whether the poll is asked to tell when the log pipe becomes writable.
+    log_watched: bool,
+    signal_to_take: Vec<i32>,
+    /// The counters.
+    pub counters: Counters,
+    read_buffer: Vec<u8>,
+    chunk_seed: u64,
+    /// When execd was started.
+    pub started_ns: u64,
+}
+
+/// Why execd could not start.
+pub type StartError = String;
+
+/// Tokens of what is no session.
+const REQUESTS: Token = Token(0);
+const REPLIES: Token = Token(1);
+const SIGNALS: Token = Token(2);
+const CLOCK: Token = Token(3);
+const WALL_CLOCK: Token = Token(4);
+const KEEPER_LOG: Token = Token(5);
+const KEEPER_ACKS: Token = Token(6);
+const KEEPER_GUARD: Token = Token(7);
+const LAST_MEMBERS: Token = Token(8);
+/// Session tokens: the id above two bits that say which of its descriptors it is.
+const FIRST_SESSION_TOKEN: usize = 16;
+const PORT_BITS: u32 = 2;
+
+/// A session's descriptors in the poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    /// Output (and the input of a PTY).
+    Output,
+    /// The stdin pipe.
+    Input,
+    /// The leader's pidfd.
+    Leader,
+    /// The pidfd of a member that is being ended.
+    Member,
+}
+
+fn token_of(id: SessionId, port: Port) -> Token {
+    let id = usize::try_from(id).unwrap_or(usize::MAX >> PORT_BITS);
+    Token(FIRST_SESSION_TOKEN + ((id << PORT_BITS) | port as usize))
+}
+
+fn session_of(token: Token) -> Option<(SessionId, Port)> {
+    let packed = token.0.checked_sub(FIRST_SESSION_TOKEN)?;
+    let port = [Port::Output, Port::Input, Port::Leader, Port::Member][packed & 3];
+    Some(((packed >> PORT_BITS) as SessionId, port))
+}
+
+fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
+    move |errno| format!("{what}: {}", logs::errno_text(errno))
+}
+
+impl Daemon {
+    /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let signals = SignalFd::open().map_err(system("signalfd"))?;
+        let file_limit = host::raise_file_limit();
+        let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
+        if file_limit.raised != 0 && file_limit.raised < wanted {
+            return Err(format!(
+                "--max-sessions {} needs {wanted} open files, but the limit is {}: raise it \
+                 (ulimit -Hn) or ask for fewer sessions",
+                config.max_sessions, file_limit.raised
+            ));
+        }
+        host::become_subreaper().map_err(system("becoming a child subreaper"))?;
+        let spawner =
+            Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
+        let dir = if config.logs.off { None } else { Some(log_dir(&config)?) };
+        let instance = host::random_hex();
+        let keeper = new_link(&config, dir.as_ref(), &instance)?;
+        let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
+        let clock = Timer::monotonic().map_err(system("timerfd"))?;
+        let input = Channel::open(0).map_err(system("stdin"))?;
+        let output = Channel::open(1).map_err(system("stdout"))?;
+        let client = Client::new(0, input, output, config.max_line_bytes);
+        let now_ns = clock::now_ns();
+        let chunk_seed = u64::from_str_radix(&instance, 16).unwrap_or(now_ns);
+        let mut daemon = Self {
+            base_env: BaseEnv::new(host::environment(), &instance),
+            next_session_id: config.first_session_id,
+            config,
+            poll,
+            now_ns,
+            signals,
+            clock,
+            armed_ns: None,
+            wall_clock: None,
+            wall_armed_ms: None,
+            deadlines: Deadlines::new(),
+            wall_deadlines: Deadlines::new(),
+            client,
+            spawner,
+            keeper,
+            instance,
+            sessions: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            next_ticket: 1,
+            use_counter: 0,
+            readable: VecDeque::new(),
+            touched: VecDeque::new(),
+            held_back: BTreeSet::new(),
+            listed: 0,
+            feedable: VecDeque::new(),
+            ended_leaders: Vec::new(),
+            look_for_children: false,
+            spawns_left: 0,
+            over: VecDeque::new(),
+            left: BTreeMap::new(),
+            recheck_left: false,
+            known_orphans: BTreeMap::new(),
+            evicted: VecDeque::new(),
+            raised_pipe_bytes: 0,
+            closing: None,
+            last_endings: Vec::new(),
+            acks_ready: false,
+            log_watched: false,
+            signal_to_take: Vec::new(),
+            counters: Counters::default(),
+            read_buffer: vec![0; READ_BUFFER_BYTES],
+            chunk_seed,
+            started_ns: now_ns,
+        };
+        daemon.start_keeper();
+        daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
+        Ok(daemon)
+    }
+
+    /// Runs turns until execd is done; gives the exit status.
+    pub fn run(&mut self) -> i32 {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        loop {
+            if let Some(status) = self.turn(&mut events) {
+                return status;
+            }
+        }
+    }
+
+    /// Puts execd's own descriptors into the poll.
+    fn watch_own(&mut self) -> io::Result<()> {
+        self.watch(self.signals.fd(), SIGNALS, Interest::READABLE)?;
+        self.watch(self.clock.fd(), CLOCK, Interest::READABLE)?;
+        if let Some(fd) = self.client.input.poll_fd()
+            && self.watch(fd, REQUESTS, Interest::READABLE).is_err()
+        {
+            self.client.input.always_ready();
+        }
+        // Only the end of the reader is asked for (EPOLLHUP and EPOLLERR always come); room in
+        // the pipe is, once a write found none.
+        if let Some(fd) = self.client.output.poll_fd()
+            && self.watch(fd, REPLIES, Interest::PRIORITY).is_err()
+        {
+            self.client.output.always_ready();
+        }
+        Ok(())
+    }
+
+    fn watch(&self, fd: i32, token: Token, interest: Interest) -> io::Result<()> {
+        self.poll.registry().register(&mut SourceFd(&fd), token, interest)
+    }
+
+    fn rewatch(&self, fd: i32, token: Token, interest: Interest) -> io::Result<()> {
+        self.poll.registry().reregister(&mut SourceFd(&fd), token, interest)
+    }
+
+    fn unwatch(&self, fd: i32) {
+        // A descriptor that is not there any more needs no taking out.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+    }
+
+    /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
+    fn start_keeper(&mut self) {
+        if !self.config.keeper {
+            return;
+        }
+        match self.keeper.start(&self.spawner, self.now_ns) {
+            Ok(fds) => {
+                if self.watch_keeper(fds).is_err() {
+                    self.keeper_gone();
+                } else {
+                    self.keeper.pump_guard();
+                }
+            }
+            Err(errno) => {
+                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.keeper_gone();
+            }
+        }
+    }
+
+    fn watch_keeper(&self, (log, acks, guard): KeeperFds) -> io::Result<()> {
+        self.watch(log, KEEPER_LOG, Interest::PRIORITY)?;
+        self.watch(acks, KEEPER_ACKS, Interest::READABLE)?;
+        self.watch(guard, KEEPER_GUARD, Interest::PRIORITY)
+    }
+
+    /// Asks the poll to tell when the log pipe has room, while it has none.
+    fn watch_log_pipe(&mut self) {
+        let full = self.keeper.is_full();
+        if let Some(fd) = self.keeper.log_fd()
+            && full != self.log_watched
+        {
+            let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.rewatch(fd, KEEPER_LOG, interest).is_ok() {
+                self.log_watched = full;
+            }
+        }
+    }
+
+    /// Asks the poll to tell when stdout has room, while it has none.
+    fn watch_output(&mut self, full: bool) {
+        if full == self.client.output_watched {
+            return;
+        }
+        let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
+        match self.client.output.poll_fd() {
+            Some(fd) if self.rewatch(fd, REPLIES, interest).is_ok() => {
+                self.client.output_watched = full;
+            }
+            // What the poll does not watch is always ready, or tried again in the next turn.
+            _ => self.client.output_ready = true,
+        }
+    }
+
+    /// The keeper is gone: started again when it may be.
+    fn keeper_gone(&mut self) {
+        // What it had acknowledged before its end still counts.
+        let mut changed = Vec::new();
+        self.keeper.take_acks(&mut self.read_buffer, &mut changed);
+        let due_ns = self.keeper.lost();
+        self.log_watched = false;
+        self.debug(format_args!("keeper lost"));
+        self.deadlines.set(Owner::Keeper, Some(due_ns.max(self.now_ns)));
+        // Output that was held back for the log goes on; waits for the log are over.
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.log_moved(id);
+        }
+    }
+
+    /// One line about a change of state on stderr, where EXECD_LOG=debug asks for it.
+    fn debug(&self, what: std::fmt::Arguments<'_>) {
+        if self.config.debug {
+            // stderr is for people: one that can't be written to is their own affair.
+            use io::Write;
+            let _ = writeln!(io::stderr(), "turn {} {what}", self.counters.turns);
+        }
+    }
+
+    /// Six hexadecimal digits, different from reply to reply.
+    pub fn chunk_id(&mut self) -> String {
+        // One step of a splitmix64 generator.
+        self.chunk_seed = self.chunk_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.chunk_seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        format!("{:06x}", (mixed ^ (mixed >> 31)) & 0xff_ffff)
+    }
+}
+
+/// The log directory, made and checked.
+fn log_dir(config: &Config) -> Result<PathBuf, StartError> {
+    let wanted = config.logs.dir.clone().unwrap_or_else(host::default_log_dir);
+    let hint = "; --log-dir names another place, --no-log does without";
+    log_files::ensure_private_dir(&wanted).map_err(|reason| format!("log {reason}{hint}"))
+}
+
+/// The link, with what the keeper is started with (or the writer that takes its place).
+fn new_link(
+    config: &Config,
+    dir: Option<&PathBuf>,
+    instance: &str,
+) -> Result<KeeperLink, StartError> {
+    let mut argv = vec!["execd".to_owned(), "--keeper".to_owned()];
+    let mut flag = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+    flag("--execd-pid", host::pid().to_string());
+    flag("--instance", instance.to_owned());
+    flag("--log-keep-days", config.logs.keep_days.to_string());
+    if let Some(bytes) = config.logs.max_bytes {
+        flag("--log-max-bytes", bytes.to_string());
+    }
+    let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| "NUL in a setting".to_owned());
+    let mut argv: Vec<CString> =
+        argv.into_iter().map(|text| c_string(text.into_bytes())).collect::<Result<_, _>>()?;
+    match dir {
+        None => argv.push(c"--no-log".to_owned()),
+        Some(dir) => {
+            use std::os::unix::ffi::OsStrExt;
+            argv.push(c"--log-dir".to_owned());
+            argv.push(c_string(dir.as_os_str().as_bytes().to_vec())?);
+        }
+    }
+    let envp = launch::plain_environment(host::environment());
+    let writer = (!config.keeper).then(|| {
+        let opened = dir.map_or(Err(0), |dir| {
+            LogDir::open(dir).map_err(|error| error.raw_os_error().unwrap_or(0))
+        });
+        if let Ok(dir) = &opened {
+            dir.delete_old(config.logs.keep_days);
+        }
+        Writer::new(opened, config.logs.max_bytes)
+    });
+    Ok(KeeperLink::new(KeeperPlan { argv, envp }, dir.cloned(), writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_name_a_session_and_its_descriptor() {
+        for id in [1, 2, 77, 1 << 40] {
+            for port in [Port::Output, Port::Input, Port::Leader, Port::Member] {
+                assert_eq!(session_of(token_of(id, port)), Some((id, port)));
+            }
+        }
+        assert_eq!(session_of(KEEPER_GUARD), None);
+    }
+}

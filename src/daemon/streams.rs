@@ -1,0 +1,221 @@
+//! Children's output and stdin: reading round-robin within bounds, feeding what they take.
+
+use mio::Interest;
+
+use super::{Daemon, Port, token_of};
+use crate::limits::{
+    DRAIN_TURN_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES, READ_TURN_BYTES,
+};
+use crate::pure::life::{Fact, Stream};
+use crate::session::input::Fed;
+use crate::session::output::Piece;
+use crate::session::{Session, SessionId};
+
+/// Why reading a session stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// Nothing is there now.
+    Dry,
+    /// The stream has changed.
+    Changed,
+    /// The allowance is used up.
+    Allowance,
+    /// The log's queue is full.
+    Log,
+}
+
+impl Daemon {
+    /// An event says that a session has output.
+    pub(super) fn output_ready(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.output.ready = true;
+        if !session.output.queued && !session.output.log_blocked {
+            session.output.queued = true;
+            self.readable.push_back(id);
+        }
+    }
+
+    /// Step: reads what is there, each session a bounded amount, from where the last turn
+    /// stopped. Who is not dry stays on the list: events come only once (edge-triggered).
+    pub(super) fn read_sessions(&mut self) {
+        let mut left = READ_TURN_BYTES;
+        for _ in 0..self.readable.len() {
+            if left == 0 {
+                break;
+            }
+            let Some(id) = self.readable.pop_front() else { break };
+            let (bytes, stopped) = self.read_session(id, READ_SESSION_TURN_BYTES.min(left));
+            left -= bytes.min(left);
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.output.queued = stopped == Stopped::Allowance;
+                if session.output.queued {
+                    self.readable.push_back(id);
+                }
+            }
+        }
+    }
+
+    /// Reads one session's output, up to `allowance` bytes. Gives how many and why it stopped.
+    fn read_session(&mut self, id: SessionId, allowance: usize) -> (usize, Stopped) {
+        let mut total = 0;
+        while total < allowance {
+            let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
+            if !session.output.dropped && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
+                session.output.log_blocked = true;
+                return (total, Stopped::Log);
+            }
+            match session.output.read(&mut self.read_buffer) {
+                Piece::Bytes(bytes) => {
+                    total += bytes;
+                    self.counters.bytes_read += bytes as u64;
+                    self.accept(id, bytes);
+                }
+                Piece::Nothing => return (total, Stopped::Dry),
+                Piece::Changed(fact) => {
+                    self.stream_changed(id, fact);
+                    return (total, Stopped::Changed);
+                }
+            }
+        }
+        (total, Stopped::Allowance)
+    }
+
+    /// Takes in bytes that were read: memory, tail, log.
+    fn accept(&mut self, id: SessionId, bytes: usize) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.output.dropped {
+            return;
+        }
+        let bytes = &self.read_buffer[..bytes];
+        session.view.push(bytes);
+        session.tail.push(bytes);
+        if session.life.stream == Stream::Quiet {
+            session.learn(Fact::Bytes, self.now_ns);
+        }
+        self.keeper.append(id, bytes);
+        // Waits are not ended by output; only progress is due for it.
+        if session.waits.iter().any(|wait| wait.progress.is_some()) {
+            self.touch(id);
+        }
+    }
+
+    /// End of file or hang-up of a session's output.
+    fn stream_changed(&mut self, id: SessionId, fact: Fact) {
+        self.debug(format_args!("session {id}: output {fact:?}"));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.learn(fact, self.now_ns);
+            if session.life.stream == Stream::Ended {
+                self.close_streams(id);
+            }
+        }
+        // Asked for early: the file is likely to be complete when the leader is reaped.
+        self.keeper.ask_sync(id);
+        self.touch(id);
+    }
+
+    /// Closes a session's descriptors for good.
+    pub(super) fn close_streams(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        self.raised_pipe_bytes -= session.output.pipe_bytes;
+        session.output.pipe_bytes = 0;
+        session.output.close();
+        if session.facts.tty || session.status().is_some() {
+            session.input.close();
+            session.input.watched = false;
+        }
+    }
+
+    /// Reads what lies in a session's output now, to its end, a bounded amount. True when
+    /// nothing more will come without an event.
+    pub(super) fn drain(&mut self, id: SessionId) -> bool {
+        let (_, stopped) = self.read_session(id, DRAIN_TURN_BYTES);
+        if stopped == Stopped::Dry
+            && let Some(session) = self.sessions.get_mut(&id)
+            && session.life.stream == Stream::Quiet
+        {
+            // EAGAIN instead of EIO: somebody has the terminal open again.
+            session.learn(Fact::Bytes, self.now_ns);
+        }
+        stopped != Stopped::Log && stopped != Stopped::Allowance
+    }
+
+    /// The log of a session has moved: what was held back for it goes on.
+    pub(super) fn log_moved(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.output.log_blocked && self.keeper.has_room(id, READ_BUFFER_BYTES) {
+            session.output.log_blocked = false;
+            if !session.output.queued {
+                session.output.queued = true;
+                self.readable.push_back(id);
+            }
+        }
+        self.touch(id);
+    }
+
+    /// A session has input to write.
+    pub(super) fn input_ready(&mut self, id: SessionId) {
+        if !self.feedable.contains(&id) {
+            self.feedable.push_back(id);
+        }
+    }
+
+    /// Step: gives children the input that they take.
+    pub(super) fn feed_children(&mut self) {
+        for _ in 0..self.feedable.len() {
+            let Some(id) = self.feedable.pop_front() else { break };
+            if self.feed(id) == Some(Fed::More) {
+                self.feedable.push_back(id);
+            }
+        }
+    }
+
+    /// Writes one session's input, a bounded amount, and watches for room where there is none.
+    pub(super) fn feed(&mut self, id: SessionId) -> Option<Fed> {
+        let session = self.sessions.get_mut(&id)?;
+        if !session.input.wants_feeding() {
+            return None;
+        }
+        let fd = session.input.fd();
+        let fed = session.input.feed();
+        let watch = fed == Fed::Full;
+        let was_watched = session.input.watched;
+        session.input.watched = watch;
+        session.input_lost |= fed == Fed::Broken;
+        let tty = session.facts.tty;
+        if let Some(fd) = fd
+            && watch != was_watched
+        {
+            self.watch_input(id, fd, tty, watch);
+        }
+        if fed == Fed::Broken {
+            self.debug(format_args!("session {id}: stdin closed by the child"));
+        }
+        Some(fed)
+    }
+
+    fn watch_input(&mut self, id: SessionId, fd: i32, tty: bool, watch: bool) {
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let done = match (tty, watch) {
+            // The master is in the poll already, for its output.
+            (true, true) => self.rewatch(fd, token_of(id, Port::Output), both),
+            (true, false) => self.rewatch(fd, token_of(id, Port::Output), Interest::READABLE),
+            (false, true) => self.watch(fd, token_of(id, Port::Input), Interest::WRITABLE),
+            (false, false) => {
+                self.unwatch(fd);
+                Ok(())
+            }
+        };
+        if done.is_err()
+            && watch
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            // No memory for a watch: tried again at the next call that touches the session.
+            session.input.watched = false;
+        }
+    }
+
+    /// Whether anything of a session can be read without waiting for an event.
+    pub(super) fn is_readable(session: &Session) -> bool {
+        session.output.ready && !session.output.log_blocked
+    }
+}

@@ -1,0 +1,239 @@
+//! The table of sessions: entering it, eviction, leaving it, and what is left behind
+//! (unified-exec.md, LRU; process-model.md, Members that outlive an ended session).
+
+use super::{Daemon, Owner};
+use crate::limits::{
+    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, SCANS_PER_TURN, WARNING_BELOW_MAX,
+};
+use crate::pure::lru::{Candidate, victim};
+use crate::session::ending::{Ending, Family, SIGTERM};
+use crate::session::wait::WaitKind;
+use crate::session::{Listing, Session, SessionId};
+use crate::sys::proc::{self, ProcStat};
+use crate::wire::{Reason, RpcError};
+
+/// A session that is over, and whose members may run on.
+#[derive(Debug)]
+pub struct Leftover {
+    /// The session's id.
+    pub id: SessionId,
+    /// Its members.
+    pub family: Family,
+    /// What is known of it, for a kill_session with the old id.
+    pub session: Box<Session>,
+}
+
+impl Daemon {
+    /// The session of this id, where it is in the table, as used now.
+    pub fn use_session(&mut self, id: SessionId) -> Result<&mut Session, RpcError> {
+        let unknown = self.unknown_session(id);
+        self.use_counter += 1;
+        let used = self.use_counter;
+        let listed = self.sessions.get_mut(&id).filter(|one| one.listing == Listing::Listed);
+        let session = listed.ok_or(unknown)?;
+        session.last_used = used;
+        Ok(session)
+    }
+
+    /// The error of an id that names no session.
+    pub fn unknown_session(&self, id: SessionId) -> RpcError {
+        let evicted = self.evicted.iter().find(|(evicted, _)| *evicted == id);
+        let message = match evicted {
+            None => format!("unknown session_id: {id}"),
+            Some((_, None)) => format!("unknown session_id: {id} (evicted)"),
+            Some((_, Some(log))) => format!("unknown session_id: {id} (evicted; log: {log})"),
+        };
+        RpcError::failed(Reason::UnknownSession, message)
+    }
+
+    /// The sessions in the table, by id.
+    pub fn listed(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.values().filter(|session| session.listing == Listing::Listed)
+    }
+
+    /// The sessions in the table that have not ended.
+    pub fn live_count(&self) -> usize {
+        self.listed().filter(|session| !session.life.finished()).count()
+    }
+
+    pub(super) fn set_listing(&mut self, id: SessionId, listing: Listing) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let was = std::mem::replace(&mut session.listing, listing);
+        self.listed += usize::from(listing == Listing::Listed);
+        self.listed -= usize::from(was == Listing::Listed);
+    }
+
+    /// Enters a session into the table, when it is not there yet: evicts whom it must, and
+    /// leaves a warning for the call that started it.
+    pub(super) fn register(&mut self, id: SessionId) {
+        let early = |session: &Session| session.listing == Listing::Early;
+        if !self.sessions.get(&id).is_some_and(early) {
+            return;
+        }
+        let mut warnings = self.evict_down_to(self.config.max_sessions.saturating_sub(1));
+        self.set_listing(id, Listing::Listed);
+        self.use_counter += 1;
+        let (used, listed, max) = (self.use_counter, self.listed, self.config.max_sessions);
+        if warnings.is_empty() && listed + WARNING_BELOW_MAX >= max {
+            warnings.push(format!("{listed}/{max} sessions open"));
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.last_used = used;
+        if let Some(wait) = session.waits.iter_mut().find(|wait| wait.kind == WaitKind::Exec)
+            && !warnings.is_empty()
+        {
+            wait.warning = Some(warnings.join("; "));
+        }
+    }
+
+    /// Evicts the least recently used until at most `most` are listed, or nobody can be; gives
+    /// what to say about it.
+    pub(super) fn evict_down_to(&mut self, most: usize) -> Vec<String> {
+        let mut said = Vec::new();
+        let max = self.config.max_sessions;
+        while self.listed > most {
+            let candidates: Vec<Candidate> = self
+                .listed()
+                .map(|session| Candidate {
+                    id: session.id,
+                    last_used: session.last_used,
+                    exited: session.life.finished(),
+                    pending: !session.waits.is_empty(),
+                })
+                .collect();
+            let Some(id) = victim(&candidates, max, LRU_PROTECTED_COUNT) else { break };
+            self.evict(id);
+            said.push(format!("evicted session {id} (LRU, over cap {max})"));
+        }
+        said
+    }
+
+    fn evict(&mut self, id: SessionId) {
+        let log = self.log_path(id);
+        self.evicted.push_back((id, log));
+        if self.evicted.len() > EVICTED_REMEMBERED {
+            self.evicted.pop_front();
+        }
+        self.debug(format_args!("session {id}: evicted"));
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.wake = None;
+        }
+        self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
+        self.set_listing(id, Listing::Gone);
+    }
+
+    /// Begins to end everything of a session, or sends another signal to one that is being
+    /// ended already.
+    pub fn begin_ending(&mut self, id: SessionId, signal: i32, grace_ms: u64) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let family = self.family(session);
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        match &mut session.ending {
+            Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns),
+            ending => *ending = Some(Ending::new(family, signal, grace_ms, now_ns)),
+        }
+        self.touch(id);
+    }
+
+    /// Forgets a session that has left the table, nobody waits for and that needs nothing more.
+    pub(super) fn remove_if_over(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let held = session.output.dropped && session.output.fd().is_some();
+        let ending = session.ending.as_ref().is_some_and(|ending| !ending.over());
+        if session.listing != Listing::Gone || !session.waits.is_empty() || held || ending {
+            return;
+        }
+        let all_gone = session.ending.as_ref().is_some_and(|ending| ending.all_gone());
+        let family = self.family(session);
+        let log_path = self.log_path(id);
+        self.keeper.close(id);
+        self.forget_deadlines(id);
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        if all_gone {
+            self.keeper.guard_remove(family.sid);
+        } else {
+            session.retire(log_path);
+            self.over.push_back(Leftover { id, family, session: Box::new(session) });
+        }
+        self.debug(format_args!("session {id}: removed"));
+        // The table may have been over its cap, with nobody to evict until now.
+        self.evict_down_to(self.config.max_sessions);
+    }
+
+    /// Step, after the replies: looks whether members of sessions that are over run on, and
+    /// whether those known to do so still do.
+    pub(super) fn look_after_members(&mut self) {
+        if self.recheck_left {
+            self.recheck_left = false;
+            let gone: Vec<SessionId> = self
+                .left
+                .values()
+                .filter(|left| left.family.living().is_empty())
+                .map(|left| left.id)
+                .collect();
+            for left in gone.into_iter().filter_map(|id| self.left.remove(&id)) {
+                self.keeper.guard_remove(left.family.sid);
+            }
+        }
+        if self.over.is_empty() {
+            return;
+        }
+        let strangers = self.new_orphans();
+        for _ in 0..SCANS_PER_TURN {
+            let Some(over) = self.over.pop_front() else { break };
+            let sid = over.family.sid;
+            // Three cheap questions first: a look at all processes is for who answers yes.
+            let maybe = strangers
+                || proc::group_exists(sid)
+                || self.known_orphans.values().any(|&known| known == sid);
+            if maybe && !over.family.living().is_empty() {
+                self.debug(format_args!("session {}: members run on", over.id));
+                self.left.insert(over.id, over);
+            } else {
+                self.keeper.guard_remove(sid);
+            }
+        }
+    }
+
+    /// Whether children that are neither leaders nor known came to us; they are known then.
+    fn new_orphans(&mut self) -> bool {
+        let mut children = Vec::new();
+        if proc::children(&mut children).is_err() {
+            // A kernel that doesn't tell: there may be some.
+            return true;
+        }
+        let keeper = self.keeper.pid();
+        let mut found = false;
+        for pid in children {
+            if self.leaders.contains_key(&pid)
+                || keeper == Some(pid)
+                || self.known_orphans.contains_key(&pid)
+            {
+                continue;
+            }
+            self.known_orphans.insert(pid, proc::session_of(pid).unwrap_or(0));
+            found = true;
+        }
+        found
+    }
+
+    /// What is left of sessions that are over: each with its living members.
+    pub fn left_members(&mut self) -> Vec<(SessionId, Vec<ProcStat>)> {
+        self.recheck_left = !self.left.is_empty();
+        self.look_after_members();
+        self.left.values().map(|left| (left.id, left.family.living())).collect()
+    }
+
+    /// Takes what is left of an ended session, to end it.
+    pub fn take_left(&mut self, id: SessionId) -> Option<Leftover> {
+        self.look_after_members();
+        self.left.remove(&id)
+    }
+
+    /// Notes that a session's deadlines are void.
+    pub(super) fn forget_deadlines(&mut self, id: SessionId) {
+        self.deadlines.set(Owner::Session(id), None);
+        self.wall_deadlines.set(id, None);
+    }
+}

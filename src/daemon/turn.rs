@@ -1,0 +1,240 @@
+//! One turn of the loop: wait, note what is ready, then act in fixed steps, each with a bound.
+//! docs/architecture.md has the same steps with the same numbers.
+
+use std::time::Duration;
+
+use mio::Events;
+use mio::event::Event;
+
+use super::{
+    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, Owner, Port, REPLIES,
+    REQUESTS, SIGNALS, WALL_CLOCK, session_of,
+};
+use crate::limits::{NS_PER_MS, STALE_TIMER_MS};
+use crate::session::{Session, SessionId};
+use crate::sys::clock::{self, Timer, wall_ns};
+
+impl Daemon {
+    /// One turn; gives the exit status when execd is done.
+    pub(super) fn turn(&mut self, events: &mut Events) -> Option<i32> {
+        // 0. Wait. A wait that a signal interrupted is a turn without events.
+        let timeout = if self.work_left() { Some(Duration::ZERO) } else { None };
+        if self.poll.poll(events, timeout).is_err() {
+            events.clear();
+        }
+        self.now_ns = clock::now_ns();
+        self.counters.turns += 1;
+        // 1. Note what is ready; nothing acts here.
+        self.note_events(events);
+        // 2. Signals.
+        self.take_signals();
+        // 3. What the keeper acknowledged.
+        self.take_acks();
+        // 4. Output of children.
+        self.read_sessions();
+        // 5. Children that ended.
+        self.reap();
+        // 6. Deadlines that are due.
+        self.run_due();
+        // 7. Requests.
+        self.read_requests();
+        // 8. Judge the sessions that something happened to; build replies.
+        self.judge_sessions();
+        // 9. Replies out.
+        self.write_replies();
+        // 10. Input of children.
+        self.feed_children();
+        // 11. Logs out: a reply that does not point at the log never waits for it.
+        self.pump_logs();
+        // 12. Members that outlive their session; the end of execd.
+        self.look_after_members();
+        let done = self.step_closing();
+        if done.is_some() {
+            return done;
+        }
+        // 13. Arm the clocks.
+        self.arm();
+        self.check();
+        let took_ns = clock::now_ns() - self.now_ns;
+        self.counters.slowest_turn_ns = self.counters.slowest_turn_ns.max(took_ns);
+        None
+    }
+
+    /// Whether something can be done without waiting for an event. With an edge-triggered poll
+    /// this is correctness: whoever stopped before WouldBlock is found here.
+    fn work_left(&self) -> bool {
+        !self.readable.is_empty()
+            || !self.touched.is_empty()
+            || !self.feedable.is_empty()
+            || self.look_for_children
+            || !self.over.is_empty()
+            || self.client.has_work()
+            || (self.client.output_ready && !self.client.outbox.is_empty())
+            || self.keeper.wants_pumping()
+    }
+
+    fn note_events(&mut self, events: &Events) {
+        for event in events {
+            match event.token() {
+                REQUESTS => self.client.input_ready = true,
+                REPLIES => {
+                    self.client.output_ready |= event.is_writable();
+                    self.client.reader_gone |= event.is_error() || event.is_write_closed();
+                }
+                SIGNALS => {}
+                CLOCK => {
+                    self.clock.drain();
+                    self.armed_ns = None;
+                }
+                WALL_CLOCK => {
+                    // Fired, or somebody set the clock: both mean looking at what is due.
+                    if let Some(clock) = &self.wall_clock {
+                        clock.drain();
+                    }
+                    self.wall_armed_ms = None;
+                    self.touch_wall_waits();
+                }
+                KEEPER_LOG => self.keeper.pipe_writable(),
+                KEEPER_ACKS => self.acks_ready = true,
+                KEEPER_GUARD => self.keeper.pump_guard(),
+                LAST_MEMBERS => {}
+                _ => self.note_session_event(event),
+            }
+        }
+    }
+
+    fn note_session_event(&mut self, event: &Event) {
+        let Some((id, port)) = session_of(event.token()) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            self.counters.stale_events += 1;
+            return;
+        };
+        match port {
+            // A hang-up comes without readable: read anyway.
+            Port::Output => {
+                if event.is_writable() {
+                    self.input_ready(id);
+                }
+                self.output_ready(id);
+            }
+            Port::Input => self.input_ready(id),
+            Port::Leader => self.ended_leaders.push(id),
+            Port::Member => {
+                if let Some(ending) = &mut session.ending {
+                    ending.look = true;
+                }
+                self.touch(id);
+            }
+        }
+    }
+
+    fn take_acks(&mut self) {
+        if !std::mem::take(&mut self.acks_ready) {
+            return;
+        }
+        let mut changed = Vec::new();
+        if !self.keeper.take_acks(&mut self.read_buffer, &mut changed) {
+            self.keeper_gone();
+        }
+        self.logs_moved(changed);
+    }
+
+    fn pump_logs(&mut self) {
+        let mut changed = Vec::new();
+        let was_full = self.keeper.is_full();
+        if !self.keeper.pump(&mut changed) {
+            self.keeper_gone();
+        }
+        if was_full != self.keeper.is_full() {
+            self.watch_log_pipe();
+        }
+        self.logs_moved(changed);
+    }
+
+    fn logs_moved(&mut self, changed: Vec<SessionId>) {
+        for id in changed {
+            self.log_moved(id);
+        }
+    }
+
+    fn run_due(&mut self) {
+        for signal in std::mem::take(&mut self.signal_to_take) {
+            self.take_termination(signal);
+        }
+        while let Some(owner) = self.deadlines.pop_due(self.now_ns) {
+            match owner {
+                Owner::Session(id) => self.touch(id),
+                Owner::Keeper => self.restart_keeper(),
+                Owner::Silence => self.close(super::closing::Cause::Silence, None),
+                Owner::Closing => {}
+            }
+        }
+    }
+
+    fn touch_wall_waits(&mut self) {
+        let now = u64::try_from(clock::wall_ms()).unwrap_or(0);
+        while let Some(id) = self.wall_deadlines.pop_due(now) {
+            self.touch(id);
+        }
+    }
+
+    fn write_replies(&mut self) {
+        if self.client.write_output() {
+            for id in std::mem::take(&mut self.held_back) {
+                self.touch(id);
+            }
+        }
+        let full = !self.client.outbox.is_empty() && !self.client.output_ready;
+        self.watch_output(full);
+    }
+
+    fn arm(&mut self) {
+        let head = self.deadlines.head();
+        let stale = STALE_TIMER_MS * NS_PER_MS;
+        let keep = match (self.armed_ns, head) {
+            (None, None) => true,
+            (Some(armed), Some(head)) if armed == head => true,
+            // It fires too early, once, soon: cheaper than arming it again for each short wait.
+            (Some(armed), Some(head)) if armed < head => armed <= self.now_ns + stale,
+            (Some(armed), None) => armed <= self.now_ns + stale,
+            _ => false,
+        };
+        if !keep && self.clock.arm(head).is_ok() {
+            self.armed_ns = head;
+        }
+        let wall = self.wall_deadlines.head().and_then(|ms| i64::try_from(ms).ok());
+        if wall != self.wall_armed_ms {
+            self.arm_wall(wall);
+        }
+    }
+
+    fn arm_wall(&mut self, at_ms: Option<i64>) {
+        if self.wall_clock.is_none()
+            && let Ok(timer) = Timer::wall()
+            && self.watch(timer.fd(), WALL_CLOCK, mio::Interest::READABLE).is_ok()
+        {
+            self.wall_clock = Some(timer);
+        }
+        if let Some(clock) = &self.wall_clock
+            && clock.arm(at_ms.map(wall_ns)).is_ok()
+        {
+            self.wall_armed_ms = at_ms;
+        }
+    }
+
+    /// Asserts what holds between turns (in debug builds).
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        self.sessions.values().for_each(Session::check);
+        let waits: usize = self.sessions.values().map(|session| session.waits.len()).sum();
+        let others = self.pending.values().filter(|pending| pending.session.is_none()).count();
+        debug_assert_eq!(self.pending.len(), waits + others, "each pending request waits once");
+        debug_assert_eq!(self.client.in_flight.len(), self.pending.len(), "one id each");
+        for session in self.sessions.values().filter(|session| Self::is_readable(session)) {
+            debug_assert!(session.output.queued, "session {} forgotten by reading", session.id);
+        }
+        debug_assert_eq!(self.listed, self.listed().count(), "the count of the table");
+    }
+}

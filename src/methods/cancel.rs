@@ -1,0 +1,37 @@
+//! cancel: ends the wait of a pending request, never its session.
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::wire::{self, Kind, Param, RequestId, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "cancel",
+    summary: "Ends the wait of the pending request with that id: it answers at once with what \
+              it has; its session lives on.",
+    params: &[Param {
+        name: "id",
+        kind: Kind::Id,
+        required: true,
+        doc: "the id of the pending request, as it was sent on this connection",
+    }],
+    waits: false,
+    while_closing: true,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    id: Box<RawValue>,
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let known = RequestId::from_json(params.id.get());
+    let cancelled = known.is_some_and(|id| daemon.cancel(&id));
+    Ok(Answer::of(&json!({ "cancelled": cancelled })))
+}

@@ -1,0 +1,23 @@
+//! ping: is execd there, and how fast does it answer?
+
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::wire::{self, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "ping",
+    summary: "Answers {} at once.",
+    params: &[],
+    waits: false,
+    while_closing: true,
+    call,
+};
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+fn call(_daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    Ok(Answer::Json(b"{}".to_vec()))
+}

@@ -1,0 +1,27 @@
+//! shutdown: ends every session, answers with what was ended, then execd exits 0.
+
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::daemon::closing::Cause;
+use crate::wire::{self, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "shutdown",
+    summary: "Ends every session (SIGTERM, 1 s, SIGKILL), answers {ended: [{session_id, pid, \
+              command}]}, then execd exits 0.",
+    params: &[],
+    waits: true,
+    while_closing: false,
+    call,
+};
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let ticket = daemon.open_ticket(call, None);
+    daemon.close(Cause::Asked, ticket);
+    Ok(Answer::Waits)
+}

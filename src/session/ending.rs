@@ -1,0 +1,272 @@
+//! Ending everything that belongs to a session (process-model.md, Killing).
+//!
+//! Members are found by their kernel session id, signalled through pidfds that were checked
+//! after opening, and looked for again on each event until none is left. After the grace, what
+//! is left gets SIGKILL the same way; after a further while the survivors are named.
+
+use std::os::fd::RawFd;
+
+use super::report::NamedProcess;
+use crate::limits::{KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
+use crate::limits::{RESCANS_PER_TURN, SCAN_PAUSE_MS};
+use crate::sys::proc::{self, ProcStat, Target};
+
+/// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
+pub const SIGKILL: i32 = 9;
+/// See [`SIGKILL`].
+pub const SIGTERM: i32 = 15;
+const SIGCONT: i32 = 18;
+const EPERM: i32 = 1;
+
+/// Whose end it is.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The kernel session id that members have.
+    pub sid: i32,
+    /// No member started before the leader did (clock ticks since boot).
+    pub start_ticks: u64,
+    /// Present when detached descendants are taken along: environment entries that an orphan
+    /// must have to count as one of them.
+    pub detached_marks: Option<[Vec<u8>; 2]>,
+}
+
+/// A process that was signalled.
+#[derive(Debug)]
+struct Member {
+    target: Target,
+    /// The errno of the last signal that could not be sent.
+    refused: Option<i32>,
+}
+
+/// The way to a session's end.
+#[derive(Debug)]
+pub struct Ending {
+    family: Family,
+    /// The signal sent first.
+    pub signal: i32,
+    current: i32,
+    escalate_ns: Option<u64>,
+    give_up_ns: Option<u64>,
+    /// Whether SIGKILL followed because something was left.
+    pub escalated: bool,
+    members: Vec<Member>,
+    /// Look for members again although no event came: the last look found new ones.
+    rescan_ns: Option<u64>,
+    state: State,
+    /// An event asks for another look at the members.
+    pub look: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Going,
+    AllGone,
+    GivenUp,
+}
+
+impl Family {
+    /// Everything of this family that lives.
+    pub fn living(&self) -> Vec<ProcStat> {
+        let ours = |found: &ProcStat| found.start_ticks >= self.start_ticks;
+        match &self.detached_marks {
+            None => proc::members_of(self.sid).into_iter().filter(ours).collect(),
+            Some(marks) => {
+                let all: Vec<ProcStat> = proc::all();
+                let members = all.iter().copied().filter(|one| one.sid == self.sid).filter(ours);
+                let mut found: Vec<ProcStat> = members.collect();
+                found.extend(detached(&all, self.sid, marks));
+                found.retain(|one| !matches!(one.state, b'Z' | b'X'));
+                found
+            }
+        }
+    }
+}
+
+/// The detached descendants of the session `sid` among `all`: children of members that left the
+/// session by setsid, orphans that came to us with the session's marks in their environment,
+/// and what descends from these.
+pub fn detached(all: &[ProcStat], sid: i32, marks: &[Vec<u8>; 2]) -> Vec<ProcStat> {
+    let ours = crate::sys::host::pid();
+    let marks: [&[u8]; 2] = [&marks[0], &marks[1]];
+    let mut found: Vec<ProcStat> = Vec::new();
+    let mut parents: Vec<i32> = all.iter().filter(|p| p.sid == sid).map(|p| p.pid).collect();
+    let orphan =
+        |one: &ProcStat| one.ppid == ours && one.sid != sid && proc::environ_has(one.pid, &marks);
+    let orphans: Vec<ProcStat> = all.iter().copied().filter(orphan).collect();
+    parents.extend(orphans.iter().map(|one| one.pid));
+    found.extend(orphans);
+    // Each round adds at least one process or is the last: bounded by their number.
+    loop {
+        let next: Vec<ProcStat> = all
+            .iter()
+            .copied()
+            .filter(|one| one.sid != sid && parents.contains(&one.ppid))
+            .filter(|one| !found.iter().any(|known| known.pid == one.pid))
+            .collect();
+        if next.is_empty() {
+            return found;
+        }
+        parents = next.iter().map(|one| one.pid).collect();
+        found.extend(next);
+    }
+}
+
+impl Ending {
+    /// Begins to end a family with `signal`; SIGKILL follows `grace_ms` later. Nothing has been
+    /// sent yet: see [`Self::step`].
+    pub fn new(family: Family, signal: i32, grace_ms: u64, now_ns: u64) -> Self {
+        let at_once = signal == SIGKILL;
+        let give_up = now_ns + KILL_GIVE_UP_MS * NS_PER_MS;
+        Self {
+            family,
+            signal,
+            current: signal,
+            escalate_ns: (!at_once).then(|| now_ns + grace_ms * NS_PER_MS),
+            give_up_ns: at_once.then_some(give_up),
+            escalated: false,
+            members: Vec::new(),
+            rescan_ns: None,
+            state: State::Going,
+            look: true,
+        }
+    }
+
+    /// Sends `signal` to what is there too (a second kill_session, or the shutdown): SIGKILL
+    /// takes over at once, another one is sent besides.
+    pub fn also(&mut self, signal: i32, grace_ms: u64, now_ns: u64) {
+        self.state = State::Going;
+        self.look = true;
+        let sooner = now_ns + grace_ms * NS_PER_MS;
+        if signal == SIGKILL {
+            self.escalate_ns = (self.current != SIGKILL).then_some(now_ns);
+            if self.current == SIGKILL {
+                self.give_up_ns = Some(now_ns + KILL_GIVE_UP_MS * NS_PER_MS);
+            }
+        } else if self.current != SIGKILL {
+            self.current = signal;
+            self.escalate_ns = self.escalate_ns.map(|at| at.min(sooner));
+            self.signal_all();
+        }
+    }
+
+    fn signal_all(&mut self) {
+        for member in &mut self.members {
+            member.send(self.current);
+        }
+    }
+
+    /// Whether nothing of the family is left.
+    pub fn all_gone(&self) -> bool {
+        self.state == State::AllGone
+    }
+
+    /// Whether it ended, or could not be ended in time.
+    pub fn over(&self) -> bool {
+        self.state != State::Going
+    }
+
+    /// Whether SIGKILL was sent.
+    pub fn sent_sigkill(&self) -> bool {
+        self.current == SIGKILL
+    }
+
+    /// When to step again if no event comes.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        if self.over() {
+            return None;
+        }
+        [self.escalate_ns, self.give_up_ns, self.rescan_ns].into_iter().flatten().min()
+    }
+
+    /// Looks for members, signals those that are new, moves on to SIGKILL and to giving up when
+    /// it is time. Gives the pidfds that are new: an event on one of them asks for another step.
+    pub fn step(&mut self, now_ns: u64) -> Vec<RawFd> {
+        let mut watch = Vec::new();
+        if self.over() {
+            return watch;
+        }
+        self.look = false;
+        self.rescan_ns = None;
+        let mut living = self.rescan(&mut watch);
+        if living && self.escalate_ns.is_some_and(|at| at <= now_ns) {
+            self.escalate_ns = None;
+            self.escalated = true;
+            self.current = SIGKILL;
+            self.give_up_ns = Some(now_ns + KILL_GIVE_UP_MS * NS_PER_MS);
+            self.signal_all();
+            living = self.rescan(&mut watch);
+        }
+        // What was forked while we looked is found by looking again; a fork bomb loses.
+        for _ in 0..RESCANS_PER_TURN {
+            if !living || self.rescan_ns.is_none() {
+                break;
+            }
+            self.rescan_ns = None;
+            living = self.rescan(&mut watch);
+        }
+        if !living {
+            self.state = State::AllGone;
+        } else if self.give_up_ns.is_some_and(|at| at <= now_ns) {
+            self.state = State::GivenUp;
+        } else if self.rescan_ns.is_some() {
+            self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
+        }
+        watch
+    }
+
+    /// One look: forgets who is gone, signals who is new (and then asks for another look).
+    /// Whether anybody lives.
+    fn rescan(&mut self, watch: &mut Vec<RawFd>) -> bool {
+        let living = self.family.living();
+        let is = |target: &Target, found: &ProcStat| {
+            target.pid() == found.pid && target.start_ticks() == found.start_ticks
+        };
+        self.members.retain(|member| living.iter().any(|found| is(&member.target, found)));
+        let mut known = 0;
+        for found in &living {
+            if self.members.iter().any(|member| is(&member.target, found)) {
+                known += 1;
+                continue;
+            }
+            // One that is gone by now is no member; one that can't be opened (EMFILE) is
+            // tried again at the next look.
+            if let Ok(Some(target)) = proc::open_target(found) {
+                let mut member = Member { target, refused: None };
+                member.send(self.current);
+                watch.push(member.target.fd());
+                self.members.push(member);
+            }
+        }
+        if known < living.len() {
+            self.rescan_ns = Some(0);
+        }
+        !living.is_empty()
+    }
+
+    /// What is still there, with the reason, at most [`NAMED_PROCESSES`] of them.
+    pub fn survivors(&self) -> Vec<NamedProcess> {
+        self.members
+            .iter()
+            .take(NAMED_PROCESSES)
+            .map(|member| NamedProcess {
+                pid: member.target.pid(),
+                command: proc::command(member.target.pid(), PROCESS_COMMAND_BYTES),
+                reason: Some(match member.refused {
+                    Some(EPERM) => "EPERM: it belongs to another user".to_owned(),
+                    Some(errno) => format!("it could not be signalled (errno {errno})"),
+                    None => "it does not end although SIGKILL was sent (uninterruptible)".into(),
+                }),
+            })
+            .collect()
+    }
+}
+
+impl Member {
+    fn send(&mut self, signal: i32) {
+        self.refused = self.target.signal(signal).err().and_then(|error| error.raw_os_error());
+        if signal != SIGKILL {
+            // A stopped process acts on a signal only when it is continued.
+            let _ = self.target.signal(SIGCONT);
+        }
+    }
+}

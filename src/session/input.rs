@@ -1,0 +1,157 @@
+//! A child's stdin: what is queued for it, and how it ends.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+
+use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
+use crate::pure::outbox::Outbox;
+use crate::pure::tty_line::TtyLine;
+use crate::sys::io::{self, Io};
+use crate::sys::pty;
+
+/// Where input goes.
+#[derive(Debug)]
+enum Way {
+    /// A pipe of its own.
+    Pipe(OwnedFd),
+    /// The PTY's master, which the output is read from too.
+    Terminal(Rc<OwnedFd>),
+    /// Nowhere: stdin is /dev/null, or was closed by us or by the child.
+    Closed,
+}
+
+/// A child's stdin.
+#[derive(Debug)]
+pub struct Input {
+    way: Way,
+    queue: Outbox,
+    /// Close after what is queued.
+    eof: bool,
+    /// The child closed its end while something was still to be written.
+    broken: bool,
+    /// The poll is asked to tell when it becomes writable.
+    pub watched: bool,
+    /// The unfinished line given to a terminal in canonical mode.
+    pub line: TtyLine,
+}
+
+/// What feeding did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// All that was queued is written.
+    Drained,
+    /// The child does not read now: watch for its becoming writable.
+    Full,
+    /// The turn's allowance is used up; more can be written at once.
+    More,
+    /// The child closed its stdin: what was queued is lost.
+    Broken,
+}
+
+impl Input {
+    /// Stdin through a pipe.
+    pub fn pipe(fd: OwnedFd) -> Self {
+        Self::new(Way::Pipe(fd))
+    }
+
+    /// Stdin through a PTY.
+    pub fn terminal(fd: Rc<OwnedFd>) -> Self {
+        Self::new(Way::Terminal(fd))
+    }
+
+    /// No stdin to write to.
+    pub fn none() -> Self {
+        Self::new(Way::Closed)
+    }
+
+    fn new(way: Way) -> Self {
+        let (eof, broken, watched) = (false, false, false);
+        Self { way, queue: Outbox::new(), eof, broken, watched, line: TtyLine::new() }
+    }
+
+    /// The descriptor written to, while it is open.
+    pub fn fd(&self) -> Option<RawFd> {
+        match &self.way {
+            Way::Pipe(fd) => Some(fd.as_raw_fd()),
+            Way::Terminal(fd) => Some(fd.as_raw_fd()),
+            Way::Closed => None,
+        }
+    }
+
+    /// Whether further input can't be taken: never was, or eof was asked for.
+    pub fn is_closed(&self) -> bool {
+        (self.eof || matches!(self.way, Way::Closed)) && !self.broken
+    }
+
+    /// Whether the child closed its end.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Bytes that the child has not taken yet.
+    pub fn backlog_bytes(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether so many bytes more fit.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.queue.len() + bytes <= STDIN_BACKLOG_BYTES
+    }
+
+    /// Queues bytes; the caller has asked [`Self::has_room`].
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.queue.push(bytes);
+    }
+
+    /// Closes stdin after what is queued (a pipe's; a terminal has no such end).
+    pub fn close_after(&mut self) {
+        self.eof = true;
+    }
+
+    /// Whether something is to be done by [`Self::feed`].
+    pub fn wants_feeding(&self) -> bool {
+        !matches!(self.way, Way::Closed) && (!self.queue.is_empty() || self.eof)
+    }
+
+    /// Writes what the child takes, a bounded amount.
+    pub fn feed(&mut self) -> Fed {
+        let mut left = FEED_SESSION_TURN_BYTES;
+        while let Some(fd) = self.fd() {
+            let front = self.queue.front();
+            if front.is_empty() {
+                if self.eof {
+                    self.way = Way::Closed;
+                }
+                return Fed::Drained;
+            }
+            if left == 0 {
+                return Fed::More;
+            }
+            match io::write(fd, &front[..front.len().min(left)]) {
+                Io::Moved(bytes) => {
+                    self.queue.consume(bytes);
+                    left -= bytes;
+                }
+                Io::WouldBlock => return Fed::Full,
+                Io::HungUp | Io::Ended | Io::Failed(_) => {
+                    self.broken = true;
+                    self.close();
+                    return Fed::Broken;
+                }
+            }
+        }
+        Fed::Drained
+    }
+
+    /// Closes stdin at once and forgets what was queued.
+    pub fn close(&mut self) {
+        self.way = Way::Closed;
+        self.queue.clear();
+    }
+}
+
+/// Sets the size of the terminal behind `output`; `None` when it is gone, else the outcome or
+/// an errno.
+pub fn resize(output: &super::output::Output, cols: u16, rows: u16) -> Option<Result<(), i32>> {
+    output.fd().map(|master| pty::set_size(master, pty::Size { cols, rows }))
+}

@@ -1,0 +1,234 @@
+//! One session: a command, its descriptors, what it wrote and who waits for it.
+//!
+//! A session knows processes and bytes, not JSON: requests are tickets here. The daemon moves
+//! it along in the steps of its turn; nothing in here waits.
+
+pub mod ending;
+pub mod input;
+pub mod output;
+pub mod report;
+pub mod view;
+pub mod wait;
+
+use std::os::fd::OwnedFd;
+
+use crate::limits::{
+    EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
+    STREAM_TAIL_BYTES,
+};
+use crate::pure::head_tail::TailRing;
+use crate::pure::life::{ExitStatus, Fact, Life};
+use crate::pure::tty_line::LineChars;
+use crate::sys::child::Usage;
+use crate::sys::pty;
+use ending::Ending;
+use input::Input;
+use output::Output;
+use view::View;
+use wait::Wait;
+
+/// The number a client knows a session by. Rises from 1, never reused.
+pub type SessionId = u64;
+/// Names one waiting request across all clients.
+pub type Ticket = u64;
+/// Names one client: one connection.
+pub type ClientId = u32;
+
+/// What does not change during a session's life.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// A label for lists.
+    pub name: Option<String>,
+    /// The command's text.
+    pub command: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// Whether it has a PTY.
+    pub tty: bool,
+    /// The leader's pid: also the kernel's session id of its members.
+    pub pid: i32,
+    /// A lower bound of the leader's start time in clock ticks since boot.
+    pub start_ticks: u64,
+    /// When it was started, monotonic.
+    pub started_ns: u64,
+    /// When it was started, wall clock.
+    pub started_wall_ms: i64,
+}
+
+/// Whether a session is in unified-exec's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// Not yet: it is younger than the early-exit grace and no client knows its id.
+    Early,
+    /// In the table.
+    Listed,
+    /// Removed: observed, evicted, or over before it was listed. What is left is cleaning up.
+    Gone,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    /// Its number.
+    pub id: SessionId,
+    /// What does not change.
+    pub facts: Facts,
+    /// The leader's life and the stream's.
+    pub life: Life,
+    /// When the leader was reaped.
+    pub reaped_ns: Option<u64>,
+    /// When both had ended.
+    pub finished_ns: Option<u64>,
+    /// What the leader used.
+    pub usage: Usage,
+    /// The leader's pidfd, until it is reaped.
+    pub pidfd: Option<OwnedFd>,
+    /// Where output is read from.
+    pub output: Output,
+    /// The child's stdin.
+    pub input: Input,
+    /// What unified-exec has not yet told.
+    pub view: View,
+    /// The last output, for progress and final tails.
+    pub tail: TailRing,
+    /// The requests that wait, oldest first.
+    pub waits: Vec<Wait>,
+    /// Its place in the table.
+    pub listing: Listing,
+    /// The client whose wake is armed.
+    pub wake: Option<ClientId>,
+    /// The way to its end, once somebody asked for it.
+    pub ending: Option<Ending>,
+    /// Whether session_started was sent.
+    pub announced: bool,
+    /// Whether session_exited was sent.
+    pub exit_told: bool,
+    /// The use counter's value when a call last named it.
+    pub last_used: u64,
+    /// Whether execd sent its members SIGKILL.
+    pub killed_by_us: bool,
+    /// A listing has told its exit.
+    pub observed: bool,
+    /// The log of a session that was retired.
+    pub closed_log_path: Option<String>,
+    /// Input was lost because the child closed its stdin, and no reply has said so yet.
+    pub input_lost: bool,
+    /// Whether it is on the daemon's list of sessions to judge this turn.
+    pub touched: bool,
+}
+
+impl Session {
+    /// A session whose leader has just been started.
+    pub fn new(
+        id: SessionId,
+        facts: Facts,
+        pidfd: OwnedFd,
+        output: Output,
+        input: Input,
+        retention_bytes: usize,
+    ) -> Self {
+        Self {
+            id,
+            facts,
+            life: Life::new(),
+            reaped_ns: None,
+            finished_ns: None,
+            usage: Usage::default(),
+            pidfd: Some(pidfd),
+            output,
+            input,
+            view: View::new(retention_bytes),
+            tail: TailRing::new(STREAM_TAIL_BYTES),
+            waits: Vec::new(),
+            listing: Listing::Early,
+            wake: None,
+            ending: None,
+            announced: false,
+            exit_told: false,
+            last_used: 0,
+            killed_by_us: false,
+            observed: false,
+            closed_log_path: None,
+            input_lost: false,
+            touched: false,
+        }
+    }
+
+    /// Takes note of a fact about the leader or the stream at `now_ns`.
+    pub fn learn(&mut self, fact: Fact, now_ns: u64) {
+        self.life = self.life.after(fact);
+        if let Fact::Reaped(_) = fact {
+            self.reaped_ns = Some(now_ns);
+        }
+        if self.life.finished() && self.finished_ns.is_none() {
+            self.finished_ns = Some(now_ns);
+        }
+    }
+
+    /// Only its members matter from here on: gives back what it held.
+    pub fn retire(&mut self, log_path: Option<String>) {
+        self.view = View::new(0);
+        self.ending = None;
+        self.closed_log_path = log_path.or(self.closed_log_path.take());
+    }
+
+    /// Bytes of output since the start.
+    pub fn output_bytes_total(&self) -> u64 {
+        self.tail.total_bytes()
+    }
+
+    /// How the leader ended, once it was reaped.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.life.status()
+    }
+
+    /// When the waits that saw the shell end give up on the output that others hold.
+    pub fn shell_grace_ends_ns(&self) -> Option<u64> {
+        let gone_ns = self.reaped_ns.filter(|_| self.life.shell_gone())?;
+        Some(gone_ns + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS)
+    }
+
+    /// When the early-exit grace of a session that has not ended is over: it then enters the
+    /// table and is announced.
+    pub fn grace_ends_ns(&self) -> Option<u64> {
+        let waits = !self.announced && self.listing != Listing::Gone && !self.life.finished();
+        waits.then(|| self.facts.started_ns + EARLY_EXIT_GRACE_PERIOD_MS * NS_PER_MS)
+    }
+
+    /// When something about this session has to be looked at next if nothing else happens,
+    /// on the monotonic clock.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let shell = self.shell_grace_ends_ns();
+        let waits = self.waits.iter().flat_map(|wait| {
+            let held = wait.held_since_ns.map(|since| since + LOG_ACK_WAIT_MS * NS_PER_MS);
+            let grace = shell.filter(|_| wait.saw_leader && wait.held_since_ns.is_none());
+            // A wait that has its verdict is past its deadline: only the log holds it.
+            let due = wait.due_ns.filter(|_| wait.held_since_ns.is_none());
+            [held, grace, due, wait.progress_due_ns(self.output_bytes_total())]
+        });
+        let untold = (self.announced && !self.exit_told) || self.listing == Listing::Gone;
+        let told = self
+            .finished_ns
+            .filter(|_| untold && self.waits.is_empty() && !self.output.dropped)
+            .map(|ended| ended + LOG_ACK_WAIT_MS * NS_PER_MS);
+        let ending = self.ending.as_ref().and_then(Ending::next_due_ns);
+        waits.chain([self.grace_ends_ns(), told, ending]).flatten().min()
+    }
+
+    /// When the earliest wall-clock wait is over, in milliseconds since 1970.
+    pub fn next_wall_due_ms(&self) -> Option<i64> {
+        self.waits.iter().filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
+    }
+
+    /// The line discipline's characters while the session's terminal is in canonical mode.
+    pub fn canonical_mode(&self) -> Option<LineChars> {
+        self.output.fd().and_then(pty::canonical_mode)
+    }
+
+    /// Asserts what always holds.
+    pub fn check(&self) {
+        debug_assert_eq!(self.pidfd.is_none(), self.status().is_some(), "pidfd until reaped");
+        debug_assert_eq!(self.life.finished(), self.finished_ns.is_some(), "time of the end");
+        debug_assert!(self.waits.is_sorted_by_key(|wait| wait.ticket), "oldest wait first");
+    }
+}

@@ -1,0 +1,72 @@
+//! Reading a child's output, a bounded piece at a time (process-model.md, Output).
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+
+use crate::pure::life::Fact;
+use crate::sys::io::{self, Io};
+
+/// The reading end of a child's output: a pipe's or a PTY's master.
+#[derive(Debug)]
+pub struct Output {
+    fd: Option<Rc<OwnedFd>>,
+    tty: bool,
+    /// An event said that there is something; cleared by WouldBlock only (edge-triggered).
+    pub ready: bool,
+    /// It is on the daemon's list of sessions to read.
+    pub queued: bool,
+    /// Not read because the log's queue is full.
+    pub log_blocked: bool,
+    /// What comes is read and dropped: the session was ended, its holder left alone.
+    pub dropped: bool,
+    /// How much a raised pipe counts against the limit of all raised pipes.
+    pub pipe_bytes: usize,
+}
+
+/// What one read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// So many bytes are in the buffer.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// The stream has changed: end of file or hang-up.
+    Changed(Fact),
+}
+
+impl Output {
+    /// Output from `fd`, a PTY's master when `tty`.
+    pub fn new(fd: Rc<OwnedFd>, tty: bool, pipe_bytes: usize) -> Self {
+        let (ready, queued, log_blocked, dropped) = (false, false, false, false);
+        Self { fd: Some(fd), tty, ready, queued, log_blocked, dropped, pipe_bytes }
+    }
+
+    /// The descriptor while it is open.
+    pub fn fd(&self) -> Option<RawFd> {
+        self.fd.as_ref().map(|fd| fd.as_raw_fd())
+    }
+
+    /// Closes the descriptor: the stream has ended for good.
+    pub fn close(&mut self) {
+        self.fd = None;
+        self.ready = false;
+    }
+
+    /// Reads one piece. A short read does not mean drained: only [`Piece::Nothing`] does, and
+    /// it clears `ready`, as does a change.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Piece {
+        let Some(fd) = self.fd() else {
+            self.ready = false;
+            return Piece::Nothing;
+        };
+        let piece = match io::read(fd, buffer) {
+            Io::Moved(bytes) => return Piece::Bytes(bytes),
+            Io::WouldBlock => Piece::Nothing,
+            // A PTY's master says EIO while no slave is open, and may go on later.
+            Io::HungUp | Io::Failed(_) | Io::Ended if self.tty => Piece::Changed(Fact::TtyHangUp),
+            Io::Ended | Io::HungUp | Io::Failed(_) => Piece::Changed(Fact::PipeEof),
+        };
+        self.ready = false;
+        piece
+    }
+}

@@ -1,0 +1,249 @@
+//! The results of exec_command, write_stdin and kill_session: their fields, and the header and
+//! footer that a model reads (unified-exec.md, Result). A field that does not apply is absent.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::pure::truncate::Truncation;
+
+/// How a reply was cut.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TruncationReport {
+    truncated: bool,
+    truncated_by: &'static str,
+    total_lines: usize,
+    total_bytes: usize,
+    output_lines: usize,
+    output_bytes: usize,
+    last_line_partial: bool,
+    max_lines: usize,
+    max_bytes: usize,
+}
+
+impl TruncationReport {
+    /// The report of a truncation that cut something.
+    pub fn new(cut: &Truncation) -> Option<Self> {
+        Some(Self {
+            truncated: true,
+            truncated_by: cut.cut_by?.as_str(),
+            total_lines: cut.total_lines,
+            total_bytes: cut.total_bytes,
+            output_lines: cut.output_lines,
+            output_bytes: cut.output_bytes,
+            last_line_partial: cut.last_line_partial,
+            max_lines: cut.max_lines,
+            max_bytes: cut.max_bytes,
+        })
+    }
+}
+
+/// The result of exec_command and write_stdin. The fields' meanings are the specification's.
+#[derive(Debug, Default, Serialize)]
+#[allow(missing_docs)] // unified-exec.md and docs/unified-exec.md describe each.
+pub struct ExecReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+    pub cwd: String,
+    pub command: String,
+    pub tty: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yield_time_ms: Option<u64>,
+    pub wall_time_seconds: f64,
+    pub chunk_id: String,
+    pub original_token_count: u64,
+    pub output_bytes_total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+    pub output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<TruncationReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yield_until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective_wait_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_notification: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_delivery: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exit_wake: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_time_utc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rss_kib: Option<u64>,
+    pub header: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footer: Option<String>,
+}
+
+impl ExecReport {
+    /// Writes the header from the other fields, in the specification's order.
+    pub fn write_header(&mut self) {
+        let mut lines =
+            vec![if self.session_id.is_some() { "[still running]" } else { "[exited]" }.to_owned()];
+        let mut line = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                // A header line is one line, whatever a path or a message holds.
+                lines.push(format!("{name}: {}", one_line(&value)));
+            }
+        };
+        let waits_for_something = self.on_exit.is_some() || self.yield_until.is_some();
+        line("session_id", self.session_id.map(|id| id.to_string()));
+        line("exit_code", self.exit_code.map(|code| code.to_string()));
+        line("signal", self.signal.clone());
+        line("failure", self.failure_message.clone());
+        line("note", self.note.clone());
+        line("warning", self.warning.clone());
+        line("log_path", self.log_path.clone());
+        line("cwd", Some(self.cwd.clone()));
+        line("wall_time_seconds", Some(format!("{:.3}", self.wall_time_seconds)));
+        line("chunk_id", Some(self.chunk_id.clone()));
+        line("original_token_count", Some(self.original_token_count.to_string()));
+        line("output_bytes_total", Some(self.output_bytes_total.to_string()));
+        line("omitted_bytes", self.omitted_bytes.map(|bytes| bytes.to_string()));
+        line("completion_notification", self.completion_notification.map(str::to_owned));
+        line("tool_time_utc", self.tool_time_utc.clone().filter(|_| waits_for_something));
+        line("tty", Some(self.tty.to_string()));
+        self.header = lines.join("\n");
+    }
+}
+
+/// Control characters, newlines among them, made visible.
+pub fn one_line(text: &str) -> String {
+    if !text.chars().any(char::is_control) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' {
+            out.push_str("\\n");
+        } else if c.is_control() {
+            let _ = write!(out, "\\x{:02x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A process that is named in a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamedProcess {
+    /// Its process id.
+    pub pid: i32,
+    /// Its command line.
+    pub command: String,
+    /// Why it is still there, for survivors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The result of kill_session.
+#[derive(Debug, Default, Serialize)]
+#[allow(missing_docs)] // unified-exec.md and docs/unified-exec.md describe each.
+pub struct KillReport {
+    pub found: bool,
+    pub session_id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<TruncationReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footer: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<NamedProcess>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_has_its_lines_in_order_and_only_what_applies() {
+        let mut report = ExecReport {
+            session_id: Some(1),
+            log_path: Some("/tmp/a.log".into()),
+            cwd: "/home/you".into(),
+            wall_time_seconds: 0.502,
+            chunk_id: "a4f2c1".into(),
+            original_token_count: 37,
+            output_bytes_total: 148,
+            tool_time_utc: Some("2026-07-21T18:30:00.000Z".into()),
+            ..ExecReport::default()
+        };
+        report.write_header();
+        assert_eq!(
+            report.header,
+            "[still running]\nsession_id: 1\nlog_path: /tmp/a.log\ncwd: /home/you\n\
+             wall_time_seconds: 0.502\nchunk_id: a4f2c1\noriginal_token_count: 37\n\
+             output_bytes_total: 148\ntty: false"
+        );
+        report.session_id = None;
+        report.signal = Some("SIGTERM".into());
+        report.failure_message = Some("stdin write failed".into());
+        report.note = Some("two\nlines".into());
+        report.omitted_bytes = Some(5);
+        report.on_exit = Some("wake");
+        report.completion_notification = Some("armed");
+        report.write_header();
+        assert_eq!(
+            report.header,
+            "[exited]\nsignal: SIGTERM\nfailure: stdin write failed\nnote: two\\nlines\n\
+             log_path: /tmp/a.log\ncwd: /home/you\nwall_time_seconds: 0.502\nchunk_id: a4f2c1\n\
+             original_token_count: 37\noutput_bytes_total: 148\nomitted_bytes: 5\n\
+             completion_notification: armed\ntool_time_utc: 2026-07-21T18:30:00.000Z\ntty: false"
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! A waiting request as plain data, judged once a turn (architecture.md, 4).
+
+use super::Ticket;
+use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
+
+/// What a wait is for: decides what its answer takes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitKind {
+    /// exec_command.
+    Exec,
+    /// write_stdin with input or eof.
+    Input,
+    /// write_stdin without: a poll, which consumes nothing when it is cancelled.
+    Poll,
+    /// kill_session.
+    Kill,
+}
+
+/// An absolute end of a wait on the wall clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// The stamp as given.
+    pub stamp: String,
+    /// The same in milliseconds since 1970.
+    pub wall_ms: i64,
+}
+
+/// Throttling of a wait's progress notifications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When the last one was sent.
+    pub sent_ns: Option<u64>,
+    /// How much output there had been then (or at the start of the wait).
+    pub sent_total: u64,
+}
+
+/// One waiting request.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Whom to answer.
+    pub ticket: Ticket,
+    /// What it is for.
+    pub kind: WaitKind,
+    /// When it began.
+    pub since_ns: u64,
+    /// When it is over on the monotonic clock, if it is.
+    pub due_ns: Option<u64>,
+    /// When it is over on the wall clock, if it is.
+    pub until: Option<Until>,
+    /// The relative wait after clamping.
+    pub yield_time_ms: Option<u64>,
+    /// Gives the text unprocessed.
+    pub raw_output: bool,
+    /// Present when progress was asked for.
+    pub progress: Option<Progress>,
+    /// Whether the client cancelled it.
+    pub cancelled: bool,
+    /// Whether the leader lived when it began.
+    pub saw_leader: bool,
+    /// Since when it has its verdict and only the log keeps it from being answered.
+    pub held_since_ns: Option<u64>,
+    /// What went wrong in this call besides.
+    pub failure: Option<String>,
+    /// A warning to pass on.
+    pub warning: Option<String>,
+}
+
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The session has exited.
+    Completed,
+    /// Its time is over.
+    Deadline,
+    /// The stamp of yield_until has come.
+    AbsoluteDeadline,
+    /// The client cancelled it.
+    Cancelled,
+    /// execd is ending.
+    ShuttingDown,
+    /// The shell has exited, but others hold its output.
+    ShellGone,
+}
+
+impl Why {
+    /// The word of `wait_status`. A wait that ended with the shell ended at a deadline of its
+    /// own, 50 ms after it; `note` tells which.
+    pub fn wait_status(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Deadline | Self::ShellGone => "deadline_reached",
+            Self::AbsoluteDeadline => "absolute_deadline_reached",
+            Self::Cancelled => "cancelled",
+            Self::ShuttingDown => "shutting_down",
+        }
+    }
+}
+
+/// What a wait is judged against.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The turn's time.
+    pub now_ns: u64,
+    /// The wall clock's, where a wait needs it.
+    pub wall_ms: i64,
+    /// Whether the session is over.
+    pub finished: bool,
+    /// When waits that saw the shell end give up.
+    pub shell_grace_ends_ns: Option<u64>,
+    /// Whether pending requests answer with what they have.
+    pub closing: bool,
+}
+
+impl Wait {
+    /// Why this wait is over at `moment`; `None` while it goes on. (kill_session's answer
+    /// depends on the end it is waiting for and is judged there, but for being cancelled.)
+    pub fn verdict(&self, moment: &Moment) -> Option<Why> {
+        if self.cancelled {
+            return Some(Why::Cancelled);
+        }
+        if self.kind == WaitKind::Kill {
+            return moment.closing.then_some(Why::ShuttingDown);
+        }
+        if moment.finished {
+            return Some(Why::Completed);
+        }
+        if self.due_ns.is_some_and(|due| due <= moment.now_ns) {
+            return Some(Why::Deadline);
+        }
+        if self.until.as_ref().is_some_and(|until| until.wall_ms <= moment.wall_ms) {
+            return Some(Why::AbsoluteDeadline);
+        }
+        if self.saw_leader && moment.shell_grace_ends_ns.is_some_and(|at| at <= moment.now_ns) {
+            return Some(Why::ShellGone);
+        }
+        moment.closing.then_some(Why::ShuttingDown)
+    }
+
+    /// When the next progress notification is due, given how much output there has been.
+    /// The first one is due at once.
+    pub fn progress_due_ns(&self, output_bytes_total: u64) -> Option<u64> {
+        let progress = self.progress.filter(|sent| sent.sent_total < output_bytes_total)?;
+        Some(progress.sent_ns.map_or(0, |sent| sent + PROGRESS_INTERVAL_MS * NS_PER_MS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait() -> Wait {
+        Wait {
+            ticket: 1,
+            kind: WaitKind::Poll,
+            since_ns: 0,
+            due_ns: Some(100),
+            until: None,
+            yield_time_ms: Some(1),
+            raw_output: false,
+            progress: None,
+            cancelled: false,
+            saw_leader: true,
+            held_since_ns: None,
+            failure: None,
+            warning: None,
+        }
+    }
+
+    fn moment() -> Moment {
+        Moment {
+            now_ns: 50,
+            wall_ms: 0,
+            finished: false,
+            shell_grace_ends_ns: None,
+            closing: false,
+        }
+    }
+
+    #[test]
+    fn each_reason_ends_a_wait_and_the_exit_beats_the_deadline() {
+        let wait = wait();
+        assert_eq!(wait.verdict(&moment()), None);
+        assert_eq!(wait.verdict(&Moment { now_ns: 100, ..moment() }), Some(Why::Deadline));
+        let both = Moment { now_ns: 100, finished: true, ..moment() };
+        assert_eq!(wait.verdict(&both), Some(Why::Completed));
+        assert_eq!(wait.verdict(&Moment { closing: true, ..moment() }), Some(Why::ShuttingDown));
+        let grace = Moment { shell_grace_ends_ns: Some(50), ..moment() };
+        assert_eq!(wait.verdict(&grace), Some(Why::ShellGone));
+        let later = Wait { saw_leader: false, ..wait.clone() };
+        assert_eq!(later.verdict(&grace), None, "a later poll waits normally");
+        let cancelled = Wait { cancelled: true, ..wait };
+        assert_eq!(cancelled.verdict(&both), Some(Why::Cancelled));
+    }
+
+    #[test]
+    fn an_absolute_wait_follows_the_wall_clock_only() {
+        let until = Until { stamp: String::new(), wall_ms: 10 };
+        let wait = Wait { due_ns: None, until: Some(until), ..wait() };
+        assert_eq!(wait.verdict(&Moment { now_ns: u64::MAX, wall_ms: 9, ..moment() }), None);
+        let then = Moment { wall_ms: 10, ..moment() };
+        assert_eq!(wait.verdict(&then), Some(Why::AbsoluteDeadline));
+    }
+
+    #[test]
+    fn a_kill_waits_for_its_end_unless_cancelled_or_closing() {
+        let wait = Wait { kind: WaitKind::Kill, ..wait() };
+        assert_eq!(wait.verdict(&Moment { now_ns: 1_000, finished: true, ..moment() }), None);
+        assert_eq!(wait.verdict(&Moment { closing: true, ..moment() }), Some(Why::ShuttingDown));
+    }
+
+    #[test]
+    fn progress_is_due_at_once_then_four_times_a_second_and_only_when_output_came() {
+        let mut wait = wait();
+        assert_eq!(wait.progress_due_ns(10), None, "not asked for");
+        wait.progress = Some(Progress::default());
+        assert_eq!(wait.progress_due_ns(0), None);
+        assert_eq!(wait.progress_due_ns(10), Some(0));
+        wait.progress = Some(Progress { sent_ns: Some(7), sent_total: 10 });
+        assert_eq!(wait.progress_due_ns(10), None);
+        assert_eq!(wait.progress_due_ns(11), Some(7 + 250_000_000));
+    }
+}

@@ -1,0 +1,82 @@
+//! Error replies: codes, messages and their data (protocol.md, Errors).
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// The stable words of `data.reason` in a -32000 error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// No such session, or not any more.
+    UnknownSession,
+    /// The session has exited.
+    SessionExited,
+    /// The child's stdin is closed.
+    StdinClosed,
+    /// More input is queued than the child reads.
+    StdinBacklogFull,
+    /// A line longer than a canonical-mode terminal delivers.
+    LineTooLongForTerminal,
+    /// Too many requests of this client are waiting.
+    TooManyRequests,
+    /// execd is ending.
+    ShuttingDown,
+    /// A request line over --max-line-bytes.
+    LineTooLong,
+    /// The operating system refused the operation.
+    System,
+}
+
+/// An error reply.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RpcError {
+    /// JSON-RPC's code.
+    pub code: i32,
+    /// What is wrong, and what to do instead where that is known.
+    pub message: String,
+    /// What a program needs to act on it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub data: Map<String, Value>,
+}
+
+impl RpcError {
+    fn new(code: i32, message: String) -> Self {
+        Self { code, message, data: Map::new() }
+    }
+
+    /// Adds a field to the data.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.data.insert(key.to_owned(), value);
+        self
+    }
+
+    /// -32700: the line is no JSON.
+    pub fn parse(why: &dyn Display) -> Self {
+        Self::new(-32700, format!("the line is not valid JSON: {why}"))
+    }
+
+    /// -32600: JSON, but no request.
+    pub fn invalid_request(why: &str) -> Self {
+        Self::new(-32600, why.to_owned())
+    }
+
+    /// -32601: an unknown method; the known ones are listed.
+    pub fn unknown_method(name: &str, known: &[&str]) -> Self {
+        let shown = super::quoted(&json!(name).to_string());
+        let message = format!("unknown method {shown} (data.methods lists the known ones)");
+        Self::new(-32601, message).with("methods", json!(known))
+    }
+
+    /// -32602: something is wrong with the param `param`.
+    pub fn invalid_param(param: &str, message: impl Into<String>) -> Self {
+        Self::new(-32602, message.into()).with("param", json!(param))
+    }
+
+    /// -32000: the operation failed for `reason`.
+    pub fn failed(reason: Reason, message: impl Into<String>) -> Self {
+        Self::new(-32000, message.into()).with("reason", json!(reason))
+    }
+}

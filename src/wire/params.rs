@@ -1,0 +1,262 @@
+//! Params: one table per method says what there is; a request is checked against it so that
+//! every error names the field and quotes the value, and `--describe` prints the same table.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::RpcError;
+use crate::limits::QUOTED_VALUE_BYTES;
+use crate::pure::utf8::floor_boundary;
+
+/// The type of a param.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string without NUL.
+    Text,
+    /// A string without NUL that is not empty.
+    NonEmptyText,
+    /// A string of any characters.
+    Chars,
+    /// A whole number (250, 250.0 and 1e3 are).
+    Integer,
+    /// true or false.
+    Bool,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// An object of strings (set) and nulls (unset).
+    Env,
+    /// A request's id: string, number or null.
+    Id,
+    /// A signal: its name, or its number.
+    Signal,
+}
+
+/// One param of a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it does, its unit, range and default.
+    pub doc: &'static str,
+}
+
+/// A whole number from JSON; what does not fit 64 bits is taken as the nearest that does,
+/// because every integer of the protocol is clamped or looked up anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int(pub i64);
+
+impl<'de> Deserialize<'de> for Int {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Whole;
+        impl Visitor<'_> for Whole {
+            type Value = Int;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Int, E> {
+                Ok(Int(value))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Int, E> {
+                Ok(Int(i64::try_from(value).unwrap_or(i64::MAX)))
+            }
+            #[allow(clippy::cast_possible_truncation)] // `as` saturates, which is what is wanted.
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Int, E> {
+                if value.fract() == 0.0 {
+                    Ok(Int(value as i64))
+                } else {
+                    Err(E::custom("not a whole number"))
+                }
+            }
+        }
+        from.deserialize_any(Whole)
+    }
+}
+
+impl Int {
+    /// The number clamped into `[low, high]`.
+    pub fn clamped(self, low: u64, high: u64) -> u64 {
+        u64::try_from(self.0).unwrap_or(0).clamp(low, high)
+    }
+}
+
+/// A JSON text as an error message quotes it: as given, cut when it is long.
+pub fn quoted(raw: &str) -> String {
+    if raw.len() <= QUOTED_VALUE_BYTES {
+        return raw.to_owned();
+    }
+    format!("{}… ({} bytes)", &raw[..floor_boundary(raw, QUOTED_VALUE_BYTES)], raw.len())
+}
+
+/// The fields of an object in the order given, with their JSON texts.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry::<String, &RawValue>()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        from.deserialize_map(InOrder)
+    }
+}
+
+/// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
+/// is missing, unknown, given twice or of a wrong type, with its value as given.
+pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
+    let fields: Fields<'_> = serde_json::from_str(raw)
+        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))?;
+    for (at, (name, value)) in fields.0.iter().enumerate() {
+        let Some(param) = table.iter().find(|param| param.name == name) else {
+            return Err(unknown(name, table));
+        };
+        if fields.0[..at].iter().any(|(earlier, _)| earlier == name) {
+            return Err(RpcError::invalid_param(name, format!("{name} is given twice")));
+        }
+        check(param, value.get())?;
+    }
+    for param in table.iter().filter(|param| param.required) {
+        if !fields.0.iter().any(|(name, _)| name == param.name) {
+            let message = format!("{} is required: {}", param.name, param.doc);
+            return Err(RpcError::invalid_param(param.name, message));
+        }
+    }
+    serde_json::from_str(raw)
+        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))
+}
+
+/// The names of an object's fields, or the error where it is no object; for the tests that hold
+/// the tables against their structs.
+pub fn duplicate_or_bad_object(raw: &str) -> Result<Vec<String>, RpcError> {
+    serde_json::from_str::<Fields<'_>>(raw)
+        .map(|fields| fields.0.into_iter().map(|(name, _)| name).collect())
+        .map_err(|fault| RpcError::invalid_param("params", fault.to_string()))
+}
+
+fn unknown(name: &str, table: &[Param]) -> RpcError {
+    let known: Vec<&str> = table.iter().map(|param| param.name).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let shown = quoted(name);
+    RpcError::invalid_param(name, format!("unknown param {shown:?} (this method takes: {known})"))
+}
+
+fn check(param: &Param, raw: &str) -> Result<(), RpcError> {
+    let fault = |wanted: &str| {
+        let message = format!("{} must be {wanted}, not {}", param.name, quoted(raw));
+        Err(RpcError::invalid_param(param.name, message))
+    };
+    let no_nul = |text: &str, what: &str| {
+        if text.contains('\0') {
+            let message = format!("{what} must not contain NUL: no program can be given one");
+            return Err(RpcError::invalid_param(param.name, message));
+        }
+        Ok(())
+    };
+    match param.kind {
+        Kind::Text | Kind::NonEmptyText => match serde_json::from_str::<String>(raw) {
+            Err(_) => fault("a string"),
+            Ok(text) if text.is_empty() && param.kind == Kind::NonEmptyText => {
+                fault("a string that is not empty")
+            }
+            Ok(text) => no_nul(&text, param.name),
+        },
+        Kind::Chars => serde_json::from_str::<String>(raw).map(drop).or_else(|_| fault("a string")),
+        Kind::Integer => {
+            serde_json::from_str::<Int>(raw).map(drop).or_else(|_| fault("a whole number"))
+        }
+        Kind::Bool => {
+            serde_json::from_str::<bool>(raw).map(drop).or_else(|_| fault("true or false"))
+        }
+        Kind::Choice(words) => match serde_json::from_str::<String>(raw) {
+            Ok(word) if words.contains(&word.as_str()) => Ok(()),
+            _ => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                fault(&words.join(" or "))
+            }
+        },
+        Kind::Id => match raw.as_bytes().first() {
+            Some(b'"' | b'-' | b'n' | b'0'..=b'9') => Ok(()),
+            _ => fault("the id of a request: a string, a number or null"),
+        },
+        Kind::Signal => match raw.as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9') => Ok(()),
+            _ => fault("the name or number of a signal"),
+        },
+        Kind::Env => {
+            let Ok(env) = serde_json::from_str::<Map<String, Value>>(raw) else {
+                return fault("an object of strings, or null to unset");
+            };
+            for (name, value) in &env {
+                let shown = quoted(name);
+                let value = match value {
+                    Value::Null => "",
+                    Value::String(text) => text,
+                    other => {
+                        let other = quoted(&other.to_string());
+                        let message = format!(
+                            "{}[{shown:?}] must be a string, or null to unset it, not {other}",
+                            param.name
+                        );
+                        return Err(RpcError::invalid_param(param.name, message));
+                    }
+                };
+                no_nul(name, "a name in env")?;
+                no_nul(value, "a value in env")?;
+                if name.is_empty() || name.contains('=') {
+                    let message = format!(
+                        "{}: a variable's name must not be empty or contain '=': {shown:?}",
+                        param.name
+                    );
+                    return Err(RpcError::invalid_param(param.name, message));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The table as a JSON Schema object, for `--describe`.
+pub fn schema(table: &[Param]) -> Value {
+    let properties: Map<String, Value> = table
+        .iter()
+        .map(|param| {
+            let mut field = match param.kind {
+                Kind::Text | Kind::Chars => json!({"type": "string"}),
+                Kind::NonEmptyText => json!({"type": "string", "minLength": 1}),
+                Kind::Integer => json!({"type": "integer"}),
+                Kind::Bool => json!({"type": "boolean"}),
+                Kind::Choice(words) => json!({"type": "string", "enum": words}),
+                Kind::Env => json!({
+                    "type": "object", "additionalProperties": {"type": ["string", "null"]}
+                }),
+                Kind::Id => json!({"type": ["string", "number", "null"]}),
+                Kind::Signal => json!({"type": ["string", "integer"]}),
+            };
+            field["description"] = json!(param.doc);
+            (param.name.to_owned(), field)
+        })
+        .collect();
+    let required: Vec<&str> =
+        table.iter().filter(|param| param.required).map(|param| param.name).collect();
+    json!({
+        "type": "object", "properties": properties, "required": required,
+        "additionalProperties": false,
+    })
+}
