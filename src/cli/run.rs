@@ -1,4 +1,74 @@
+//! `execd run`: one command to its end, for people and scripts.
+
 use super::flags::RunOptions;
-pub fn main(_: RunOptions) -> i32 {
-    0
+use super::{EXIT_START, complain};
+use crate::daemon::Daemon;
+use crate::daemon::launch::{LaunchSpec, Stdin};
+use crate::limits::{PTY_COLS, PTY_ROWS};
+use crate::session::report::{ExecReport, one_line};
+use crate::sys::pty::{self, Size};
+use crate::sys::stdio::{self, NoEcho};
+use crate::wire;
+
+/// Runs the command; gives its exit status (124 after --timeout, 128 + n after signal n).
+pub fn main(options: RunOptions) -> i32 {
+    let RunOptions { command, timeout_s, tty, json, config } = options;
+    let shown = command.join(" ");
+    // One word is a command line, as ssh(1) and watch(1) take it; several are a program and its
+    // arguments.
+    let words = if command.len() == 1 {
+        vec!["bash".to_owned(), "-c".to_owned(), shown.clone()]
+    } else {
+        command
+    };
+    let mut words = words.into_iter();
+    let spec = LaunchSpec {
+        program: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        command: shown,
+        name: None,
+        workdir: None,
+        env: vec![],
+        stdin: Stdin::Inherited,
+        tty: tty.then(|| pty::size_of(1).unwrap_or(Size { cols: PTY_COLS, rows: PTY_ROWS })),
+    };
+    let mut daemon = match Daemon::start(config) {
+        Ok(daemon) => daemon,
+        Err(reason) => {
+            complain(&format!("execd: cannot start: {reason}"));
+            return EXIT_START;
+        }
+    };
+    // The command's terminal echoes what is typed; ours would do so a second time.
+    let _no_echo = (tty && stdio::is_terminal(0)).then(NoEcho::new);
+    if let Err((failure, status)) = daemon.run_in_front(&spec, timeout_s, json) {
+        complain(&format!("execd: {failure}"));
+        return status;
+    }
+    let status = daemon.run();
+    let report = daemon.take_front_report();
+    if json {
+        let report = report.unwrap_or_default();
+        let text = String::from_utf8_lossy(&wire::to_json(&report)).into_owned();
+        return if super::say(&format!("{text}\n")) == 0 { status } else { EXIT_START };
+    }
+    if let Some(report) = report {
+        explain(&report, timeout_s);
+    }
+    status
+}
+
+/// What a person should know besides the output and the exit status.
+fn explain(report: &ExecReport, timeout_s: Option<u64>) {
+    if report.session_id.is_some()
+        && let Some(seconds) = timeout_s
+    {
+        complain(&format!("execd: ended after {seconds} s (--timeout)"));
+    }
+    for text in [&report.failure_message, &report.note].into_iter().flatten() {
+        complain(&format!("execd: {}", one_line(text)));
+    }
+    if let Some(path) = &report.log_path {
+        complain(&format!("execd: log: {path}"));
+    }
 }

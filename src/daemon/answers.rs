@@ -45,6 +45,9 @@ impl Daemon {
         } else {
             let mut report = self.exec_report(id, wait, why, takes_output && !takes_nothing);
             report.write_header();
+            if self.front.is_some() {
+                return self.front_ended(report);
+            }
             self.client.reply(&pending.id, &report);
         }
     }

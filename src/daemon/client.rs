@@ -45,6 +45,8 @@ pub struct Client {
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
     pub stopped: bool,
+    /// stdout belongs to a command (`execd run`): no protocol on it.
+    pub quiet: bool,
 }
 
 impl Client {
@@ -64,6 +66,7 @@ impl Client {
             reader_gone: false,
             crowded: false,
             stopped: false,
+            quiet: false,
         }
     }
 
@@ -128,6 +131,9 @@ impl Client {
 
     /// Queues a notification that is never dropped.
     pub fn notify(&mut self, method: &str, params: &impl Serialize) {
+        if self.quiet {
+            return;
+        }
         wire::push_notification(self.outbox.buffer(), method, params);
         self.note_level();
     }

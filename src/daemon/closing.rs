@@ -22,6 +22,8 @@ pub enum Cause {
     Asked,
     /// Nothing came for --exit-after-silence.
     Silence,
+    /// The command of `execd run` has ended: execd's exit status.
+    Ran(i32),
 }
 
 /// Where the end has got to.
@@ -58,6 +60,7 @@ impl Closing {
         match self.cause {
             Cause::EndOfInput | Cause::Asked | Cause::Silence => 0,
             Cause::ReaderGone => 1,
+            Cause::Ran(status) => status,
             Cause::Signal(signal) => 128 + signal,
         }
     }
@@ -154,14 +157,18 @@ impl Daemon {
             let reader_gone = self.client.reader_gone;
             let answered =
                 reader_gone || (self.client.outbox.is_empty() && self.pending.is_empty());
-            if (answered && self.keeper.all_settled()) || now_ns >= until_ns {
+            // The output of `execd run` is its purpose: a slow reader gets all of it.
+            let patient = matches!(closing.cause, Cause::Ran(_)) && !reader_gone;
+            let late = now_ns >= until_ns && (!patient || self.client.outbox.is_empty());
+            if (answered && self.keeper.all_settled()) || late {
                 let status = closing.status();
                 self.keeper.goodbye();
                 return Some(status);
             }
         }
         let ending = self.last_endings.iter().filter_map(Ending::next_due_ns).min();
-        self.deadlines.set(Owner::Closing, Some(until_ns.min(ending.unwrap_or(until_ns))));
+        let due = until_ns.min(ending.unwrap_or(until_ns));
+        self.deadlines.set(Owner::Closing, (due > now_ns).then_some(due));
         None
     }
 
@@ -184,7 +191,8 @@ impl Daemon {
 
     /// stdin has ended, everything it asked for is answered, and nothing is waited for.
     fn input_is_over(&self) -> bool {
-        self.client.input_ended
+        self.front.is_none()
+            && self.client.input_ended
             && !self.client.lines.has_complete_line()
             && self.pending.is_empty()
             && self.touched.is_empty()

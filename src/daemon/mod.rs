@@ -13,6 +13,7 @@
 //! | `answers` | building the answers |
 //! | `table` | the table of sessions: listing, eviction, what is left behind |
 //! | `closing` | the end of execd |
+//! | `run_front` | `execd run` |
 //! | `keeper_link`, `logs` | the way to the log files |
 
 pub mod answers;
@@ -24,6 +25,7 @@ pub mod launch;
 pub mod logs;
 mod reap;
 mod requests;
+pub mod run_front;
 mod sessions;
 mod streams;
 pub mod table;
@@ -53,6 +55,7 @@ use client::Client;
 use closing::Closing;
 use keeper_link::{KeeperFds, KeeperLink, KeeperPlan};
 use launch::BaseEnv;
+use run_front::RunFront;
 use table::Leftover;
 
 /// What an event or a deadline is for.
@@ -158,6 +161,8 @@ pub struct Daemon {
     evicted: VecDeque<(SessionId, Option<String>)>,
     raised_pipe_bytes: usize,
     closing: Option<Closing>,
+    /// The command of `execd run`.
+    front: Option<RunFront>,
     /// Members that outlived their session, while execd ends them.
     last_endings: Vec<Ending>,
     /// The keeper has written acknowledgements.
@@ -281,6 +286,7 @@ impl Daemon {
             evicted: VecDeque::new(),
             raised_pipe_bytes: 0,
             closing: None,
+            front: None,
             last_endings: Vec::new(),
             acks_ready: false,
             log_watched: false,

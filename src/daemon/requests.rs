@@ -17,6 +17,9 @@ enum Taken {
 impl Daemon {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
     pub(super) fn read_requests(&mut self) {
+        if self.front.is_some() {
+            return self.feed_front();
+        }
         if self.client.read_input(&mut self.read_buffer) > 0
             && let Some(silence_s) = self.config.exit_after_silence_s
         {

@@ -22,6 +22,8 @@ enum Stopped {
     Allowance,
     /// The log's queue is full.
     Log,
+    /// stdout takes no more of the command in front.
+    Reader,
 }
 
 impl Daemon {
@@ -64,6 +66,12 @@ impl Daemon {
                 session.output.log_blocked = true;
                 return (total, Stopped::Log);
             }
+            let may_pass = self.front_has_room(id);
+            let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
+            if !may_pass {
+                session.output.log_blocked = true;
+                return (total, Stopped::Reader);
+            }
             match session.output.read(&mut self.read_buffer) {
                 Piece::Bytes(bytes) => {
                     total += bytes;
@@ -93,10 +101,12 @@ impl Daemon {
             session.learn(Fact::Bytes, self.now_ns);
         }
         self.keeper.append(id, bytes);
+        let length = bytes.len();
         // Waits are not ended by output; only progress is due for it.
         if session.waits.iter().any(|wait| wait.progress.is_some()) {
             self.touch(id);
         }
+        self.pass_on(id, length);
     }
 
     /// End of file or hang-up of a session's output.
@@ -136,7 +146,7 @@ impl Daemon {
             // EAGAIN instead of EIO: somebody has the terminal open again.
             session.learn(Fact::Bytes, self.now_ns);
         }
-        stopped != Stopped::Log && stopped != Stopped::Allowance
+        matches!(stopped, Stopped::Dry | Stopped::Changed)
     }
 
     /// The log of a session has moved: what was held back for it goes on.

@@ -179,7 +179,9 @@ impl Daemon {
     }
 
     fn write_replies(&mut self) {
-        if self.client.write_output() {
+        let room = self.client.write_output();
+        self.front_drained();
+        if room {
             for id in std::mem::take(&mut self.held_back) {
                 self.touch(id);
             }

@@ -121,19 +121,11 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     daemon.add_wait(
         id,
         Wait {
-            ticket,
-            kind: WaitKind::Exec,
-            since_ns: now_ns,
             due_ns: Some(now_ns + yield_time_ms * NS_PER_MS),
-            until: None,
             yield_time_ms: Some(yield_time_ms),
             raw_output: params.raw_output,
             progress: params.stream.then(Progress::default),
-            cancelled: false,
-            saw_leader: true,
-            held_since_ns: None,
-            failure: None,
-            warning: None,
+            ..Wait::new(ticket, WaitKind::Exec, now_ns)
         },
     );
     Ok(Answer::Waits)

@@ -71,24 +71,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     daemon.kill(id, signal, KILL_GRACE_MS);
     let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
     let now_ns = daemon.now_ns;
-    daemon.add_wait(
-        id,
-        Wait {
-            ticket,
-            kind: WaitKind::Kill,
-            since_ns: now_ns,
-            due_ns: None,
-            until: None,
-            yield_time_ms: None,
-            raw_output: false,
-            progress: None,
-            cancelled: false,
-            saw_leader: false,
-            held_since_ns: None,
-            failure: None,
-            warning: None,
-        },
-    );
+    daemon.add_wait(id, Wait::new(ticket, WaitKind::Kill, now_ns));
     Ok(Answer::Waits)
 }
 

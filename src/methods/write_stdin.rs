@@ -174,19 +174,14 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     daemon.add_wait(
         id,
         Wait {
-            ticket,
-            kind: if empty { WaitKind::Poll } else { WaitKind::Input },
-            since_ns: now_ns,
             due_ns: relative_ms.map(|ms| now_ns + ms * NS_PER_MS),
             until,
             yield_time_ms: relative_ms,
             raw_output: params.raw_output,
             progress: params.stream.then(Progress::default),
-            cancelled: false,
             saw_leader,
-            held_since_ns: None,
             failure,
-            warning: None,
+            ..Wait::new(ticket, if empty { WaitKind::Poll } else { WaitKind::Input }, now_ns)
         },
     );
     Ok(Answer::Waits)

@@ -65,6 +65,27 @@ pub struct Wait {
     pub warning: Option<String>,
 }
 
+impl Wait {
+    /// A wait without a deadline, that asks for nothing special.
+    pub fn new(ticket: Ticket, kind: WaitKind, since_ns: u64) -> Self {
+        Self {
+            ticket,
+            kind,
+            since_ns,
+            due_ns: None,
+            until: None,
+            yield_time_ms: None,
+            raw_output: false,
+            progress: None,
+            cancelled: false,
+            saw_leader: true,
+            held_since_ns: None,
+            failure: None,
+            warning: None,
+        }
+    }
+}
+
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -149,21 +170,7 @@ mod tests {
     use super::*;
 
     fn wait() -> Wait {
-        Wait {
-            ticket: 1,
-            kind: WaitKind::Poll,
-            since_ns: 0,
-            due_ns: Some(100),
-            until: None,
-            yield_time_ms: Some(1),
-            raw_output: false,
-            progress: None,
-            cancelled: false,
-            saw_leader: true,
-            held_since_ns: None,
-            failure: None,
-            warning: None,
-        }
+        Wait { due_ns: Some(100), yield_time_ms: Some(1), ..Wait::new(1, WaitKind::Poll, 0) }
     }
 
     fn moment() -> Moment {

@@ -25,6 +25,14 @@ pub struct FileLimit {
     pub raised: u64,
 }
 
+/// The limit of open files as it is.
+pub fn file_limit() -> FileLimit {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit writes the rlimit that it is given.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    FileLimit { original: limit, raised: limit.rlim_cur }
+}
+
 /// Raises the soft limit of open files to the hard one (process-model.md, Starting a child).
 pub fn raise_file_limit() -> FileLimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -85,3 +85,13 @@ pub(super) fn take_as_terminal(slave: RawFd) -> Result<(), i32> {
     // SAFETY: TIOCSCTTY takes its argument by value.
     done(unsafe { libc::ioctl(slave, libc::TIOCSCTTY, 0) })
 }
+
+/// The size of the terminal behind `fd`, where it is one and has a size.
+pub fn size_of(fd: RawFd) -> Option<Size> {
+    let mut size = MaybeUninit::<libc::winsize>::zeroed();
+    // SAFETY: TIOCGWINSZ writes one winsize.
+    done(unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, size.as_mut_ptr()) }).ok()?;
+    // SAFETY: zeroed is a valid value, and the kernel filled it in.
+    let size = unsafe { size.assume_init() };
+    (size.ws_col > 0 && size.ws_row > 0).then_some(Size { cols: size.ws_col, rows: size.ws_row })
+}

@@ -180,3 +180,40 @@ impl Drop for Channel {
         self.give_back();
     }
 }
+
+/// Keeps our own terminal from echoing what is typed, until it is dropped.
+#[derive(Debug)]
+pub struct NoEcho(Option<libc::termios>);
+
+impl NoEcho {
+    /// Turns echo off on stdin's terminal; does nothing where that can't be done.
+    pub fn new() -> Self {
+        let mut modes = MaybeUninit::<libc::termios>::zeroed();
+        // SAFETY: tcgetattr writes the termios it is given.
+        if unsafe { libc::tcgetattr(0, modes.as_mut_ptr()) } < 0 {
+            return Self(None);
+        }
+        // SAFETY: filled in by the call above.
+        let before = unsafe { modes.assume_init() };
+        let mut silent = before;
+        silent.c_lflag &= !libc::ECHO;
+        // SAFETY: a live termios.
+        unsafe { libc::tcsetattr(0, libc::TCSANOW, &raw const silent) };
+        Self(Some(before))
+    }
+}
+
+impl Default for NoEcho {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for NoEcho {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // SAFETY: a live termios, as it was given to us.
+            unsafe { libc::tcsetattr(0, libc::TCSANOW, before) };
+        }
+    }
+}
