@@ -130,6 +130,8 @@ pub const REQUESTS_PER_TURN: usize = 32;
 pub const SPAWNS_PER_TURN: usize = 4;
 /// Bytes of requests read from stdin in one turn.
 pub const REQUEST_READ_TURN_BYTES: usize = 1024 * 1024;
+/// Unread output that replies are made from in one turn; the reply that reaches it is the last.
+pub const TEXT_TURN_BYTES: usize = 1024 * 1024;
 /// Bytes written to stdout in one turn.
 pub const REPLY_WRITE_TURN_BYTES: usize = 256 * 1024;
 /// Bytes written to one child's stdin in one turn.
@@ -170,6 +172,8 @@ pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
 pub const OUTBOX_STOP_BYTES: usize = 8 * 1024 * 1024;
 /// Below this much unsent output building replies and reading stdin go on.
 pub const OUTBOX_LOW_BYTES: usize = 256 * 1024;
+/// Params of one request that are looked at: more than any method has.
+pub const MAX_PARAMS: usize = 64;
 /// A quoted value in an error message is cut to this.
 pub const QUOTED_VALUE_BYTES: usize = 120;
 /// Memory that a line buffer or outbox may keep when it is empty; what is larger is given back.

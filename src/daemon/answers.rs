@@ -222,7 +222,7 @@ impl Daemon {
             found: true,
             session_id: id,
             killed: Some(gone),
-            escalated: escalated.then_some(true),
+            escalated: Some(escalated),
             exit_code,
             signal,
             failure_message: joined([log.failure, None, None]),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{Daemon, Owner, Port, token_of};
 use crate::config::OnEof;
-use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS};
+use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
 use crate::pure::clean::window_text;
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
@@ -79,10 +79,14 @@ impl Daemon {
     }
 
     /// Step: judges the sessions that something happened to. Judging one may touch another (an
-    /// eviction), never without bound: each is on the list once.
+    /// eviction), never without bound: each is on the list once. Making clean text costs more
+    /// than all else here, so it is bounded too; who is left is judged in the next turn.
     pub(super) fn judge_sessions(&mut self) {
         let mut seen = BTreeSet::new();
-        while let Some(id) = self.touched.pop_front() {
+        let mut told_bytes = 0;
+        while told_bytes < TEXT_TURN_BYTES
+            && let Some(id) = self.touched.pop_front()
+        {
             if !seen.insert(id) {
                 // Touched again by its own judgement: next turn.
                 self.touched.push_front(id);
@@ -90,7 +94,10 @@ impl Daemon {
             }
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.touched = false;
+                let unread = session.view.retained_bytes();
                 self.judge(id);
+                let left = self.sessions.get(&id).map_or(0, |one| one.view.retained_bytes());
+                told_bytes += unread.saturating_sub(left);
             }
         }
     }
@@ -102,6 +109,10 @@ impl Daemon {
         self.send_progress(id);
         let observed = self.answer_waits(id);
         self.conclude(id, observed);
+        if self.listed > self.config.max_sessions {
+            // Over the cap because everybody had a pending request: perhaps not any more.
+            self.evict_down_to(self.config.max_sessions);
+        }
         if let Some(session) = self.sessions.get(&id) {
             let (due, wall) = (session.next_due_ns(), session.next_wall_due_ms());
             self.deadlines.set(Owner::Session(id), due);
@@ -148,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// The session has outlived its first 150 ms: it enters the table and is announced.
+    /// The session has outlived its first 150 ms: it enters the table.
     fn end_early_grace(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let due = |session: &Session| session.grace_ends_ns().is_some_and(|at| at <= now_ns);
@@ -156,6 +167,10 @@ impl Daemon {
             return;
         }
         self.register(id);
+    }
+
+    /// Sends session_started: the session is in the table from now on.
+    pub(super) fn announce(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.announced = true;
         let facts = &session.facts;

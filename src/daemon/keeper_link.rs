@@ -169,6 +169,9 @@ impl KeeperLink {
     /// is given up. Gives when it may be restarted: at once the first time, then at most once a
     /// minute.
     pub fn lost(&mut self) -> u64 {
+        // Should it live after all, the end of its pipes must not look like our own end.
+        push_guard_goodbye(self.guard_staging.buffer());
+        self.pump_guard();
         self.hand = Hand::Process(None);
         self.staging.clear();
         self.guard_staging.clear();

@@ -3,16 +3,10 @@
 use super::{Daemon, Owner, Pending};
 use crate::limits::{NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::methods::{self, Answer, Call};
-use crate::pure::lines::Line;
+use crate::pure::lines::{Line, LineSplitter};
 use crate::session::wait::Wait;
 use crate::session::{SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
-
-/// A line as the loop takes it: the splitter's, copied out of it.
-enum Taken {
-    Text(Vec<u8>),
-    TooLong,
-}
 
 impl Daemon {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
@@ -20,24 +14,22 @@ impl Daemon {
         if self.front.is_some() {
             return self.feed_front();
         }
-        if self.client.read_input(&mut self.read_buffer) > 0
-            && let Some(silence_s) = self.config.exit_after_silence_s
-        {
+        // The silence begins with the first turn, not with the first request.
+        let heard = self.client.read_input(&mut self.read_buffer) > 0 || self.counters.turns == 1;
+        if heard && let Some(silence_s) = self.config.exit_after_silence_s {
             self.deadlines.set(Owner::Silence, Some(self.now_ns + silence_s * NS_PER_S));
         }
         self.spawns_left = SPAWNS_PER_TURN;
+        // The splitter is out of its place meanwhile, so that a line need not be copied.
+        let mut lines = std::mem::replace(&mut self.client.lines, LineSplitter::new(0));
         for _ in 0..REQUESTS_PER_TURN {
             if self.client.stopped || self.spawns_left == 0 {
                 break;
             }
-            let taken = match self.client.lines.next_line() {
+            match lines.next_line() {
                 None => break,
-                Some(Line::Text(line)) => Taken::Text(line.to_vec()),
-                Some(Line::TooLong) => Taken::TooLong,
-            };
-            match taken {
-                Taken::Text(line) => self.take_line(&line),
-                Taken::TooLong => {
+                Some(Line::Text(line)) => self.take_line(line),
+                Some(Line::TooLong) => {
                     let max = self.config.max_line_bytes;
                     let message = format!("the line is longer than {max} bytes and was skipped");
                     let error = RpcError::failed(Reason::LineTooLong, message);
@@ -45,13 +37,19 @@ impl Daemon {
                 }
             }
         }
+        self.client.lines = lines;
     }
 
     /// Carries out one line and answers it, unless it waits or has no id.
     pub(super) fn take_line(&mut self, line: &[u8]) {
         let request = match wire::parse(line) {
             Ok(request) => request,
-            Err(refused) => return self.client.refuse(&refused.id, &refused.error),
+            Err(refused) => {
+                if let Some(id) = refused.id {
+                    self.client.refuse(&id, &refused.error);
+                }
+                return;
+            }
         };
         self.counters.requests += 1;
         if let Some(id) = &request.id

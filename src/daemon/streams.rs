@@ -139,11 +139,12 @@ impl Daemon {
     /// nothing more will come without an event.
     pub(super) fn drain(&mut self, id: SessionId) -> bool {
         let (_, stopped) = self.read_session(id, DRAIN_TURN_BYTES);
-        if stopped == Stopped::Dry
+        if matches!(stopped, Stopped::Dry | Stopped::Log)
             && let Some(session) = self.sessions.get_mut(&id)
             && session.life.stream == Stream::Quiet
         {
-            // EAGAIN instead of EIO: somebody has the terminal open again.
+            // EAGAIN instead of EIO: somebody has the terminal open again. Where the log's queue
+            // is full nobody knows: reading goes on later, and finds out.
             session.learn(Fact::Bytes, self.now_ns);
         }
         matches!(stopped, Stopped::Dry | Stopped::Changed)

@@ -79,6 +79,8 @@ impl Daemon {
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.last_used = used;
+        self.announce(id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(wait) = session.waits.iter_mut().find(|wait| wait.kind == WaitKind::Exec)
             && !warnings.is_empty()
         {
@@ -169,7 +171,7 @@ impl Daemon {
             let gone: Vec<SessionId> = self
                 .left
                 .values()
-                .filter(|left| left.family.living().is_empty())
+                .filter(|left| left.family.is_gone())
                 .map(|left| left.id)
                 .collect();
             for left in gone.into_iter().filter_map(|id| self.left.remove(&id)) {
@@ -187,7 +189,7 @@ impl Daemon {
             let maybe = strangers
                 || proc::group_exists(sid)
                 || self.known_orphans.values().any(|&known| known == sid);
-            if maybe && !over.family.living().is_empty() {
+            if maybe && !over.family.is_gone() {
                 self.debug(format_args!("session {}: members run on", over.id));
                 self.left.insert(over.id, over);
             } else {

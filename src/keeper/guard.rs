@@ -8,6 +8,7 @@ use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::sys::keeper_calls::{SIGKILL, pause};
 use crate::sys::proc::{self, ProcStat};
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 /// The recorded sessions and how to know their members.
 #[derive(Debug)]
@@ -60,7 +61,11 @@ impl Guard {
         let mut ours = HashSet::new();
         let mut signalled = HashSet::new();
         for _ in 0..GUARD_SCANS {
-            let members = self.members(&mut ours);
+            let Ok(members) = self.members(&mut ours) else {
+                // "Cannot be told" is not "gone".
+                pause(GUARD_SCAN_PAUSE_MS);
+                continue;
+            };
             if members.is_empty() {
                 return;
             }
@@ -81,9 +86,9 @@ impl Guard {
 
     /// The living members of the recorded sessions. `ours` remembers the sessions that have
     /// proved to be the recorded ones.
-    fn members(&self, ours: &mut HashSet<i32>) -> Vec<ProcStat> {
+    fn members(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
         let uid = proc::own_uid();
-        let seen: Vec<ProcStat> = proc::pids()
+        let seen: Vec<ProcStat> = proc::pids()?
             .into_iter()
             .filter(|pid| {
                 proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
@@ -97,7 +102,7 @@ impl Guard {
                 ours.insert(one.sid);
             }
         }
-        seen.into_iter().filter(|one| ours.contains(&one.sid)).collect()
+        Ok(seen.into_iter().filter(|one| ours.contains(&one.sid)).collect())
     }
 
     fn is_young_enough(&self, found: &ProcStat) -> bool {
@@ -130,7 +135,7 @@ mod tests {
     }
 
     fn wait_for_members(child: &Spawned, count: usize) {
-        while proc::members_of(child.pid).len() != count {
+        while proc::members_of(child.pid).unwrap().len() != count {
             pause(1);
         }
     }
@@ -155,8 +160,8 @@ mod tests {
         wait_for_members(&orphans, 1);
 
         guard.hung_up();
-        assert!(proc::members_of(jobs.pid).is_empty());
-        assert!(proc::members_of(orphans.pid).is_empty());
+        assert!(proc::members_of(jobs.pid).unwrap().is_empty());
+        assert!(proc::members_of(orphans.pid).unwrap().is_empty());
         assert_eq!(jobs.wait(), SIGKILL);
         assert!(proc::stat(unrecorded.pid).unwrap().is_alive());
         assert!(proc::stat(removed.pid).unwrap().is_alive());
@@ -199,10 +204,10 @@ mod tests {
         let child = Spawned::shell(script, &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"]);
         let mut guard = Guard::new("abc", 1);
         add(&mut guard, &child);
-        while proc::members_of(child.pid).len() < 20 {
+        while proc::members_of(child.pid).unwrap().len() < 20 {
             pause(1);
         }
         guard.hung_up();
-        assert!(proc::members_of(child.pid).is_empty());
+        assert!(proc::members_of(child.pid).unwrap().is_empty());
     }
 }

@@ -102,7 +102,7 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     running.log.write_all(&out).unwrap();
     running.end().unwrap();
     assert_eq!(child.wait(), SIGKILL);
-    assert!(proc::members_of(child.pid).is_empty());
+    assert!(proc::members_of(child.pid).unwrap().is_empty());
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"queued and cut");
 }
 

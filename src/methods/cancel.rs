@@ -20,6 +20,7 @@ pub(super) const METHOD: Method = Method {
     }],
     waits: false,
     while_closing: true,
+    check,
     call,
 };
 
@@ -27,6 +28,11 @@ pub(super) const METHOD: Method = Method {
 #[serde(deny_unknown_fields)]
 struct Params {
     id: Box<RawValue>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -63,6 +63,7 @@ pub(super) const METHOD: Method = Method {
     ],
     waits: true,
     while_closing: false,
+    check,
     call,
 };
 
@@ -86,6 +87,11 @@ struct Params {
     name: Option<String>,
     #[serde(default)]
     raw_output: bool,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -31,6 +31,7 @@ pub(super) const METHOD: Method = Method {
     ],
     waits: true,
     while_closing: false,
+    check,
     call,
 };
 
@@ -57,6 +58,12 @@ fn signal(given: Option<&RawValue>) -> Result<i32, RpcError> {
         wire::quoted(&text)
     );
     Err(RpcError::invalid_param("signal", message))
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    signal(params.signal.as_deref()).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -23,6 +23,7 @@ pub(super) const METHOD: Method = Method {
     }],
     waits: false,
     while_closing: true,
+    check,
     call,
 };
 
@@ -80,6 +81,11 @@ struct List {
     tool_time_utc: String,
 }
 
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let sessions = daemon.rows();
@@ -111,7 +117,7 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         let kind = if row.tty { "tty" } else { "pipe" };
         let command = shortened(&row.command);
         let elapsed = elapsed(row.elapsed_ms);
-        let _ = write!(out, "\n  #{} pid={} {kind} {elapsed} {command}", row.session_id, row.pid);
+        let _ = write!(out, "\n  {} pid={} {kind} {elapsed} {command}", row.session_id, row.pid);
         if !row.running {
             let end = match (&row.exit_code, &row.signal) {
                 (Some(code), _) => format!("exit_code={code}"),
@@ -145,7 +151,7 @@ fn shortened(command: &str) -> String {
     if line.chars().count() <= LIST_COMMAND_CHARS {
         return line;
     }
-    let cut: String = line.chars().take(LIST_COMMAND_CHARS - 1).collect();
+    let cut: String = line.chars().take(LIST_COMMAND_CHARS).collect();
     format!("{cut}…")
 }
 
@@ -188,10 +194,10 @@ mod tests {
     #[test]
     fn the_text_names_each_session_and_its_log() {
         let text = listing(&[row(1, true), row(2, false)], &[], false);
-        let cut = format!("{}…", "x".repeat(59));
+        let cut = format!("{}…", "x".repeat(60));
         let expected = format!(
-            "unified-exec sessions (1 live, 1 just exited):\n  #1 pid=40 pipe 1m01s {cut}\n    \
-             log: /tmp/a.log\n  #2 pid=40 tty 1m01s {cut} [exited exit_code=0; removed from \
+            "unified-exec sessions (1 live, 1 just exited):\n  1 pid=40 pipe 1m01s {cut}\n    \
+             log: /tmp/a.log\n  2 pid=40 tty 1m01s {cut} [exited exit_code=0; removed from \
              store]\n    log: /tmp/a.log"
         );
         assert_eq!(text, expected);

@@ -10,6 +10,8 @@ mod resize_session;
 mod server_info;
 mod set_on_exit;
 mod shutdown;
+#[cfg(test)]
+mod table_tests;
 mod write_stdin;
 
 pub use list_sessions::Row;
@@ -61,6 +63,8 @@ pub struct Method {
     pub waits: bool,
     /// Whether it is still carried out while execd is ending.
     pub while_closing: bool,
+    /// Reads its params and acts on nothing: the error that they would be refused with.
+    pub check: fn(&str) -> Result<(), RpcError>,
     /// Its handler.
     pub call: fn(&mut Daemon, &Call<'_>) -> Result<Answer, RpcError>,
 }
@@ -82,6 +86,13 @@ pub const METHODS: &[Method] = &[
 /// The method of this name.
 pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
+}
+
+/// Whether a method would take these params (JSON text of an object): what it can refuse without
+/// looking at a session.
+pub fn check_params(method: &str, raw: &str) -> Result<(), RpcError> {
+    let method = find(method).ok_or_else(|| RpcError::unknown_method(method, &names()))?;
+    (method.check)(raw)
 }
 
 /// The names of all methods.

@@ -10,12 +10,18 @@ pub(super) const METHOD: Method = Method {
     params: &[],
     waits: false,
     while_closing: true,
+    check,
     call,
 };
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
 
 fn call(_daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params, METHOD.params)?;

@@ -30,6 +30,7 @@ pub(super) const METHOD: Method = Method {
     ],
     waits: false,
     while_closing: false,
+    check,
     call,
 };
 
@@ -44,6 +45,11 @@ struct Params {
 /// A number of cells within a range.
 pub(super) fn cells(given: Int, (low, high): (u16, u16)) -> u16 {
     u16::try_from(given.clamped(u64::from(low), u64::from(high))).unwrap_or(high)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -23,6 +23,7 @@ pub(super) const METHOD: Method = Method {
     ],
     waits: false,
     while_closing: false,
+    check,
     call,
 };
 
@@ -31,6 +32,11 @@ pub(super) const METHOD: Method = Method {
 struct Params {
     session_id: Int,
     on_exit: String,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -12,12 +12,18 @@ pub(super) const METHOD: Method = Method {
     params: &[],
     waits: true,
     while_closing: false,
+    check,
     call,
 };
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params, METHOD.params)?;

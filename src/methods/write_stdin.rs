@@ -62,6 +62,7 @@ pub(super) const METHOD: Method = Method {
     ],
     waits: true,
     while_closing: false,
+    check,
     call,
 };
 
@@ -98,7 +99,10 @@ fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
             let config = GeneralPurposeConfig::new()
                 .with_decode_padding_mode(DecodePaddingMode::Indifferent);
             GeneralPurpose::new(&STANDARD, config).decode(compact).map_err(|fault| {
-                let message = format!("write_stdin: `chars_b64` is not valid base64. ({fault})");
+                let shown = wire::quoted(&text);
+                let message = format!(
+                    "write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})"
+                );
                 RpcError::invalid_param("chars_b64", message)
             })
         }
@@ -145,6 +149,13 @@ fn yield_time_ms(params: &Params, empty: bool, own_cap_ms: u64) -> u64 {
     };
     let given = params.yield_time_ms.unwrap_or(Int(0));
     given.clamped(MIN_EMPTY_YIELD_TIME_MS, cap_ms)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let empty = input_bytes(&params)?.is_empty() && !params.eof;
+    until(&params, empty).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -4,6 +4,7 @@
 //! after opening, and looked for again on each event until none is left. After the grace, what
 //! is left gets SIGKILL the same way; after a further while the survivors are named.
 
+use std::io;
 use std::os::fd::RawFd;
 
 use super::report::NamedProcess;
@@ -34,6 +35,8 @@ pub struct Family {
 #[derive(Debug)]
 struct Member {
     target: Target,
+    /// Whether the present signal was sent to it.
+    signalled: bool,
     /// The errno of the last signal that could not be sent.
     refused: Option<i32>,
 }
@@ -55,6 +58,8 @@ pub struct Ending {
     state: State,
     /// An event asks for another look at the members.
     pub look: bool,
+    /// Whether a first look was taken.
+    looked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,18 +70,28 @@ enum State {
 }
 
 impl Family {
-    /// Everything of this family that lives.
+    /// Everything of this family that lives, for people: nobody where it cannot be told.
     pub fn living(&self) -> Vec<ProcStat> {
+        self.look().unwrap_or_default()
+    }
+
+    /// Whether nobody of this family lives; false where it cannot be told.
+    pub fn is_gone(&self) -> bool {
+        self.look().is_ok_and(|living| living.is_empty())
+    }
+
+    /// Everything of this family that lives. Errors: it cannot be told now (EMFILE, ENOMEM).
+    fn look(&self) -> io::Result<Vec<ProcStat>> {
         let ours = |found: &ProcStat| found.start_ticks >= self.start_ticks;
         match &self.detached_marks {
-            None => proc::members_of(self.sid).into_iter().filter(ours).collect(),
+            None => Ok(proc::members_of(self.sid)?.into_iter().filter(ours).collect()),
             Some(marks) => {
-                let all: Vec<ProcStat> = proc::all();
+                let all: Vec<ProcStat> = proc::look_at_all()?;
                 let members = all.iter().copied().filter(|one| one.sid == self.sid).filter(ours);
                 let mut found: Vec<ProcStat> = members.collect();
                 found.extend(detached(&all, self.sid, marks));
                 found.retain(|one| !matches!(one.state, b'Z' | b'X'));
-                found
+                Ok(found)
             }
         }
     }
@@ -128,6 +143,7 @@ impl Ending {
             rescan_ns: None,
             state: State::Going,
             look: true,
+            looked: false,
         }
     }
 
@@ -214,27 +230,38 @@ impl Ending {
         watch
     }
 
-    /// One look: forgets who is gone, signals who is new (and then asks for another look).
-    /// Whether anybody lives.
+    /// One look: forgets who is gone, takes in who is new (and then asks for another look),
+    /// signals them. Whether anybody lives.
     fn rescan(&mut self, watch: &mut Vec<RawFd>) -> bool {
-        let living = self.family.living();
+        let Ok(living) = self.family.look() else {
+            // Who takes "cannot be told" for "gone" leaves them running.
+            self.rescan_ns = Some(0);
+            return true;
+        };
         let is = |target: &Target, found: &ProcStat| {
             target.pid() == found.pid && target.start_ticks() == found.start_ticks
         };
+        let first_look = !self.looked;
+        self.looked = true;
         self.members.retain(|member| living.iter().any(|found| is(&member.target, found)));
-        let mut known = 0;
+        let known = self.members.len();
         for found in &living {
-            if self.members.iter().any(|member| is(&member.target, found)) {
-                known += 1;
-                continue;
+            if !self.members[..known].iter().any(|member| is(&member.target, found)) {
+                // One that is gone by now is no member; one that can't be opened (EMFILE) is
+                // tried again at the next look.
+                if let Ok(Some(target)) = proc::open_target(found) {
+                    watch.push(target.fd());
+                    self.members.push(Member { target, signalled: false, refused: None });
+                }
             }
-            // One that is gone by now is no member; one that can't be opened (EMFILE) is
-            // tried again at the next look.
-            if let Ok(Some(target)) = proc::open_target(found) {
-                let mut member = Member { target, refused: None };
+        }
+        for member in self.members.iter_mut().filter(|member| !member.signalled) {
+            // What a member starts after the signal is how it cleans up (a trap's commands): it
+            // is spared until SIGKILL, for as long as the one who started it lives.
+            let parent = living.iter().find(|found| is(&member.target, found)).map(|one| one.ppid);
+            let cleaning = living.iter().any(|found| Some(found.pid) == parent);
+            if first_look || !cleaning || self.current == SIGKILL {
                 member.send(self.current);
-                watch.push(member.target.fd());
-                self.members.push(member);
             }
         }
         if known < living.len() {
@@ -263,6 +290,7 @@ impl Ending {
 
 impl Member {
     fn send(&mut self, signal: i32) {
+        self.signalled = true;
         self.refused = self.target.signal(signal).err().and_then(|error| error.raw_os_error());
         if signal != SIGKILL {
             // A stopped process acts on a signal only when it is continued.

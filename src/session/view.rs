@@ -61,6 +61,11 @@ impl View {
         self.retained.push(bytes);
     }
 
+    /// Bytes of unread output that are held.
+    pub fn retained_bytes(&self) -> usize {
+        self.retained.len()
+    }
+
     /// Whether the next text will surely point at the log, or may: it is cut, or has a gap.
     pub fn may_be_cut(&self, limits: TextLimits) -> bool {
         let retained = self.retained.len() + self.unfinished.len();

@@ -33,7 +33,8 @@ pub fn file_limit() -> FileLimit {
     FileLimit { original: limit, raised: limit.rlim_cur }
 }
 
-/// Raises the soft limit of open files to the hard one (process-model.md, Starting a child).
+/// Raises the soft limit of open files to the hard one (process-model.md, Starting a child),
+/// and sets descriptors aside for the time when all are used up.
 pub fn raise_file_limit() -> FileLimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes the rlimit that it is given.
@@ -43,6 +44,7 @@ pub fn raise_file_limit() -> FileLimit {
     let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
     // SAFETY: setrlimit reads a live rlimit.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0;
+    super::proc::hold_spares();
     FileLimit { original: limit, raised: if set { limit.rlim_max } else { limit.rlim_cur } }
 }
 

@@ -4,7 +4,7 @@
 //! signalled is therefore pinned by a pidfd first and looked at again behind it.
 
 use crate::limits::ENVIRON_BYTES;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,6 +12,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
 const STAT_BYTES: usize = 2_048;
+/// Descriptors set aside for looking at processes: one to pin somebody, one to read about him.
+const SPARE_FDS: usize = 2;
 /// Bytes of the list of children read at a time.
 const CHILDREN_CHUNK_BYTES: usize = 4_096;
 
@@ -40,12 +42,33 @@ impl ProcStat {
     }
 }
 
-/// Reads /proc/PID/stat. None: no such process, or its line makes no sense.
+/// Reads /proc/PID/stat. None: no such process, or its line makes no sense or cannot be read.
 pub fn stat(pid: i32) -> Option<ProcStat> {
+    read_stat(pid).ok().flatten()
+}
+
+/// Reads /proc/PID/stat. None: no such process. Errors: it cannot be told (EMFILE, ENOMEM);
+/// who takes that for an absence would leave somebody running.
+fn read_stat(pid: i32) -> io::Result<Option<ProcStat>> {
     let mut buffer = [0; STAT_BYTES];
-    let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
-    let len = file.read(&mut buffer).ok()?;
-    parse_stat(buffer.get(..len)?)
+    let read = open(&format!("/proc/{pid}/stat")).and_then(|file| read_once(&file, &mut buffer));
+    match read {
+        Ok(len) => Ok(buffer.get(..len).and_then(parse_stat)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH) => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// One read of a file, again where a signal interrupted it.
+fn read_once(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
 /// The name in parentheses may hold anything, parentheses and newlines too; what follows the
@@ -72,10 +95,51 @@ fn parse_stat(line: &[u8]) -> Option<ProcStat> {
     })
 }
 
-/// The pids in /proc, in its order; empty when /proc cannot be read.
-pub fn pids() -> Vec<i32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+thread_local! {
+    /// Descriptors set aside: when sessions have used up all others, processes can still be
+    /// looked at and ended.
+    static SPARES: RefCell<Vec<File>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sets descriptors aside, as far as there are any.
+pub fn hold_spares() {
+    SPARES.with_borrow_mut(|spares| {
+        while spares.len() < SPARE_FDS {
+            let Ok(spare) = File::open("/dev/null") else { return };
+            spares.push(spare);
+        }
+    });
+}
+
+/// Makes a descriptor, out of a spare one where no other is left. What is given away here is
+/// taken back by [`hold_spares`] at the next look.
+fn with_spare<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match make() {
+        Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+            match SPARES.with_borrow_mut(Vec::pop) {
+                None => Err(error),
+                Some(spare) => {
+                    drop(spare);
+                    make()
+                }
+            }
+        }
+        made => made,
+    }
+}
+
+fn open(path: &str) -> io::Result<File> {
+    with_spare(|| File::open(path))
+}
+
+/// The pids in /proc, in its order. Errors: /proc cannot be read (to its end).
+pub fn pids() -> io::Result<Vec<i32>> {
+    hold_spares();
+    let mut pids = Vec::new();
+    for entry in with_spare(|| std::fs::read_dir("/proc"))? {
+        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(pids)
 }
 
 /// The session id of a process by getsid(2), which is far cheaper than /proc. None: it is gone.
@@ -92,19 +156,27 @@ pub fn session_of(pid: i32) -> Option<i32> {
     }
 }
 
-/// Every living process of the session `sid`, its leader included.
-pub fn members_of(sid: i32) -> Vec<ProcStat> {
-    pids()
-        .into_iter()
-        .filter(|pid| session_of(*pid) == Some(sid))
-        .filter_map(stat)
-        .filter(|found| found.sid == sid && found.is_alive())
-        .collect()
+/// Every living process of the session `sid`, its leader included. Errors: there may be more,
+/// but it cannot be told (EMFILE, ENOMEM).
+pub fn members_of(sid: i32) -> io::Result<Vec<ProcStat>> {
+    let mut found = stats(pids()?.into_iter().filter(|pid| session_of(*pid) == Some(sid)))?;
+    found.retain(|one| one.sid == sid && one.is_alive());
+    Ok(found)
 }
 
-/// Every process that /proc shows, zombies too.
+/// Every process that /proc shows, zombies too. Errors: as [`members_of`].
+pub fn look_at_all() -> io::Result<Vec<ProcStat>> {
+    stats(pids()?.into_iter())
+}
+
+/// As [`look_at_all`], for people: none where it cannot be told.
 pub fn all() -> Vec<ProcStat> {
-    pids().into_iter().filter_map(stat).collect()
+    look_at_all().unwrap_or_default()
+}
+
+/// What /proc says of these; who is gone is left out.
+fn stats(pids: impl Iterator<Item = i32>) -> io::Result<Vec<ProcStat>> {
+    pids.filter_map(|pid| read_stat(pid).transpose()).collect()
 }
 
 /// The user that a process runs as (effective uid; root for one that must not be looked
@@ -160,7 +232,7 @@ pub fn environ_has(pid: i32, marks: &[&[u8]]) -> bool {
 fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
-    File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -175,23 +247,30 @@ pub struct Target {
 /// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
 /// left its session. Errors: pidfd_open(2), EMFILE above all.
 pub fn open_target(seen: &ProcStat) -> io::Result<Option<Target>> {
-    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, seen.pid, 0) };
-    if fd < 0 {
-        let error = io::Error::last_os_error();
-        return match error.raw_os_error() {
-            Some(libc::ESRCH | libc::EINVAL) => Ok(None),
-            _ => Err(error),
-        };
-    }
-    let Ok(fd) = RawFd::try_from(fd) else { return Ok(None) };
-    // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let pidfd = match with_spare(|| pidfd_open(seen.pid)) {
+        Ok(pidfd) => pidfd,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(libc::ESRCH | libc::EINVAL) => Ok(None),
+                _ => Err(error),
+            };
+        }
+    };
     let target = Target { pidfd, pid: seen.pid, start_ticks: seen.start_ticks };
     // The pidfd came by number: only what /proc says behind it proves whom we hold.
-    let same = stat(seen.pid)
+    let same = read_stat(seen.pid)?
         .is_some_and(|now| now.sid == seen.sid && now.start_ticks == seen.start_ticks);
     Ok(same.then_some(target))
+}
+
+fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    match RawFd::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 impl Target {
@@ -315,7 +394,7 @@ mod tests {
         let before = boot_ticks_now();
         let child = Spawned::shell("sleep 60 & wait", &["EXECD_INSTANCE=abc", "X=1"]);
         let members = loop {
-            let members = members_of(child.pid);
+            let members = members_of(child.pid).unwrap();
             if members.len() == 2 {
                 break members;
             }

@@ -5,6 +5,9 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::limits::QUOTED_VALUE_BYTES;
+use crate::pure::utf8::floor_boundary;
+
 /// The stable words of `data.reason` in a -32000 error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,7 +68,12 @@ impl RpcError {
 
     /// -32601: an unknown method; the known ones are listed.
     pub fn unknown_method(name: &str, known: &[&str]) -> Self {
-        let shown = super::quoted(&json!(name).to_string());
+        let cut = name.len() - floor_boundary(name, QUOTED_VALUE_BYTES);
+        let shown = if cut == 0 {
+            super::quoted(&json!(name).to_string())
+        } else {
+            format!("{}… ({} bytes)", json!(&name[..name.len() - cut]), name.len())
+        };
         let message = format!("unknown method {shown} (data.methods lists the known ones)");
         Self::new(-32601, message).with("methods", json!(known))
     }

@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
-pub use params::{Int, Kind, Param, duplicate_or_bad_object, quoted, read as read_params, schema};
+pub use params::{Int, Kind, Param, quoted, read as read_params, schema};
 
 use crate::limits::{MAX_ID_BYTES, MAX_JSON_DEPTH};
 use crate::pure::json_guard::{self, Shape};
@@ -61,8 +61,9 @@ pub struct Request<'a> {
 /// A line that is no request: the error to answer, and the id where a valid one was there.
 #[derive(Debug)]
 pub struct Refused {
-    /// The id to echo.
-    pub id: RequestId,
+    /// The id to echo; null where none could be read. Absent for a notification with unfit
+    /// params, which is not answered.
+    pub id: Option<RequestId>,
     /// Why.
     pub error: RpcError,
 }
@@ -83,7 +84,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D:
 }
 
 fn refused(id: RequestId, error: RpcError) -> Refused {
-    Refused { id, error }
+    Refused { id: Some(id), error }
 }
 
 /// Reads one line (without its newline). Gives the refusal to answer when it is no JSON
@@ -128,7 +129,7 @@ pub fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     if !params.starts_with('{') {
         let message =
             format!("params must be an object with the method's fields, not {}", quoted(params));
-        return Err(refused(echoed(), RpcError::invalid_param("params", message)));
+        return Err(Refused { id, error: RpcError::invalid_param("params", message) });
     }
     Ok(Request { id, method, params })
 }

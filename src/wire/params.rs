@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::RpcError;
-use crate::limits::QUOTED_VALUE_BYTES;
+use crate::limits::{MAX_PARAMS, QUOTED_VALUE_BYTES};
 use crate::pure::utf8::floor_boundary;
 
 /// The type of a param.
@@ -95,7 +95,8 @@ pub fn quoted(raw: &str) -> String {
     format!("{}… ({} bytes)", &raw[..floor_boundary(raw, QUOTED_VALUE_BYTES)], raw.len())
 }
 
-/// The fields of an object in the order given, with their JSON texts.
+/// The fields of an object in the order given, with their JSON texts. No more are kept than it
+/// takes to find one that is unknown or given twice: a line of a million costs no memory.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -109,7 +110,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry::<String, &RawValue>()? {
-                    fields.push(field);
+                    if fields.len() < MAX_PARAMS {
+                        fields.push(field);
+                    }
                 }
                 Ok(Fields(fields))
             }
@@ -142,19 +145,12 @@ pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcErr
         .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))
 }
 
-/// The names of an object's fields, or the error where it is no object; for the tests that hold
-/// the tables against their structs.
-pub fn duplicate_or_bad_object(raw: &str) -> Result<Vec<String>, RpcError> {
-    serde_json::from_str::<Fields<'_>>(raw)
-        .map(|fields| fields.0.into_iter().map(|(name, _)| name).collect())
-        .map_err(|fault| RpcError::invalid_param("params", fault.to_string()))
-}
-
 fn unknown(name: &str, table: &[Param]) -> RpcError {
     let known: Vec<&str> = table.iter().map(|param| param.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let shown = quoted(name);
-    RpcError::invalid_param(name, format!("unknown param {shown:?} (this method takes: {known})"))
+    let message = format!("unknown param {shown:?} (this method takes: {known})");
+    RpcError::invalid_param(&shown, message)
 }
 
 fn check(param: &Param, raw: &str) -> Result<(), RpcError> {

@@ -1,0 +1,25 @@
+# The commands of this repository. `make test` is what CI runs.
+
+.PHONY: test build lint unit coverage
+
+test: lint unit
+
+build:
+	cargo build --release --locked
+
+lint:
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+
+# nextest gives each test a process of its own: signal masks, children and fds are a process's.
+unit:
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --locked --no-fail-fast; \
+	else \
+		echo "cargo-nextest not found: using cargo test"; \
+		cargo test --locked --no-fail-fast; \
+	fi
+
+# Line coverage of the pure rooms; needs cargo-llvm-cov and the toolchain's llvm-tools.
+coverage:
+	cargo llvm-cov --lib --locked

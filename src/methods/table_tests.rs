@@ -1,0 +1,96 @@
+//! The table of methods against what the methods really take.
+
+use super::{METHODS, check_params};
+use crate::limits::MAX_PARAMS;
+use crate::wire::Kind;
+use serde_json::json;
+
+/// A value that fits a kind.
+fn sample(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::NonEmptyText | Kind::Chars => "\"x\"",
+        Kind::Integer => "1",
+        Kind::Bool => "true",
+        Kind::Choice(words) => ["\"none\"", "\"pipe\"", "\"wake\""]
+            .into_iter()
+            .find(|word| words.contains(&word.trim_matches('"')))
+            .unwrap_or("\"\""),
+        Kind::Env => r#"{"A":"1","B":null}"#,
+        Kind::Id => "null",
+        Kind::Signal => "15",
+    }
+}
+
+/// A value that fits no kind at all.
+const MISFIT: &str = "[[]]";
+
+fn object(fields: &[(&str, &str)]) -> String {
+    let fields: Vec<String> =
+        fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+#[test]
+fn each_methods_struct_takes_what_its_table_lists() {
+    for method in METHODS {
+        assert!(method.params.len() < MAX_PARAMS, "{}", method.name);
+        let required: Vec<(&str, &str)> = method
+            .params
+            .iter()
+            .filter(|param| param.required)
+            .map(|param| (param.name, sample(param.kind)))
+            .collect();
+        let check = |fields: &[(&str, &str)]| {
+            let raw = object(fields);
+            if let Err(error) = check_params(method.name, &raw) {
+                // What a method itself refuses names its param; what only the struct refuses
+                // means that table and struct disagree.
+                assert_ne!(
+                    error.data["param"], "params",
+                    "{} {raw}: {}",
+                    method.name, error.message
+                );
+            }
+        };
+        check(&required);
+        for param in method.params {
+            let mut fields: Vec<_> =
+                required.iter().copied().filter(|(name, _)| *name != param.name).collect();
+            fields.push((param.name, sample(param.kind)));
+            check(&fields);
+            fields.pop();
+            fields.push((param.name, MISFIT));
+            let error = check_params(method.name, &object(&fields)).expect_err("a misfit");
+            assert_eq!(error.code, -32602);
+            assert_eq!(error.data["param"], param.name, "{}", method.name);
+            assert!(error.message.contains(MISFIT), "the value is quoted: {}", error.message);
+            fields.pop();
+            if param.required {
+                let error = check_params(method.name, &object(&fields)).expect_err("missing");
+                assert_eq!(error.data["param"], param.name, "{}", method.name);
+            }
+            fields.push((param.name, sample(param.kind)));
+            fields.push((param.name, sample(param.kind)));
+            let error = check_params(method.name, &object(&fields)).expect_err("twice");
+            assert_eq!(error.data["param"], param.name, "{}", method.name);
+        }
+        // All at once: whatever is refused now is refused by the method, never by the struct.
+        let every: Vec<_> = method.params.iter().map(|one| (one.name, sample(one.kind))).collect();
+        check(&every);
+        let mut unknown = required.clone();
+        unknown.push(("no_such_param", "1"));
+        let error = check_params(method.name, &object(&unknown)).expect_err("unknown");
+        assert_eq!(error.data["param"], "no_such_param", "{}", method.name);
+    }
+}
+
+#[test]
+fn an_unknown_method_lists_the_known_ones() {
+    let error = check_params("nope\n", "{}").expect_err("unknown");
+    assert_eq!(error.code, -32601);
+    assert_eq!(error.message, r#"unknown method "nope\n" (data.methods lists the known ones)"#);
+    let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    assert_eq!(error.data["methods"], json!(names));
+    let long = check_params(&"\n".repeat(1_000_000), "{}").expect_err("unknown");
+    assert!(long.message.len() < 400, "{}", long.message);
+}
