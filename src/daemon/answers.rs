@@ -7,7 +7,7 @@ use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::signal_names::signal_name;
-use crate::session::ending::{Family, SIGKILL, detached};
+use crate::session::ending::{Ending, Family, SIGKILL, detached};
 use crate::session::report::{ExecReport, KillReport, NamedProcess, TruncationReport, one_line};
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
@@ -247,7 +247,8 @@ fn kill_summary(session: &Session, gone: bool) -> String {
         Some(ExitStatus::Signal(signal)) => format!("signal={}", signal_name(signal)),
         None => "still running".to_owned(),
     };
-    let Some(ending) = &session.ending else {
+    let before = session.finished_ns.zip(session.ending.as_ref().map(Ending::began_ns));
+    let Some(ending) = session.ending.as_ref().filter(|_| before.is_none_or(|(a, b)| a > b)) else {
         return format!("Session {id} (pid {pid}) had already exited — {end}");
     };
     let sent = signal_name(ending.signal);

@@ -114,7 +114,9 @@ impl Daemon {
             self.evict_down_to(self.config.max_sessions);
         }
         if let Some(session) = self.sessions.get(&id) {
-            let (due, wall) = (session.next_due_ns(), session.next_wall_due_ms());
+            let held_back = self.held_back.contains(&id);
+            let due = session.next_due_ns(held_back);
+            let wall = session.next_wall_due_ms(held_back);
             self.deadlines.set(Owner::Session(id), due);
             let wall = wall.map(|ms| u64::try_from(ms).unwrap_or(0));
             self.wall_deadlines.set(id, wall);
@@ -335,9 +337,12 @@ impl Daemon {
                 self.set_listing(id, Listing::Gone);
             }
             let due = ended_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns;
+            let Some(session) = self.sessions.get_mut(&id) else { return };
+            session.awaits_log = false;
             if self.keeper.settled(id) || due {
                 self.tell_exit(id, observed);
             } else {
+                session.awaits_log = true;
                 self.keeper.ask_sync(id);
                 return;
             }

@@ -260,7 +260,8 @@ impl Daemon {
             // A session that can't be watched would be lost: it is taken back.
             child::kill_now(pidfd);
             child::reap_now(child.pid);
-            return Err(format!("watch the session: {error}"));
+            let errno = error.raw_os_error().unwrap_or(0);
+            return Err(format!("watch the session: {}", errno_text(errno)));
         }
         self.next_session_id += 1;
         self.counters.spawns += 1;

@@ -166,7 +166,11 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let own_cap_ms = daemon.config.max_empty_poll_ms;
     let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty, own_cap_ms));
     let id = session_id(params.session_id);
-    let session = daemon.use_session(id)?;
+    let dated = params.yield_until.is_some();
+    let session = daemon.use_session(id).map_err(|error| {
+        // Whoever gives a stamp is told the time with every answer (unified-exec.md).
+        if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
+    })?;
     let mut failure = None;
     if !empty {
         if session.life.finished() || session.input.is_broken() {

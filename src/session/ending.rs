@@ -45,6 +45,7 @@ struct Member {
 #[derive(Debug)]
 pub struct Ending {
     family: Family,
+    began_ns: u64,
     /// The signal sent first.
     pub signal: i32,
     current: i32,
@@ -134,6 +135,7 @@ impl Ending {
         let give_up = now_ns + KILL_GIVE_UP_MS * NS_PER_MS;
         Self {
             family,
+            began_ns: now_ns,
             signal,
             current: signal,
             escalate_ns: (!at_once).then(|| now_ns + grace_ms * NS_PER_MS),
@@ -169,6 +171,11 @@ impl Ending {
         for member in &mut self.members {
             member.send(self.current);
         }
+    }
+
+    /// When it began, monotonic.
+    pub fn began_ns(&self) -> u64 {
+        self.began_ns
     }
 
     /// Whether nothing of the family is left.

@@ -107,6 +107,8 @@ pub struct Session {
     pub last_used: u64,
     /// Whether execd sent its members SIGKILL.
     pub killed_by_us: bool,
+    /// The word of its exit waits for its log.
+    pub awaits_log: bool,
     /// A listing has told its exit.
     pub observed: bool,
     /// The log of a session that was retired.
@@ -147,6 +149,7 @@ impl Session {
             exit_told: false,
             last_used: 0,
             killed_by_us: false,
+            awaits_log: false,
             observed: false,
             closed_log_path: None,
             input_lost: false,
@@ -196,28 +199,27 @@ impl Session {
     }
 
     /// When something about this session has to be looked at next if nothing else happens,
-    /// on the monotonic clock.
-    pub fn next_due_ns(&self) -> Option<u64> {
+    /// on the monotonic clock. Waits that are held back for want of room for their answers have
+    /// no deadline: room is an event.
+    pub fn next_due_ns(&self, held_back: bool) -> Option<u64> {
         let shell = self.shell_grace_ends_ns();
-        let waits = self.waits.iter().flat_map(|wait| {
+        let waits = self.waits.iter().filter(|_| !held_back).flat_map(|wait| {
             let held = wait.held_since_ns.map(|since| since + LOG_ACK_WAIT_MS * NS_PER_MS);
             let grace = shell.filter(|_| wait.saw_leader && wait.held_since_ns.is_none());
             // A wait that has its verdict is past its deadline: only the log holds it.
             let due = wait.due_ns.filter(|_| wait.held_since_ns.is_none());
             [held, grace, due, wait.progress_due_ns(self.output_bytes_total())]
         });
-        let untold = (self.announced && !self.exit_told) || self.listing == Listing::Gone;
-        let told = self
-            .finished_ns
-            .filter(|_| untold && self.waits.is_empty() && !self.output.dropped)
-            .map(|ended| ended + LOG_ACK_WAIT_MS * NS_PER_MS);
+        let log = self.finished_ns.filter(|_| self.awaits_log);
+        let log = log.map(|ended| ended + LOG_ACK_WAIT_MS * NS_PER_MS);
         let ending = self.ending.as_ref().and_then(Ending::next_due_ns);
-        waits.chain([self.grace_ends_ns(), told, ending]).flatten().min()
+        waits.chain([self.grace_ends_ns(), log, ending]).flatten().min()
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.
-    pub fn next_wall_due_ms(&self) -> Option<i64> {
-        self.waits.iter().filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
+    pub fn next_wall_due_ms(&self, held_back: bool) -> Option<i64> {
+        let waits = self.waits.iter().filter(|wait| !held_back && wait.held_since_ns.is_none());
+        waits.filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
     }
 
     /// The line discipline's characters while the session's terminal is in canonical mode.

@@ -7,7 +7,6 @@ mod params;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
@@ -102,10 +101,10 @@ pub fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
         });
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|fault| {
-        if fault.classify() == Category::Data {
-            no_request(&format!("the request cannot be read: {fault}"))
-        } else {
-            no_json(&fault)
+        // A field given twice ends the reading: the rest may still be no JSON.
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(_) => no_request(&format!("the request cannot be read: {fault}")),
+            Err(fault) => no_json(&fault),
         }
     })?;
     let id = match envelope.id.map(RawValue::get) {
