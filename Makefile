@@ -20,6 +20,6 @@ unit:
 		cargo test --locked --no-fail-fast; \
 	fi
 
-# Line coverage of the pure rooms; needs cargo-llvm-cov and the toolchain's llvm-tools.
+# Line coverage of the pure rooms; needs `cov`: cargo install llvm_profparser
 coverage:
-	cargo llvm-cov --lib --locked
+	python3 scripts/coverage.py
