@@ -252,6 +252,9 @@ fn kill_summary(session: &Session, gone: bool) -> String {
         return format!("Session {id} (pid {pid}) had already exited — {end}");
     };
     let sent = signal_name(ending.signal);
+    if !ending.over() {
+        return format!("Ending session {id} (pid {pid}) with {sent}, not done yet — {end}");
+    }
     if !gone {
         return format!("Could not end all of session {id} (pid {pid}) with {sent} — {end}");
     }

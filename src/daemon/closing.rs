@@ -48,12 +48,23 @@ pub struct Closing {
     ended: Vec<Value>,
     /// A second signal asked for SIGKILL.
     hurried: bool,
+    /// What was unsent when the last flush was last looked at.
+    unsent: usize,
 }
 
 impl Closing {
     /// Whether pending requests answer with what they have.
     pub fn answers_pending(&self) -> bool {
         !matches!(self.cause, Cause::EndOfInput)
+    }
+
+    /// Notes what is still unsent. A reader that takes some of it, however slowly, gets all of
+    /// it, unless a signal asked for the end: only one that never reads is given up.
+    fn note_unsent(&mut self, unsent: usize, now_ns: u64) {
+        if unsent < self.unsent && !matches!(self.cause, Cause::Signal(_)) {
+            self.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
+        }
+        self.unsent = unsent;
     }
 
     fn status(&self) -> i32 {
@@ -90,8 +101,15 @@ impl Daemon {
         });
         let ended = ended.collect();
         let until_ns = self.now_ns + (SHUTDOWN_GRACE_MS + SHUTDOWN_GIVE_UP_MS) * NS_PER_MS;
-        self.closing =
-            Some(Closing { cause, phase: Phase::Ending, until_ns, ticket, ended, hurried: false });
+        self.closing = Some(Closing {
+            cause,
+            phase: Phase::Ending,
+            until_ns,
+            ticket,
+            ended,
+            hurried: false,
+            unsent: 0,
+        });
         self.deadlines.set(Owner::Closing, Some(until_ns));
         let all: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in all {
@@ -151,7 +169,10 @@ impl Daemon {
             self.answer_shutdown();
             self.keeper.ask_all_syncs();
         }
-        let closing = self.closing.as_ref()?;
+        let closing = self.closing.as_mut()?;
+        if closing.phase == Phase::Flushing {
+            closing.note_unsent(self.client.outbox.len(), now_ns);
+        }
         let until_ns = closing.until_ns;
         if closing.phase == Phase::Flushing {
             let reader_gone = self.client.reader_gone;

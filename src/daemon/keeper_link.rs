@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
-    Ack, AckDecoder, GuardRecord, Reopen, push_close, push_data_header, push_goodbye,
-    push_guard_add, push_guard_goodbye, push_guard_remove, push_open, push_reopen, push_sync,
+    Ack, AckDecoder, GuardRecord, Reopen, guard_add_around_sid, push_close, push_data_header,
+    push_goodbye, push_guard_add, push_guard_goodbye, push_guard_remove, push_open, push_reopen,
+    push_sync,
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{
@@ -20,7 +21,7 @@ use crate::limits::{
 use crate::pure::outbox::Outbox;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
-use crate::sys::spawn::{Plan, Spawner};
+use crate::sys::spawn::{Announcement, Plan, Spawner};
 
 /// A running keeper.
 #[derive(Debug)]
@@ -193,10 +194,28 @@ impl KeeperLink {
 
     // ---- The guard -----------------------------------------------------------------------
 
-    /// Tells the guard of a session's leader. Written at once: it must be there before the
-    /// session is answered.
-    pub fn guard_add(&mut self, record: GuardRecord) {
+    /// What a leader is to tell the guard about itself, so that execd may be killed at any
+    /// moment; `None` while records wait that must come before.
+    pub fn announcement(&self, session: SessionId, start_ticks: u64) -> Option<Announcement> {
+        let Hand::Process(Some(keeper)) = &self.hand else { return None };
+        let (head, tail) = guard_add_around_sid(start_ticks, session);
+        let fd = keeper.guard.as_raw_fd();
+        self.guard_staging.is_empty().then_some(Announcement { fd, head, tail })
+    }
+
+    /// The leader `sid` has announced itself and then not started.
+    pub fn withdraw(&mut self, sid: i32) {
+        push_guard_remove(self.guard_staging.buffer(), sid);
+        self.pump_guard();
+    }
+
+    /// Tells the guard of a session's leader, unless that has `announced` itself. Written at
+    /// once: it must be there before the session is answered.
+    pub fn guard_add(&mut self, record: GuardRecord, announced: bool) {
         self.guarded.insert(record.sid, record);
+        if announced {
+            return;
+        }
         push_guard_add(self.guard_staging.buffer(), record);
         self.pump_guard();
     }

@@ -96,14 +96,12 @@ impl BaseEnv {
         out.extend(
             self.entries
                 .iter()
-                .filter(|(name, _)| !changed(name) || name == b"EXECD_INSTANCE")
+                .filter(|(name, _)| !changed(name))
                 .filter(|(name, _)| !(terminal && name == b"TERM"))
                 .map(|(_, entry)| entry.clone()),
         );
         for (name, value) in &spec.env {
-            if let Some(value) = value
-                && !name.starts_with("EXECD_")
-            {
+            if let Some(value) = value {
                 out.push(entry(name.as_bytes(), value.as_bytes()));
             }
         }
@@ -177,8 +175,16 @@ impl Daemon {
             terminal: spec.tty.is_some(),
             die_with_us: true,
         };
-        let child =
-            self.spawner.spawn(&plan).map_err(|failure| spawn_failure(spec, &cwd, failure))?;
+        let announcement = self.keeper.announcement(id, start_ticks);
+        let child = match self.spawner.spawn_announced(&plan, announcement) {
+            Ok(child) => child,
+            Err((failure, announced)) => {
+                if let Some(pid) = announced {
+                    self.keeper.withdraw(pid);
+                }
+                return Err(spawn_failure(spec, &cwd, failure));
+            }
+        };
         let facts = Facts {
             name: spec.name.clone(),
             command: spec.command.clone(),
@@ -260,6 +266,7 @@ impl Daemon {
             // A session that can't be watched would be lost: it is taken back.
             child::kill_now(pidfd);
             child::reap_now(child.pid);
+            self.keeper.withdraw(child.pid);
             let errno = error.raw_os_error().unwrap_or(0);
             return Err(format!("watch the session: {}", errno_text(errno)));
         }
@@ -267,7 +274,7 @@ impl Daemon {
         self.counters.spawns += 1;
         self.raised_pipe_bytes += pipe_bytes;
         let record = GuardRecord { sid: child.pid, start_ticks: facts.start_ticks, session: id };
-        self.keeper.guard_add(record);
+        self.keeper.guard_add(record, child.announced);
         self.keeper.open(id, &host::random_hex());
         self.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
@@ -331,9 +338,11 @@ mod tests {
         let changed = vec![
             ("A".to_owned(), None),
             ("B".to_owned(), Some("x=y".to_owned())),
-            ("EXECD_INSTANCE".to_owned(), Some("forged".to_owned())),
+            ("EXECD_LOG".to_owned(), Some("debug".to_owned())),
         ];
-        assert_eq!(built(changed, false), ["B=x=y", marks[0], marks[1], "PATH=/a:/b", "TERM=dumb"]);
+        let log = "EXECD_LOG=debug";
+        let expected = ["B=x=y", marks[0], log, marks[1], "PATH=/a:/b", "TERM=dumb"];
+        assert_eq!(built(changed, false), expected);
         let on_a_terminal = built(vec![], true);
         assert!(on_a_terminal.contains(&"TERM=xterm-256color".to_owned()));
         assert!(!on_a_terminal.contains(&"TERM=dumb".to_owned()));

@@ -75,7 +75,8 @@ impl Daemon {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        if method.waits && !self.client.may_wait() {
+        // What has no id never waits.
+        if method.waits && request.id.is_some() && !self.client.may_wait() {
             let waiting = self.client.in_flight.len();
             let message =
                 format!("{waiting} requests are waiting already: await or cancel some first");

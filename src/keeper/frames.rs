@@ -32,7 +32,7 @@
 
 pub use super::records::{
     ACK_BYTES, Ack, AckDecoder, AckKind, GUARD_RECORD_BYTES, GuardDecoder, GuardEvent, GuardRecord,
-    Nonsense, push_guard_add, push_guard_goodbye, push_guard_remove,
+    Nonsense, guard_add_around_sid, push_guard_add, push_guard_goodbye, push_guard_remove,
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
 use crate::limits::{LOG_FRAME_BYTES, LOG_NAME_BYTES};

@@ -82,6 +82,15 @@ pub fn push_guard_add(out: &mut Vec<u8>, record: GuardRecord) {
     push_guard(out, GUARD_ADD, record);
 }
 
+/// The bytes of such a record around the sid, which is the second four of them: for a leader
+/// that writes the record about itself.
+pub fn guard_add_around_sid(start_ticks: u64, session: u64) -> ([u8; 4], [u8; 24]) {
+    let mut tail = [0; 24];
+    tail[..8].copy_from_slice(&start_ticks.to_le_bytes());
+    tail[8..16].copy_from_slice(&session.to_le_bytes());
+    ([GUARD_ADD, 0, 0, 0], tail)
+}
+
 /// Appends to `out` that nothing of the session `sid` is left.
 pub fn push_guard_remove(out: &mut Vec<u8>, sid: i32) {
     push_guard(out, GUARD_REMOVE, GuardRecord { sid, start_ticks: 0, session: 0 });
@@ -233,5 +242,19 @@ impl GuardDecoder {
             GUARD_GOODBYE => Ok(Some(GuardEvent::Goodbye)),
             _ => Err(Nonsense("a guard record of an unknown kind or sid")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_writes_the_same_record_about_itself() {
+        let record = GuardRecord { sid: 0x0102_0304, start_ticks: 77, session: 9 };
+        let mut expected = Vec::new();
+        push_guard_add(&mut expected, record);
+        let (head, tail) = guard_add_around_sid(record.start_ticks, record.session);
+        assert_eq!([&head[..], &record.sid.to_le_bytes(), &tail].concat(), expected);
     }
 }

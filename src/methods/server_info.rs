@@ -36,13 +36,12 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let finished = daemon.listed().count() - live;
     let (config, counters) = (&daemon.config, daemon.counters);
     let on_eof = if config.on_eof == OnEof::Wait { "wait" } else { "end" };
-    Ok(Answer::of(&json!({
+    let mut info = json!({
         "name": "execd",
         "version": env!("CARGO_PKG_VERSION"),
         "pid": host::pid(),
         "protocol": PROTOCOL_REVISION,
         "instance": daemon.instance,
-        "keeper_pid": daemon.keeper.pid(),
         "uptime_ms": (daemon.now_ns - daemon.started_ns) / NS_PER_MS,
         "limits": {
             "max_sessions": config.max_sessions,
@@ -68,5 +67,10 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
             "log_write_stalls": daemon.keeper.stalls,
             "slowest_turn_us": counters.slowest_turn_ns / 1_000,
         },
-    })))
+    });
+    // A field that does not apply is left out, never null (protocol.md).
+    if let Some(pid) = daemon.keeper.pid() {
+        info["keeper_pid"] = json!(pid);
+    }
+    Ok(Answer::of(&info))
 }

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use super::child;
 use super::host::FileLimit;
@@ -77,6 +77,18 @@ pub struct Plan<'a> {
     pub die_with_us: bool,
 }
 
+/// A record that the child writes about itself before it does anything else: whoever reads it
+/// knows of the child before that can start anybody, even if we are killed meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement {
+    /// A pipe; full or without a reader, the record is not written.
+    pub fd: RawFd,
+    /// What comes before the child's pid.
+    pub head: [u8; 4],
+    /// What comes after it.
+    pub tail: [u8; 24],
+}
+
 /// A started child.
 #[derive(Debug)]
 pub struct Child {
@@ -84,6 +96,8 @@ pub struct Child {
     pub pid: i32,
     /// Its pidfd, close-on-exec.
     pub pidfd: OwnedFd,
+    /// Whether it is known that the announcement was written.
+    pub announced: bool,
 }
 
 /// Starts children. Holds what is the same for all of them.
@@ -103,6 +117,8 @@ struct Order<'a> {
     ignored: &'a [i32],
     limit: &'a libc::rlimit,
     no_signals: libc::sigset_t,
+    announcement: Option<Announcement>,
+    announced: AtomicBool,
     parent: libc::pid_t,
     /// -1 when memory is shared, else the pipe to report through.
     report_fd: RawFd,
@@ -154,6 +170,17 @@ impl Spawner {
     /// Starts a child and returns when it has exec'ed (or failed to): a program on a hung
     /// network file system stalls the caller. On failure nothing of it is left.
     pub fn spawn(&self, plan: &Plan<'_>) -> Result<Child, SpawnError> {
+        self.spawn_announced(plan, None).map_err(|(failure, _)| failure)
+    }
+
+    /// As [`Self::spawn`], with a word of the child about itself. A failure comes with the pid
+    /// that was announced for nothing, where there was one.
+    pub fn spawn_announced(
+        &self,
+        plan: &Plan<'_>,
+        announcement: Option<Announcement>,
+    ) -> Result<Child, (SpawnError, Option<i32>)> {
+        let at_clone = |errno| (at_clone(errno), None);
         let pointers = |strings: &[&CStr]| -> Vec<*const c_char> {
             strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         };
@@ -166,6 +193,8 @@ impl Spawner {
             ignored: &self.ignored,
             limit: &self.file_limit.original,
             no_signals: signals::empty_set(),
+            announcement,
+            announced: AtomicBool::new(false),
             parent: super::host::pid(),
             report_fd: report.as_ref().map_or(-1, |(_, write_end)| write_end.as_raw_fd()),
             step: AtomicI32::new(0),
@@ -201,10 +230,10 @@ impl Spawner {
             }
         };
         match failure {
-            None => Ok(Child { pid, pidfd }),
+            None => Ok(Child { pid, pidfd, announced: order.announced.load(Ordering::SeqCst) }),
             Some(failure) => {
                 child::reap_now(pid);
-                Err(failure)
+                Err((failure, announcement.map(|_| pid)))
             }
         }
     }
@@ -265,9 +294,22 @@ extern "C" fn child_main(order: *mut c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
+/// Writes the record with our pid in it; whether that was done.
+fn announce(announcement: &Announcement) -> bool {
+    let mut record = [0; 32];
+    let pid = super::host::pid().to_le_bytes();
+    let bytes = announcement.head.iter().chain(&pid).chain(&announcement.tail);
+    record.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    io::write(announcement.fd, &record) == Io::Moved(record.len())
+}
+
 /// All that comes before exec, in this order; gives the step that failed and its errno.
 fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
     let plan = order.plan;
+    if let Some(announcement) = &order.announcement {
+        // First, while SIGPIPE is still ignored and the pipe still open.
+        order.announced.store(announce(announcement), Ordering::SeqCst);
+    }
     // exec keeps what is ignored: Rust ignores SIGPIPE, nohup ignores SIGHUP.
     for &signal in order.ignored {
         signals::set_default(signal);

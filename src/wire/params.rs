@@ -12,6 +12,9 @@ use super::RpcError;
 use crate::limits::{MAX_PARAMS, QUOTED_VALUE_BYTES};
 use crate::pure::utf8::floor_boundary;
 
+/// Variables that mark the processes of a session: what ends them must be able to trust them.
+const RESERVED_VARIABLES: [&str; 2] = ["EXECD_INSTANCE", "EXECD_SESSION_ID"];
+
 /// The type of a param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -215,6 +218,10 @@ fn check(param: &Param, raw: &str) -> Result<(), RpcError> {
                 };
                 no_nul(name, "a name in env")?;
                 no_nul(value, "a value in env")?;
+                if RESERVED_VARIABLES.contains(&name.as_str()) {
+                    let message = format!("{}: {name} is set by execd itself", param.name);
+                    return Err(RpcError::invalid_param(param.name, message));
+                }
                 if name.is_empty() || name.contains('=') {
                     let message = format!(
                         "{}: a variable's name must not be empty or contain '=': {shown:?}",
