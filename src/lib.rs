@@ -16,6 +16,18 @@
 //!
 //! tests/tidy.rs holds the `use` lines against this table.
 #![deny(unsafe_code)]
+// Unit tests may use std's threads, say why they leave something out, and cast small numbers.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::disallowed_methods,
+        clippy::print_stderr,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod cli;
 pub mod config;

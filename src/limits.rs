@@ -44,6 +44,8 @@ pub const LAST_FLUSH_MS: u64 = 2_000;
 pub const LOG_ACK_WAIT_MS: u64 = 250;
 /// A keeper that died again is restarted no sooner than this after its last start.
 pub const KEEPER_RESTART_MS: u64 = 60_000;
+/// How soon a timer that could not be armed is tried again.
+pub const CLOCK_RETRY_MS: u64 = 20;
 /// A stale timer this near is left to fire once: re-arming it would cost the same call.
 pub const STALE_TIMER_MS: u64 = 200;
 /// Largest value of --exit-after-silence (ten years).
@@ -89,8 +91,8 @@ pub const REDRAW_LINES: usize = 50;
 pub const MAX_CURSOR_COLUMN: usize = 4_096;
 /// Blanks that cursor movement may add to one call's clean text in all.
 pub const CLEAN_PADDING_CHARS: usize = 1024 * 1024;
-/// Characters that erasing and shifting inside of lines may touch in one call's clean text.
-pub const CLEAN_EDIT_CHARS: usize = 16 * 1024 * 1024;
+/// Characters that erasing, shifting and going back up to lines may touch in one call's clean text.
+pub const CLEAN_EDIT_CHARS: usize = 4 * 1024 * 1024;
 /// Input queued for a child that does not read.
 pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
 /// Bytes of one line that a canonical-mode terminal delivers; n_tty(4) cuts what is longer.
@@ -103,6 +105,8 @@ pub const CHILD_PIPE_BYTES: usize = 256 * 1024;
 pub const CHILD_PIPES_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 /// Characters of a command in list_sessions' text.
 pub const LIST_COMMAND_CHARS: usize = 60;
+/// Bytes of a command in a row of list_sessions.
+pub const LISTED_COMMAND_BYTES: usize = 8 * 1024;
 /// Processes named in a note, in detached, left or survivors.
 pub const NAMED_PROCESSES: usize = 16;
 /// Bytes of a command line read from /proc for such a name.
@@ -142,6 +146,8 @@ pub const LOG_WRITE_TURN_BYTES: usize = 1024 * 1024;
 pub const SIGNALS_PER_TURN: usize = 64;
 /// Children reaped in one turn; the rest is reaped in the next one.
 pub const REAPS_PER_TURN: usize = 256;
+/// Rounds of that before execd exits: what is reaped last leaves no zombie to somebody else.
+pub const LAST_REAPS: usize = 64;
 /// Rescans of a session's processes in one turn while it is being ended.
 pub const RESCANS_PER_TURN: usize = 8;
 /// Pause between two looks for processes of a session that makes new ones while it is ended.
@@ -185,6 +191,9 @@ pub const BUFFER_KEEP_BYTES: usize = 256 * 1024;
 pub const LOG_PIPE_BYTES: usize = 1024 * 1024;
 /// Bytes of logs whose session is gone that wait for a stalled disk, all together.
 pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
+/// Frames of all sessions together that may wait for the log pipe in one buffer; what is more
+/// waits in the session's own queue.
+pub const LOG_STAGING_BYTES: usize = 256 * 1024;
 /// Payload of one log frame.
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
 /// The keeper looks at the file system's free space after this much growth of one log.
@@ -199,8 +208,6 @@ pub const LOG_KEEP_DAYS: u64 = 7;
 pub const MAX_LOG_KEEP_DAYS: u64 = 36_500;
 /// Old logs deleted at one start; the rest goes at the next one.
 pub const LOG_DELETES_AT_START: usize = 10_000;
-/// Names for a new log tried before giving up.
-pub const LOG_NAME_TRIES: usize = 8;
 /// Bytes the keeper reads from the log pipe at a time.
 pub const KEEPER_READ_BYTES: usize = 128 * 1024;
 /// Longest name of a log file: NAME_MAX, see pathconf(3).
@@ -228,6 +235,6 @@ const _: () = {
     assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES);
     assert!(STREAM_TAIL_BYTES <= HEAD_TAIL_MAX_BYTES);
     assert!(MAX_LINE_BYTES >= MIN_MAX_LINE_BYTES && MAX_LINE_BYTES <= MAX_MAX_LINE_BYTES);
-    // A log line that is queued while a read of full size comes must not overflow by more than that.
+    // Bytes queued for a log while a read of full size comes overflow by no more than that.
     assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);
 };

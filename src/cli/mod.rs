@@ -22,6 +22,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
     if arguments.first().is_some_and(|first| first == "--keeper") {
         return keeper::main(arguments.into_iter().skip(1));
     }
+    host::give_memory_back();
     let mut config = Config::default();
     let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
     let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);

@@ -164,7 +164,7 @@ impl Client {
         let crowded = self.crowded;
         if self.outbox.len() < OUTBOX_LOW_BYTES {
             self.crowded = false;
-            self.stopped = false;
+            self.stopped &= self.quiet;
         }
         crowded && !self.crowded
     }

@@ -5,9 +5,12 @@ use serde_json::{Value, json};
 
 use super::{Daemon, Owner};
 use crate::config::OnEof;
-use crate::limits::{LAST_FLUSH_MS, NS_PER_MS, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS};
+use crate::limits::{LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS};
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, SessionId, Ticket};
+
+/// SIGHUP's number, signal(7).
+const SIGHUP: i32 = 1;
 
 /// Why execd ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +83,8 @@ impl Closing {
 impl Daemon {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
     pub fn close(&mut self, cause: Cause, ticket: Option<Ticket>) {
-        if let Some(closing) = &mut self.closing {
-            if matches!(cause, Cause::Signal(_)) && !closing.hurried {
-                closing.hurried = true;
-                self.debug(format_args!("closing: hurried"));
-                self.kill_everything_now();
-            }
+        if self.closing.is_some() {
+            self.hurry(cause);
             return;
         }
         self.debug(format_args!("closing: {cause:?}"));
@@ -116,6 +115,28 @@ impl Daemon {
             self.begin_ending(id, SIGTERM, SHUTDOWN_GRACE_MS);
         }
         self.end_leftovers(SIGTERM);
+    }
+
+    /// execd is ending already: a signal means SIGKILL now, and that no reader is waited for
+    /// any longer than the last flush takes.
+    fn hurry(&mut self, cause: Cause) {
+        let now_ns = self.now_ns;
+        let Some(closing) = &mut self.closing else { return };
+        if !matches!(cause, Cause::Signal(_)) {
+            return;
+        }
+        if !matches!(closing.cause, Cause::Signal(_)) {
+            closing.cause = cause;
+        }
+        if closing.phase == Phase::Flushing {
+            closing.until_ns = closing.until_ns.min(now_ns + LAST_FLUSH_MS * NS_PER_MS);
+        }
+        // A terminal that goes away says so in several ways at once: SIGHUP hurries nothing.
+        if !closing.hurried && cause != Cause::Signal(SIGHUP) {
+            closing.hurried = true;
+            self.debug(format_args!("closing: hurried"));
+            self.kill_everything_now();
+        }
     }
 
     /// Members of sessions that are over are ended too: each becomes an ending of its own.
@@ -150,10 +171,14 @@ impl Daemon {
     pub(super) fn step_closing(&mut self) -> Option<i32> {
         if self.client.reader_gone {
             self.close(Cause::ReaderGone, None);
-        } else if self.input_is_over() {
+        } else if self.closing.is_none()
+            && (self.input_is_over() || self.only_the_reader_is_missing())
+        {
             self.close(Cause::EndOfInput, None);
         }
         self.closing.as_ref()?;
+        // Sessions that ended meanwhile may have left members too.
+        self.end_leftovers(if self.is_hurried() { SIGKILL } else { SIGTERM });
         self.step_last_endings();
         let now_ns = self.now_ns;
         let sessions_over = self.sessions.values().all(|session| {
@@ -161,7 +186,8 @@ impl Daemon {
             let ended = session.ending.as_ref().is_none_or(Ending::over);
             ended && (session.life.finished() || gone || now_ns >= self.closing_until())
         });
-        let over = sessions_over && self.last_endings.iter().all(Ending::over);
+        let over =
+            sessions_over && self.over.is_empty() && self.last_endings.iter().all(Ending::over);
         let closing = self.closing.as_mut()?;
         if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
             closing.phase = Phase::Flushing;
@@ -183,6 +209,7 @@ impl Daemon {
             let late = now_ns >= until_ns && (!patient || self.client.outbox.is_empty());
             if (answered && self.keeper.all_settled()) || late {
                 let status = closing.status();
+                self.reap_the_last();
                 self.keeper.goodbye();
                 return Some(status);
             }
@@ -191,6 +218,21 @@ impl Daemon {
         let due = until_ns.min(ending.unwrap_or(until_ns));
         self.deadlines.set(Owner::Closing, (due > now_ns).then_some(due));
         None
+    }
+
+    /// Orphans that ended a moment ago are zombies of ours, until they would be somebody else's.
+    fn reap_the_last(&mut self) {
+        self.look_for_children = true;
+        for _ in 0..LAST_REAPS {
+            if !self.look_for_children {
+                break;
+            }
+            self.reap();
+        }
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.closing.as_ref().is_some_and(|closing| closing.hurried)
     }
 
     fn closing_until(&self) -> u64 {
@@ -208,6 +250,33 @@ impl Daemon {
             }
         }
         self.last_endings = endings;
+    }
+
+    /// stdin has ended, all waits are over, and nothing but a reader that does not read keeps
+    /// them from being answered: that reader has as long as the last flush.
+    fn only_the_reader_is_missing(&mut self) -> bool {
+        let stuck = self.client.input_ended
+            && self.client.crowded
+            && !self.pending.is_empty()
+            && self.pending.values().all(|pending| {
+                pending.session.is_some_and(|session| self.held_back.contains(&session))
+            });
+        let unsent = self.client.outbox.len();
+        match self.stuck_since {
+            Some((since_ns, before)) if stuck && before == unsent => {
+                let due_ns = since_ns + LAST_FLUSH_MS * NS_PER_MS;
+                self.deadlines.set(Owner::Closing, (due_ns > self.now_ns).then_some(due_ns));
+                due_ns <= self.now_ns
+            }
+            _ => {
+                self.stuck_since = stuck.then_some((self.now_ns, unsent));
+                if stuck {
+                    let due_ns = self.now_ns + LAST_FLUSH_MS * NS_PER_MS;
+                    self.deadlines.set(Owner::Closing, Some(due_ns));
+                }
+                false
+            }
+        }
     }
 
     /// stdin has ended, everything it asked for is answered, and nothing is waited for.

@@ -117,6 +117,7 @@ impl Daemon {
             let held_back = self.held_back.contains(&id);
             let due = session.next_due_ns(held_back);
             let wall = session.next_wall_due_ms(held_back);
+            debug_assert!(due.is_none_or(|due| due > self.now_ns), "session {id}: a past deadline");
             self.deadlines.set(Owner::Session(id), due);
             let wall = wall.map(|ms| u64::try_from(ms).unwrap_or(0));
             self.wall_deadlines.set(id, wall);
@@ -147,12 +148,15 @@ impl Daemon {
     fn leave_detached_holders(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else { return };
         let ended = session.ending.as_ref().is_some_and(|ending| ending.all_gone());
-        if !ended || !session.life.shell_gone() || session.output.log_blocked {
+        if !ended || !session.life.shell_gone() {
             return;
         }
-        self.drain(id);
+        // The answer must not wait for a stalled log: what lies in the pipe now is queued for
+        // it although the queue may be full, and it is one pipe at most.
+        self.drain_past_log(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if session.life.shell_gone() && !session.output.log_blocked {
+        session.output.log_blocked = false;
+        if session.life.shell_gone() {
             session.output.dropped = true;
             session.learn(Fact::Dropped, self.now_ns);
             session.input.close();
@@ -232,9 +236,18 @@ impl Daemon {
             let Some(session) = self.sessions.get(&id) else { return observed };
             let Some(wait) = session.waits.get(at) else { return observed };
             let Some(why) = self.verdict(session, wait) else {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    // A verdict may be withdrawn: the wall clock was set back.
+                    session.waits[at].held_since_ns = None;
+                }
                 at += 1;
                 continue;
             };
+            if why == Why::ShuttingDown
+                && let Some(session) = self.sessions.get_mut(&id)
+            {
+                session.waits[at].shut_down = true;
+            }
             if !self.client.has_room() {
                 self.held_back.insert(id);
                 return observed;
@@ -280,6 +293,7 @@ impl Daemon {
     fn log_allows(&mut self, id: SessionId, at: usize, why: Why) -> bool {
         let limits = self.config.text;
         let Some(session) = self.sessions.get_mut(&id) else { return true };
+        let ended_ns = session.finished_ns;
         let Some(wait) = session.waits.get_mut(at) else { return true };
         let takes_nothing = why == Why::Cancelled && wait.kind == WaitKind::Poll;
         let points_at_log =
@@ -288,7 +302,12 @@ impl Daemon {
         if allowed {
             return true;
         }
-        let since_ns = *wait.held_since_ns.get_or_insert(self.now_ns);
+        // An exit is told to all its waits 250 ms after it at the latest, not one by one.
+        let begin_ns = match ended_ns.filter(|_| why == Why::Completed) {
+            Some(ended_ns) => ended_ns.max(wait.since_ns),
+            None => self.now_ns,
+        };
+        let since_ns = *wait.held_since_ns.get_or_insert(begin_ns);
         if points_at_log {
             self.keeper.ask_sync(id);
         }

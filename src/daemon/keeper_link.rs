@@ -15,8 +15,8 @@ use crate::keeper::frames::{
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{
-    KEEPER_RESTART_MS, LOG_FRAME_BYTES, LOG_PIPE_BYTES, LOG_WRITE_TURN_BYTES, NS_PER_MS,
-    ORPHAN_LOG_BYTES,
+    KEEPER_RESTART_MS, LOG_FRAME_BYTES, LOG_PIPE_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES,
+    NS_PER_MS, ORPHAN_LOG_BYTES,
 };
 use crate::pure::outbox::Outbox;
 use crate::session::SessionId;
@@ -288,6 +288,19 @@ impl KeeperLink {
             // Counted, and told by the next keeper: no child is blocked for it.
             return;
         }
+        let direct = log.open_sent && log.queue.is_empty() && !self.pipe_full;
+        if direct
+            && self.staging.len() < LOG_STAGING_BYTES
+            && let Hand::Process(Some(_)) = &self.hand
+        {
+            // The pipe takes it in this turn: no way through the session's own queue.
+            for chunk in bytes.chunks(LOG_FRAME_BYTES) {
+                push_data_header(self.staging.buffer(), id, chunk.len());
+                self.staging.push(chunk);
+            }
+            self.bytes_handed += bytes.len() as u64;
+            return;
+        }
         log.queue.push(bytes);
         self.make_busy(id);
     }
@@ -348,6 +361,16 @@ impl KeeperLink {
         }
     }
 
+    /// The guard pipe's descriptor, and whether records wait for room in it.
+    pub fn guard_fd(&self) -> Option<(RawFd, bool)> {
+        match &self.hand {
+            Hand::Process(Some(keeper)) => {
+                Some((keeper.guard.as_raw_fd(), !self.guard_staging.is_empty()))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether [`Self::pump`] has something to do now.
     pub fn wants_pumping(&self) -> bool {
         !self.pipe_full && (!self.staging.is_empty() || !self.busy.is_empty())
@@ -374,6 +397,16 @@ impl KeeperLink {
     /// Moves frames into the pipe (or files), a bounded amount. `changed` gets the sessions
     /// whose queue shrank or whose log was acknowledged. False when the keeper is gone.
     pub fn pump(&mut self, changed: &mut Vec<SessionId>) -> bool {
+        if matches!(self.hand, Hand::Process(None)) {
+            // Nobody to send to: a new keeper is told everything when it starts.
+            self.staging.clear();
+            for id in std::mem::take(&mut self.busy) {
+                if let Some(log) = self.logs.get_mut(&id) {
+                    log.busy = false;
+                }
+            }
+            return true;
+        }
         let mut left = LOG_WRITE_TURN_BYTES;
         while left > 0 && !self.pipe_full {
             if self.staging.is_empty() {
@@ -459,6 +492,11 @@ impl KeeperLink {
     /// Takes in what the keeper acknowledged; `changed` gets the sessions concerned. False when
     /// the keeper is gone.
     pub fn take_acks(&mut self, buffer: &mut [u8], changed: &mut Vec<SessionId>) -> bool {
+        // A keeper that acknowledges has read its guard pipe before: what found no room there
+        // has it now.
+        if !self.guard_staging.is_empty() {
+            self.pump_guard();
+        }
         loop {
             let Hand::Process(Some(keeper)) = &self.hand else { return true };
             let bytes = match io::read(keeper.acks.as_raw_fd(), buffer) {

@@ -5,7 +5,7 @@ use nix::errno::Errno;
 
 use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::LOG_QUEUE_BYTES;
-use crate::pure::outbox::Outbox;
+use crate::pure::byte_queue::ByteQueue;
 
 /// One session's log.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Log {
     /// Its absolute path.
     path: String,
     /// Bytes that wait for the pipe to the keeper.
-    pub queue: Outbox,
+    pub queue: ByteQueue,
     /// Bytes of the stream so far: queued, handed over or given up.
     pub total: u64,
     /// Whether Open was put on the pipe.
@@ -69,7 +69,7 @@ impl Log {
         Self {
             name,
             path,
-            queue: Outbox::new(),
+            queue: ByteQueue::new(LOG_QUEUE_BYTES),
             total: 0,
             open_sent: false,
             closing: false,

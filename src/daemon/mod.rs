@@ -46,10 +46,11 @@ use crate::pure::deadlines::Deadlines;
 use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::{self, Timer};
+use crate::sys::host::{self, FileLimit};
 use crate::sys::log_files::{self, LogDir};
-use crate::sys::signals::SignalFd;
+use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
-use crate::sys::{host, stdio::Channel};
+use crate::sys::stdio::Channel;
 use crate::wire::RequestId;
 use client::Client;
 use closing::Closing;
@@ -116,6 +117,8 @@ pub struct Daemon {
     /// Made at the first yield_until.
     wall_clock: Option<Timer>,
     wall_armed_ms: Option<i64>,
+    /// A timer could not be armed.
+    clock_failed: bool,
     deadlines: Deadlines<Owner>,
     wall_deadlines: Deadlines<SessionId>,
     /// The client on stdin and stdout.
@@ -161,6 +164,8 @@ pub struct Daemon {
     evicted: VecDeque<(SessionId, Option<String>)>,
     raised_pipe_bytes: usize,
     closing: Option<Closing>,
+    /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
+    stuck_since: Option<(u64, usize)>,
     /// The command of `execd run`.
     front: Option<RunFront>,
     /// Members that outlived their session, while execd ends them.
@@ -169,6 +174,8 @@ pub struct Daemon {
     acks_ready: bool,
     /// Whether the poll is asked to tell when the log pipe becomes writable.
     log_watched: bool,
+    /// The same for the guard pipe.
+    guard_watched: bool,
     signal_to_take: Vec<i32>,
     /// The counters.
     pub counters: Counters,
@@ -226,17 +233,11 @@ fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
 impl Daemon {
     /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        let signals = SignalFd::open().map_err(system("signalfd"))?;
-        let file_limit = host::raise_file_limit();
-        let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
-        if file_limit.raised != 0 && file_limit.raised < wanted {
-            return Err(format!(
-                "--max-sessions {} needs {wanted} open files, but the limit is {}: raise it \
-                 (ulimit -Hn) or ask for fewer sessions",
-                config.max_sessions, file_limit.raised
-            ));
-        }
+        let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
+        let file_limit = file_limit(&config)?;
         host::become_subreaper().map_err(system("becoming a child subreaper"))?;
+        // A log or a stdout that may grow no further is an error of its write, not our death.
+        signals::ignore(signals::SIGXFSZ);
         let spawner =
             Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
         let dir = if config.logs.off { None } else { Some(log_dir(&config)?) };
@@ -255,11 +256,12 @@ impl Daemon {
             config,
             poll,
             now_ns,
-            signals,
+            signals: signal_fd,
             clock,
             armed_ns: None,
             wall_clock: None,
             wall_armed_ms: None,
+            clock_failed: false,
             deadlines: Deadlines::new(),
             wall_deadlines: Deadlines::new(),
             client,
@@ -286,10 +288,12 @@ impl Daemon {
             evicted: VecDeque::new(),
             raised_pipe_bytes: 0,
             closing: None,
+            stuck_since: None,
             front: None,
             last_endings: Vec::new(),
             acks_ready: false,
             log_watched: false,
+            guard_watched: false,
             signal_to_take: Vec::new(),
             counters: Counters::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES],
@@ -316,18 +320,27 @@ impl Daemon {
         self.watch(self.signals.fd(), SIGNALS, Interest::READABLE)?;
         self.watch(self.clock.fd(), CLOCK, Interest::READABLE)?;
         if let Some(fd) = self.client.input.poll_fd()
-            && self.watch(fd, REQUESTS, Interest::READABLE).is_err()
+            && self.watch_or_always(fd, REQUESTS, Interest::READABLE)?
         {
             self.client.input.always_ready();
         }
         // Only the end of the reader is asked for (EPOLLHUP and EPOLLERR always come); room in
         // the pipe is, once a write found none.
         if let Some(fd) = self.client.output.poll_fd()
-            && self.watch(fd, REPLIES, Interest::PRIORITY).is_err()
+            && self.watch_or_always(fd, REPLIES, Interest::PRIORITY)?
         {
             self.client.output.always_ready();
         }
         Ok(())
+    }
+
+    /// Watches one of our standard descriptors; true when it is of a kind that the poll refuses
+    /// because it never blocks (EPERM, epoll_ctl(2)).
+    fn watch_or_always(&self, fd: i32, token: Token, interest: Interest) -> io::Result<bool> {
+        match self.watch(fd, token, interest) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+            other => other.map(|()| false),
+        }
     }
 
     fn watch(&self, fd: i32, token: Token, interest: Interest) -> io::Result<()> {
@@ -382,6 +395,18 @@ impl Daemon {
         }
     }
 
+    /// Asks the poll to tell when the guard pipe has room, while records wait for it.
+    fn watch_guard_pipe(&mut self) {
+        if let Some((fd, waiting)) = self.keeper.guard_fd()
+            && waiting != self.guard_watched
+        {
+            let interest = if waiting { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.rewatch(fd, KEEPER_GUARD, interest).is_ok() {
+                self.guard_watched = waiting;
+            }
+        }
+    }
+
     /// Asks the poll to tell when stdout has room, while it has none.
     fn watch_output(&mut self, full: bool) {
         if full == self.client.output_watched {
@@ -404,6 +429,7 @@ impl Daemon {
         self.keeper.take_acks(&mut self.read_buffer, &mut changed);
         let due_ns = self.keeper.lost();
         self.log_watched = false;
+        self.guard_watched = false;
         self.debug(format_args!("keeper lost"));
         self.deadlines.set(Owner::Keeper, Some(due_ns.max(self.now_ns)));
         // Output that was held back for the log goes on; waits for the log are over.
@@ -431,6 +457,21 @@ impl Daemon {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         format!("{:06x}", (mixed ^ (mixed >> 31)) & 0xff_ffff)
     }
+}
+
+/// The limit of open files, raised as far as it goes; too little for the sessions asked for is
+/// a reason not to start.
+fn file_limit(config: &Config) -> Result<FileLimit, StartError> {
+    let limit = host::raise_file_limit();
+    let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
+    if limit.raised != 0 && limit.raised < wanted {
+        return Err(format!(
+            "--max-sessions {} needs {wanted} open files, but the limit is {}: raise it \
+             (ulimit -Hn) or ask for fewer sessions",
+            config.max_sessions, limit.raised
+        ));
+    }
+    Ok(limit)
 }
 
 /// The log directory, made and checked.

@@ -40,6 +40,18 @@ impl Daemon {
         self.client.lines = lines;
     }
 
+    /// Nothing came for --exit-after-silence. After the end of stdin nothing can, and while we
+    /// don't read we would not know.
+    pub(super) fn silence_is_over(&mut self) {
+        if self.client.input_ended {
+            return;
+        }
+        match self.config.exit_after_silence_s.filter(|_| self.client.stopped) {
+            Some(s) => self.deadlines.set(Owner::Silence, Some(self.now_ns + s * NS_PER_S)),
+            None => self.close(super::closing::Cause::Silence, None),
+        }
+    }
+
     /// Carries out one line and answers it, unless it waits or has no id.
     pub(super) fn take_line(&mut self, line: &[u8]) {
         let request = match wire::parse(line) {
@@ -97,8 +109,12 @@ impl Daemon {
     }
 
     /// Puts a wait to a session.
-    pub fn add_wait(&mut self, id: SessionId, wait: Wait) {
+    pub fn add_wait(&mut self, id: SessionId, mut wait: Wait) {
         if let Some(session) = self.sessions.get_mut(&id) {
+            if let Some(progress) = &mut wait.progress {
+                // Output that no reply has told counts as new: the first progress shows it.
+                progress.sent_total = session.told_bytes();
+            }
             session.waits.push(wait);
             self.touch(id);
         }

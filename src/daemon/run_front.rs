@@ -5,6 +5,8 @@ use super::closing::Cause;
 use super::launch::LaunchSpec;
 use super::{Daemon, Pending};
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
+use crate::pure::life::ExitStatus;
+use crate::pure::signal_names::parse_signal;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
@@ -48,7 +50,13 @@ impl Daemon {
         })?;
         let feeds_terminal = spec.tty.is_some();
         self.front = Some(RunFront { session, collect, feeds_terminal, held: false, report: None });
-        self.client.input_ready &= feeds_terminal;
+        if !feeds_terminal {
+            // stdin is the command's own: we neither read nor watch it.
+            if let Some(fd) = self.client.input.poll_fd() {
+                self.unwatch(fd);
+            }
+            self.client.input_ready = false;
+        }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let pending =
@@ -113,6 +121,8 @@ impl Daemon {
         {
             let Some(session) = self.sessions.get_mut(&id) else { return };
             if session.input.backlog_bytes() > STDIN_BACKLOG_BYTES / 2 {
+                // Goes on when the command has read some of it: see front_fed.
+                self.client.stopped = true;
                 break;
             }
             match self.client.input.read(&mut self.read_buffer) {
@@ -135,15 +145,28 @@ impl Daemon {
         }
     }
 
+    /// A command has taken input: stdin may be read on.
+    pub(super) fn front_fed(&mut self, id: SessionId) {
+        let room = |session: &Session| session.input.backlog_bytes() <= STDIN_BACKLOG_BYTES / 2;
+        if self.front.as_ref().is_some_and(|front| front.session == id)
+            && self.sessions.get(&id).is_some_and(room)
+        {
+            self.client.stopped = false;
+        }
+    }
+
     /// The command in front has ended (or its time is over): execd ends with it.
     pub(super) fn front_ended(&mut self, report: ExecReport) {
-        let status = match (report.exit_code, &report.session_id) {
-            (Some(code), _) => code,
-            (None, Some(_)) => EXIT_TIMEOUT,
-            (None, None) => {
-                let signal = report.signal.as_deref().unwrap_or_default();
-                EXIT_SIGNAL + crate::pure::signal_names::parse_signal(signal).unwrap_or(0)
-            }
+        let status = match (report.exit_code, &report.signal, self.front_session()) {
+            (Some(code), _, _) => code,
+            (None, Some(signal), _) => EXIT_SIGNAL + parse_signal(signal).unwrap_or(0),
+            // Jobs of it still hold the output: what counts is how the command itself ended.
+            (None, None, Some(session)) => match session.status() {
+                Some(ExitStatus::Code(code)) => code,
+                Some(ExitStatus::Signal(signal)) => EXIT_SIGNAL + signal,
+                None => EXIT_TIMEOUT,
+            },
+            (None, None, None) => EXIT_TIMEOUT,
         };
         if let Some(front) = &mut self.front {
             front.report = Some(report);

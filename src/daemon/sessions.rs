@@ -4,12 +4,19 @@ use super::Daemon;
 use super::answers::named;
 use super::judge::status_fields;
 use super::table::Leftover;
-use crate::limits::{NAMED_PROCESSES, NS_PER_MS};
+use crate::limits::{LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::methods::Row;
+use crate::pure::utf8::floor_boundary;
 use crate::session::ending::detached;
 use crate::session::input::Fed;
 use crate::session::{ClientId, Listing, SessionId};
 use crate::sys::proc;
+
+/// A command as a list shows it: whole, unless it is so long that 64 of them would be too much.
+fn command_for_lists(command: &str) -> String {
+    let cut = floor_boundary(command, LISTED_COMMAND_BYTES);
+    if cut == command.len() { command.to_owned() } else { format!("{}…", &command[..cut]) }
+}
 
 impl Daemon {
     /// Arms the wake of a session for a client.
@@ -45,6 +52,11 @@ impl Daemon {
         }
     }
 
+    /// Whether a session that left the table is still being ended.
+    pub fn is_being_ended(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).and_then(|session| session.ending.as_ref()).is_some()
+    }
+
     /// The rows of list_sessions.
     pub fn rows(&self) -> Vec<Row> {
         let all = if self.listed == 0 { Vec::new() } else { proc::all() };
@@ -58,7 +70,7 @@ impl Daemon {
             Row {
                 session_id: session.id,
                 name: session.facts.name.clone(),
-                command: session.facts.command.clone(),
+                command: command_for_lists(&session.facts.command),
                 cwd: session.facts.cwd.clone(),
                 tty: session.facts.tty,
                 pid: session.facts.pid,

@@ -46,7 +46,8 @@ impl Daemon {
                 break;
             }
             let Some(id) = self.readable.pop_front() else { break };
-            let (bytes, stopped) = self.read_session(id, READ_SESSION_TURN_BYTES.min(left));
+            let allowance = READ_SESSION_TURN_BYTES.min(left);
+            let (bytes, stopped) = self.read_session(id, allowance, false);
             left -= bytes.min(left);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.output.queued = stopped == Stopped::Allowance;
@@ -57,16 +58,23 @@ impl Daemon {
         }
     }
 
-    /// Reads one session's output, up to `allowance` bytes. Gives how many and why it stopped.
-    fn read_session(&mut self, id: SessionId, allowance: usize) -> (usize, Stopped) {
+    /// Reads one session's output, up to `allowance` bytes; `regardless` of whether log and
+    /// stdout have room for it. Gives how many and why it stopped.
+    fn read_session(
+        &mut self,
+        id: SessionId,
+        allowance: usize,
+        regardless: bool,
+    ) -> (usize, Stopped) {
         let mut total = 0;
         while total < allowance {
             let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
-            if !session.output.dropped && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
+            let checks = !regardless && !session.output.dropped;
+            if checks && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
                 session.output.log_blocked = true;
                 return (total, Stopped::Log);
             }
-            let may_pass = self.front_has_room(id);
+            let may_pass = regardless || self.front_has_room(id);
             let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
             if !may_pass {
                 session.output.log_blocked = true;
@@ -135,19 +143,21 @@ impl Daemon {
         }
     }
 
-    /// Reads what lies in a session's output now, to its end, a bounded amount. True when
-    /// nothing more will come without an event.
-    pub(super) fn drain(&mut self, id: SessionId) -> bool {
-        let (_, stopped) = self.read_session(id, DRAIN_TURN_BYTES);
-        if matches!(stopped, Stopped::Dry | Stopped::Log)
+    /// Reads what lies in a session's output now, to its end, a bounded amount.
+    pub(super) fn drain(&mut self, id: SessionId) {
+        let (_, stopped) = self.read_session(id, DRAIN_TURN_BYTES, false);
+        if stopped != Stopped::Changed
             && let Some(session) = self.sessions.get_mut(&id)
             && session.life.stream == Stream::Quiet
         {
-            // EAGAIN instead of EIO: somebody has the terminal open again. Where the log's queue
-            // is full nobody knows: reading goes on later, and finds out.
+            // No EIO: somebody has the terminal open again, or bytes wait to be read.
             session.learn(Fact::Bytes, self.now_ns);
         }
-        matches!(stopped, Stopped::Dry | Stopped::Changed)
+    }
+
+    /// The same, whether log and stdout have room for it or not.
+    pub(super) fn drain_past_log(&mut self, id: SessionId) {
+        self.read_session(id, DRAIN_TURN_BYTES, true);
     }
 
     /// The log of a session has moved: what was held back for it goes on.
@@ -182,6 +192,12 @@ impl Daemon {
 
     /// Writes one session's input, a bounded amount, and watches for room where there is none.
     pub(super) fn feed(&mut self, id: SessionId) -> Option<Fed> {
+        let fed = self.feed_some(id);
+        self.front_fed(id);
+        fed
+    }
+
+    fn feed_some(&mut self, id: SessionId) -> Option<Fed> {
         let session = self.sessions.get_mut(&id)?;
         if !session.input.wants_feeding() {
             return None;

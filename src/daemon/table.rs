@@ -187,6 +187,7 @@ impl Daemon {
             let sid = over.family.sid;
             // Three cheap questions first: a look at all processes is for who answers yes.
             let maybe = strangers
+                || self.config.kill_detached
                 || proc::group_exists(sid)
                 || self.known_orphans.values().any(|&known| known == sid);
             if maybe && !over.family.is_gone() {

@@ -10,15 +10,27 @@ use super::{
     CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, Owner, Port, REPLIES,
     REQUESTS, SIGNALS, WALL_CLOCK, session_of,
 };
-use crate::limits::{NS_PER_MS, STALE_TIMER_MS};
+use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::session::{Session, SessionId};
 use crate::sys::clock::{self, Timer, wall_ns};
 
 impl Daemon {
+    /// Deadlines that came although no timer could be armed for them.
+    fn run_unarmed(&mut self) {
+        if self.clock_failed {
+            self.touch_wall_waits();
+        }
+    }
+
     /// One turn; gives the exit status when execd is done.
     pub(super) fn turn(&mut self, events: &mut Events) -> Option<i32> {
-        // 0. Wait. A wait that a signal interrupted is a turn without events.
-        let timeout = if self.work_left() { Some(Duration::ZERO) } else { None };
+        // 0. Wait. A wait that a signal interrupted is a turn without events. A timer that could
+        // not be armed (never seen but with faults injected) must not lose a deadline.
+        let timeout = match (self.work_left(), self.clock_failed) {
+            (true, _) => Some(Duration::ZERO),
+            (false, true) => Some(Duration::from_millis(CLOCK_RETRY_MS)),
+            (false, false) => None,
+        };
         if self.poll.poll(events, timeout).is_err() {
             events.clear();
         }
@@ -35,6 +47,7 @@ impl Daemon {
         // 5. Children that ended.
         self.reap();
         // 6. Deadlines that are due.
+        self.run_unarmed();
         self.run_due();
         // 7. Requests.
         self.read_requests();
@@ -141,13 +154,11 @@ impl Daemon {
 
     fn pump_logs(&mut self) {
         let mut changed = Vec::new();
-        let was_full = self.keeper.is_full();
         if !self.keeper.pump(&mut changed) {
             self.keeper_gone();
         }
-        if was_full != self.keeper.is_full() {
-            self.watch_log_pipe();
-        }
+        self.watch_log_pipe();
+        self.watch_guard_pipe();
         self.logs_moved(changed);
     }
 
@@ -165,7 +176,7 @@ impl Daemon {
             match owner {
                 Owner::Session(id) => self.touch(id),
                 Owner::Keeper => self.restart_keeper(),
-                Owner::Silence => self.close(super::closing::Cause::Silence, None),
+                Owner::Silence => self.silence_is_over(),
                 Owner::Closing => {}
             }
         }
@@ -201,8 +212,12 @@ impl Daemon {
             (Some(armed), None) => armed <= self.now_ns + stale,
             _ => false,
         };
-        if !keep && self.clock.arm(head).is_ok() {
-            self.armed_ns = head;
+        self.clock_failed = false;
+        if !keep {
+            match self.clock.arm(head) {
+                Ok(()) => self.armed_ns = head,
+                Err(_) => self.clock_failed = true,
+            }
         }
         let wall = self.wall_deadlines.head().and_then(|ms| i64::try_from(ms).ok());
         if wall != self.wall_armed_ms {
@@ -217,10 +232,9 @@ impl Daemon {
         {
             self.wall_clock = Some(timer);
         }
-        if let Some(clock) = &self.wall_clock
-            && clock.arm(at_ms.map(wall_ns)).is_ok()
-        {
-            self.wall_armed_ms = at_ms;
+        match &self.wall_clock {
+            Some(clock) if clock.arm(at_ms.map(wall_ns)).is_ok() => self.wall_armed_ms = at_ms,
+            _ => self.clock_failed = true,
         }
     }
 

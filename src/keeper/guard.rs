@@ -111,13 +111,17 @@ impl Guard {
 
     /// A session id is not given out again while anyone has it, so one process that is
     /// certainly ours proves the whole session: the leader itself, or one with our mark. Its
-    /// other members may have changed their environment (`env -i`).
+    /// other members may have changed their environment (`env -i`). Where the leader is gone
+    /// (the kernel ends it with execd) there may be nobody left with a mark: the number is still
+    /// that of the recorded session, unless all of it ended, the number went once round and a
+    /// new leader of it came and went as well, all before execd's word of the end.
     fn proves_session(&self, one: &ProcStat) -> bool {
         let is_leader = self
             .sessions
             .get(&one.sid)
             .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
-        is_leader || proc::environ_has(one.pid, &[&self.mark])
+        let leader_is_gone = proc::stat(one.sid).is_none_or(|leader| !leader.is_alive());
+        is_leader || leader_is_gone || proc::environ_has(one.pid, &[&self.mark])
     }
 }
 

@@ -10,9 +10,10 @@ use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
 use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::limits::{
-    DEFAULT_EXEC_YIELD_MS, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, PTY_COLS,
-    PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
+    DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
+    PTY_COLS, PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
 };
+use crate::pure::utf8::floor_boundary;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -149,7 +150,7 @@ fn failed(
         exit_code: Some(-1),
         failure_message: Some(failure),
         cwd: daemon.resolved_cwd(spec.workdir.as_deref()),
-        command: spec.command.clone(),
+        command: shortened(&spec.command),
         tty: spec.tty.is_some(),
         yield_time_ms: Some(yield_time_ms),
         chunk_id: daemon.chunk_id(),
@@ -160,4 +161,11 @@ fn failed(
     };
     report.write_header();
     report
+}
+
+/// The command in the result of one that could not be started: cut, when it is longer than any
+/// that can be.
+fn shortened(command: &str) -> String {
+    let cut = floor_boundary(command, MAX_ARG_BYTES);
+    if cut == command.len() { command.to_owned() } else { format!("{}…", &command[..cut]) }
 }

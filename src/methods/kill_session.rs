@@ -70,7 +70,8 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let signal = signal(params.signal.as_deref())?;
     let id = session_id(params.session_id);
-    let known = daemon.use_session(id).is_ok() || daemon.readopt_left(id);
+    let known =
+        daemon.use_session(id).is_ok() || daemon.is_being_ended(id) || daemon.readopt_left(id);
     if !known {
         let report = KillReport { found: false, session_id: id, ..KillReport::default() };
         return Ok(Answer::of(&report));

@@ -47,8 +47,8 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         return Ok(Answer::of(&json!({ "found": false })));
     };
     debug_assert_eq!(session.listing, Listing::Listed);
-    let status = if session.life.finished() {
-        // Its exit was told already, or is about to be: a wake could not be sent once more.
+    let status = if session.life.finished() || session.ending.is_some() {
+        // Its exit was told already, or is about to be, or no wake follows an end by us.
         "too_late"
     } else if arm {
         if session.wake.replace(call.client).is_some() { "already_armed" } else { "armed" }

@@ -159,6 +159,14 @@ fn check(raw: &str) -> Result<(), RpcError> {
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    carry_out(daemon, call).map_err(|error| {
+        // Whoever gives a stamp is told the time with every answer (unified-exec.md).
+        let dated = call.params.contains("\"yield_until\"");
+        if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
+    })
+}
+
+fn carry_out(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let mut bytes = input_bytes(&params)?;
     let empty = bytes.is_empty() && !params.eof;
@@ -166,11 +174,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let own_cap_ms = daemon.config.max_empty_poll_ms;
     let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty, own_cap_ms));
     let id = session_id(params.session_id);
-    let dated = params.yield_until.is_some();
-    let session = daemon.use_session(id).map_err(|error| {
-        // Whoever gives a stamp is told the time with every answer (unified-exec.md).
-        if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
-    })?;
+    let session = daemon.use_session(id)?;
     let mut failure = None;
     if !empty {
         if session.life.finished() || session.input.is_broken() {
@@ -270,6 +274,10 @@ fn terminal_line(
             RpcError::failed(Reason::LineTooLongForTerminal, message)
         })
     };
+    if eof && chars.eof == 0 {
+        let message = format!("eof: the terminal of session {id} has its end-of-file disabled");
+        return Err(RpcError::invalid_param("eof", message));
+    }
     if eof {
         // VEOF hands over an unfinished line; a second one then means the end.
         let open = after(bytes)?.open_bytes() > 0;

@@ -1,7 +1,7 @@
 //! Tests of clean text: a table for every rule, a naive terminal as a model, hostile input.
 
 use super::*;
-use crate::limits::{CLEAN_PADDING_CHARS, MAX_CURSOR_COLUMN, REDRAW_LINES};
+use crate::limits::{CLEAN_EDIT_CHARS, CLEAN_PADDING_CHARS, MAX_CURSOR_COLUMN, REDRAW_LINES};
 
 fn kept(head: &[u8], omitted_bytes: u64, tail: &[u8]) -> Kept {
     Kept { head: head.to_vec(), omitted_bytes, tail: tail.to_vec() }
@@ -427,6 +427,21 @@ fn hostile_movement_stays_within_its_bounds() {
     assert!(clean(long.as_bytes()).len() <= bound(&long));
     let blanks = format!("ab\r{}", "\x1b[4096@".repeat(100_000));
     assert!(clean(blanks.as_bytes()).len() <= bound(&blanks));
+}
+
+/// The story: going up to a line made it editable anew, at the cost of its length and for free:
+/// a long line and 1 MiB of "newline, up" held the loop for 15 s.
+#[test]
+fn going_up_to_a_long_line_again_and_again_is_paid_for() {
+    // Each round goes up to the end of the line above, makes it the last one and writes there.
+    let affordable = CLEAN_EDIT_CHARS / 60_000;
+    let round = "\n\x1b[A\x1b[65535C\x1b[Ja";
+    let text = clean(format!("{}{}", "L".repeat(60_000), round.repeat(2 * affordable)).as_bytes());
+    let first = text.lines().next().unwrap_or_default();
+    let written = first.len() - 60_000;
+    assert!((1..=affordable).contains(&written), "{written} of {affordable}");
+    // What can't be paid for is not done: from then on the text goes on below.
+    assert!(text.lines().count() > 1 && text.ends_with('a'));
 }
 
 #[test]

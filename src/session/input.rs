@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
-use crate::pure::outbox::Outbox;
+use crate::pure::byte_queue::ByteQueue;
 use crate::pure::tty_line::TtyLine;
 use crate::sys::io::{self, Io};
 use crate::sys::pty;
@@ -24,7 +24,7 @@ enum Way {
 #[derive(Debug)]
 pub struct Input {
     way: Way,
-    queue: Outbox,
+    queue: ByteQueue,
     /// Close after what is queued.
     eof: bool,
     /// The child closed its end while something was still to be written.
@@ -66,7 +66,14 @@ impl Input {
 
     fn new(way: Way) -> Self {
         let (eof, broken, watched) = (false, false, false);
-        Self { way, queue: Outbox::new(), eof, broken, watched, line: TtyLine::new() }
+        Self {
+            way,
+            queue: ByteQueue::new(STDIN_BACKLOG_BYTES),
+            eof,
+            broken,
+            watched,
+            line: TtyLine::new(),
+        }
     }
 
     /// The descriptor written to, while it is open.

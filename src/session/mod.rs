@@ -25,7 +25,7 @@ use ending::Ending;
 use input::Input;
 use output::Output;
 use view::View;
-use wait::Wait;
+use wait::{Wait, WaitKind};
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -172,12 +172,18 @@ impl Session {
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
         self.ending = None;
+        self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());
     }
 
     /// Bytes of output since the start.
     pub fn output_bytes_total(&self) -> u64 {
         self.tail.total_bytes()
+    }
+
+    /// Bytes of output that a reply has told, or left out with a word about it.
+    pub fn told_bytes(&self) -> u64 {
+        self.output_bytes_total().saturating_sub(self.view.unread_bytes())
     }
 
     /// How the leader ended, once it was reaped.
@@ -187,7 +193,9 @@ impl Session {
 
     /// When the waits that saw the shell end give up on the output that others hold.
     pub fn shell_grace_ends_ns(&self) -> Option<u64> {
-        let gone_ns = self.reaped_ns.filter(|_| self.life.shell_gone())?;
+        // While its reading is held up, who holds the output can't be told.
+        let held = self.life.shell_gone() && !self.output.log_blocked;
+        let gone_ns = self.reaped_ns.filter(|_| held)?;
         Some(gone_ns + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS)
     }
 
@@ -202,18 +210,31 @@ impl Session {
     /// on the monotonic clock. Waits that are held back for want of room for their answers have
     /// no deadline: room is an event.
     pub fn next_due_ns(&self, held_back: bool) -> Option<u64> {
-        let shell = self.shell_grace_ends_ns();
-        let waits = self.waits.iter().filter(|_| !held_back).flat_map(|wait| {
-            let held = wait.held_since_ns.map(|since| since + LOG_ACK_WAIT_MS * NS_PER_MS);
-            let grace = shell.filter(|_| wait.saw_leader && wait.held_since_ns.is_none());
-            // A wait that has its verdict is past its deadline: only the log holds it.
-            let due = wait.due_ns.filter(|_| wait.held_since_ns.is_none());
-            [held, grace, due, wait.progress_due_ns(self.output_bytes_total())]
-        });
-        let log = self.finished_ns.filter(|_| self.awaits_log);
-        let log = log.map(|ended| ended + LOG_ACK_WAIT_MS * NS_PER_MS);
-        let ending = self.ending.as_ref().and_then(Ending::next_due_ns);
-        waits.chain([self.grace_ends_ns(), log, ending]).flatten().min()
+        let log_wait_ns = LOG_ACK_WAIT_MS * NS_PER_MS;
+        let mut due = [self.grace_ends_ns(), self.ending.as_ref().and_then(Ending::next_due_ns)]
+            .into_iter()
+            .flatten()
+            .min();
+        let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
+        if self.awaits_log && self.waits.is_empty() {
+            also(self.finished_ns.map(|ended| ended + log_wait_ns));
+        }
+        for wait in self.waits.iter().filter(|_| !held_back) {
+            if let Some(since) = wait.held_since_ns {
+                // It has its verdict, and those behind it wait for its answer: only the log's
+                // time counts.
+                also(Some(since + log_wait_ns));
+                break;
+            }
+            also(wait.due_ns);
+            if wait.saw_leader && wait.kind != WaitKind::Kill {
+                also(self.shell_grace_ends_ns());
+            }
+            if self.finished_ns.is_none() {
+                also(wait.progress_due_ns(self.output_bytes_total()));
+            }
+        }
+        due
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.

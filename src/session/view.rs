@@ -66,6 +66,11 @@ impl View {
         self.retained.len()
     }
 
+    /// Bytes of output that came since the last text was taken.
+    pub fn unread_bytes(&self) -> u64 {
+        self.retained.total_bytes()
+    }
+
     /// Whether the next text will surely point at the log, or may: it is cut, or has a gap.
     pub fn may_be_cut(&self, limits: TextLimits) -> bool {
         let retained = self.retained.len() + self.unfinished.len();

@@ -59,6 +59,8 @@ pub struct Wait {
     pub saw_leader: bool,
     /// Since when it has its verdict and only the log keeps it from being answered.
     pub held_since_ns: Option<u64>,
+    /// The shutdown reached it while its session ran: that is its answer, whatever follows.
+    pub shut_down: bool,
     /// What went wrong in this call besides.
     pub failure: Option<String>,
     /// A warning to pass on.
@@ -80,6 +82,7 @@ impl Wait {
             cancelled: false,
             saw_leader: true,
             held_since_ns: None,
+            shut_down: false,
             failure: None,
             warning: None,
         }
@@ -138,6 +141,9 @@ impl Wait {
     pub fn verdict(&self, moment: &Moment) -> Option<Why> {
         if self.cancelled {
             return Some(Why::Cancelled);
+        }
+        if self.shut_down {
+            return Some(Why::ShuttingDown);
         }
         if self.kind == WaitKind::Kill {
             return moment.closing.then_some(Why::ShuttingDown);

@@ -25,6 +25,20 @@ pub struct FileLimit {
     pub raised: u64,
 }
 
+/// Blocks of this size and more are the allocator's to give back at once.
+const GIVEN_BACK_BYTES: i32 = 128 * 1024;
+
+/// Has the allocator give large buffers back to the system as soon as they are freed. Left to
+/// itself glibc raises the threshold with the first large buffer that is freed, and what many
+/// full sessions held would stay with us (mallopt(3), M_MMAP_THRESHOLD).
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    for setting in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
+        // SAFETY: mallopt takes two numbers; no other thread exists yet.
+        unsafe { libc::mallopt(setting, GIVEN_BACK_BYTES) };
+    }
+}
+
 /// The limit of open files as it is.
 pub fn file_limit() -> FileLimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -149,6 +149,7 @@ pub mod testing {
     use std::path::{Path, PathBuf};
 
     /// A child in a session of its own, killed and reaped when dropped.
+    #[derive(Debug)]
     pub struct Spawned {
         pub pid: i32,
         reaped: std::cell::Cell<bool>,
@@ -208,6 +209,7 @@ pub mod testing {
     }
 
     /// A small file system in memory, unmounted when dropped.
+    #[derive(Debug)]
     pub struct Tmpfs(PathBuf);
 
     impl Tmpfs {

@@ -139,6 +139,7 @@ pub fn pids() -> io::Result<Vec<i32>> {
     for entry in with_spare(|| std::fs::read_dir("/proc"))? {
         pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
+    hold_spares();
     Ok(pids)
 }
 
@@ -176,7 +177,9 @@ pub fn all() -> Vec<ProcStat> {
 
 /// What /proc says of these; who is gone is left out.
 fn stats(pids: impl Iterator<Item = i32>) -> io::Result<Vec<ProcStat>> {
-    pids.filter_map(|pid| read_stat(pid).transpose()).collect()
+    let found = pids.filter_map(|pid| read_stat(pid).transpose()).collect();
+    hold_spares();
+    found
 }
 
 /// The user that a process runs as (effective uid; root for one that must not be looked

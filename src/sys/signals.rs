@@ -8,6 +8,9 @@ use super::io::{self, Io, errno, owned};
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// Sent for a write over RLIMIT_FSIZE, see setrlimit(2).
+pub const SIGXFSZ: i32 = libc::SIGXFSZ;
+
 /// Highest number of a signal, see signal(7).
 const LAST_SIGNAL: i32 = 64;
 /// Bytes of the kernel's set of signals.

@@ -1,3 +1,5 @@
+//! Tests of the envelope and the params: what is taken, what is refused, and in which words.
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

@@ -146,10 +146,20 @@ impl Screen {
         }
     }
 
+    /// Where the last line of the text above starts.
+    fn last_line_start(&self) -> usize {
+        let reachable = &self.above.as_bytes()[self.floor..];
+        self.floor + memrchr(b'\n', reachable).map_or(0, |newline| newline + 1)
+    }
+
+    /// How long the last line of the text above is: what moving it into a row costs.
+    fn last_line_bytes(&self) -> usize {
+        self.above.len() - self.last_line_start()
+    }
+
     /// Moves the last line of the text above into a new top row.
     fn load_row(&mut self) {
-        let reachable = &self.above.as_bytes()[self.floor..];
-        let line_start = self.floor + memrchr(b'\n', reachable).map_or(0, |newline| newline + 1);
+        let line_start = self.last_line_start();
         self.rows.push_front(self.above[line_start..].chars().collect());
         self.above.truncate(line_start);
     }
@@ -197,6 +207,10 @@ impl Screen {
         while self.row < lines && self.rows.len() <= REDRAW_LINES && self.above.len() > self.floor {
             // The newline that ends the line above.
             self.above.pop();
+            if !self.may_touch(self.last_line_bytes()) {
+                self.above.push('\n');
+                break;
+            }
             self.load_row();
             self.row += 1;
             self.saved = self.saved.map(|(row, col)| (row + 1, col));

@@ -1,0 +1,303 @@
+//! kill -9 of execd: within a second nothing of its sessions is left (process-model.md,
+//! Reaping and ends; architecture.md, 6).
+//!
+//! The second is the rule; on a machine that is busy with other tests it is looked at with
+//! patience, and what must not be there at the end is.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/outside.rs"]
+mod outside;
+
+use std::time::{Duration, Instant};
+
+use common::{Execd, is_alive, log_path, output, pid_of, session_of};
+use outside::{Trace, alive, can_trace, send, stop, until, until_runs};
+use serde_json::{Value, json};
+
+/// The rule's second, and as much again for a machine that runs other tests.
+const SOON: Duration = Duration::from_secs(2);
+
+fn keeper_of(execd: &mut Execd) -> i32 {
+    let info = execd.result("server_info", json!({}));
+    let pid = pid_of(&json!({"pid": info["keeper_pid"]}));
+    until_runs(pid, "execd-keeper");
+    pid
+}
+
+/// Kills execd the hard way and waits until none of its sessions' processes is left; then the
+/// keeper ends, too.
+fn kill_and_expect_nothing(execd: &mut Execd, keeper: i32) {
+    execd.signal(libc::SIGKILL);
+    let started = Instant::now();
+    execd.wait_exit();
+    execd.until_no_session_process();
+    let took = started.elapsed();
+    assert!(took < SOON, "it took {took:?}");
+    until("the keeper has ended", || !alive(keeper));
+}
+
+#[test]
+fn nothing_that_resists_survives() {
+    let cmds = [
+        "exec sleep 300",
+        "trap '' TERM HUP INT; echo up; while :; do sleep 300; done",
+        "sleep 300 & sleep 301 & wait",
+        "set -m; sleep 300 & (trap '' HUP TERM; sleep 301; :) & wait",
+        "nohup sleep 300 >/dev/null 2>&1 & nohup sleep 301 & wait",
+        "(sh -c 'trap \"\" HUP TERM; sleep 300; :' >/dev/null 2>&1 </dev/null &); sleep 301",
+        // The leader is gone, its job runs on and holds the output, or does not.
+        "sh -c 'sleep 300; :' & exit 0",
+    ];
+    for args in [&[][..], &["--no-vfork"]] {
+        let mut execd = Execd::with(args, &[]);
+        let keeper = keeper_of(&mut execd);
+        let mut sids = Vec::new();
+        for cmd in cmds {
+            for tty in [false, true] {
+                let opened = execd.exec(json!({"cmd": cmd, "tty": tty, "yield_time_ms": 250}));
+                if opened.get("session_id").is_some() {
+                    sids.push(pid_of(&opened));
+                }
+            }
+        }
+        let left = execd.run("trap '' HUP; sleep 302 >/dev/null 2>&1 </dev/null & echo $$");
+        sids.push(output(&left).trim().parse().expect("its sid"));
+        let members = || sids.iter().map(|sid| outside::members(*sid).len()).sum::<usize>();
+        until("all have started", || members() >= 20);
+        kill_and_expect_nothing(&mut execd, keeper);
+        // By session id as well: a program may have changed its environment.
+        until("no member is left", || members() == 0);
+    }
+}
+
+#[test]
+fn members_without_their_environment_do_not_survive() {
+    for _ in 0..10 {
+        let mut execd = Execd::start();
+        let keeper = keeper_of(&mut execd);
+        let opened = execd.open("env -i sleep 300 & env -i sh -c 'sleep 301; :' & wait");
+        let members = || outside::members(pid_of(&opened)).len();
+        until("all have started", || members() == 4);
+        kill_and_expect_nothing(&mut execd, keeper);
+        let deadline = Instant::now() + SOON;
+        while members() > 0 && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        let left = outside::members(pid_of(&opened));
+        left.iter().for_each(|pid| send(*pid, libc::SIGKILL));
+        assert_eq!(left, [0_i32; 0]);
+    }
+}
+
+#[test]
+fn sixty_four_sessions_at_once() {
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    let requests: Vec<u64> = (0..64)
+        .map(|at| {
+            let cmd = "trap '' TERM HUP; sleep 300 & sleep 300 & echo up; wait";
+            let params =
+                json!({"cmd": cmd, "shell": "sh", "tty": at % 2 == 0, "yield_time_ms": 250});
+            execd.start_request("exec_command", params)
+        })
+        .collect();
+    let opened: Vec<Value> = requests.into_iter().map(|id| execd.result_of(id)).collect();
+    let sids: Vec<i32> = opened.iter().map(pid_of).collect();
+    until("all have started", || execd.session_processes().len() >= 3 * 64);
+    kill_and_expect_nothing(&mut execd, keeper);
+    assert!(sids.iter().all(|sid| outside::members(*sid).is_empty()));
+}
+
+#[test]
+fn a_session_that_was_just_started_is_guarded_as_well() {
+    // Killed right after the spawn, before anything is answered.
+    for _ in 0..10 {
+        let mut execd = Execd::start();
+        let keeper = keeper_of(&mut execd);
+        for _ in 0..4 {
+            let cmd = "trap '' HUP TERM; sleep 300 & sleep 300";
+            execd.start_request("exec_command", json!({"cmd": cmd, "shell": "sh"}));
+        }
+        until("something was started", || !execd.session_processes().is_empty());
+        kill_and_expect_nothing(&mut execd, keeper);
+    }
+}
+
+#[test]
+fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    let opened = execd.open("trap '' HUP TERM; cat /dev/zero | tr '\\0' x & wait");
+    let quiet = execd.open("trap '' HUP TERM; sleep 300 & wait");
+    let path = log_path(&opened);
+    let at = path.to_str().expect("UTF-8").to_owned();
+    // Each write of the log takes 200 ms: what is queued would take much longer than a second.
+    let slow = "inject=write:delay_enter=200000";
+    let trace = Trace::attach(keeper, &["-P", &at, "-e", "trace=write", "-e", slow]);
+    let stalled = |execd: &mut Execd| {
+        let info = execd.result("server_info", json!({}));
+        info["counters"]["log_write_stalls"].as_u64() > Some(0)
+    };
+    until("the log pipe is full", || stalled(&mut execd));
+    let later = execd.open("trap '' HUP TERM; sleep 300 & wait");
+    assert_ne!(session_of(&quiet), session_of(&later));
+    execd.signal(libc::SIGKILL);
+    let started = Instant::now();
+    execd.wait_exit();
+    execd.until_no_session_process();
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    let written = std::fs::metadata(&path).expect("it exists").len();
+    assert!(alive(keeper), "it still writes what is queued");
+    drop(trace);
+    until("the keeper has ended", || !alive(keeper));
+    let all = std::fs::read(&path).expect("it exists");
+    assert!(all.len() as u64 > written, "what was queued is written: {written} {}", all.len());
+    assert!(all.iter().all(|byte| *byte == b'x'));
+}
+
+#[test]
+fn what_was_queued_is_written_out_after_the_kill() {
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    stop(keeper);
+    let opened = execd.open("echo the last words; exec sleep 300");
+    // The file may not exist yet: the keeper has not been able to make it.
+    let session = session_of(&opened);
+    let polled = execd.poll_now(session);
+    let all = format!("{}{}", output(&opened), output(&polled));
+    assert_eq!(all, "the last words\n");
+    execd.signal(libc::SIGKILL);
+    execd.wait_exit();
+    outside::go_on(keeper);
+    execd.until_no_session_process();
+    until("the keeper has ended", || !alive(keeper));
+    let logs = execd.log_files();
+    assert_eq!(logs.len(), 1, "{logs:?}");
+    assert_eq!(std::fs::read(&logs[0]).expect("it exists"), b"the last words\n");
+}
+
+#[test]
+fn who_detached_itself_is_left_alone() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let keeper = keeper_of(&mut execd);
+    let cmd = "setsid -f sh -c 'echo $$ > daemon; exec sleep 300' </dev/null >/dev/null 2>&1; \
+               while ! test -s daemon; do sleep 0.01; done; echo up; exec sleep 300";
+    execd.open_until(cmd, "up");
+    // A daemon whose session is over, and one of a terminal.
+    let cmd = "setsid -f sh -c 'echo $$ > other; exec sleep 300' </dev/null >/dev/null 2>&1; \
+               while ! test -s other; do sleep 0.01; done";
+    execd.run_with(cmd, json!({"tty": true}));
+    let daemons: Vec<i32> = ["daemon", "other"]
+        .iter()
+        .map(|name| std::fs::read_to_string(execd.file(name)).expect("written"))
+        .map(|text| text.trim().parse().expect("a pid"))
+        .collect();
+    execd.signal(libc::SIGKILL);
+    execd.wait_exit();
+    until("the keeper has ended", || !alive(keeper));
+    for daemon in &daemons {
+        assert!(is_alive(*daemon), "{daemon} detached itself on purpose");
+    }
+    let others = || execd.session_processes().into_iter().filter(|p| !daemons.contains(&p.pid));
+    until("the others are gone", || others().next().is_none());
+    for daemon in daemons {
+        send(daemon, libc::SIGKILL);
+    }
+}
+
+#[test]
+fn a_stranger_is_never_hit() {
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    let mut other = Execd::start();
+    let theirs = other.open("exec sleep 300");
+    execd.open("trap '' TERM HUP; sleep 300 & wait");
+    // Processes of this test that look alike, but carry no mark.
+    let mut stranger = std::process::Command::new("sleep").arg("300").spawn().expect("it starts");
+    kill_and_expect_nothing(&mut execd, keeper);
+    assert!(is_alive(pid_of(&theirs)));
+    assert!(stranger.try_wait().expect("our child").is_none());
+    stranger.kill().and_then(|()| stranger.wait()).expect("our child");
+    other.ping();
+}
+
+#[test]
+fn an_execd_without_sessions_takes_its_keeper_along() {
+    for _ in 0..3 {
+        let mut execd = Execd::start();
+        let keeper = keeper_of(&mut execd);
+        kill_and_expect_nothing(&mut execd, keeper);
+        let mut execd = Execd::start();
+        execd.run("echo one");
+        let keeper = keeper_of(&mut execd);
+        kill_and_expect_nothing(&mut execd, keeper);
+    }
+}
+
+#[test]
+fn a_keeper_that_was_restarted_knows_the_sessions_of_before() {
+    let mut execd = Execd::start();
+    let first = keeper_of(&mut execd);
+    let before = execd.open("trap '' TERM HUP; sleep 300 & wait");
+    send(first, libc::SIGKILL);
+    until("there is another keeper", || {
+        let info = execd.result("server_info", json!({}));
+        info.get("keeper_pid").is_some_and(|pid| *pid != json!(first))
+    });
+    let keeper = keeper_of(&mut execd);
+    let after = execd.open("trap '' TERM HUP; sleep 300 & wait");
+    kill_and_expect_nothing(&mut execd, keeper);
+    for opened in [before, after] {
+        assert_eq!(outside::members(pid_of(&opened)), [0_i32; 0]);
+    }
+}
+
+#[test]
+fn the_death_of_the_keeper_harms_no_session() {
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    let opened = execd.open("exec cat");
+    send(keeper, libc::SIGKILL);
+    until("it is gone", || !alive(keeper));
+    let text = execd.input_until(session_of(&opened), "still here\\n", "still here\n");
+    assert!(text.contains("still here"));
+    assert!(is_alive(pid_of(&opened)));
+}
+
+#[test]
+fn a_program_that_forks_without_end_loses() {
+    let mut execd = Execd::start();
+    let keeper = keeper_of(&mut execd);
+    // Twenty at a time, each a moment: enough to be forking at whatever moment it is looked at.
+    let cmd = "trap '' TERM HUP; f() { while :; do (sleep 0.05; :) & (sleep 0.05; :) & \
+               wait; done; }; f & f & f & f & f & echo up; wait";
+    let opened = execd.open_until_with(cmd, "up", json!({"shell": "sh"}));
+    assert!(opened > 0);
+    until("it forks", || execd.session_processes().len() > 6);
+    kill_and_expect_nothing(&mut execd, keeper);
+}
+
+#[test]
+fn a_goodbye_of_execd_leaves_what_may_stay() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let keeper = keeper_of(&mut execd);
+    let cmd = "setsid -f sh -c 'echo $$ > daemon; exec sleep 300' </dev/null >/dev/null 2>&1; \
+               while ! test -s daemon; do sleep 0.01; done; echo up; exec sleep 300";
+    execd.open_until(cmd, "up");
+    let daemon: i32 = std::fs::read_to_string(execd.file("daemon"))
+        .expect("written")
+        .trim()
+        .parse()
+        .expect("a pid");
+    execd.close_stdin();
+    assert!(execd.wait_exit().success());
+    until("the keeper has ended", || !alive(keeper));
+    assert!(is_alive(daemon));
+    send(daemon, libc::SIGKILL);
+}

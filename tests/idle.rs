@@ -1,0 +1,119 @@
+//! Nothing is polled: an idle execd makes no system call (process-model.md, Output).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/outside.rs"]
+mod outside;
+
+use std::thread;
+use std::time::Duration;
+
+use common::{Execd, session_of};
+use outside::{PATIENCE, Trace, activity, can_trace, until};
+use serde_json::json;
+
+/// How long idle processes are watched: this is what is measured, not a hope.
+const WATCHED: Duration = Duration::from_secs(10);
+/// Twice the same counters, this long apart: what was left to do has been done. Longer than
+/// the one stale timer that execd leaves to fire (limits.rs, STALE_TIMER_MS).
+const QUIET: Duration = Duration::from_millis(400);
+
+fn until_quiet(pids: &[i32]) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let before: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
+        thread::sleep(QUIET);
+        let after: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
+        if before == after {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "never quiet: {before:?} {after:?}");
+    }
+}
+
+fn keeper_of(execd: &mut Execd) -> i32 {
+    let info = execd.result("server_info", json!({}));
+    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
+}
+
+/// Watches execd and its keeper for a while: by their counters, and by strace where possible.
+fn makes_no_call(execd: &mut Execd) {
+    let pids = [execd.pid(), keeper_of(execd)];
+    until_quiet(&pids);
+    if can_trace() {
+        // Attaching interrupts the wait that is going on: one turn, and then it is made anew.
+        let traces: Vec<Trace> = pids.iter().map(|pid| Trace::attach(*pid, &[])).collect();
+        until_quiet(&pids);
+        let before: Vec<String> = traces.iter().map(Trace::so_far).collect();
+        thread::sleep(WATCHED);
+        let after: Vec<String> = traces.iter().map(Trace::so_far).collect();
+        assert_eq!(before, after, "no call began or ended while nothing happened");
+        drop(traces);
+        until_quiet(&pids);
+    }
+    let before: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
+    thread::sleep(WATCHED);
+    let after: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
+    assert_eq!(before, after, "(reads, writes, sleeps) of execd and its keeper");
+}
+
+#[test]
+fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
+    let mut execd = Execd::start();
+    // Half on terminals, a program in each that has printed and now waits for input.
+    let starts: Vec<u64> = (0..64)
+        .map(|at| {
+            let params =
+                json!({"cmd": "echo up; exec cat", "tty": at % 2 == 0, "yield_time_ms": 250});
+            execd.start_request("exec_command", params)
+        })
+        .collect();
+    let sessions: Vec<u64> =
+        starts.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    // Waits of different lengths, all longer than the test: relative ones and absolute ones.
+    let waits: Vec<u64> = sessions
+        .iter()
+        .map(|session| {
+            let params = if session % 8 == 0 {
+                json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
+            } else {
+                json!({"session_id": session, "yield_time_ms": 600_000 + session * 10, "stream": session % 3 == 0})
+            };
+            execd.start_request("write_stdin", params)
+        })
+        .collect();
+    execd.ping();
+    let info = execd.result("server_info", json!({}));
+    assert_eq!((&info["sessions"]["live"], &info["pending_requests"]), (&json!(64), &json!(64)));
+    makes_no_call(&mut execd);
+    for wait in waits {
+        execd.no_reply_yet(wait);
+    }
+}
+
+#[test]
+fn an_execd_without_work_makes_no_call() {
+    let mut execd = Execd::start();
+    execd.run("true");
+    makes_no_call(&mut execd);
+}
+
+#[test]
+fn what_is_left_over_from_work_costs_no_call() {
+    let mut execd = Execd::start();
+    // Members that outlive their session, a stopped leader, a holder of output, a terminal
+    // whose leader has closed it, input that nobody reads.
+    execd.run("sleep 300 >/dev/null 2>&1 &");
+    let stopped = execd.open("exec sleep 300");
+    outside::stop(common::pid_of(&stopped));
+    let held = execd.open("sleep 300 & exit 0");
+    assert!(held["note"].is_string(), "{held}");
+    execd.open_with("exec sleep 300 </dev/null >/dev/null 2>&1", json!({"tty": true}));
+    let deaf = session_of(&execd.open("exec sleep 300"));
+    let text = "x".repeat(100_000);
+    execd.write(json!({"session_id": deaf, "chars": text}));
+    execd.peek();
+    until("the members are settled", || execd.session_processes().len() == 5);
+    makes_no_call(&mut execd);
+    outside::go_on(common::pid_of(&stopped));
+}
