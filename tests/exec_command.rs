@@ -600,6 +600,8 @@ fn a_command_over_the_kernels_limit_is_a_result_with_advice() {
 fn a_failed_start_leaves_nothing_behind() {
     let mut execd = Execd::start();
     execd.run("true");
+    // What is opened once, on first use, is open after the turn that answered.
+    execd.ping();
     let (fds, logs) = (execd.fd_count(), execd.log_files().len());
     for _ in 0..4 {
         for params in [json!({"shell": "nosuchshell"}), json!({"workdir": "nowhere", "tty": true})]

@@ -186,7 +186,8 @@ impl Daemon {
         let mut found = Family { detached_marks: None, ..self.family(session) }.living();
         if found.is_empty() {
             let marks = self.marks(session.id);
-            found = detached(&proc::all(), session.facts.pid, &marks);
+            let all = proc::all();
+            found = detached(&all, &self.orphans(&all), session.facts.pid, &marks);
         }
         found.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect()
     }

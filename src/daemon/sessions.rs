@@ -10,7 +10,8 @@ use crate::pure::utf8::floor_boundary;
 use crate::session::ending::detached;
 use crate::session::input::Fed;
 use crate::session::{ClientId, Listing, SessionId};
-use crate::sys::proc;
+use crate::sys::host;
+use crate::sys::proc::{self, ProcStat};
 
 /// A command as a list shows it: whole, unless it is so long that 64 of them would be too much.
 fn command_for_lists(command: &str) -> String {
@@ -57,15 +58,26 @@ impl Daemon {
         self.sessions.get(&id).and_then(|session| session.ending.as_ref()).is_some()
     }
 
+    /// Our children among `all` that lead no session of ours: whoever came to us as an orphan.
+    /// Only these have to be asked by their environment whose they are.
+    pub(super) fn orphans(&self, all: &[ProcStat]) -> Vec<ProcStat> {
+        let (ours, keeper) = (host::pid(), self.keeper.pid());
+        let came_to_us = |one: &&ProcStat| {
+            one.ppid == ours && !self.leaders.contains_key(&one.pid) && keeper != Some(one.pid)
+        };
+        all.iter().filter(came_to_us).copied().collect()
+    }
+
     /// The rows of list_sessions.
     pub fn rows(&self) -> Vec<Row> {
         let all = if self.listed == 0 { Vec::new() } else { proc::all() };
+        let orphans = self.orphans(&all);
         let row = |session: &crate::session::Session| {
             let running = !session.life.finished();
             let log = self.keeper.status(session.id);
             let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
             let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
-            let away = detached(&all, session.facts.pid, &self.marks(session.id));
+            let away = detached(&all, &orphans, session.facts.pid, &self.marks(session.id));
             let away = away.iter().filter(|one| one.is_alive()).take(NAMED_PROCESSES);
             Row {
                 session_id: session.id,

@@ -90,7 +90,10 @@ impl Family {
                 let all: Vec<ProcStat> = proc::look_at_all()?;
                 let members = all.iter().copied().filter(|one| one.sid == self.sid).filter(ours);
                 let mut found: Vec<ProcStat> = members.collect();
-                found.extend(detached(&all, self.sid, marks));
+                let ours = crate::sys::host::pid();
+                let orphans: Vec<ProcStat> =
+                    all.iter().copied().filter(|one| one.ppid == ours).collect();
+                found.extend(detached(&all, &orphans, self.sid, marks));
                 found.retain(|one| !matches!(one.state, b'Z' | b'X'));
                 Ok(found)
             }
@@ -99,16 +102,19 @@ impl Family {
 }
 
 /// The detached descendants of the session `sid` among `all`: children of members that left the
-/// session by setsid, orphans that came to us with the session's marks in their environment,
-/// and what descends from these.
-pub fn detached(all: &[ProcStat], sid: i32, marks: &[Vec<u8>; 2]) -> Vec<ProcStat> {
-    let ours = crate::sys::host::pid();
+/// session by setsid, those of `orphans` (children of execd that may be anybody's) with the
+/// session's marks in their environment, and what descends from these.
+pub fn detached(
+    all: &[ProcStat],
+    orphans: &[ProcStat],
+    sid: i32,
+    marks: &[Vec<u8>; 2],
+) -> Vec<ProcStat> {
     let marks: [&[u8]; 2] = [&marks[0], &marks[1]];
     let mut found: Vec<ProcStat> = Vec::new();
     let mut parents: Vec<i32> = all.iter().filter(|p| p.sid == sid).map(|p| p.pid).collect();
-    let orphan =
-        |one: &ProcStat| one.ppid == ours && one.sid != sid && proc::environ_has(one.pid, &marks);
-    let orphans: Vec<ProcStat> = all.iter().copied().filter(orphan).collect();
+    let marked = |one: &ProcStat| one.sid != sid && proc::environ_has(one.pid, &marks);
+    let orphans: Vec<ProcStat> = orphans.iter().copied().filter(marked).collect();
     parents.extend(orphans.iter().map(|one| one.pid));
     found.extend(orphans);
     // Each round adds at least one process or is the last: bounded by their number.

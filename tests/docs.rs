@@ -1,0 +1,430 @@
+//! The documentation says what is so: examples run, JSON parses, methods, params, fields, flags and
+//! steps are all there and none is made up.
+//!
+//! A fenced `sh` block whose first line is `# runs` is run with bash, in a directory of its own,
+//! with this build's execd first on PATH, and must exit 0. `cargo run … -- ARGS` in one of them
+//! runs this build's `execd ARGS`. Blocks without the mark are not run (they may install things).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use common::*;
+use serde_json::{Value, json};
+
+/// The mark of a block that can be run.
+const MARK: &str = "# runs";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// README.md and the files in docs, by their names from the root.
+fn documents() -> Vec<String> {
+    let docs = std::fs::read_dir(root().join("docs")).expect("docs").flatten();
+    let mut names: Vec<String> = docs
+        .map(|entry| format!("docs/{}", entry.file_name().to_string_lossy()))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    names.push("README.md".to_owned());
+    names.sort();
+    names
+}
+
+/// A fenced block of a document.
+struct Block {
+    /// Where it stands, for messages.
+    place: String,
+    language: String,
+    text: String,
+}
+
+fn blocks(name: &str) -> Vec<Block> {
+    let text = read(name);
+    let mut found: Vec<Block> = Vec::new();
+    let mut open = false;
+    for (number, line) in text.lines().enumerate() {
+        let fence = line.trim_start();
+        match (open, fence.strip_prefix("```")) {
+            (false, Some(language)) => {
+                let place = format!("{name}:{}", number + 1);
+                found.push(Block { place, language: language.to_owned(), text: String::new() });
+                open = true;
+            }
+            (true, Some(_)) => open = false,
+            (true, None) => {
+                let block = found.last_mut().expect("a block is open");
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (false, None) => {}
+        }
+    }
+    assert!(!open, "{name}: a block is not closed");
+    found
+}
+
+/// A document without its blocks.
+fn prose(name: &str) -> String {
+    let mut open = false;
+    let outside = |line: &&str| {
+        let fence = line.trim_start().starts_with("```");
+        open ^= fence;
+        !open && !fence
+    };
+    read(name).lines().filter(outside).collect::<Vec<_>>().join("\n")
+}
+
+/// The words in backticks.
+fn quoted_words(text: &str) -> BTreeSet<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    quoted
+        .flat_map(|one| one.split(move |c| !word(c)))
+        .filter(|one| !one.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn describe() -> Value {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_execd")).arg("--describe").output().expect("execd starts");
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).expect("--describe prints JSON")
+}
+
+/// Each method with the names of its params.
+fn methods() -> Vec<(String, BTreeSet<String>)> {
+    let described = describe();
+    let methods = described["methods"].as_array().expect("methods").iter();
+    methods
+        .map(|method| {
+            let name = method["name"].as_str().expect("a name").to_owned();
+            let params = method["params"]["properties"].as_object();
+            (name, params.map(|params| params.keys().cloned().collect()).unwrap_or_default())
+        })
+        .collect()
+}
+
+// ---- Examples ---------------------------------------------------------------------------
+
+/// A directory with this execd under its own name and as what `cargo run` would run.
+fn programs(dir: &Path) -> PathBuf {
+    let bin = dir.join("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_execd"), bin.join("execd")).expect("a link");
+    let cargo = bin.join("cargo");
+    let script = "#!/bin/sh\n[ \"$1\" = run ] || { echo only cargo run; exit 1; }\n\
+                  while [ \"$1\" != -- ]; do shift; done\nshift\nexec execd \"$@\"\n";
+    std::fs::write(&cargo, script).expect("a script");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it runs");
+    bin
+}
+
+fn run_block(block: &Block) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let bin = programs(dir.path());
+    let work = dir.path().join("work");
+    std::fs::create_dir(&work).expect("a directory");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = std::fs::File::create(dir.path().join("output")).expect("a file");
+    let errors = output.try_clone().expect("a descriptor");
+    // What a pipeline's first programs say counts too.
+    let mut child = Command::new("bash")
+        .args(["-e", "-o", "pipefail", "-c", &block.text])
+        .current_dir(&work)
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("TMPDIR", dir.path())
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .expect("bash starts");
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("bash is our child") {
+            break status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("{} does not end:\n{}", block.place, block.text);
+        }
+        thread::sleep(std::time::Duration::from_millis(5));
+    };
+    let said = std::fs::read_to_string(dir.path().join("output")).unwrap_or_default();
+    assert!(status.success(), "{}: {status}\n{}\nprinted:\n{said}", block.place, block.text);
+}
+
+fn run_examples_of(name: &str) -> usize {
+    let marked = |block: &&Block| block.language == "sh" && block.text.starts_with(MARK);
+    let blocks = blocks(name);
+    blocks.iter().filter(marked).map(run_block).count()
+}
+
+#[test]
+fn examples_of_the_readme_run() {
+    assert!(run_examples_of("README.md") > 0, "the README shows something that runs");
+}
+
+#[test]
+fn examples_of_the_protocol_run() {
+    assert!(run_examples_of("docs/protocol.md") > 0);
+}
+
+#[test]
+fn examples_of_unified_exec_run() {
+    assert!(run_examples_of("docs/unified-exec.md") > 0);
+}
+
+#[test]
+fn examples_of_the_other_documents_run() {
+    let own_test = ["README.md", "docs/protocol.md", "docs/unified-exec.md"];
+    for name in documents().iter().filter(|name| !own_test.contains(&name.as_str())) {
+        run_examples_of(name);
+    }
+}
+
+#[test]
+fn json_examples_parse_and_their_requests_are_ones_that_execd_takes() {
+    let methods = methods();
+    let mut requests = 0;
+    for name in documents() {
+        for block in blocks(&name).iter().filter(|block| block.language == "json") {
+            let values = serde_json::Deserializer::from_str(&block.text).into_iter::<Value>();
+            for value in values {
+                let value = value.unwrap_or_else(|error| panic!("{}: {error}", block.place));
+                let Some(method) = value["method"].as_str() else { continue };
+                if value.get("id").is_none() {
+                    continue;
+                }
+                requests += 1;
+                let known = methods.iter().find(|(name, _)| name == method);
+                let (_, params) = known.unwrap_or_else(|| panic!("{}: {method}", block.place));
+                for param in value["params"].as_object().into_iter().flat_map(|one| one.keys()) {
+                    assert!(params.contains(param), "{}: {method} has no {param}", block.place);
+                }
+            }
+        }
+    }
+    assert!(requests > 0, "the documents show requests");
+}
+
+// ---- docs/protocol.md against the program -----------------------------------------------
+
+/// The text below a heading, up to the next one of its rank or higher.
+fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
+    let rank = heading.split(' ').next().expect("a heading begins with its rank");
+    let start = if text.starts_with(&format!("{heading}\n")) {
+        0
+    } else {
+        text.find(&format!("\n{heading}\n"))? + 1
+    };
+    let body = &text[start + heading.len()..];
+    let ends = (1..=rank.len()).filter_map(|rank| body.find(&format!("\n{} ", "#".repeat(rank))));
+    Some(&body[..ends.min().unwrap_or(body.len())])
+}
+
+/// The names in the first column of the table whose first heading is `title`.
+fn first_column(section: &str, title: &str) -> BTreeSet<String> {
+    let head = format!("| {title} |");
+    let rows = section.lines().skip_while(|line| !line.starts_with(&head)).skip(2);
+    rows.take_while(|line| line.starts_with('|'))
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(quoted_words)
+        .collect()
+}
+
+#[test]
+fn the_protocol_document_has_every_method_with_just_its_params() {
+    let text = read("docs/protocol.md");
+    let listed = section(&text, "## Methods").expect("a section of methods");
+    let methods = methods();
+    for (name, params) in &methods {
+        let own = section(listed, &format!("### {name}"));
+        let own = own.unwrap_or_else(|| panic!("docs/protocol.md has no section {name}"));
+        assert_eq!(&first_column(own, "param"), params, "params of {name}");
+    }
+    let headings = listed.lines().filter_map(|line| line.strip_prefix("### "));
+    for heading in headings {
+        assert!(methods.iter().any(|(name, _)| name == heading), "there is no method {heading}");
+    }
+}
+
+/// Every name of a field in a value, at any depth.
+fn field_names(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                found.insert(name.clone());
+                field_names(value, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| field_names(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_that_execd_sends_is_documented() {
+    let mut execd = Execd::start();
+    let mut seen = BTreeSet::new();
+    let mut tell = |value: Value| field_names(&value, &mut seen);
+    tell(execd.run_with("seq 3000; kill -TERM $$", json!({"name": "a name"})));
+    tell(execd.run("head -c 1200000 /dev/zero | tr '\\0' x; exit 3"));
+    let params = json!({"on_exit": "wake", "stream": true, "tty": true, "name": "cat"});
+    let cat = execd.open_with("setsid sleep 1000 & exec cat", params);
+    tell(cat.clone());
+    tell(execd.run("sleep 1000 >/dev/null 2>&1 &"));
+    tell(execd.open("sleep 1000 & exit 5"));
+    let session = session_of(&cat);
+    tell(execd.input(session, "line\\n"));
+    tell(execd.poll_now(session));
+    tell(execd.peek());
+    tell(execd.result("set_on_exit", json!({"session_id": session, "on_exit": "none"})));
+    let size = json!({"session_id": session, "cols": 80, "rows": 24});
+    tell(execd.result("resize_session", size));
+    tell(execd.result("server_info", json!({})));
+    tell(execd.kill(session));
+    tell(execd.result("cancel", json!({"id": 1})));
+    tell(execd.result("shutdown", json!({})));
+    execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);
+    let mut known = quoted_words(&read("docs/protocol.md"));
+    known.extend(quoted_words(&read("docs/unified-exec.md")));
+    let missing: Vec<&String> = seen.iter().filter(|name| !known.contains(*name)).collect();
+    assert!(missing.is_empty(), "fields that no document names: {missing:?}");
+    assert!(seen.len() > 60, "the test sees most fields: {seen:?}");
+}
+
+/// What the test above needs beyond the harness.
+trait AtTheEnd {
+    /// The notifications that came, when execd has ended.
+    fn notifications_so_far_at_the_end(&mut self) -> Vec<Value>;
+}
+
+impl AtTheEnd for Execd {
+    fn notifications_so_far_at_the_end(&mut self) -> Vec<Value> {
+        self.leaves_processes_behind();
+        let lines = self.remaining_lines();
+        lines.into_iter().filter(|line| line.get("method").is_some()).collect()
+    }
+}
+
+#[test]
+fn every_reason_of_a_failure_is_documented() {
+    let source = read("src/wire/error.rs");
+    let text = read("docs/protocol.md");
+    let errors = section(&text, "## Errors").expect("a section of errors");
+    let documented = first_column(errors, "`data.reason`");
+    let (_, body) = source.split_once("pub enum Reason {").expect("the reasons are an enum");
+    let variants = body.lines().map(str::trim).take_while(|line| *line != "}");
+    let known: BTreeSet<String> =
+        variants.filter_map(|line| line.strip_suffix(',')).map(snake_case).collect();
+    assert_eq!(documented, known);
+}
+
+/// `StdinClosed` as `stdin_closed`.
+fn snake_case(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+// ---- The rest ---------------------------------------------------------------------------
+
+/// The flags in a text: words that begin with two dashes.
+fn flags(text: &str) -> BTreeSet<String> {
+    let part = |c: char| c.is_ascii_lowercase() || c == '-';
+    text.split(|c: char| !part(c))
+        .filter(|word| word.len() > 3 && word.starts_with("--"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_flag_of_the_help_is_documented_and_no_other() {
+    let help = Command::new(env!("CARGO_BIN_EXE_execd")).arg("--help").output();
+    let known = flags(&String::from_utf8_lossy(&help.expect("execd starts").stdout));
+    let all: String = documents().iter().map(|name| read(name)).collect::<Vec<_>>().join("\n");
+    let missing: Vec<&String> = known.iter().filter(|flag| !all.contains(*flag)).collect();
+    assert!(missing.is_empty(), "flags that no document names: {missing:?}");
+    // In running text a flag in backticks is one of ours; blocks call other programs too.
+    for name in documents() {
+        let quoted: Vec<String> =
+            prose(&name).split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        for one in quoted.iter().filter(|one| one.starts_with("--") || one.starts_with("execd ")) {
+            for flag in flags(one) {
+                let ours = known.contains(&flag) || flag == "--keeper";
+                assert!(ours, "{name}: `{one}` has no such flag");
+            }
+        }
+    }
+}
+
+/// A heading as the part of a link behind `#`.
+fn anchor(heading: &str) -> String {
+    let kept = |c: char| (c.is_alphanumeric() || c == '_' || c == '-' || c == ' ').then_some(c);
+    heading.to_lowercase().chars().filter_map(kept).collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_exist() {
+    for name in documents() {
+        let text = prose(&name);
+        let dir = root().join(&name).parent().expect("it is in a directory").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { root().join(&name) } else { dir.join(file) };
+            assert!(target.exists(), "{name}: {link} leads nowhere");
+            if heading.is_empty() {
+                continue;
+            }
+            let text = std::fs::read_to_string(&target).expect("a text");
+            let headings = text.lines().filter(|line| line.starts_with('#'));
+            let found = headings.map(|line| anchor(line.trim_start_matches('#').trim_start()));
+            assert!(found.collect::<Vec<_>>().contains(&heading.to_owned()), "{name}: {link}");
+        }
+    }
+}
+
+#[test]
+fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
+    let numbered = |text: &str, prefix: &str, dot: &str| -> Vec<usize> {
+        let lines = text.lines().map(str::trim_start);
+        let numbers = lines.filter_map(|line| line.strip_prefix(prefix)?.split_once(dot));
+        numbers.filter_map(|(number, _)| number.parse().ok()).collect()
+    };
+    let text = read("docs/architecture.md");
+    let documented = numbered(section(&text, "## The turn").expect("the turn"), "", ". ");
+    let coded = numbered(&read("src/daemon/turn.rs"), "// ", ". ");
+    assert_eq!(coded, (0..coded.len()).collect::<Vec<_>>(), "the steps in the code");
+    assert_eq!(documented, coded);
+}
+
+#[test]
+fn every_document_says_first_what_it_is_about() {
+    for name in documents() {
+        let text = read(&name);
+        let mut lines = text.lines();
+        assert!(lines.next().is_some_and(|line| line.starts_with("# ")), "{name} has a title");
+        let next = lines.find(|line| !line.is_empty()).unwrap_or("");
+        assert!(!next.starts_with('#'), "{name} begins with what it is about");
+    }
+}

@@ -1,0 +1,462 @@
+//! The source keeps its own rules: rooms and their directions (src/lib.rs), the place of `unsafe`,
+//! sizes of files, functions and lines, reasons for dependencies (architecture.md, 2, 9, 10).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Columns of a line, as in rustfmt.toml.
+const MAX_COLUMNS: usize = 100;
+/// Lines of a function, its signature included.
+const MAX_FUNCTION_LINES: usize = 75;
+/// Lines of a file without its tests.
+const MAX_FILE_LINES: usize = 450;
+/// Crates in `cargo tree`, execd among them.
+const MAX_CRATES: usize = 25;
+
+/// Files over the limit of lines, each with the reason.
+const LONG_FILES: &[(&str, &str)] = &[
+    ("src/daemon/mod.rs", "a third of it is the list of what the daemon owns, with its meaning"),
+    ("src/daemon/keeper_link.rs", "one pipe's books: cut in two, both halves would own them"),
+];
+/// Functions over the limit of lines, each with the reason.
+const LONG_FUNCTIONS: &[(&str, &str)] =
+    &[("src/wire/params.rs check", "one arm for each kind of param, and each is short")];
+/// What the methods may name of sys: types and facts, no calls that do something.
+const SYS_FOR_METHODS: [&str; 2] = ["host", "pty"];
+
+/// One source file with its comments and its tests taken out of `code`.
+struct Source {
+    /// From the crate's root, with slashes.
+    name: String,
+    text: String,
+    /// The lines that are compiled into the program; others are empty.
+    code: Vec<String>,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("a source directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn sources(dir: &str) -> Vec<Source> {
+    let mut files = Vec::new();
+    rust_files(&root().join(dir), &mut files);
+    assert!(!files.is_empty(), "nothing in {dir}");
+    files
+        .into_iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("source is UTF-8");
+            let name = path.strip_prefix(root()).expect("under the root").to_string_lossy();
+            let name = name.into_owned();
+            let code = if is_test_file(&name) { Vec::new() } else { code_of(&text) };
+            Source { name, text, code }
+        })
+        .collect()
+}
+
+fn is_test_file(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file == "tests.rs" || file.ends_with("_tests.rs") || file.starts_with("tests_")
+}
+
+fn indent_of(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// The lines without comments and without `#[cfg(test)]` items. Relies on rustfmt's layout: an
+/// item ends with a semicolon, or with a brace at its own indentation.
+fn code_of(text: &str) -> Vec<String> {
+    let mut code = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() == "#[cfg(test)]" {
+            code.push(String::new());
+            let end = format!("{}}}", indent_of(line));
+            let mut in_item = false;
+            for line in lines.by_ref() {
+                code.push(String::new());
+                let attribute = line.trim_start().starts_with("#[");
+                if line == end || (!in_item && !attribute && line.ends_with(';')) {
+                    break;
+                }
+                in_item |= !attribute;
+            }
+            continue;
+        }
+        let comment = line.trim_start().starts_with("//");
+        let plain = line.split_once(" // ").map_or(line, |(code, _)| code);
+        code.push(if comment { String::new() } else { plain.to_owned() });
+    }
+    code
+}
+
+/// Where `word` stands in a line as a word of its own.
+fn has_word(line: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+/// The names that follow each `crate::` in a line: the room, and what is named in it.
+fn named_rooms(line: &str) -> Vec<(&str, &str)> {
+    let name_len = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut found = Vec::new();
+    for (at, prefix) in line.match_indices("crate::") {
+        let rest = &line[at + prefix.len()..];
+        let several = rest.strip_prefix('{').map(|list| list.split(',').collect());
+        for path in several.unwrap_or_else(|| vec![rest]) {
+            let path = path.trim();
+            let (room, rest) = path.split_at(name_len(path).unwrap_or(path.len()));
+            found.push((room, rest.strip_prefix("::").unwrap_or("")));
+        }
+    }
+    found
+}
+
+/// All complaints at once: the first one alone would mean a run for each.
+fn assert_none(rule: &str, complaints: &[String]) {
+    assert!(complaints.is_empty(), "{rule}:\n  {}", complaints.join("\n  "));
+}
+
+// ---- Rooms ------------------------------------------------------------------------------
+
+/// What each room may use, read from the table in src/lib.rs.
+fn rooms() -> Vec<(String, String)> {
+    let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
+    lib.lines()
+        .filter_map(|line| line.strip_prefix("//! | [`"))
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let room = cells[0].trim_end_matches("`]").to_owned();
+            (room, cells[2].to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn rooms_name_only_what_the_table_in_lib_rs_allows() {
+    let rooms = rooms();
+    assert_eq!(rooms.len(), 9, "the table lists every room: {rooms:?}");
+    let mut complaints = Vec::new();
+    for (room, may_use) in &rooms {
+        let dir = format!("src/{room}/");
+        let all = sources("src");
+        let here = all.iter().filter(|source| {
+            source.name.starts_with(&dir) || source.name == format!("src/{room}.rs")
+        });
+        for source in here {
+            for (number, line) in source.code.iter().enumerate() {
+                for (named, inner) in named_rooms(line) {
+                    let own = named == room;
+                    let fine = own
+                        || match may_use.as_str() {
+                            "all" => true,
+                            "all but sys's calls" => {
+                                named != "sys"
+                                    || SYS_FOR_METHODS.iter().any(|name| inner.starts_with(name))
+                            }
+                            "nothing" => false,
+                            list => list.split(", ").any(|name| name == named),
+                        };
+                    if !fine || named.is_empty() {
+                        complaints.push(format!("{}:{} {line}", source.name, number + 1));
+                    }
+                }
+            }
+        }
+    }
+    assert_none("a room reaches where it may not (src/lib.rs has the table)", &complaints);
+}
+
+#[test]
+fn every_room_of_the_crate_is_in_the_table() {
+    let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
+    let modules: BTreeSet<&str> = lib
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        // The settings are made by the command line and read by all.
+        .filter(|module| *module != "config")
+        .collect();
+    let rooms = rooms();
+    let listed: BTreeSet<&str> = rooms.iter().map(|(room, _)| room.as_str()).collect();
+    assert_eq!(modules, listed);
+}
+
+#[test]
+fn pure_rooms_have_no_way_to_the_world() {
+    const FORBIDDEN: [&str; 11] = [
+        "std::fs",
+        "std::io",
+        "std::os",
+        "std::process",
+        "std::time",
+        "std::env",
+        "std::net",
+        "std::thread",
+        "libc",
+        "nix",
+        "mio",
+    ];
+    let mut complaints = Vec::new();
+    for source in sources("src/pure") {
+        for (number, line) in source.code.iter().enumerate() {
+            if let Some(word) = FORBIDDEN.iter().find(|word| has_word(line, word)) {
+                complaints.push(format!("{}:{} {word}", source.name, number + 1));
+            }
+        }
+    }
+    assert_none("src/pure has no I/O, no clock, no descriptors", &complaints);
+}
+
+#[test]
+fn unsafe_is_in_sys_only_and_each_place_says_why_it_is_sound() {
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (number, line) in source.code.iter().enumerate() {
+            if !has_word(line, "unsafe") || line.contains("unsafe_code") {
+                continue;
+            }
+            let place = format!("{}:{}", source.name, number + 1);
+            if !source.name.starts_with("src/sys/") {
+                complaints.push(format!("{place} outside of src/sys"));
+            }
+            let above = &lines[number.saturating_sub(12)..=number];
+            if !above.iter().any(|line| line.contains("SAFETY") || line.contains("# Safety")) {
+                complaints.push(format!("{place} has no SAFETY note"));
+            }
+        }
+    }
+    assert_none("unsafe", &complaints);
+}
+
+#[test]
+fn libc_nix_and_mio_are_named_only_where_the_system_is_called() {
+    // mio is the daemon's loop; nix gives the names of errors, which the log's books tell.
+    const MAY: [(&str, &[&str]); 3] = [
+        ("libc", &["src/sys/"]),
+        ("nix", &["src/sys/", "src/daemon/logs.rs"]),
+        ("mio", &["src/daemon/"]),
+    ];
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        for (number, line) in source.code.iter().enumerate() {
+            for (name, places) in MAY {
+                let path = format!("{name}::");
+                let used = line.contains(&path) && has_word(line, name);
+                if used && !places.iter().any(|place| source.name.starts_with(place)) {
+                    complaints.push(format!("{}:{} {name}", source.name, number + 1));
+                }
+            }
+        }
+    }
+    assert_none("a crate is used outside of its room", &complaints);
+}
+
+#[test]
+fn children_are_never_started_through_std() {
+    // It leaks execd's blocked signal mask into the child (architecture.md, 5).
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        for (number, line) in source.code.iter().enumerate() {
+            if line.contains("process::Command") || line.contains("Command::new") {
+                complaints.push(format!("{}:{}", source.name, number + 1));
+            }
+        }
+    }
+    assert_none("std::process::Command", &complaints);
+}
+
+// ---- Sizes ------------------------------------------------------------------------------
+
+#[test]
+fn no_line_is_longer_than_a_hundred_columns() {
+    let mut complaints = Vec::new();
+    for source in ["src", "tests"].into_iter().flat_map(sources) {
+        for (number, line) in source.text.lines().enumerate() {
+            // A line of the protocol or of help that is quoted as it is can't be wrapped.
+            if line.chars().count() > MAX_COLUMNS && !line.contains('"') {
+                complaints.push(format!("{}:{}", source.name, number + 1));
+            }
+        }
+    }
+    assert_none("lines over 100 columns", &complaints);
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_keeps_in_mind() {
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        let tests = source.text.lines().position(|line| line == "#[cfg(test)]");
+        let lines = if is_test_file(&source.name) { 0 } else { source.text.lines().count() };
+        let lines = tests.unwrap_or(lines).min(lines);
+        let excused = LONG_FILES.iter().any(|(name, _)| *name == source.name);
+        if lines > MAX_FILE_LINES && !excused {
+            complaints.push(format!("{}: {lines} lines", source.name));
+        }
+        if lines <= MAX_FILE_LINES && excused {
+            complaints.push(format!("{} needs no exception any more", source.name));
+        }
+    }
+    assert_none("files over 450 lines", &complaints);
+}
+
+/// The functions of a file with their lines. Relies on rustfmt's layout, as [`code_of`].
+fn functions(source: &Source) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (start, line) in source.code.iter().enumerate() {
+        let Some((before, after)) = line.split_once("fn ") else { continue };
+        let keywords = ["pub", "const", "unsafe", "extern", "\"C\"", "pub(super)", "pub(crate)"];
+        if !before.split_whitespace().all(|word| keywords.contains(&word)) {
+            continue;
+        }
+        let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let end = format!("{}}}", indent_of(line));
+        let body = &source.code[start..];
+        let one_line = line.ends_with('}') || line.ends_with(';');
+        let lines = if one_line {
+            1
+        } else {
+            body.iter().position(|line| *line == end).map_or(body.len(), |at| at + 1)
+        };
+        found.push((name, lines));
+    }
+    found
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen() {
+    let mut complaints = Vec::new();
+    let mut longest = Vec::new();
+    for source in sources("src") {
+        for (name, lines) in functions(&source) {
+            let place = format!("{} {name}", source.name);
+            let excused = LONG_FUNCTIONS.iter().any(|(name, _)| *name == place);
+            if lines > MAX_FUNCTION_LINES && !excused {
+                complaints.push(format!("{place}: {lines} lines"));
+            }
+            if lines > MAX_FUNCTION_LINES {
+                longest.push(place);
+            }
+        }
+    }
+    for (name, _) in LONG_FUNCTIONS {
+        if !longest.iter().any(|place| place == name) {
+            complaints.push(format!("{name} needs no exception any more"));
+        }
+    }
+    assert_none("functions over 75 lines", &complaints);
+}
+
+// ---- Words ------------------------------------------------------------------------------
+
+#[test]
+fn every_file_begins_with_what_it_is() {
+    let mut complaints = Vec::new();
+    for source in ["src", "tests"].into_iter().flat_map(sources) {
+        if !source.text.starts_with("//! ") {
+            complaints.push(source.name);
+        }
+    }
+    assert_none("files without a doc comment at their beginning", &complaints);
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    // Written in two halves, so that this file is none of those that it complains about.
+    let words = ["TO", "FIX", "XX", "HA"].into_iter().zip(["DO", "ME", "X", "CK"]);
+    let mut words: Vec<String> = words.map(|(one, other)| format!("{one}{other}")).collect();
+    words.extend(["todo!".to_owned(), "unimplemented!".to_owned(), "dbg!".to_owned()]);
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        for (number, line) in source.text.lines().enumerate() {
+            for word in &words {
+                let found = if word.ends_with('!') {
+                    line.contains(&format!("{word}("))
+                } else {
+                    has_word(line, word)
+                };
+                if found {
+                    complaints.push(format!("{}:{} {word}", source.name, number + 1));
+                }
+            }
+        }
+    }
+    assert_none("unfinished", &complaints);
+}
+
+#[test]
+fn every_bound_of_limits_has_its_meaning_and_is_used() {
+    let limits = std::fs::read_to_string(root().join("src/limits.rs")).expect("src/limits.rs");
+    let lines: Vec<&str> = limits.lines().collect();
+    let code: String = sources("src").iter().fold(String::new(), |mut all, source| {
+        let _ = write!(all, "{}", source.code.join("\n"));
+        all
+    });
+    let mut complaints = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some(rest) = line.strip_prefix("pub const ") else { continue };
+        let name = rest.split(':').next().unwrap_or(rest);
+        if !lines[number - 1].starts_with("/// ") {
+            complaints.push(format!("{name} does not say what it bounds"));
+        }
+        let uses = code.lines().filter(|line| has_word(line, name)).count();
+        if uses < 2 {
+            complaints.push(format!("{name} bounds nothing"));
+        }
+    }
+    assert_none("src/limits.rs", &complaints);
+}
+
+// ---- Dependencies -----------------------------------------------------------------------
+
+#[test]
+fn every_dependency_has_its_reason_above_it() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let mut complaints = Vec::new();
+    let mut in_dependencies = false;
+    let mut above = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line == "[dependencies]";
+        } else if in_dependencies && line.contains('=') && !above.starts_with('#') {
+            complaints.push(line.to_owned());
+        }
+        above = line;
+    }
+    assert_none("dependencies without a reason", &complaints);
+}
+
+#[test]
+fn the_tree_of_dependencies_stays_small_and_locked() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--edges", "normal", "--prefix", "none", "--offline", "--locked"])
+        .args(["--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    let errors = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "cargo tree: {errors}");
+    let text = String::from_utf8_lossy(&tree.stdout);
+    let crates: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.split(" (").next()).filter(|l| !l.is_empty()).collect();
+    assert!(crates.len() <= MAX_CRATES, "{} crates: {crates:#?}", crates.len());
+    assert!(crates.iter().any(|name| name.starts_with("execd ")), "{text}");
+}
