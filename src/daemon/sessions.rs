@@ -61,6 +61,9 @@ impl Daemon {
     /// Our children among `all` that lead no session of ours: whoever came to us as an orphan.
     /// Only these have to be asked by their environment whose they are.
     pub(super) fn orphans(&self, all: &[ProcStat]) -> Vec<ProcStat> {
+        if all.is_empty() {
+            return Vec::new();
+        }
         let (ours, keeper) = (host::pid(), self.keeper.pid());
         let came_to_us = |one: &&ProcStat| {
             one.ppid == ours && !self.leaders.contains_key(&one.pid) && keeper != Some(one.pid)
