@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `start` | limits, log directory, keeper, poll |
 //! | `turn` | the numbered steps of a turn, and nothing else that polls |
 //! | `client` | a connection: lines in, replies out |
 //! | `requests` | from a line to a method and its answer |
@@ -27,34 +28,29 @@ mod reap;
 mod requests;
 pub mod run_front;
 mod sessions;
+mod start;
 mod streams;
 pub mod table;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::CString;
 use std::io;
-use std::path::PathBuf;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::config::Config;
-use crate::keeper::writer::Writer;
-use crate::limits::{EVENTS_PER_TURN, FDS_PER_SESSION, FDS_RESERVED, READ_BUFFER_BYTES};
+use crate::limits::EVENTS_PER_TURN;
 use crate::pure::deadlines::Deadlines;
 use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
-use crate::sys::clock::{self, Timer};
-use crate::sys::host::{self, FileLimit};
-use crate::sys::log_files::{self, LogDir};
-use crate::sys::signals::{self, SignalFd};
+use crate::sys::clock::Timer;
+use crate::sys::signals::SignalFd;
 use crate::sys::spawn::Spawner;
-use crate::sys::stdio::Channel;
 use crate::wire::RequestId;
 use client::Client;
 use closing::Closing;
-use keeper_link::{KeeperFds, KeeperLink, KeeperPlan};
+use keeper_link::{KeeperFds, KeeperLink};
 use launch::BaseEnv;
 use run_front::RunFront;
 use table::Leftover;
@@ -226,85 +222,7 @@ fn session_of(token: Token) -> Option<(SessionId, Port)> {
     Some(((packed >> PORT_BITS) as SessionId, port))
 }
 
-fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
-    move |errno| format!("{what}: {}", logs::errno_text(errno))
-}
-
 impl Daemon {
-    /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
-    pub fn start(config: Config) -> Result<Self, StartError> {
-        let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
-        let file_limit = file_limit(&config)?;
-        host::become_subreaper().map_err(system("becoming a child subreaper"))?;
-        // A log or a stdout that may grow no further is an error of its write, not our death.
-        signals::ignore(signals::SIGXFSZ);
-        let spawner =
-            Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
-        let dir = if config.logs.off { None } else { Some(log_dir(&config)?) };
-        let instance = host::random_hex();
-        let keeper = new_link(&config, dir.as_ref(), &instance)?;
-        let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
-        let clock = Timer::monotonic().map_err(system("timerfd"))?;
-        let input = Channel::open(0).map_err(system("stdin"))?;
-        let output = Channel::open(1).map_err(system("stdout"))?;
-        let client = Client::new(0, input, output, config.max_line_bytes);
-        let now_ns = clock::now_ns();
-        let chunk_seed = u64::from_str_radix(&instance, 16).unwrap_or(now_ns);
-        let mut daemon = Self {
-            base_env: BaseEnv::new(host::environment(), &instance),
-            next_session_id: config.first_session_id,
-            config,
-            poll,
-            now_ns,
-            signals: signal_fd,
-            clock,
-            armed_ns: None,
-            wall_clock: None,
-            wall_armed_ms: None,
-            clock_failed: false,
-            deadlines: Deadlines::new(),
-            wall_deadlines: Deadlines::new(),
-            client,
-            spawner,
-            keeper,
-            instance,
-            sessions: BTreeMap::new(),
-            leaders: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            next_ticket: 1,
-            use_counter: 0,
-            readable: VecDeque::new(),
-            touched: VecDeque::new(),
-            held_back: BTreeSet::new(),
-            listed: 0,
-            feedable: VecDeque::new(),
-            ended_leaders: Vec::new(),
-            look_for_children: false,
-            spawns_left: 0,
-            over: VecDeque::new(),
-            left: BTreeMap::new(),
-            recheck_left: false,
-            known_orphans: BTreeMap::new(),
-            evicted: VecDeque::new(),
-            raised_pipe_bytes: 0,
-            closing: None,
-            stuck_since: None,
-            front: None,
-            last_endings: Vec::new(),
-            acks_ready: false,
-            log_watched: false,
-            guard_watched: false,
-            signal_to_take: Vec::new(),
-            counters: Counters::default(),
-            read_buffer: vec![0; READ_BUFFER_BYTES],
-            chunk_seed,
-            started_ns: now_ns,
-        };
-        daemon.start_keeper();
-        daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
-        Ok(daemon)
-    }
-
     /// Runs turns until execd is done; gives the exit status.
     pub fn run(&mut self) -> i32 {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
@@ -457,66 +375,6 @@ impl Daemon {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         format!("{:06x}", (mixed ^ (mixed >> 31)) & 0xff_ffff)
     }
-}
-
-/// The limit of open files, raised as far as it goes; too little for the sessions asked for is
-/// a reason not to start.
-fn file_limit(config: &Config) -> Result<FileLimit, StartError> {
-    let limit = host::raise_file_limit();
-    let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
-    if limit.raised != 0 && limit.raised < wanted {
-        return Err(format!(
-            "--max-sessions {} needs {wanted} open files, but the limit is {}: raise it \
-             (ulimit -Hn) or ask for fewer sessions",
-            config.max_sessions, limit.raised
-        ));
-    }
-    Ok(limit)
-}
-
-/// The log directory, made and checked.
-fn log_dir(config: &Config) -> Result<PathBuf, StartError> {
-    let wanted = config.logs.dir.clone().unwrap_or_else(host::default_log_dir);
-    let hint = "; --log-dir names another place, --no-log does without";
-    log_files::ensure_private_dir(&wanted).map_err(|reason| format!("log {reason}{hint}"))
-}
-
-/// The link, with what the keeper is started with (or the writer that takes its place).
-fn new_link(
-    config: &Config,
-    dir: Option<&PathBuf>,
-    instance: &str,
-) -> Result<KeeperLink, StartError> {
-    let mut argv = vec!["execd".to_owned(), "--keeper".to_owned()];
-    let mut flag = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-    flag("--execd-pid", host::pid().to_string());
-    flag("--instance", instance.to_owned());
-    flag("--log-keep-days", config.logs.keep_days.to_string());
-    if let Some(bytes) = config.logs.max_bytes {
-        flag("--log-max-bytes", bytes.to_string());
-    }
-    let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| "NUL in a setting".to_owned());
-    let mut argv: Vec<CString> =
-        argv.into_iter().map(|text| c_string(text.into_bytes())).collect::<Result<_, _>>()?;
-    match dir {
-        None => argv.push(c"--no-log".to_owned()),
-        Some(dir) => {
-            use std::os::unix::ffi::OsStrExt;
-            argv.push(c"--log-dir".to_owned());
-            argv.push(c_string(dir.as_os_str().as_bytes().to_vec())?);
-        }
-    }
-    let envp = launch::plain_environment(host::environment());
-    let writer = (!config.keeper).then(|| {
-        let opened = dir.map_or(Err(0), |dir| {
-            LogDir::open(dir).map_err(|error| error.raw_os_error().unwrap_or(0))
-        });
-        if let Ok(dir) = &opened {
-            dir.delete_old(config.logs.keep_days);
-        }
-        Writer::new(opened, config.logs.max_bytes)
-    });
-    Ok(KeeperLink::new(KeeperPlan { argv, envp }, dir.cloned(), writer))
 }
 
 #[cfg(test)]
