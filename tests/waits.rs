@@ -228,6 +228,7 @@ fn the_wait_that_ends_first_takes_the_output() {
     let mut execd = Execd::start();
     let first = execd.open("until [ -e go ]; do sleep 0.01; done; echo hi; read x");
     let long = poll(&mut execd, 1);
+    execd.no_reply_yet(long);
     go(&execd);
     until_logged(&first, "hi");
     assert_eq!(execd.poll_now(1)["output"], "hi\n");
@@ -345,6 +346,8 @@ fn a_wait_during_which_the_shell_ends_answers_soon() {
     let session =
         session_of(&execd.open("sleep 300 & until [ -e go ]; do sleep 0.01; done; exit 4"));
     let request = poll(&mut execd, session);
+    // Only a wait that was there before the shell's end is answered soon after it.
+    execd.no_reply_yet(request);
     let started = now();
     go(&execd);
     let result = execd.result_of(request);

@@ -317,6 +317,7 @@ fn an_observed_exit_is_announced_right_after_the_reply_that_told_it() {
     execd.open(UNTIL_GO);
     let params = json!({"session_id": 1, "yield_time_ms": 50_000});
     let poll = execd.start_request("write_stdin", params);
+    execd.no_reply_yet(poll);
     go(&execd);
     execd.result_of(poll);
     let exit = the_exit(&mut execd, 1);
