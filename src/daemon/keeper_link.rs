@@ -2,26 +2,23 @@
 //! done when it dies (architecture.md, 6). With `--no-keeper` the same books are kept and the
 //! files are written right here, a bounded amount a turn.
 
+mod guard;
+mod process;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
-    Ack, AckDecoder, GuardRecord, Reopen, guard_add_around_sid, push_close, push_data_header,
-    push_goodbye, push_guard_add, push_guard_goodbye, push_guard_remove, push_open, push_reopen,
-    push_sync,
+    Ack, AckDecoder, GuardRecord, push_close, push_data_header, push_open, push_sync,
 };
 use crate::keeper::writer::Writer;
-use crate::limits::{
-    KEEPER_RESTART_MS, LOG_FRAME_BYTES, LOG_PIPE_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES,
-    NS_PER_MS, ORPHAN_LOG_BYTES,
-};
+use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
 use crate::pure::outbox::Outbox;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
-use crate::sys::spawn::{Announcement, Plan, Spawner};
 
 /// A running keeper.
 #[derive(Debug)]
@@ -103,152 +100,6 @@ impl KeeperLink {
             bytes_handed: 0,
             pipe_full: false,
         }
-    }
-
-    // ---- The process ---------------------------------------------------------------------
-
-    /// Starts the keeper and tells it all live sessions. Gives what the poll is to watch, or
-    /// why it could not be started.
-    pub fn start(&mut self, spawner: &Spawner, now_ns: u64) -> Result<KeeperFds, i32> {
-        self.started_ns = now_ns;
-        let (log, log_theirs) = io::pipe_to_child(false)?;
-        let (acks, acks_theirs) = io::pipe_to_child(true)?;
-        let (guard, guard_theirs) = io::pipe_to_child(false)?;
-        // A smaller pipe (the user's soft limit is used up) only stalls sooner.
-        let _ = io::set_pipe_size(&log, LOG_PIPE_BYTES);
-        let mut argv: Vec<&CStr> = self.plan.argv.iter().map(CString::as_c_str).collect();
-        if self.restarted {
-            // Old logs were deleted at the first start; now a silent live one could be taken
-            // for old before it is reopened (and locked).
-            argv.extend([c"--log-keep-days", c"0"]);
-        }
-        let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
-        let child = spawner
-            .spawn(&Plan {
-                program: c"/proc/self/exe",
-                argv: &argv,
-                envp: &envp,
-                cwd: None,
-                stdio: [log_theirs.as_raw_fd(), acks_theirs.as_raw_fd(), guard_theirs.as_raw_fd()],
-                terminal: false,
-                die_with_us: false,
-            })
-            .map_err(|failure| failure.errno)?;
-        let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
-        self.hand = Hand::Process(Some(Keeper { pid: child.pid, log, acks, guard }));
-        self.ack_bytes = AckDecoder::default();
-        self.pipe_full = false;
-        for record in self.guarded.values() {
-            push_guard_add(self.guard_staging.buffer(), *record);
-        }
-        for (&id, log) in &mut self.logs {
-            let known = Reopen {
-                name: log.name.clone(),
-                total: log.total,
-                noted: log.noted,
-                truncated: log.truncated,
-            };
-            push_reopen(self.staging.buffer(), id, &known);
-            log.open_sent = true;
-        }
-        let ids: Vec<SessionId> = self.logs.keys().copied().collect();
-        for id in ids {
-            self.make_busy(id);
-        }
-        Ok(fds)
-    }
-
-    /// The keeper's pid while it runs.
-    pub fn pid(&self) -> Option<i32> {
-        match &self.hand {
-            Hand::Process(Some(keeper)) => Some(keeper.pid),
-            _ => None,
-        }
-    }
-
-    /// The keeper is gone: its pipes are closed (which takes them out of the poll), what waited
-    /// is given up. Gives when it may be restarted: at once the first time, then at most once a
-    /// minute.
-    pub fn lost(&mut self) -> u64 {
-        // Should it live after all, the end of its pipes must not look like our own end.
-        push_guard_goodbye(self.guard_staging.buffer());
-        self.pump_guard();
-        self.hand = Hand::Process(None);
-        self.staging.clear();
-        self.guard_staging.clear();
-        self.busy.clear();
-        self.orphan_bytes = 0;
-        self.logs.retain(|_, log| !log.closing);
-        for log in self.logs.values_mut() {
-            log.busy = false;
-            log.keeper_lost();
-        }
-        let due = self.started_ns + KEEPER_RESTART_MS * NS_PER_MS;
-        if self.restarted {
-            due
-        } else {
-            self.restarted = true;
-            0
-        }
-    }
-
-    // ---- The guard -----------------------------------------------------------------------
-
-    /// What a leader is to tell the guard about itself, so that execd may be killed at any
-    /// moment; `None` while records wait that must come before.
-    pub fn announcement(&self, session: SessionId, start_ticks: u64) -> Option<Announcement> {
-        let Hand::Process(Some(keeper)) = &self.hand else { return None };
-        let (head, tail) = guard_add_around_sid(start_ticks, session);
-        let fd = keeper.guard.as_raw_fd();
-        self.guard_staging.is_empty().then_some(Announcement { fd, head, tail })
-    }
-
-    /// The leader `sid` has announced itself and then not started.
-    pub fn withdraw(&mut self, sid: i32) {
-        push_guard_remove(self.guard_staging.buffer(), sid);
-        self.pump_guard();
-    }
-
-    /// Tells the guard of a session's leader, unless that has `announced` itself. Written at
-    /// once: it must be there before the session is answered.
-    pub fn guard_add(&mut self, record: GuardRecord, announced: bool) {
-        self.guarded.insert(record.sid, record);
-        if announced {
-            return;
-        }
-        push_guard_add(self.guard_staging.buffer(), record);
-        self.pump_guard();
-    }
-
-    /// Tells the guard that nothing of this kernel session is left.
-    pub fn guard_remove(&mut self, sid: i32) {
-        if self.guarded.remove(&sid).is_some() {
-            push_guard_remove(self.guard_staging.buffer(), sid);
-            self.pump_guard();
-        }
-    }
-
-    /// Writes guard records; the pipe is only full when the keeper is stuck in its disk.
-    pub fn pump_guard(&mut self) {
-        let Hand::Process(Some(keeper)) = &self.hand else {
-            self.guard_staging.clear();
-            return;
-        };
-        while !self.guard_staging.is_empty() {
-            match io::write(keeper.guard.as_raw_fd(), self.guard_staging.front()) {
-                Io::Moved(bytes) => self.guard_staging.consume(bytes),
-                _ => break,
-            }
-        }
-    }
-
-    /// A clean end: what is left behind is left on purpose.
-    pub fn goodbye(&mut self) {
-        push_goodbye(self.staging.buffer());
-        push_guard_goodbye(self.guard_staging.buffer());
-        self.pump_guard();
-        let mut touched = Vec::new();
-        self.pump(&mut touched);
     }
 
     // ---- Logs ----------------------------------------------------------------------------
@@ -358,16 +209,6 @@ impl KeeperLink {
         let ids: Vec<SessionId> = self.logs.keys().copied().collect();
         for id in ids {
             self.ask_sync(id);
-        }
-    }
-
-    /// The guard pipe's descriptor, and whether records wait for room in it.
-    pub fn guard_fd(&self) -> Option<(RawFd, bool)> {
-        match &self.hand {
-            Hand::Process(Some(keeper)) => {
-                Some((keeper.guard.as_raw_fd(), !self.guard_staging.is_empty()))
-            }
-            _ => None,
         }
     }
 

@@ -18,10 +18,6 @@ use crate::session::report::ExecReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
-const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Param {
-    Param { name, kind, required: false, doc }
-}
-
 pub(super) const METHOD: Method = Method {
     name: "exec_command",
     summary: "Runs a command in a session. Answers when it has exited and its output has ended, \
@@ -33,34 +29,42 @@ pub(super) const METHOD: Method = Method {
             required: true,
             doc: "the command, run as SHELL -c CMD",
         },
-        optional(
+        Param::optional(
             "stdin",
             Kind::Choice(&["pipe", "null"]),
             "the command's stdin: \"pipe\" (default) or \"null\"; a terminal has its own",
         ),
-        optional(
+        Param::optional(
             "workdir",
             Kind::NonEmptyText,
             "working directory; default execd's own, against which a relative one is resolved",
         ),
-        optional("shell", Kind::NonEmptyText, "the shell, looked up on PATH; default bash"),
-        optional("tty", Kind::Bool, "runs the command on a pseudo-terminal; default false"),
-        optional("cols", Kind::Integer, "columns of the terminal, clamped to 20..500; default 120"),
-        optional("rows", Kind::Integer, "rows of the terminal, clamped to 5..300; default 30"),
-        optional(
+        Param::optional("shell", Kind::NonEmptyText, "the shell, looked up on PATH; default bash"),
+        Param::optional("tty", Kind::Bool, "runs the command on a pseudo-terminal; default false"),
+        Param::optional(
+            "cols",
+            Kind::Integer,
+            "columns of the terminal, clamped to 20..500; default 120",
+        ),
+        Param::optional(
+            "rows",
+            Kind::Integer,
+            "rows of the terminal, clamped to 5..300; default 30",
+        ),
+        Param::optional(
             "yield_time_ms",
             Kind::Integer,
             "how long to wait, clamped to 250..30000 ms; default 10000",
         ),
-        optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
-        optional(
+        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
+        Param::optional(
             "on_exit",
             Kind::Choice(&["none", "wake"]),
             "\"wake\" sends a notification when the session ends and no call observed it",
         ),
-        optional("stream", Kind::Bool, "sends progress notifications while waiting"),
-        optional("name", Kind::Text, "a label for lists"),
-        optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
+        Param::optional("stream", Kind::Bool, "sends progress notifications while waiting"),
+        Param::optional("name", Kind::Text, "a label for lists"),
+        Param::optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
     ],
     waits: true,
     while_closing: false,

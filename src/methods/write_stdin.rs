@@ -19,10 +19,6 @@ use crate::session::wait::{Progress, Until, Wait, WaitKind};
 use crate::session::{Session, SessionId};
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
-const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Param {
-    Param { name, kind, required: false, doc }
-}
-
 pub(super) const METHOD: Method = Method {
     name: "write_stdin",
     summary: "Writes to a session's stdin, or polls it when there is nothing to write; answers \
@@ -34,31 +30,35 @@ pub(super) const METHOD: Method = Method {
             required: true,
             doc: "the session to write to or to poll",
         },
-        optional("chars", Kind::Chars, "text to write; C-style escapes are decoded (\\x03, \\n)"),
-        optional("chars_b64", Kind::Chars, "exact bytes to write, in base64"),
-        optional(
+        Param::optional(
+            "chars",
+            Kind::Chars,
+            "text to write; C-style escapes are decoded (\\x03, \\n)",
+        ),
+        Param::optional("chars_b64", Kind::Chars, "exact bytes to write, in base64"),
+        Param::optional(
             "eof",
             Kind::Bool,
             "closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file",
         ),
-        optional(
+        Param::optional(
             "yield_time_ms",
             Kind::Integer,
             "how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap \
              (default 5000)",
         ),
-        optional(
+        Param::optional(
             "yield_until",
             Kind::Text,
             "polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead",
         ),
-        optional(
+        Param::optional(
             "max_empty_poll_ms",
             Kind::Integer,
             "the cap of a poll in ms; default execd's own (1800000)",
         ),
-        optional("stream", Kind::Bool, "sends progress notifications while waiting"),
-        optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
+        Param::optional("stream", Kind::Bool, "sends progress notifications while waiting"),
+        Param::optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
     ],
     waits: true,
     while_closing: false,

@@ -51,6 +51,13 @@ pub struct Param {
     pub doc: &'static str,
 }
 
+impl Param {
+    /// A param that may be left out.
+    pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self { name, kind, required: false, doc }
+    }
+}
+
 /// A whole number from JSON; what does not fit 64 bits is taken as the nearest that does,
 /// because every integer of the protocol is clamped or looked up anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
