@@ -1,8 +1,8 @@
 # The commands of this repository. `make test` is what CI runs.
 
-.PHONY: test build lint unit coverage
+.PHONY: test build lint unit bench bench-quick coverage
 
-test: lint unit
+test: lint unit bench-quick
 
 build:
 	cargo build --release --locked
@@ -19,6 +19,14 @@ unit:
 		echo "cargo-nextest not found: using cargo test"; \
 		cargo test --locked --no-fail-fast; \
 	fi
+
+# Every promise of docs/performance.md against its floor; `-- --only spawn,echo` takes some.
+bench:
+	cargo bench --locked
+
+# The same in under 30 s: benches must not rot. What is exact fails it, what is timed does not.
+bench-quick:
+	cargo bench --locked -- --quick
 
 # Line coverage of the pure rooms; needs `cov`: cargo install llvm_profparser
 coverage:

@@ -1,0 +1,91 @@
+//! What is exact on any machine: calls while idle, memory, size.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Scale;
+use super::client::{Execd, SLEEPER};
+use super::latency::fill;
+use super::report::Report;
+
+/// Sessions of the rows about many.
+const SESSIONS: usize = 64;
+/// Largest release binary, in bytes.
+const BINARY_BYTES: f64 = 1_500_000.0;
+/// Most crates of `cargo tree`, execd itself among them.
+const CRATES: f64 = 25.0;
+
+/// Calls of execd and its keeper while 64 sessions and 64 waits are pending.
+pub fn idle(scale: Scale, report: &mut Report) {
+    let mut execd = Execd::start(&[]);
+    let sessions = execd.open_many(&[SLEEPER; SESSIONS], false);
+    for session in sessions {
+        execd.send("write_stdin", &json!({"session_id": session, "yield_time_ms": 600_000}));
+    }
+    let keeper = execd.keeper_pid().to_string();
+    let trace = execd.dir.path().join("trace");
+    let tracer = Command::new("strace")
+        .args(["-o".as_ref(), trace.as_os_str()])
+        .args(["-p", &execd.pid().to_string(), "-p", &keeper])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut tracer) = tracer else {
+        return report.note("idle", "–".into(), "not measured: needs strace");
+    };
+    let lines = || std::fs::read_to_string(&trace).unwrap_or_default().lines().count();
+    // Being attached to interrupts the wait of each once; a stale timer may fire once.
+    std::thread::sleep(Duration::from_secs(2));
+    let before = lines();
+    let seconds = scale.of(10, 2);
+    std::thread::sleep(Duration::from_secs(seconds));
+    let calls = lines() - before;
+    // SAFETY: our own child; SIGTERM lets strace detach.
+    unsafe { libc::kill(i32::try_from(tracer.id()).unwrap(), libc::SIGTERM) };
+    let _ = tracer.wait();
+    if before == 0 {
+        return report.note("idle", "–".into(), "not measured: strace may not attach");
+    }
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    report.exact(&format!("idle, {seconds} s, 64 waits"), (calls as f64, "calls"), 0.0);
+}
+
+#[allow(clippy::cast_precision_loss)] // Far below 2^52.
+fn rss_mib(execd: &Execd) -> f64 {
+    execd.rss_kib() as f64 / 1024.0
+}
+
+/// Resident memory: idle, with idle terminals, with full buffers.
+pub fn memory(_scale: Scale, report: &mut Report) {
+    let mut execd = Execd::start(&[]);
+    report.exact("memory, idle", (rss_mib(&execd), "MiB"), 3.0);
+    execd.open_many(&[SLEEPER; SESSIONS], true);
+    report.exact("memory, 64 idle PTY sessions", (rss_mib(&execd), "MiB"), 4.0);
+    drop(execd);
+    let mut execd = Execd::start(&[]);
+    fill(&mut execd, SESSIONS);
+    report.exact("memory, 64 full buffers", (rss_mib(&execd), "MiB"), 4.0 + 64.0 * 2.3);
+}
+
+/// The binary and the crates it is made of.
+pub fn size(_scale: Scale, report: &mut Report) {
+    let bytes = std::fs::metadata(env!("CARGO_BIN_EXE_execd")).unwrap().len();
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    report.exact("size of the binary", (bytes as f64, "bytes"), BINARY_BYTES);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let tree = Command::new(cargo)
+        .args(["tree", "-e", "normal", "--prefix", "none", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let text = String::from_utf8_lossy(&tree.stdout);
+    let mut crates: Vec<&str> =
+        text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    report.exact("crates", (crates.len() as f64, ""), CRATES);
+}

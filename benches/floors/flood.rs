@@ -1,0 +1,118 @@
+//! Floods: as much as a pipe or a terminal carries, every byte into the log.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::Scale;
+use super::client::{Execd, scratch};
+use super::floor;
+use super::report::{Goal, Report, Samples};
+
+const MIB: usize = 1024 * 1024;
+/// Bytes compared at a time.
+const COMPARE_BYTES: usize = MIB;
+/// Longest wait that exec_command takes.
+const YIELD_MS: u64 = 30_000;
+
+/// A file of numbered lines, each of `columns` characters, `bytes` long in all.
+fn lines(path: &Path, bytes: usize, columns: usize) {
+    let mut file = BufWriter::with_capacity(MIB, File::create(path).unwrap());
+    let (mut left, mut number) = (bytes, 0_u64);
+    while left > 0 {
+        let line = format!("{number:0columns$}\n");
+        let part = &line.as_bytes()[..line.len().min(left)];
+        file.write_all(part).unwrap();
+        (left, number) = (left - part.len(), number + 1);
+    }
+}
+
+/// Whether two files hold the same bytes.
+fn same(one: &Path, other: &Path) -> bool {
+    let (mut one, mut other) = (File::open(one).unwrap(), File::open(other).unwrap());
+    let (mut left, mut right) = (vec![0; COMPARE_BYTES], Vec::new());
+    loop {
+        let count = one.read(&mut left).unwrap();
+        right.clear();
+        (&mut other).take(count.max(1) as u64).read_to_end(&mut right).unwrap();
+        if left[..count] != right[..] {
+            return false;
+        }
+        if count == 0 {
+            return true;
+        }
+    }
+}
+
+/// Runs `cmd` as a session until its reply; gives the time and the log.
+fn through_execd(execd: &mut Execd, cmd: &str, tty: bool) -> (std::time::Duration, PathBuf) {
+    let params = json!({"cmd": cmd, "tty": tty, "yield_time_ms": YIELD_MS});
+    let (time, result) = execd.call("exec_command", &params);
+    assert_eq!(result["exit_code"], 0, "{}", result["header"]);
+    (time, PathBuf::from(result["log_path"].as_str().expect("a log")))
+}
+
+/// Lines through a pipe, until the reply, against the producer into `cat > file`.
+pub fn pipe(scale: Scale, report: &mut Report) {
+    let dir = scratch();
+    let (source, copy) = (dir.path().join("source"), dir.path().join("copy"));
+    lines(&source, scale.of(1024, 64) * MIB, 31);
+    let producer = format!("cat {}", source.display());
+    let bare_cmd = format!("{producer} | cat > {}", copy.display());
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    for _ in 0..scale.of(5, 2) {
+        let begun = Instant::now();
+        assert!(Command::new("bash").args(["-c", &bare_cmd]).status().unwrap().success());
+        bare.push(begun.elapsed());
+        std::fs::remove_file(&copy).unwrap();
+        let mut execd = Execd::start(&[]);
+        let (time, log) = through_execd(&mut execd, &producer, false);
+        ours.push(time);
+        if !same(&source, &log) {
+            return report.wrong("pipe flood", "the log differs from what was written");
+        }
+    }
+    let name = format!("pipe flood, {} MiB", scale.of(1024, 64));
+    report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.25)), ours.len());
+}
+
+/// 80-column lines through a terminal, against a bare reader of a PTY that writes a file.
+pub fn pty(scale: Scale, report: &mut Report) {
+    let dir = scratch();
+    let (source, copy) = (dir.path().join("source"), dir.path().join("copy"));
+    lines(&source, scale.of(200, 16) * MIB, 80);
+    let producer = format!("cat {}", source.display());
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    for _ in 0..scale.of(5, 2) {
+        let begun = Instant::now();
+        floor::Pty::start(&producer).copy_to(&copy);
+        bare.push(begun.elapsed());
+        let mut execd = Execd::start(&[]);
+        let (time, log) = through_execd(&mut execd, &producer, true);
+        ours.push(time);
+        if !same(&copy, &log) {
+            return report.wrong("PTY flood", "the log differs from what a bare reader sees");
+        }
+    }
+    let name = format!("PTY flood, {} MiB", scale.of(200, 16));
+    report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.1)), ours.len());
+}
+
+/// Skipping `message_update` lines of 1 MiB: so far only the floor, memchr over the same bytes.
+pub fn agent_lines(scale: Scale, report: &mut Report) {
+    let mut line = b"{\"type\":\"message_update\",\"text\":\"".to_vec();
+    line.resize(MIB - 3, b'x');
+    line.extend_from_slice(b"\"}\n");
+    let bytes: Vec<u8> = line.repeat(scale.of(64, 8));
+    let begun = Instant::now();
+    let found = memchr::memchr_iter(b'\n', &bytes).count();
+    let seconds = begun.elapsed().as_secs_f64();
+    assert_eq!(found * MIB, bytes.len());
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    let rate = bytes.len() as f64 / seconds / 1e9;
+    report.note("agent lines", format!("{rate:.1} GB/s"), "comes with agent_execute");
+}
