@@ -196,6 +196,8 @@ pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
 pub const LOG_STAGING_BYTES: usize = 256 * 1024;
 /// Payload of one log frame.
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
+/// The pipe through which a flood's pages go into the log pipe: a frame and a page more.
+pub const TRAY_PIPE_BYTES: usize = 128 * 1024;
 /// The keeper looks at the file system's free space after this much growth of one log.
 pub const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
 /// Logging stops below this much free space when it is also below the percentage.
@@ -232,7 +234,9 @@ const _: () = {
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
     assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);
-    assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES);
+    assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES && LOG_FRAME_BYTES < TRAY_PIPE_BYTES);
+    // What is handed over in one piece is read in one piece.
+    assert!(LOG_FRAME_BYTES <= READ_BUFFER_BYTES);
     assert!(STREAM_TAIL_BYTES <= HEAD_TAIL_MAX_BYTES);
     assert!(MAX_LINE_BYTES >= MIN_MAX_LINE_BYTES && MAX_LINE_BYTES <= MAX_MAX_LINE_BYTES);
     // Bytes queued for a log while a read of full size comes overflow by no more than that.

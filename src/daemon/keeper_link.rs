@@ -3,6 +3,7 @@
 //! files are written right here, a bounded amount a turn.
 
 mod guard;
+mod passing;
 mod process;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +75,8 @@ pub struct KeeperLink {
     pub bytes_handed: u64,
     /// The log pipe said EAGAIN and has not become writable since.
     pipe_full: bool,
+    /// Made for the first flood.
+    tray: Option<passing::Tray>,
 }
 
 /// The three descriptors the poll watches: log pipe, acks, guard pipe.
@@ -99,6 +102,7 @@ impl KeeperLink {
             stalls: 0,
             bytes_handed: 0,
             pipe_full: false,
+            tray: None,
         }
     }
 

@@ -154,9 +154,6 @@ pub struct Daemon {
     left: BTreeMap<SessionId, Leftover>,
     /// An orphan was reaped: what is left may be less.
     recheck_left: bool,
-    /// Orphans that were looked at already: children of ours that are no leaders.
-    /// Each with the kernel session it was in.
-    known_orphans: BTreeMap<i32, i32>,
     evicted: VecDeque<(SessionId, Option<String>)>,
     raised_pipe_bytes: usize,
     closing: Option<Closing>,

@@ -59,7 +59,6 @@ impl Daemon {
         if self.keeper.pid() == Some(pid) {
             self.keeper_gone();
         }
-        self.known_orphans.remove(&pid);
         self.recheck_left = !self.left.is_empty();
     }
 

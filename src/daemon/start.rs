@@ -79,7 +79,6 @@ impl Daemon {
             over: VecDeque::new(),
             left: BTreeMap::new(),
             recheck_left: false,
-            known_orphans: BTreeMap::new(),
             evicted: VecDeque::new(),
             raised_pipe_bytes: 0,
             closing: None,
@@ -107,9 +106,10 @@ fn file_limit(config: &Config) -> Result<FileLimit, StartError> {
     let limit = host::raise_file_limit();
     let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
     if limit.raised != 0 && limit.raised < wanted {
+        let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
         return Err(format!(
-            "--max-sessions {} needs {wanted} open files, but the limit is {}: raise it \
-             (ulimit -Hn) or ask for fewer sessions",
+            "--max-sessions {} needs {wanted} open files, but the hard limit is {}, enough for \
+             {fit} sessions: raise it (ulimit -Hn) or ask for no more than that",
             config.max_sessions, limit.raised
         ));
     }

@@ -80,11 +80,17 @@ impl Daemon {
                 session.output.log_blocked = true;
                 return (total, Stopped::Reader);
             }
-            match session.output.read(&mut self.read_buffer) {
+            let passed = match session.output.fd() {
+                Some(fd) if session.output.flooding && checks => self.keeper.pass(id, fd),
+                _ => 0,
+            };
+            // What was passed on is read, and no more: the next bytes are not in the log yet.
+            let most = if passed > 0 { passed } else { self.read_buffer.len() };
+            match session.output.read(&mut self.read_buffer[..most]) {
                 Piece::Bytes(bytes) => {
                     total += bytes;
                     self.counters.bytes_read += bytes as u64;
-                    self.accept(id, bytes);
+                    self.accept(id, bytes, passed > 0);
                 }
                 Piece::Nothing => return (total, Stopped::Dry),
                 Piece::Changed(fact) => {
@@ -96,8 +102,8 @@ impl Daemon {
         (total, Stopped::Allowance)
     }
 
-    /// Takes in bytes that were read: memory, tail, log.
-    fn accept(&mut self, id: SessionId, bytes: usize) {
+    /// Takes in bytes that were read: memory, tail, and the log unless it has them.
+    fn accept(&mut self, id: SessionId, bytes: usize, logged: bool) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.output.dropped {
             return;
@@ -108,7 +114,9 @@ impl Daemon {
         if session.life.stream == Stream::Quiet {
             session.learn(Fact::Bytes, self.now_ns);
         }
-        self.keeper.append(id, bytes);
+        if !logged {
+            self.keeper.append(id, bytes);
+        }
         let length = bytes.len();
         // Waits are not ended by output; only progress is due for it.
         if session.waits.iter().any(|wait| wait.progress.is_some()) {

@@ -181,15 +181,11 @@ impl Daemon {
         if self.over.is_empty() {
             return;
         }
-        let strangers = self.new_orphans();
         for _ in 0..SCANS_PER_TURN {
             let Some(over) = self.over.pop_front() else { break };
             let sid = over.family.sid;
-            // Three cheap questions first: a look at all processes is for who answers yes.
-            let maybe = strangers
-                || self.config.kill_detached
-                || proc::group_exists(sid)
-                || self.known_orphans.values().any(|&known| known == sid);
+            // A cheap question first: a look at all processes is for who answers yes.
+            let maybe = self.config.kill_detached || proc::id_in_use(sid);
             if maybe && !over.family.is_gone() {
                 self.debug(format_args!("session {}: members run on", over.id));
                 self.left.insert(over.id, over);
@@ -197,28 +193,6 @@ impl Daemon {
                 self.keeper.guard_remove(sid);
             }
         }
-    }
-
-    /// Whether children that are neither leaders nor known came to us; they are known then.
-    fn new_orphans(&mut self) -> bool {
-        let mut children = Vec::new();
-        if proc::children(&mut children).is_err() {
-            // A kernel that doesn't tell: there may be some.
-            return true;
-        }
-        let keeper = self.keeper.pid();
-        let mut found = false;
-        for pid in children {
-            if self.leaders.contains_key(&pid)
-                || keeper == Some(pid)
-                || self.known_orphans.contains_key(&pid)
-            {
-                continue;
-            }
-            self.known_orphans.insert(pid, proc::session_of(pid).unwrap_or(0));
-            found = true;
-        }
-        found
     }
 
     /// What is left of sessions that are over: each with its living members.

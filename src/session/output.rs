@@ -19,6 +19,8 @@ pub struct Output {
     pub log_blocked: bool,
     /// What comes is read and dropped: the session was ended, its holder left alone.
     pub dropped: bool,
+    /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
+    pub flooding: bool,
     /// How much a raised pipe counts against the limit of all raised pipes.
     pub pipe_bytes: usize,
 }
@@ -38,7 +40,8 @@ impl Output {
     /// Output from `fd`, a PTY's master when `tty`.
     pub fn new(fd: Rc<OwnedFd>, tty: bool, pipe_bytes: usize) -> Self {
         let (ready, queued, log_blocked, dropped) = (false, false, false, false);
-        Self { fd: Some(fd), tty, ready, queued, log_blocked, dropped, pipe_bytes }
+        let flooding = false;
+        Self { fd: Some(fd), tty, ready, queued, log_blocked, dropped, flooding, pipe_bytes }
     }
 
     /// The descriptor while it is open.
@@ -60,7 +63,10 @@ impl Output {
             return Piece::Nothing;
         };
         let piece = match io::read(fd, buffer) {
-            Io::Moved(bytes) => return Piece::Bytes(bytes),
+            Io::Moved(bytes) => {
+                self.flooding = !self.tty && bytes >= 16384;
+                return Piece::Bytes(bytes);
+            }
             Io::WouldBlock => Piece::Nothing,
             // A PTY's master says EIO while no slave is open, and may go on later.
             Io::HungUp | Io::Failed(_) | Io::Ended if self.tty => Piece::Changed(Fact::TtyHangUp),

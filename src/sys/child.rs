@@ -110,6 +110,15 @@ pub fn take_stop(pid: i32) {
     }
 }
 
+/// As [`reap_now`]; gives the exit status.
+pub fn exit_status(pid: i32) -> Option<i32> {
+    let (info, _) = wait(libc::P_PID, libc::id_t::try_from(pid).ok()?, libc::WEXITED).ok()??;
+    match status_of(&info) {
+        ExitStatus::Code(code) => Some(code),
+        ExitStatus::Signal(_) => None,
+    }
+}
+
 /// Waits for the end of a child that has ended already or does so at once (a failed spawn).
 pub fn reap_now(pid: i32) {
     if let Ok(id) = libc::id_t::try_from(pid) {

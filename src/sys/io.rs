@@ -69,6 +69,24 @@ pub fn write(fd: RawFd, bytes: &[u8]) -> Io {
     outcome(retried(call), Io::WouldBlock)
 }
 
+/// tee(2): puts what lies in one pipe into another too, without a copy; at most `most` bytes,
+/// and never waits. Fails with EINVAL where one of them is no pipe.
+pub fn tee(from: RawFd, to: RawFd, most: usize) -> Io {
+    // SAFETY: plain descriptor numbers; no memory of ours is touched.
+    let call = || unsafe { libc::tee(from, to, most, libc::SPLICE_F_NONBLOCK) };
+    outcome(retried(call), Io::Ended)
+}
+
+/// splice(2) between two pipes: moves what lies in one into the other without a copy; at most
+/// `most` bytes, and never waits.
+pub fn splice(from: RawFd, to: RawFd, most: usize) -> Io {
+    let flags = libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE;
+    let none = std::ptr::null_mut();
+    // SAFETY: plain descriptor numbers, no offsets; no memory of ours is touched.
+    let call = || unsafe { libc::splice(from, none, to, none, most, flags) };
+    outcome(retried(call), Io::Ended)
+}
+
 /// Takes a fresh descriptor that a call returned, or its errno.
 pub(super) fn owned(fd: i32) -> Result<OwnedFd, i32> {
     if fd < 0 {

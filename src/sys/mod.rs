@@ -19,6 +19,7 @@
 
 pub mod child;
 pub mod clock;
+pub mod few_fds;
 pub mod host;
 pub mod io;
 pub mod keeper_calls;

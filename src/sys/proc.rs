@@ -4,18 +4,16 @@
 //! signalled is therefore pinned by a pidfd first and looked at again behind it.
 
 use crate::limits::ENVIRON_BYTES;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 
 /// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
 const STAT_BYTES: usize = 2_048;
 /// Descriptors set aside for looking at processes: one to pin somebody, one to read about him.
 const SPARE_FDS: usize = 2;
-/// Bytes of the list of children read at a time.
-const CHILDREN_CHUNK_BYTES: usize = 4_096;
 
 /// One line of /proc/PID/stat, see proc_pid_stat(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,53 +305,30 @@ impl Target {
     }
 }
 
-/// Whether any process of this process group exists, zombies included (kill(2), signal 0).
-pub fn group_exists(pgrp: i32) -> bool {
-    // SAFETY: signal 0 only asks. Groups 0 and 1 would mean "ours" and "everybody".
-    pgrp > 1
-        && (unsafe { libc::kill(-pgrp, 0) } == 0
-            || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM))
-}
-
-thread_local! {
-    /// The open list of this thread's children: one pread a question instead of three calls.
-    static CHILDREN: OnceCell<File> = const { OnceCell::new() };
-}
-
-/// Replaces `buffer` by the direct children of this thread, zombies too: all children of a
-/// process with one thread. Errors: NotFound where the kernel lacks the list
-/// (CONFIG_PROC_CHILDREN), see proc_pid_task(5).
-pub fn children(buffer: &mut Vec<i32>) -> io::Result<()> {
-    buffer.clear();
-    CHILDREN.with(|list| {
-        if list.get().is_none() {
-            let _ = list.set(File::open("/proc/thread-self/children")?);
-        }
-        list.get().map_or(Ok(()), |file| read_children(file, buffer))
+/// Whether this number is still taken as the id of a process, a process group or a session: by
+/// members of a session, then, when its leader was reaped. The kernel gives it up with the last of
+/// them, and tells at once, however many processes there are: it refuses to make nobody the owner
+/// of a file (ESRCH of F_SETOWN_EX, fcntl(2)). True where that cannot be told.
+pub fn id_in_use(id: i32) -> bool {
+    hold_spares();
+    SPARES.with_borrow(|spares| {
+        // An owner is told of a file's events when O_ASYNC is set, and on this one it never is.
+        let Some(spare) = spares.first() else { return true };
+        let owner = FileOwner { kind: F_OWNER_PID, id };
+        // SAFETY: a descriptor of ours, and a live struct f_owner_ex.
+        let set = unsafe { libc::fcntl(spare.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
+        set == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
     })
 }
 
-fn read_children(file: &File, buffer: &mut Vec<i32>) -> io::Result<()> {
-    let mut chunk = [0; CHILDREN_CHUNK_BYTES];
-    let mut offset = 0;
-    let mut pid = 0_i32;
-    loop {
-        let len = file.read_at(&mut chunk, offset)?;
-        if len == 0 {
-            return Ok(());
-        }
-        offset += len as u64;
-        // Each pid is followed by a space, so that one cut by the chunk's end goes on here.
-        for byte in chunk.iter().take(len) {
-            if byte.is_ascii_digit() {
-                pid = pid.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));
-            } else if pid != 0 {
-                buffer.push(pid);
-                pid = 0;
-            }
-        }
-    }
+/// struct f_owner_ex of fcntl(2), and the two numbers that go with it.
+#[repr(C)]
+struct FileOwner {
+    kind: libc::c_int,
+    id: libc::pid_t,
 }
+const F_OWNER_PID: libc::c_int = 1;
+const F_SETOWN_EX: libc::c_int = 15;
 
 /// Now, in clock ticks since boot and rounded down, as /proc counts start times: a process
 /// started after this call has at least this as its `start_ticks`.
@@ -410,9 +385,9 @@ mod tests {
         assert_eq!(owner(child.pid), Some(own_uid()));
         assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
         assert_eq!(command(child.pid, 9), "/bin/sh -");
-        let mut list = Vec::new();
-        children(&mut list).unwrap();
-        assert!(list.contains(&child.pid), "{list:?}");
+        hold_spares();
+        assert!(id_in_use(child.pid));
+        assert!(!id_in_use(i32::MAX), "no kernel gives so high a number");
 
         let mut stranger = members[0];
         stranger.start_ticks += 1;
@@ -424,7 +399,5 @@ mod tests {
         assert_eq!(child.wait(), libc::SIGKILL);
         target.signal(libc::SIGKILL).unwrap();
         assert!(stat(target.pid()).is_none() && command(target.pid(), 9).is_empty());
-        children(&mut list).unwrap();
-        assert!(!list.contains(&target.pid()), "{list:?}");
     }
 }

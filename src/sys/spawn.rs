@@ -1,7 +1,9 @@
 //! From clone to exec (architecture.md, 5; process-model.md, Starting a child).
 //!
 //! The child shares our memory until it execs (CLONE_VM | CLONE_VFORK): making it costs the same
-//! however much we hold. **Everything in [`child_main`] and below must be async-signal-safe**
+//! however much we hold. It shares our descriptors too, until it takes the few that it needs into a
+//! table of its own (src/sys/few_fds.rs), so that it costs the same however many are open.
+//! **Everything in [`child_main`] and below must be async-signal-safe**
 //! (signal-safety(7)): no allocation, no locks, no formatting, no panics, no `Drop`; all strings
 //! and lists are built before. Where sharing memory isn't real (the probe says so), the same
 //! child runs in a copy and reports through a pipe.
@@ -12,6 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use super::child;
+use super::few_fds::{self, Places};
 use super::host::FileLimit;
 use super::io::{self, Io, errno};
 use super::{pty, signals};
@@ -107,6 +110,8 @@ pub struct Spawner {
     ignored: Vec<i32>,
     file_limit: FileLimit,
     shares_memory: bool,
+    /// Present when children share our descriptors until they take their own.
+    places: Option<Places>,
 }
 
 /// What the child reads, and where it writes why it failed.
@@ -119,6 +124,8 @@ struct Order<'a> {
     no_signals: libc::sigset_t,
     announcement: Option<Announcement>,
     announced: AtomicBool,
+    /// Low numbers for its descriptors; absent when it has a copy of our table.
+    places: Option<[RawFd; 3]>,
     parent: libc::pid_t,
     /// -1 when memory is shared, else the pipe to report through.
     report_fd: RawFd,
@@ -138,10 +145,28 @@ impl Spawner {
         if stack == libc::MAP_FAILED {
             return Err(errno());
         }
-        let mut spawner =
-            Self { stack, ignored: signals::ignored(), file_limit, shares_memory: false };
+        let ignored = signals::ignored();
+        let mut spawner = Self { stack, ignored, file_limit, shares_memory: false, places: None };
         spawner.shares_memory = allow_vfork && spawner.probe();
+        if spawner.shares_memory {
+            spawner.places = Places::open().filter(|places| spawner.unshares(places));
+        }
         Ok(spawner)
+    }
+
+    /// Whether a child that shares our descriptors really can take its own.
+    fn unshares(&self, places: &Places) -> bool {
+        extern "C" fn close_one(fd: *mut c_void) -> c_int {
+            // SAFETY: the argument is the RawFd below, alive until the child has ended.
+            few_fds::probe(unsafe { *fd.cast::<RawFd>() });
+            0
+        }
+        let first = places.numbers()[0];
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
+        let argument = (&raw const first).cast_mut().cast();
+        // SAFETY: the stack is ours and large enough, and `first` outlives the child.
+        let pid = unsafe { libc::clone(close_one, self.stack_top(), flags, argument) };
+        pid > 0 && child::exit_status(pid) == Some(0) && places.is_open()
     }
 
     /// Whether a vfork-style child really shares our memory (it doesn't under some emulators).
@@ -195,12 +220,14 @@ impl Spawner {
             no_signals: signals::empty_set(),
             announcement,
             announced: AtomicBool::new(false),
+            places: self.places.as_ref().map(Places::numbers),
             parent: super::host::pid(),
             report_fd: report.as_ref().map_or(-1, |(_, write_end)| write_end.as_raw_fd()),
             step: AtomicI32::new(0),
             errno: AtomicI32::new(0),
         };
-        let sharing = if self.shares_memory { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
+        let memory = if self.shares_memory { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
+        let files = if self.places.is_some() { libc::CLONE_FILES } else { 0 };
         let mut pidfd: c_int = -1;
         let argument = (&raw const order).cast_mut().cast();
         // No signal needs blocking around this: we handle none asynchronously, and the ones we
@@ -212,13 +239,16 @@ impl Spawner {
             libc::clone(
                 child_main,
                 self.stack_top(),
-                sharing | libc::CLONE_PIDFD | libc::SIGCHLD,
+                memory | files | libc::CLONE_PIDFD | libc::SIGCHLD,
                 argument,
                 &raw mut pidfd,
             )
         };
         if pid < 0 {
             return Err(at_clone(errno()));
+        }
+        if let Some(places) = &self.places {
+            places.clear_after(&plan.stdio);
         }
         // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -321,7 +351,11 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
     if plan.terminal {
         pty::take_as_terminal(plan.stdio[0]).map_err(|errno| (Step::Terminal, errno))?;
     }
-    for (source, target) in plan.stdio.into_iter().zip(0..) {
+    let stdio = match order.places {
+        None => plan.stdio,
+        Some(places) => few_fds::take(plan.stdio, places).map_err(|errno| (Step::Stdio, errno))?,
+    };
+    for (source, target) in stdio.into_iter().zip(0..) {
         // dup2 onto itself leaves the descriptor alone, which is right: 0 to 2 are inheritable.
         // SAFETY: plain descriptor numbers.
         if unsafe { libc::dup2(source, target) } < 0 {

@@ -75,6 +75,11 @@ impl Execd {
 
     /// execd with flags and additional environment variables.
     pub fn with(args: &[&str], envs: &[(&str, &str)]) -> Self {
+        Self::of(&[env!("CARGO_BIN_EXE_execd")], args, envs)
+    }
+
+    /// Another binary of execd, or one with words before it that exec it in the end.
+    pub fn of(command: &[&str], args: &[&str], envs: &[(&str, &str)]) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("tmp")).expect("TMPDIR");
@@ -82,7 +87,8 @@ impl Execd {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let run =
             format!("{}-{nanos}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
+        let mut child = Command::new(command[0])
+            .args(&command[1..])
             .args(args)
             .current_dir(dir.path().join("work"))
             .env("TMPDIR", dir.path().join("tmp"))
