@@ -64,7 +64,7 @@ pub fn pipe(scale: Scale, report: &mut Report) {
     let producer = format!("cat {}", source.display());
     let bare_cmd = format!("{producer} | cat > {}", copy.display());
     let (mut ours, mut bare) = (Samples::default(), Samples::default());
-    for _ in 0..scale.of(5, 2) {
+    for _ in 0..scale.of(3, 2) {
         let begun = Instant::now();
         assert!(Command::new("bash").args(["-c", &bare_cmd]).status().unwrap().success());
         bare.push(begun.elapsed());
@@ -87,7 +87,7 @@ pub fn pty(scale: Scale, report: &mut Report) {
     lines(&source, scale.of(200, 16) * MIB, 80);
     let producer = format!("cat {}", source.display());
     let (mut ours, mut bare) = (Samples::default(), Samples::default());
-    for _ in 0..scale.of(5, 2) {
+    for _ in 0..scale.of(3, 2) {
         let begun = Instant::now();
         floor::Pty::start(&producer).copy_to(&copy);
         bare.push(begun.elapsed());

@@ -158,6 +158,10 @@ pub fn session_of(pid: i32) -> Option<i32> {
 /// Every living process of the session `sid`, its leader included. Errors: there may be more,
 /// but it cannot be told (EMFILE, ENOMEM).
 pub fn members_of(sid: i32) -> io::Result<Vec<ProcStat>> {
+    if !id_in_use(sid) {
+        // The last look of each ending, without a look at all processes.
+        return Ok(Vec::new());
+    }
     let mut found = stats(pids()?.into_iter().filter(|pid| session_of(*pid) == Some(sid)))?;
     found.retain(|one| one.sid == sid && one.is_alive());
     Ok(found)
