@@ -60,7 +60,10 @@ impl KeeperLink {
             {
                 left -= moved.min(left);
             }
-            self.pipe_full = left > 0;
+            if left > 0 {
+                self.pipe_full = true;
+                self.stalls += 1;
+            }
         }
         self.empty_tray(left);
         length
