@@ -135,8 +135,11 @@ fn without_logs_there_are_no_files_and_no_paths() {
         let result = execd.run("seq 1000");
         assert_absent(&result, &["log_path", "log_complete", "failure_message", "log_truncated"]);
         assert!(output(&result).ends_with("999\n1000\n"));
-        let opened = execd.open("exec sleep 300");
+        let opened = execd.open_with("echo; exec sleep 300", json!({"stream": true}));
         assert_absent(&opened, &["log_path"]);
+        for method in ["progress", "session_started"] {
+            assert_absent(&execd.notification(method, |_| true), &["log_path"]);
+        }
         let list = execd.peek();
         assert_absent(&list["sessions"][0], &["log_path", "failure_message"]);
         execd.kill(session_of(&opened));

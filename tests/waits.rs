@@ -39,6 +39,19 @@ fn the_first_output_makes_progress_at_once() {
 }
 
 #[test]
+fn progress_names_the_leader_and_the_log() {
+    let mut execd = Execd::start();
+    let opened = execd.open("read x; echo $$; read x");
+    execd.start_request(
+        "write_stdin",
+        json!({"session_id": 1, "chars": "\\n", "yield_time_ms": 30_000, "stream": true}),
+    );
+    let progress = execd.notification("progress", |_| true);
+    assert_eq!((&progress["pid"], &progress["log_path"]), (&opened["pid"], &opened["log_path"]));
+    assert_eq!(progress["tail"], format!("{}\n", pid_of(&opened)));
+}
+
+#[test]
 fn progress_names_the_request_by_its_own_id() {
     let mut execd = Execd::start();
     execd.send_raw(

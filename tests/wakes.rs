@@ -275,12 +275,26 @@ fn each_session_has_a_wake_of_its_own() {
 fn a_session_that_outlives_the_early_exit_is_announced() {
     let mut execd = Execd::start();
     let result = execd.open_with("sleep 60", json!({"tty": true}));
-    let started = execd.notification("session_started", |_| true);
+    let mut started = execd.notification("session_started", |_| true);
+    let log_path = started.as_object_mut().expect("an object").remove("log_path");
+    // The log writer may be slower than 150 ms; else the log is named.
+    assert!(log_path.is_none_or(|path| path == result["log_path"]), "{result}");
     let expected = json!({
         "session_id": 1, "pid": result["pid"], "command": "sleep 60", "tty": true,
         "cwd": result["cwd"],
     });
     assert_eq!(started, expected);
+}
+
+#[test]
+fn session_started_names_the_log() {
+    let mut execd = Execd::start();
+    eventually("a log exists when its session is announced", || {
+        let result = execd.open("sleep 60");
+        let session = session_of(&result);
+        let started = execd.notification("session_started", |note| note["session_id"] == session);
+        started.get("log_path").inspect(|path| assert_eq!(**path, result["log_path"])).is_some()
+    });
 }
 
 #[test]

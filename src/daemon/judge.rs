@@ -21,10 +21,13 @@ use crate::sys::clock;
 struct ProgressNote<'a> {
     request_id: &'a RawValue,
     session_id: SessionId,
-    tail: String,
+    pid: i32,
+    tail: &'a str,
     total_bytes: u64,
     elapsed_ms: u64,
     running: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +37,8 @@ struct StartedNote<'a> {
     command: &'a str,
     tty: bool,
     cwd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -177,6 +182,7 @@ impl Daemon {
 
     /// Sends session_started: the session is in the table from now on.
     pub(super) fn announce(&mut self, id: SessionId) {
+        let log_path = self.log_path(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.announced = true;
         let facts = &session.facts;
@@ -186,6 +192,7 @@ impl Daemon {
             command: &facts.command,
             tty: facts.tty,
             cwd: &facts.cwd,
+            log_path,
         };
         self.client.notify("session_started", &note);
     }
@@ -194,12 +201,14 @@ impl Daemon {
     fn send_progress(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
+        let pid = session.facts.pid;
         let total = session.output_bytes_total();
         let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
         if session.finished_ns.is_some() || !session.waits.iter().any(due) {
             return;
         }
         let crowded = !self.client.has_room();
+        let log = self.keeper.status(id).filter(|_| !crowded).and_then(|status| status.path);
         let tail = if crowded { String::new() } else { tail_text(session) };
         let elapsed_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
         for wait in session.waits.iter_mut().filter(|wait| due(wait)) {
@@ -218,10 +227,12 @@ impl Daemon {
             let note = ProgressNote {
                 request_id,
                 session_id: id,
-                tail: tail.clone(),
+                pid,
+                tail: &tail,
                 total_bytes: total,
                 elapsed_ms,
                 running: session.life.status().is_none(),
+                log_path: log.as_deref(),
             };
             self.client.notify("progress", &note);
         }
