@@ -1,0 +1,196 @@
+/**
+ * The extension's one client of execd: starts a daemon at the first need, sends requests to it,
+ * and starts a fresh one after it ended unexpectedly.
+ */
+import { Daemon, DaemonGone, START_DEADLINE_MS, isObject } from "./daemon.ts";
+import type { RequestOptions } from "./daemon.ts";
+import { type Candidate, locate, silenceSeconds } from "./locate.ts";
+
+/** The extension's pings come at a third of `--exit-after-silence`. */
+const PINGS_PER_SILENCE = 3;
+
+/** What the owner of a client gives to it. */
+export interface ClientEvents {
+  /** A notification of execd other than `progress`. */
+  onNotification(method: string, params: unknown): void;
+  /** The daemon ended unexpectedly; its sessions are gone. `why` is for people. */
+  onLost(why: string): void;
+}
+
+/** No execd could be started; the message says what was tried and how to fix it. */
+export class NoExecd extends Error {
+  override readonly name = "NoExecd";
+}
+
+/** Requests after shutdown() and before reopen(). */
+export class ClientClosed extends Error {
+  override readonly name = "ClientClosed";
+}
+
+export class Client {
+  readonly #events: ClientEvents;
+  readonly #env: () => NodeJS.ProcessEnv;
+  #daemon: Daemon | undefined;
+  #starting: Promise<Daemon> | undefined;
+  #startedWith: NodeJS.ProcessEnv = {};
+  #closed = false;
+  #lastSessionId = 0;
+  #restartNote: string | undefined;
+
+  /** `env` is asked at each start: it says where execd is, and is what the daemon inherits. */
+  constructor(events: ClientEvents, env: () => NodeJS.ProcessEnv = () => process.env) {
+    this.#events = events;
+    this.#env = env;
+  }
+
+  /** Whether a daemon runs at this moment. */
+  get isRunning(): boolean {
+    return this.#daemon !== undefined && !this.#daemon.isGone;
+  }
+
+  /** The daemon's pid, while one runs. */
+  get pid(): number | undefined {
+    return this.isRunning ? this.#daemon?.pid : undefined;
+  }
+
+  /** Whether commands run on a machine that need not be this one (`EXECD_COMMAND`). */
+  get isRemote(): boolean {
+    return this.#daemon?.candidate.remote ?? Boolean(this.#env().EXECD_COMMAND?.trim());
+  }
+
+  /** The environment that the running daemon was started with. */
+  get startedWith(): NodeJS.ProcessEnv {
+    return this.#startedWith;
+  }
+
+  /** An id that was told before: a restarted daemon goes on above it, so that ids stay unique. */
+  noteSessionId(id: unknown): void {
+    if (typeof id === "number" && id > this.#lastSessionId) this.#lastSessionId = id;
+  }
+
+  /** Starts the daemon if none runs. Rejects with NoExecd. */
+  async start(): Promise<void> {
+    await this.#running();
+  }
+
+  /**
+   * Sends one request, to a daemon that is started if need be.
+   *
+   * Rejects with RpcError for an error reply, DaemonGone when execd ended before it answered,
+   * NoExecd when there is none, and ClientClosed after shutdown(). An aborted `signal` before the
+   * request is sent rejects with the signal's reason; later it ends the wait.
+   */
+  async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
+    const daemon = this.isRunning ? this.#daemon : await this.#running();
+    options.signal?.throwIfAborted();
+    const result = await daemon?.request(method, params, options);
+    if (isObject(result)) this.noteSessionId(result.session_id);
+    return result;
+  }
+
+  /** What the first answer after a restart has to say, once; undefined otherwise. */
+  takeRestartNote(): string | undefined {
+    const note = this.#restartNote;
+    if (note !== undefined && !this.isRunning) return undefined;
+    this.#restartNote = undefined;
+    return note;
+  }
+
+  /** Ends every session and the daemon; resolves when its process has been reaped. */
+  async shutdown(): Promise<void> {
+    this.#closed = true;
+    const starting = this.#starting;
+    await starting?.catch(() => {});
+    const daemon = this.#daemon;
+    this.#daemon = undefined;
+    this.#restartNote = undefined;
+    await daemon?.shutdown();
+  }
+
+  /** Requests are taken again after shutdown(). */
+  reopen(): void {
+    this.#closed = false;
+  }
+
+  #running(): Promise<Daemon> {
+    if (this.#closed) return Promise.reject(new ClientClosed("shutting down"));
+    if (this.#daemon && !this.#daemon.isGone) return Promise.resolve(this.#daemon);
+    this.#starting ??= this.#startAny().finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  /** The first candidate that starts and answers. */
+  async #startAny(): Promise<Daemon> {
+    const env = { ...this.#env() };
+    const { candidates, missing } = locate(env);
+    const failed: string[] = [];
+    for (const candidate of candidates) {
+      try {
+        return await this.#startOne(candidate, env);
+      } catch (error) {
+        failed.push(`${candidate.source}: ${String((error as Error).message)}`);
+      }
+    }
+    throw new NoExecd(noExecdMessage(failed, missing));
+  }
+
+  async #startOne(candidate: Candidate, env: NodeJS.ProcessEnv): Promise<Daemon> {
+    const first = this.#lastSessionId + 1;
+    const flags = first > 1 ? ["--first-session-id", String(first)] : [];
+    let started = false;
+    const daemon = new Daemon(candidate, flags, env, {
+      onNotification: (method, params) => {
+        if (isObject(params)) this.noteSessionId(params.session_id);
+        this.#events.onNotification(method, params);
+      },
+      onGone: (why, expected) => {
+        if (started && !expected) this.#onLost(daemon, why);
+      },
+    });
+    await answersInTime(daemon);
+    started = true;
+    this.#startedWith = env;
+    this.#daemon = daemon;
+    const silence = candidate.remote ? silenceSeconds(env.EXECD_COMMAND) : undefined;
+    if (silence) daemon.keepAwake((silence * 1000) / PINGS_PER_SILENCE);
+    return daemon;
+  }
+
+  #onLost(daemon: Daemon, why: string): void {
+    if (this.#daemon === daemon) this.#daemon = undefined;
+    this.#restartNote = `execd was restarted: the one before ${firstLine(why)}; `
+      + "sessions started before are gone";
+    this.#events.onLost(why);
+  }
+}
+
+/** One exchange shows that it is an execd. What does not answer in time is killed. */
+async function answersInTime(daemon: Daemon): Promise<void> {
+  const late = setTimeout(
+    () => daemon.kill(`it did not answer within ${START_DEADLINE_MS / 1000} s`),
+    START_DEADLINE_MS,
+  );
+  try {
+    const info = await daemon.request("server_info", {});
+    if (isObject(info) && info.name === "execd") return;
+    daemon.kill("it is not execd");
+    await daemon.gone;
+    throw new DaemonGone("answers, but is not execd");
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function noExecdMessage(failed: string[], missing: string[]): string {
+  const tried = [...failed, ...missing.map((what) => `${what}: not found`)];
+  return `no execd to run commands with. Tried: ${tried.join("; ")}. `
+    + "Install it so that `execd` is on PATH (Linux x64 is what the package brings along), "
+    + "set EXECD_BIN to its path, or EXECD_COMMAND to a command line that starts it elsewhere, "
+    + 'for example EXECD_COMMAND="ssh devbox execd".';
+}
+
+function firstLine(text: string): string {
+  return text.split(/[\n;]/, 1)[0] ?? "";
+}

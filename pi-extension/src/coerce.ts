@@ -1,0 +1,78 @@
+/**
+ * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
+ * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
+ */
+import { isObject } from "./daemon.ts";
+
+/** A parameter of a tool, as JSON Schema. */
+export interface ParameterSchema {
+  type: "string" | "integer" | "boolean" | "object";
+  description: string;
+  enum?: readonly string[];
+  additionalProperties?: object;
+}
+
+/** A tool's parameters, as JSON Schema. */
+export interface ToolSchema {
+  type: "object";
+  properties: Record<string, ParameterSchema>;
+  required?: string[];
+}
+
+/** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
+export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {
+  const given = isObject(args) ? args : {};
+  const taken: Record<string, unknown> = {};
+  for (const [name, { type }] of Object.entries(schema.properties)) {
+    const value = given[name];
+    if (value === undefined || value === null) continue;
+    // An empty string is how some models leave a number or an object out.
+    if (value === "" && type !== "string") continue;
+    taken[name] = coerceValue(type, value);
+  }
+  return taken;
+}
+
+function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
+  switch (type) {
+    case "integer":
+      return coerceInteger(value);
+    case "boolean":
+      return coerceBoolean(value);
+    case "string":
+      return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
+    case "object":
+      return coerceVariables(value);
+  }
+}
+
+function coerceInteger(value: unknown): unknown {
+  const number = typeof value === "string" ? Number(value.trim() || Number.NaN) : value;
+  return typeof number === "number" && Number.isFinite(number) ? Math.trunc(number) : value;
+}
+
+function coerceBoolean(value: unknown): unknown {
+  const text = String(value).trim().toLowerCase();
+  if (["true", "1", "yes"].includes(text)) return true;
+  if (["false", "0", "no"].includes(text)) return false;
+  return value;
+}
+
+/** An object of environment variables: JSON text is parsed, numbers and booleans become text. */
+function coerceVariables(value: unknown): unknown {
+  const object = typeof value === "string" ? parseJson(value) : value;
+  if (!isObject(object)) return value;
+  const entries = Object.entries(object).map(([name, setting]) => [
+    name,
+    typeof setting === "number" || typeof setting === "boolean" ? String(setting) : setting,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,44 @@
+/** The extension's flags and environment variables, read at the moment they are needed. */
+
+/** Caps the empty polls of write_stdin, in milliseconds (spec: unified-exec.md, Constants). */
+export const MAX_EMPTY_POLL_ENV_VAR = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
+const DEFAULT_MAX_EMPTY_POLL_MS = 1_800_000;
+const MIN_EMPTY_POLL_MS = 5_000;
+
+/** Which tools are registered: `--exec-tools`, else this variable, else `unified`. */
+export const TOOLS_ENV_VAR = "PI_EXECD_TOOLS";
+export const TOOLS_FLAG = "exec-tools";
+const DEFAULT_TOOLS = "unified";
+
+/** Leaves pi's own bash beside the unified tools. The name is also pi-unified-exec's. */
+export const KEEP_BASH_FLAG = "keep-builtin-bash";
+
+/** How long `pi -p` stays for an armed wake, in seconds. */
+export const HOLD_FLAG = "exec-hold-seconds";
+const DEFAULT_HOLD_SECONDS = 600;
+const MAX_HOLD_SECONDS = 86_400;
+
+/**
+ * The longest empty poll in milliseconds: the variable's value, at least 5,000; 1,800,000 where it
+ * is unset or no positive number.
+ */
+export function resolveMaxEmptyPollMs(env: NodeJS.ProcessEnv = process.env): number {
+  const value = Number(env[MAX_EMPTY_POLL_ENV_VAR]?.trim() || Number.NaN);
+  if (!Number.isFinite(value) || value <= 0) return DEFAULT_MAX_EMPTY_POLL_MS;
+  return Math.max(MIN_EMPTY_POLL_MS, Math.trunc(value));
+}
+
+/** The names of the tool surfaces that were asked for, without doubles, in the order given. */
+export function resolveSurfaces(flag: unknown, env: NodeJS.ProcessEnv = process.env): string[] {
+  const asked = [flag, env[TOOLS_ENV_VAR]].find((text) => typeof text === "string" && text.trim());
+  const names = String(asked ?? DEFAULT_TOOLS).split(",").map((name) => name.trim().toLowerCase());
+  return [...new Set(names.filter(Boolean))];
+}
+
+/** `--exec-hold-seconds` in milliseconds, 0 to a day; 600 s where it is no such number. */
+export function resolveHoldMs(flag: unknown): number {
+  const text = typeof flag === "string" ? flag.trim() : "";
+  const seconds = text === "" ? Number.NaN : Number(text);
+  const valid = Number.isFinite(seconds) && seconds >= 0;
+  return 1_000 * (valid ? Math.min(seconds, MAX_HOLD_SECONDS) : DEFAULT_HOLD_SECONDS);
+}

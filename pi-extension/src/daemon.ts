@@ -1,0 +1,317 @@
+/**
+ * One running execd: its process, its pipes, and the requests that wait for it.
+ *
+ * The pipes and the process are unref'ed, so an idle daemon never keeps Node alive; while a request
+ * waits they are held, so that Node cannot end under a waiting call.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { LineSplitter } from "./lines.ts";
+import type { Candidate } from "./locate.ts";
+
+/** execd must answer its first request within this time: a far machine's login included. */
+export const START_DEADLINE_MS = 10_000;
+/** How long a cancelled request is waited for; execd answers it at once. */
+export const CANCEL_DEADLINE_MS = 3_000;
+/** Period of the pings while requests wait. Two unanswered ones in a row: it is stuck. */
+export const PING_PERIOD_MS = 30_000;
+const PINGS_MISSED_MAX = 2;
+/** From execd's exit to the end of its pipes: what it still said is waited for this long. */
+const DRAIN_MS = 200;
+/** After the end of its stdout execd has this long to exit before it is killed. */
+const EXIT_AFTER_EOF_MS = 2_000;
+/** `shutdown` ends every session: SIGTERM, 1 s, SIGKILL, 3 s, and the logs' last bytes. */
+export const SHUTDOWN_DEADLINE_MS = 15_000;
+/** What is kept of its stderr for an error message. */
+const STDERR_KEPT_CHARS = 2_000;
+
+/** An error reply of execd. */
+export class RpcError extends Error {
+  readonly code: number;
+  /** The stable word of a failed operation, such as `unknown_session`. */
+  readonly reason: string | undefined;
+
+  constructor(code: number, message: string, reason: string | undefined) {
+    super(message);
+    this.name = "RpcError";
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/** execd is not there any more, or does not answer. */
+export class DaemonGone extends Error {
+  override readonly name = "DaemonGone";
+}
+
+/** What a request may bring along. */
+export interface RequestOptions {
+  /** Aborting it cancels the wait; the request still resolves, with what execd has. */
+  signal?: AbortSignal | undefined;
+  /** Takes the params of each `progress` of this request, never after it settled. */
+  onProgress?: ((params: unknown) => void) | undefined;
+}
+
+interface Pending extends RequestOptions {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+  settle(): void;
+}
+
+/** Called for what execd says by itself, and once when it is gone. */
+export interface DaemonEvents {
+  onNotification(method: string, params: unknown): void;
+  /** `why` is for people: how it ended and its last lines. `expected` after shutdown(). */
+  onGone(why: string, expected: boolean): void;
+}
+
+export class Daemon {
+  readonly candidate: Candidate;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #events: DaemonEvents;
+  readonly #pending = new Map<number, Pending>();
+  readonly #gone: Promise<void>;
+  #resolveGone: () => void = () => {};
+  #lastId = 0;
+  #stderr = "";
+  #spawnError: Error | undefined;
+  #ending = false;
+  #isGone = false;
+  #pings: NodeJS.Timeout | undefined;
+  #pingsMissed = 0;
+  #drain: NodeJS.Timeout | undefined;
+  #awakeMs: number | undefined;
+
+  /** Starts the process; whether it answers is for the first request to tell. */
+  constructor(candidate: Candidate, flags: string[], env: NodeJS.ProcessEnv, to: DaemonEvents) {
+    this.candidate = candidate;
+    this.#events = to;
+    this.#gone = new Promise((resolve) => {
+      this.#resolveGone = resolve;
+    });
+    // A session of its own: a terminal's Ctrl-C is for pi, not for the commands.
+    this.#child = spawn(candidate.command, [...candidate.args, ...flags], {
+      stdio: ["pipe", "pipe", "pipe"],
+      detached: true,
+      env,
+    });
+    this.#listen();
+    this.#hold(false);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get isGone(): boolean {
+    return this.#isGone || this.#ending;
+  }
+
+  #listen(): void {
+    const child = this.#child;
+    const lines = new LineSplitter((line) => this.#onLine(line));
+    child.stdout.on("data", (bytes: Buffer) => {
+      if (!lines.push(bytes)) this.kill("a line of its output is too long");
+    });
+    child.stdout.once("end", () => {
+      this.#drain ??= setTimeout(() => this.#signal(), EXIT_AFTER_EOF_MS).unref();
+    });
+    child.stderr.setEncoding("utf8");
+    child.stderr.on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-STDERR_KEPT_CHARS);
+    });
+    // Its end is told by `exit`; a write to a pipe that nobody reads must not throw beside it.
+    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
+    child.once("error", (error) => {
+      this.#spawnError = error;
+      if (child.pid === undefined) this.#finish(`cannot be started: ${error.message}`);
+    });
+    child.once("close", (code, signal) => this.#finish(describeExit(code, signal)));
+    child.once("exit", (code, signal) => {
+      clearTimeout(this.#drain);
+      // Somebody may still hold its pipes; then `close` would come late or never.
+      this.#drain = setTimeout(() => this.#finish(describeExit(code, signal)), DRAIN_MS);
+      if (this.#pending.size === 0 && !this.#ending) this.#drain.unref();
+    });
+  }
+
+  /** Sends one request. Rejects with RpcError, or with DaemonGone when execd ends before. */
+  request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
+    if (this.#isGone) return Promise.reject(new DaemonGone("execd is not running"));
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      const { signal } = options;
+      let late: NodeJS.Timeout | undefined;
+      const cancel = () => {
+        this.#send({ jsonrpc: "2.0", method: "cancel", params: { id } });
+        late = setTimeout(() => {
+          const gone = new DaemonGone(`execd did not answer within ${CANCEL_DEADLINE_MS} ms`);
+          this.#settle(id)?.reject(gone);
+        }, CANCEL_DEADLINE_MS);
+      };
+      const settle = () => {
+        clearTimeout(late);
+        signal?.removeEventListener("abort", cancel);
+      };
+      this.#pending.set(id, { ...options, resolve, reject, settle });
+      if (this.#pending.size === 1) this.#hold(true);
+      this.#send({ jsonrpc: "2.0", id, method, params });
+      if (signal?.aborted) cancel();
+      else signal?.addEventListener("abort", cancel, { once: true });
+    });
+  }
+
+  /** Pings every `periodMs` also while nothing waits, for execd's `--exit-after-silence`. */
+  keepAwake(periodMs: number): void {
+    this.#awakeMs = Math.min(periodMs, PING_PERIOD_MS);
+    this.#startPings();
+  }
+
+  /** Ends every session and execd itself; resolves when its process has been reaped. */
+  async shutdown(): Promise<void> {
+    if (this.#isGone) return;
+    this.#ending = true;
+    this.#hold(true);
+    const late = setTimeout(() => this.kill("it did not shut down"), SHUTDOWN_DEADLINE_MS);
+    this.request("shutdown", {}).catch(() => {});
+    await this.#gone;
+    clearTimeout(late);
+  }
+
+  /** Kills it where nothing else helps; its guard ends the sessions. `why` goes to the callers. */
+  kill(why: string): void {
+    this.#stderr += `\n${why}`;
+    this.#signal();
+  }
+
+  /** Resolves when the process is gone and was reaped. */
+  get gone(): Promise<void> {
+    return this.#gone;
+  }
+
+  /** SIGKILL to its process group: a transport's shell must not leave the transport behind. */
+  #signal(): void {
+    const { pid } = this.#child;
+    if (this.#isGone || pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      this.#child.kill("SIGKILL");
+    }
+  }
+
+  #send(message: object): void {
+    if (!this.#child.stdin.destroyed) this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  #onLine(line: string): void {
+    const message = parseObject(line);
+    if (!message) return;
+    if (typeof message.method === "string") {
+      this.#onNotification(message.method, message.params);
+      return;
+    }
+    this.#pingsMissed = 0;
+    if (typeof message.id !== "number") return;
+    const pending = this.#settle(message.id);
+    const error = isObject(message.error) ? message.error : undefined;
+    if (!error) pending?.resolve(message.result);
+    else pending?.reject(rpcError(error));
+  }
+
+  #onNotification(method: string, params: unknown): void {
+    if (method === "progress" && isObject(params)) {
+      this.#pending.get(Number(params.request_id))?.onProgress?.(params);
+    } else {
+      this.#events.onNotification(method, params);
+    }
+  }
+
+  /** Takes a request off the table: from here on it is answered, once. */
+  #settle(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    if (!pending) return undefined;
+    this.#pending.delete(id);
+    pending.settle();
+    if (this.#pending.size === 0 && !this.#ending) this.#hold(false);
+    return pending;
+  }
+
+  /** Whether the process and its pipes keep Node alive. */
+  #hold(on: boolean): void {
+    const pipes = [this.#child.stdin, this.#child.stdout, this.#child.stderr] as Socket[];
+    for (const handle of [this.#child, ...pipes]) {
+      if (on) handle.ref();
+      else handle.unref();
+    }
+    if (on) this.#startPings();
+    else if (this.#awakeMs === undefined) this.#stopPings();
+  }
+
+  #startPings(): void {
+    clearInterval(this.#pings);
+    this.#pings = setInterval(() => this.#ping(), this.#awakeMs ?? PING_PERIOD_MS).unref();
+  }
+
+  #stopPings(): void {
+    clearInterval(this.#pings);
+    this.#pingsMissed = 0;
+  }
+
+  #ping(): void {
+    if (this.#pingsMissed >= PINGS_MISSED_MAX) {
+      this.kill("it did not answer for a minute");
+      return;
+    }
+    this.#pingsMissed += 1;
+    // Without a waiter of its own: any reply at all shows that it is alive.
+    this.#send({ jsonrpc: "2.0", id: ++this.#lastId, method: "ping" });
+  }
+
+  #finish(how: string): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#stopPings();
+    clearTimeout(this.#drain);
+    const said = this.#stderr.trim();
+    const why = `${this.#spawnError?.message ?? how}${said ? `; it said: ${lastLines(said)}` : ""}`;
+    for (const id of [...this.#pending.keys()]) {
+      this.#settle(id)?.reject(new DaemonGone(`execd ${why}`));
+    }
+    for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe.destroy();
+    this.#hold(false);
+    this.#resolveGone();
+    this.#events.onGone(why, this.#ending);
+  }
+}
+
+const STDERR_LINES = 5;
+
+function lastLines(text: string): string {
+  return text.split("\n").slice(-STDERR_LINES).join("\n");
+}
+
+function describeExit(code: number | null, signal: NodeJS.Signals | null): string {
+  return signal ? `was killed by ${signal}` : `exited with status ${code}`;
+}
+
+function rpcError(error: Record<string, unknown>): RpcError {
+  const data = isObject(error.data) ? error.data : {};
+  const reason = typeof data.reason === "string" ? data.reason : undefined;
+  return new RpcError(Number(error.code), String(error.message), reason);
+}
+
+/** The JSON object in `line`, or undefined: a transport may print its own lines between. */
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether `value` is an object with fields (no array, no null). */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,60 @@
+/**
+ * pi-execd: commands that pi can come back to. Wiring only; what each part does is in its file.
+ *
+ * Everything is registered synchronously, since a host may not await the factory, and nothing is
+ * started here: a factory may run without a session.
+ */
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { SESSIONS_COMMAND, sessionsCommand } from "./commands.ts";
+import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./config.ts";
+import type { Host } from "./host.ts";
+import { Instance } from "./instance.ts";
+import { renderWakeMessage } from "./render/wake.ts";
+import { WAKE_MESSAGE_TYPE } from "./wakes.ts";
+
+export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./config.ts";
+
+/** The extension's factory, as pi calls it. */
+export default function piExecd(pi: ExtensionAPI): void {
+  const host: Host = pi;
+  const instance = new Instance(host);
+  registerFlags(host);
+  host.registerCommand(SESSIONS_COMMAND, {
+    description: "List the running sessions, and end one or all of them",
+    handler: (_args, ctx) => sessionsCommand(instance, ctx),
+  });
+  host.registerMessageRenderer(WAKE_MESSAGE_TYPE, renderWakeMessage);
+
+  host.on("session_start", (_event, ctx) => instance.onSessionStart(ctx));
+  host.on("session_shutdown", () => instance.onSessionShutdown());
+  host.on("session_tree", () => instance.ui.onTree(instance.sessions));
+  host.on("input", (event) => instance.steering.onInput(event));
+  host.on("message_start", (event, ctx) => {
+    if (event.message.role === "assistant") instance.steering.onAssistantMessage(ctx);
+  });
+  host.on("tool_execution_end", (event) => {
+    instance.wakes.onToolEnd(event.toolCallId, event.isError);
+  });
+  host.on("agent_end", (event, ctx) => instance.onAgentEnd(event, ctx));
+  host.on("agent_settled", () => instance.wakes.onSettled());
+
+  // Names that clash at load stop pi, so tools wait for session_start, where they can step aside.
+  // A host that cannot tell who owns a name gains nothing by waiting.
+  if (typeof host.getAllTools !== "function") instance.registerTools();
+}
+
+function registerFlags(host: Host): void {
+  host.registerFlag(TOOLS_FLAG, {
+    type: "string",
+    description: "Tools of execd to register: unified (default)",
+  });
+  host.registerFlag(KEEP_BASH_FLAG, {
+    type: "boolean",
+    default: false,
+    description: "Keep pi's own bash beside exec_command",
+  });
+  host.registerFlag(HOLD_FLAG, {
+    type: "string",
+    description: "How long pi -p stays for a session with an armed wake, in seconds (600)",
+  });
+}

@@ -1,0 +1,217 @@
+/**
+ * One instance of the extension: one pi session's client, its sessions, wakes and notices. Nothing
+ * is shared between instances.
+ */
+import { type HoldMode, holdsIn } from "./hold.ts";
+import { Client, ClientClosed, NoExecd } from "./client.ts";
+import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG, resolveHoldMs, resolveSurfaces } from "./config.ts";
+import { DaemonGone, type RequestOptions, RpcError, isObject } from "./daemon.ts";
+import type { Host, HostContext, ToolResult } from "./host.ts";
+import { Sessions } from "./sessions.ts";
+import { Steering } from "./steering.ts";
+import { type Surface, surfaces } from "./tools/surface.ts";
+import { Ui } from "./ui.ts";
+import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
+import type { SessionExited, SessionStarted } from "./wire.ts";
+
+export class Instance {
+  readonly ui = new Ui();
+  readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
+  readonly steering = new Steering();
+  readonly client: Client;
+  readonly wakes: Wakes;
+  readonly #host: Host;
+  readonly #registered = new Set<string>();
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.client = new Client({
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onLost: (why) => this.#onLost(why),
+    });
+    this.wakes = new Wakes(
+      (content, details) => {
+        if (!host.sendMessage) throw new Error("this host takes no messages");
+        host.sendMessage(
+          { customType: WAKE_MESSAGE_TYPE, content, display: true, details },
+          { triggerTurn: true, deliverAs: "followUp" },
+        );
+      },
+      (message) => this.ui.warn(message),
+    );
+  }
+
+  /** Whether commands run on another machine. */
+  get isRemote(): boolean {
+    return this.client.isRemote;
+  }
+
+  /** A request whose result is an object of fields. */
+  async request(
+    method: string,
+    params: object,
+    options: RequestOptions,
+  ): Promise<Record<string, unknown>> {
+    const result = await this.client.request(method, params, options);
+    return isObject(result) ? result : {};
+  }
+
+  /**
+   * Runs one tool call. Failures become one clear error for the model; the first answer after a
+   * restart says that earlier sessions are gone. `shuttingDown` is the error once pi's session
+   * is ending.
+   */
+  async run(shuttingDown: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
+    try {
+      const result = await call();
+      const note = this.client.takeRestartNote();
+      return note === undefined ? result : withNote(result, note);
+    } catch (error) {
+      const note = this.client.takeRestartNote();
+      const message = messageOf(error, shuttingDown);
+      throw new Error(note === undefined ? message : `${message} (${note})`, { cause: error });
+    }
+  }
+
+  /** pi's session begins: registers the tools, and takes pi's bash away where execd answers. */
+  async onSessionStart(ctx: HostContext): Promise<void> {
+    this.client.reopen();
+    this.wakes.clear();
+    this.ui.attach(ctx);
+    this.ui.refresh(this.sessions);
+    this.#noteEarlierIds(ctx);
+    const registered = this.registerTools();
+    if (registered.length === 0) return;
+    try {
+      await this.client.start();
+    } catch (error) {
+      if (!(error instanceof ClientClosed)) this.ui.warn(`pi keeps its own bash: ${text(error)}`);
+      return;
+    }
+    const keep = this.#host.getFlag(KEEP_BASH_FLAG) === true;
+    if (!keep && registered.some((surface) => surface.replacesBash)) this.#takeBashAway();
+  }
+
+  /**
+   * A reply said that a wake is armed. By the time it is read here the session may have ended, and
+   * its wake come: then there is nothing to wait for.
+   */
+  armWake(id: number): void {
+    if (this.sessions.get(id)) this.wakes.arm(id);
+  }
+
+  /** Every session ends with pi's; resolves when all of it is gone and reaped. */
+  async onSessionShutdown(): Promise<void> {
+    this.wakes.clear();
+    await this.client.shutdown();
+    this.sessions.clear();
+    this.ui.detach();
+  }
+
+  /** A run ends. In a mode that ends with it, an armed wake is waited for. */
+  async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
+    if (!this.wakes.isPending || !holdsIn(event, ctx)) return;
+    const holdMs = resolveHoldMs(this.#host.getFlag(HOLD_FLAG));
+    const how = await this.wakes.hold(holdMs);
+    if (how === "late") {
+      console.error(`pi-execd: an armed session did not end within ${holdMs / 1000} s `
+        + `(--${HOLD_FLAG}); pi ends, and the session with it`);
+    }
+  }
+
+  /** Registers the surfaces that were asked for and are free; gives those that are registered. */
+  registerTools(): Surface[] {
+    const asked = resolveSurfaces(this.#host.getFlag(TOOLS_FLAG));
+    const known = asked.map((name) => surfaces[name]).filter((surface) => surface !== undefined);
+    const unknown = asked.filter((name) => !surfaces[name]);
+    if (unknown.length > 0) {
+      this.ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
+        + `there are: ${Object.keys(surfaces).join(", ")}`);
+    }
+    return known.filter((surface) => this.#register(surface));
+  }
+
+  #register(surface: Surface): boolean {
+    const taken = this.#takenNames(surface);
+    if (taken.length > 0) {
+      this.ui.warn(`another extension has ${taken.join(", ")}; its tools are used, not execd's`);
+      return false;
+    }
+    for (const tool of surface.define(this)) {
+      if (this.#registered.has(tool.name)) continue;
+      this.#registered.add(tool.name);
+      this.#host.registerTool(tool);
+    }
+    return true;
+  }
+
+  #takenNames(surface: Surface): string[] {
+    const others = this.#host.getAllTools?.() ?? [];
+    return others
+      .map(({ name }) => name)
+      .filter((name) => surface.tools.includes(name) && !this.#registered.has(name));
+  }
+
+  #takeBashAway(): void {
+    const active = this.#host.getActiveTools();
+    const others = active.filter((name) => name !== "bash");
+    if (others.length < active.length) this.#host.setActiveTools(others);
+  }
+
+  /** A conversation that goes on names old ids; a new session must not answer to one of them. */
+  #noteEarlierIds(ctx: HostContext): void {
+    for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
+      if (entry.type !== "message" || entry.message.role !== "toolResult") continue;
+      const { toolName, details } = entry.message;
+      if (isOurs(toolName) && isObject(details)) this.client.noteSessionId(details.session_id);
+    }
+  }
+
+  #onNotification(method: string, params: unknown): void {
+    if (method === "session_started") {
+      this.sessions.started(params as SessionStarted, Date.now());
+    } else if (method === "session_exited") {
+      this.#onExited(params as SessionExited);
+    }
+  }
+
+  #onExited(note: SessionExited): void {
+    const session = this.sessions.exited(note);
+    if (!note.wake) {
+      this.wakes.disarm(note.session_id);
+      return;
+    }
+    const { observed: _, wake: __, ...facts } = note;
+    const known = session ? { command: session.command, cwd: session.cwd } : {};
+    this.wakes.onWake({ ...known, ...facts });
+  }
+
+  #onLost(why: string): void {
+    this.sessions.clear();
+    this.wakes.clear();
+    this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
+  }
+}
+
+function isOurs(toolName: string): boolean {
+  return Object.values(surfaces).some((surface) => surface.tools.includes(toolName));
+}
+
+function withNote(result: ToolResult, note: string): ToolResult {
+  const [first, ...others] = result.content;
+  const said = { type: "text" as const, text: `[${note}]\n${first?.text ?? ""}` };
+  return { content: [said, ...others], details: { ...result.details, restart_note: note } };
+}
+
+function messageOf(error: unknown, shuttingDown: string): string {
+  if (error instanceof ClientClosed) return shuttingDown;
+  if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
+  if (error instanceof DaemonGone) {
+    return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
+  }
+  return text(error);
+}
+
+function text(error: unknown): string {
+  return error instanceof NoExecd || error instanceof Error ? error.message : String(error);
+}

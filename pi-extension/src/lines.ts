@@ -1,0 +1,37 @@
+/** Longest line taken from execd: its own bound for a reply is far below. */
+export const LINE_MAX_BYTES = 64 * 1024 * 1024;
+
+const NEWLINE = 0x0a;
+
+/** Cuts a stream of bytes into lines. A character split over two chunks comes whole. */
+export class LineSplitter {
+  readonly #onLine: (line: string) => void;
+  #parts: Buffer[] = [];
+  #held = 0;
+
+  /** `onLine` takes each line without its newline. */
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine;
+  }
+
+  /** Takes the next bytes; false when a line went over LINE_MAX_BYTES, and was dropped. */
+  push(bytes: Buffer): boolean {
+    let start = 0;
+    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+      const last = bytes.subarray(start, end);
+      const line = this.#parts.length > 0 ? Buffer.concat([...this.#parts, last]) : last;
+      this.#parts = [];
+      this.#held = 0;
+      start = end + 1;
+      if (line.length > 0) this.#onLine(line.toString("utf8"));
+    }
+    if (start < bytes.length) {
+      this.#parts.push(bytes.subarray(start));
+      this.#held += bytes.length - start;
+    }
+    if (this.#held <= LINE_MAX_BYTES) return true;
+    this.#parts = [];
+    this.#held = 0;
+    return false;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Where execd may be, in the order in which it is looked for (spec: pi-extension.md, "Finding and
+ * starting the daemon"). Nothing is started here.
+ */
+import { accessSync, constants, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** One way to start execd. */
+export interface Candidate {
+  /** Where it comes from, for people: `EXECD_BIN`, `PATH`, … */
+  source: string;
+  /** The program and the arguments that stand before execd's own flags. */
+  command: string;
+  args: string[];
+  /** Chosen by the user: when it fails, nothing else is tried in its place. */
+  explicit: boolean;
+  /** Commands run on another machine, or may do: nothing of this one is sent along. */
+  remote: boolean;
+}
+
+/** What was found, and what was looked for in vain (a line each, for the error message). */
+export interface Located {
+  candidates: Candidate[];
+  missing: string[];
+}
+
+/** The platform package that holds the binary. Linux on x64 is what is packaged. */
+export const PLATFORM_PACKAGE = "@pi-execd/linux-x64";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+
+/**
+ * Looks for execd as `env` says.
+ *
+ * `EXECD_COMMAND` (a command line for /bin/sh) and `EXECD_BIN` (a path) are the user's own choice
+ * and exclude everything else. Without them: the platform package beside the extension, `execd` on
+ * PATH, and the release build of the checkout that the extension lies in.
+ */
+export function locate(env: NodeJS.ProcessEnv, here: string = HERE): Located {
+  const line = env.EXECD_COMMAND?.trim();
+  if (line) return { candidates: [commandLine(line)], missing: [] };
+  const bin = env.EXECD_BIN?.trim();
+  if (bin) return { candidates: [binary("EXECD_BIN", resolve(bin), true)], missing: [] };
+
+  const located: Located = { candidates: [], missing: [] };
+  const add = (source: string, path: string | undefined, wanted: string) => {
+    if (path !== undefined && isProgram(path)) {
+      located.candidates.push(binary(source, path, false));
+    } else {
+      located.missing.push(wanted);
+    }
+  };
+  add(PLATFORM_PACKAGE, packaged(here), `the package ${PLATFORM_PACKAGE}`);
+  add("PATH", onPath(env.PATH ?? ""), "execd on PATH");
+  const built = resolve(here, "..", "..", "target", "release", "execd");
+  add("the checkout", built, built);
+  return located;
+}
+
+/**
+ * The user's command line through the shell, so that quotes and variables mean what they mean
+ * there. What the extension appends comes last, as arguments of the line's last command.
+ */
+function commandLine(line: string): Candidate {
+  return {
+    source: `EXECD_COMMAND (${line})`,
+    command: "/bin/sh",
+    args: ["-c", `${line} "$@"`, "execd"],
+    explicit: true,
+    remote: true,
+  };
+}
+
+function binary(source: string, path: string, explicit: boolean): Candidate {
+  return { source: `${source} (${path})`, command: path, args: [], explicit, remote: false };
+}
+
+function packaged(here: string): string | undefined {
+  try {
+    const require = createRequire(join(here, "locate.ts"));
+    return join(dirname(require.resolve(`${PLATFORM_PACKAGE}/package.json`)), "bin", "execd");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Relative entries of PATH are passed over: they would depend on where pi was started. */
+function onPath(path: string): string | undefined {
+  return path
+    .split(delimiter)
+    .filter(isAbsolute)
+    .map((dir) => join(dir, "execd"))
+    .find(isProgram);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The seconds of `--exit-after-silence S` (or `=S`) in a command line; undefined without it. */
+export function silenceSeconds(line: string | undefined): number | undefined {
+  const found = /--exit-after-silence[= ]+(\d+(?:\.\d+)?)/.exec(line ?? "");
+  const seconds = Number(found?.[1]);
+  return seconds > 0 ? seconds : undefined;
+}

@@ -1,0 +1,39 @@
+/**
+ * Reading values that may be anything: arguments still streaming in, details of an older version,
+ * `{}` after a thrown error.
+ */
+import { oneLine } from "./safe.ts";
+
+/** The fields of an object whose types nobody has checked. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The most cells that an id, a signal or a number takes in a row. */
+const LABEL_CELLS = 40;
+
+/** Takes anything and gives its fields; none where it is no object. */
+export function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+/** Takes anything and gives it if it is a string. */
+export function stringOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Takes anything and gives it if it is a finite number, also one written as a string. */
+export function numberOf(value: unknown): number | undefined {
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : undefined;
+}
+
+/** Takes anything and gives a short label where it is a number or a non-empty string. */
+export function labelOf(value: unknown): string | undefined {
+  if (typeof value === "number") return String(value);
+  if (typeof value !== "string") return undefined;
+  return oneLine(value, LABEL_CELLS) || undefined;
+}
+
+/** Takes anything and gives it if it is an array, else an empty one. */
+export function arrayOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

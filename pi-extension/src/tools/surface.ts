@@ -1,0 +1,18 @@
+/** A surface is a family of tools that work on the same sessions; one file each defines one. */
+import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { Instance } from "../instance.ts";
+import { unified } from "./unified.ts";
+
+/** A family of tools and how it is put into pi. */
+export interface Surface {
+  name: string;
+  /** The names it registers. When another extension has one of them, all of them step aside. */
+  tools: readonly string[];
+  /** Whether pi's own bash leaves the active tools while this surface is there. */
+  replacesBash: boolean;
+  /** Makes the definitions for one instance of the extension. */
+  define(instance: Instance): ToolDefinition[];
+}
+
+/** All surfaces by name. `stream` and `bash` are not part of this version. */
+export const surfaces: Record<string, Surface> = { [unified.name]: unified };

@@ -1,0 +1,211 @@
+/**
+ * What the model reads about the unified-exec tools. This is product text: every sentence should
+ * change what a model does.
+ */
+import type { ToolSchema } from "../coerce.ts";
+
+/** Everything about a tool that is text. */
+export interface ToolText {
+  label: string;
+  description: string;
+  promptSnippet: string;
+  promptGuidelines: string[];
+  parameters: ToolSchema;
+}
+
+const ON_EXIT = {
+  type: "string",
+  enum: ["none", "wake"],
+} as const;
+
+const SESSION_ID = {
+  type: "integer",
+  description: "The session_id that exec_command gave.",
+} as const;
+
+/** The longest empty poll as a model reads it: `1800000 ms (30 min)`. */
+function capText(maxEmptyPollMs: number): string {
+  const minutes = maxEmptyPollMs / 60_000;
+  const words = minutes >= 1 ? ` (${Number(minutes.toFixed(1))} min)` : "";
+  return `${maxEmptyPollMs} ms${words}`;
+}
+
+const REMOTE_LOGS =
+  " Commands run on another machine, and log_path is a file there: read it with exec_command "
+  + "(sed -n, tail, grep), not with a file tool.";
+const LOCAL_LOGS = " log_path is a file with every byte of it: read or grep that for the rest.";
+
+/** The texts of exec_command. `remote`: commands and their logs are on another machine. */
+export function execCommandText(remote: boolean): ToolText {
+  return {
+    label: "Exec",
+    description:
+      "Runs a shell command in a session. It answers when the command has ended (exit_code) or "
+      + "when yield_time_ms is over; then the command goes on and session_id takes you back to it "
+      + "with write_stdin (poll, type, Ctrl-C) or kill_session. Nothing is lost between calls. "
+      + "Shows the last 2000 lines or 50 KiB of output."
+      + (remote ? REMOTE_LOGS : LOCAL_LOGS),
+    promptSnippet: "Run a shell command; one that goes on gives a session_id",
+    promptGuidelines: [
+      "exec_command: yield_time_ms is how long this call waits, no timeout: the command is never "
+        + "ended by it. Leave the default for quick commands; give 1000-5000 for something that "
+        + "does not end by itself (dev server, watch, REPL) and go on working while it runs.",
+      "exec_command: start a server or watcher as the command itself, without & or nohup: the "
+        + "session is its background. Use tty: true only for programs that need a terminal "
+        + "(REPLs, ssh, sudo, password prompts, full-screen programs).",
+      'exec_command: with on_exit: "wake" you are told when the session ends; then don\'t poll it, '
+        + "go on with other work or end your turn.",
+    ],
+    parameters: {
+      type: "object",
+      required: ["cmd"],
+      properties: {
+        cmd: { type: "string", description: "The shell command." },
+        workdir: {
+          type: "string",
+          description: remote
+            ? "Directory to run in, on the machine where commands run. Default: where it starts."
+            : "Directory to run in. Default: the current directory. A relative one counts from it.",
+        },
+        yield_time_ms: {
+          type: "integer",
+          description: "How long this call waits for the end. Default 10000, 250 to 30000.",
+        },
+        tty: { type: "boolean", description: "Run it on a terminal (PTY). Default false." },
+        on_exit: {
+          ...ON_EXIT,
+          description:
+            '"wake": a message tells you when the session ends, if no call of yours has by then. '
+            + 'Default "none".',
+        },
+        stdin: {
+          type: "string",
+          enum: ["pipe", "null"],
+          description: 'Without tty: "null" gives an empty stdin. Default "pipe", for write_stdin.',
+        },
+        shell: { type: "string", description: "Runs it as SHELL -c CMD. Default bash." },
+        env: {
+          type: "object",
+          additionalProperties: { type: ["string", "null"] },
+          description: "Variables to set for this command; null unsets one.",
+        },
+        cols: { type: "integer", description: "Columns of the terminal. Default 120, 20 to 500." },
+        rows: { type: "integer", description: "Rows of the terminal. Default 30, 5 to 300." },
+        name: { type: "string", description: "A label for list_sessions." },
+      },
+    },
+  };
+}
+
+/** The texts of write_stdin, with the cap of empty polls in force. */
+export function writeStdinText(maxEmptyPollMs: number): ToolText {
+  const cap = capText(maxEmptyPollMs);
+  return {
+    label: "Stdin",
+    description:
+      "Writes to a session, or polls it when there is nothing to write. Answers with the output "
+      + "that no earlier call showed, as soon as the session ends or when the wait is over. "
+      + "`chars` takes C-style escapes: \\n (Enter), \\x03 (Ctrl-C), \\x04 (Ctrl-D, end of input), "
+      + "\\x1b (Esc), \\x1b[A (arrow up), \\t, \\xHH, \\uHHHH, \\\\ for a backslash. "
+      + "`chars_b64` takes exact bytes in base64 instead.",
+    promptSnippet: "Type into, interrupt or poll a running session",
+    promptGuidelines: [
+      "write_stdin: a line needs its \\n to be sent. Ctrl-C is \\x03, arrow up is \\x1b[A; for "
+        + "arbitrary bytes use chars_b64.",
+      "write_stdin: for builds, tests, installs and downloads make ONE long empty poll "
+        + `(yield_time_ms up to ${cap}) instead of many short ones: it answers the moment they end.`,
+      "write_stdin: never make a long poll on what waits for you or never ends: REPLs, sudo, ssh, "
+        + "password prompts, dev servers. Poll those briefly (5000) after you did something.",
+    ],
+    parameters: {
+      type: "object",
+      required: ["session_id"],
+      properties: {
+        session_id: SESSION_ID,
+        chars: {
+          type: "string",
+          description: "Text to write, with C-style escapes. Left out or empty: a poll.",
+        },
+        chars_b64: { type: "string", description: "Exact bytes to write, in base64." },
+        eof: {
+          type: "boolean",
+          description: "Close stdin after the bytes (on a terminal: Ctrl-D). Default false.",
+        },
+        yield_time_ms: {
+          type: "integer",
+          description:
+            "How long this call waits. With input: default 250, 250 to 30000. "
+            + `Empty poll: default 5000, up to ${cap}.`,
+        },
+        yield_until: {
+          type: "string",
+          description:
+            "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC). "
+            + "Not together with yield_time_ms.",
+        },
+      },
+    },
+  };
+}
+
+export const killSessionText: ToolText = {
+  label: "Kill",
+  description:
+    "Ends everything in a session, background jobs included: the signal first, SIGKILL 2 s later "
+    + "if anything is left. Shows the output that no call has shown.",
+  promptSnippet: "End a session and all its processes",
+  promptGuidelines: ["kill_session: end servers and watchers that you started when done with them."],
+  parameters: {
+    type: "object",
+    required: ["session_id"],
+    properties: {
+      session_id: SESSION_ID,
+      signal: {
+        type: "string",
+        description: "First signal: SIGTERM (default), SIGINT, SIGHUP, SIGKILL, …",
+      },
+    },
+  },
+};
+
+export const listSessionsText: ToolText = {
+  label: "Sessions",
+  description:
+    "Lists the sessions: id, pid, age, command, log. One that has exited is shown once, with its "
+    + "exit, and then leaves the list.",
+  promptSnippet: "List the running sessions",
+  promptGuidelines: [],
+  parameters: { type: "object", properties: {} },
+};
+
+export const setOnExitText: ToolText = {
+  label: "On exit",
+  description:
+    'Arms ("wake") or disarms ("none") the message that tells you when a running session ends.',
+  promptSnippet: "Be told, or not, when a session ends",
+  promptGuidelines: [],
+  parameters: {
+    type: "object",
+    required: ["session_id", "on_exit"],
+    properties: {
+      session_id: SESSION_ID,
+      on_exit: { ...ON_EXIT, description: '"wake" or "none".' },
+    },
+  },
+};
+
+export const resizeSessionText: ToolText = {
+  label: "Resize",
+  description: "Sets the size of a session's terminal; the program in it is told (SIGWINCH).",
+  promptSnippet: "Resize a session's terminal",
+  promptGuidelines: [],
+  parameters: {
+    type: "object",
+    required: ["session_id", "cols", "rows"],
+    properties: {
+      session_id: SESSION_ID,
+      cols: { type: "integer", description: "Columns, 20 to 500." },
+      rows: { type: "integer", description: "Rows, 5 to 300." },
+    },
+  },
+};

@@ -1,0 +1,120 @@
+/** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
+import { homedir } from "node:os";
+import type { HostContext, HostUi } from "./host.ts";
+import { formatAge, oneLine, tildify } from "./render/safe.ts";
+import type { RunningSession, Sessions } from "./sessions.ts";
+
+/** Key of the status and of the widget. */
+const KEY = "unified-exec.sessions";
+/** Sessions that the widget shows; list_sessions shows all. */
+const WIDGET_SESSIONS = 5;
+const COMMAND_CELLS = 60;
+const CWD_CELLS = 60;
+const NOTICE_CELLS = 1_000;
+/** The ages in the widget go on this often. */
+const WIDGET_TICK_MS = 1_000;
+
+export class Ui {
+  #ui: HostUi | undefined;
+  #isTui = false;
+  #widgetShown = false;
+  #ticker: NodeJS.Timeout | undefined;
+
+  /** Takes the context of a new session of pi. */
+  attach(ctx: HostContext): void {
+    this.#ui = ctx.ui;
+    this.#isTui = ctx.mode === "tui";
+    this.#widgetShown = false;
+  }
+
+  /** Clears what is shown and forgets the context, which goes stale with its session. */
+  detach(): void {
+    this.#guarded((ui) => ui.setStatus?.(KEY, undefined));
+    this.#hideWidget();
+    this.#ui = undefined;
+  }
+
+  /** A notice, in the warning's colour; `unified-exec: ` stands before it. */
+  warn(message: string): void {
+    this.#notify(message, "warning");
+  }
+
+  info(message: string): void {
+    this.#notify(message, "info");
+  }
+
+  /** Shows how many sessions run, now that it has changed. */
+  refresh(sessions: Sessions): void {
+    const status = sessions.count > 0 ? `unified-exec: ${running(sessions.count)}` : undefined;
+    this.#guarded((ui) => ui.setStatus?.(KEY, status));
+    if (sessions.count === 0) this.#hideWidget();
+    else if (this.#widgetShown) this.#drawWidget(sessions);
+  }
+
+  /** After /tree: the processes did not go back with the conversation. */
+  onTree(sessions: Sessions): void {
+    if (sessions.count === 0) return;
+    this.warn(`${count(sessions.count)} still running after /tree.`);
+    this.#drawWidget(sessions);
+    this.#widgetShown = true;
+    if (!this.#isTui) return;
+    clearInterval(this.#ticker);
+    this.#ticker = setInterval(() => this.#drawWidget(sessions), WIDGET_TICK_MS).unref();
+  }
+
+  #drawWidget(sessions: Sessions): void {
+    const lines = widgetLines(sessions.list(), Date.now());
+    this.#guarded((ui) => ui.setWidget?.(KEY, lines, { placement: "aboveEditor" }));
+  }
+
+  #hideWidget(): void {
+    clearInterval(this.#ticker);
+    if (!this.#widgetShown) return;
+    this.#widgetShown = false;
+    this.#guarded((ui) => ui.setWidget?.(KEY, undefined));
+  }
+
+  #notify(message: string, type: "info" | "warning"): void {
+    const text = `unified-exec: ${oneLine(message, NOTICE_CELLS)}`;
+    this.#guarded((ui) => ui.notify(text, type));
+  }
+
+  /** A context that went stale throws; there is nobody to show anything to then. */
+  #guarded(show: (ui: HostUi) => void): void {
+    try {
+      if (this.#ui) show(this.#ui);
+    } catch {
+      this.#ui = undefined;
+    }
+  }
+}
+
+/** `1 session`, `2 sessions`. */
+export function count(sessions: number): string {
+  return `${sessions} session${sessions === 1 ? "" : "s"}`;
+}
+
+function running(sessions: number): string {
+  return `${count(sessions)} running`;
+}
+
+/** `#2 41s npm run dev`: one session as people pick it. */
+export function sessionLabel(id: number, ageMs: number, command: string): string {
+  return `#${id} ${formatAge(ageMs)} ${oneLine(command, COMMAND_CELLS)}`;
+}
+
+/** The widget's lines for `sessions` at `nowMs`. */
+export function widgetLines(sessions: RunningSession[], nowMs: number): string[] {
+  const shown = sessions.slice(0, WIDGET_SESSIONS).map(
+    ({ session_id, startedAtMs, command, cwd }) =>
+      `  ${sessionLabel(session_id, nowMs - startedAtMs, command)} `
+      + `(${oneLine(tildify(cwd, homedir()), CWD_CELLS)})`,
+  );
+  const more = sessions.length - shown.length;
+  return [
+    `⚠ unified-exec: ${count(sessions.length)} still running`,
+    ...shown,
+    ...(more > 0 ? [`  … ${more} more; use list_sessions`] : []),
+    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
+  ];
+}

@@ -1,0 +1,163 @@
+/**
+ * What execd's replies and notifications look like (docs/protocol.md, docs/unified-exec.md), typed.
+ *
+ * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
+ * name says otherwise, sizes are bytes.
+ */
+
+/** How much of a call's output was cut away, as pi's own truncateTail tells it. */
+export interface Truncation {
+  truncated: boolean;
+  truncatedBy: "lines" | "bytes";
+  totalLines: number;
+  totalBytes: number;
+  outputLines: number;
+  outputBytes: number;
+  lastLinePartial: boolean;
+  maxLines: number;
+  maxBytes: number;
+}
+
+/** The reply of exec_command and write_stdin: one wait on a session. */
+export interface WaitResult {
+  /** Only while something still runs; never together with exit_code. */
+  session_id?: number;
+  exit_code?: number;
+  signal?: string;
+  failure_message?: string;
+  log_path?: string;
+  log_complete?: boolean;
+  log_truncated?: boolean;
+  cwd?: string;
+  command?: string;
+  tty?: boolean;
+  pid?: number;
+  /** The wait that was asked for, after clamping. */
+  yield_time_ms?: number;
+  yield_until?: string;
+  effective_wait_ms?: number;
+  wait_status?: string;
+  wait_mode?: string;
+  wall_time_seconds?: number;
+  chunk_id?: string;
+  original_token_count?: number;
+  output_bytes_total?: number;
+  omitted_bytes?: number;
+  output?: string;
+  truncation?: Truncation;
+  note?: string;
+  shell_exit_code?: number;
+  warning?: string;
+  on_exit?: string;
+  completion_notification?: string;
+  completion_delivery?: string;
+  on_exit_wake?: string;
+  tool_time_utc?: string;
+  cpu_seconds?: number;
+  max_rss_kib?: number;
+  /** Ready-made text for a model. */
+  header?: string;
+  footer?: string;
+}
+
+/** The reply of kill_session. */
+export interface KillResult {
+  found: boolean;
+  session_id: number;
+  killed?: boolean;
+  escalated?: boolean;
+  exit_code?: number;
+  signal?: string;
+  failure_message?: string;
+  log_path?: string;
+  final_output?: string;
+  omitted_bytes?: number;
+  truncation?: Truncation;
+  footer?: string;
+  survivors?: { pid: number; command: string; reason: string }[];
+  wait_status?: string;
+  summary?: string;
+}
+
+/** One session of list_sessions. */
+export interface SessionInfo {
+  session_id: number;
+  name?: string;
+  command: string;
+  cwd: string;
+  tty: boolean;
+  pid: number;
+  started_at_ms: number;
+  elapsed_ms: number;
+  running: boolean;
+  exit_code?: number;
+  signal?: string;
+  failure_message?: string;
+  output_bytes_total: number;
+  log_path?: string;
+  wake_armed: boolean;
+  shell_exited?: boolean;
+  detached?: { pid: number; command: string }[];
+}
+
+/** The reply of list_sessions. */
+export interface ListResult {
+  sessions: SessionInfo[];
+  active_count: number;
+  left?: { session_id: number; pid: number; command: string }[];
+  text: string;
+  tool_time_utc?: string;
+}
+
+/** The reply of set_on_exit. */
+export interface SetOnExitResult {
+  found: boolean;
+  status?: "disarmed" | "already_none" | "armed" | "already_armed" | "too_late";
+}
+
+/** The notification `progress`: the tail of a waiting request's session. */
+export interface Progress {
+  request_id: number;
+  session_id: number;
+  tail: string;
+  total_bytes: number;
+  elapsed_ms: number;
+  running: boolean;
+  pid?: number;
+  log_path?: string;
+}
+
+/** The notification `session_started`. */
+export interface SessionStarted {
+  session_id: number;
+  pid: number;
+  command: string;
+  tty: boolean;
+  cwd: string;
+  log_path?: string;
+}
+
+/** The notification `session_exited`. */
+export interface SessionExited {
+  session_id: number;
+  exit_code?: number;
+  signal?: string;
+  /** Whether a call has told the exit. */
+  observed: boolean;
+  wake?: true;
+  elapsed_ms: number;
+  log_path?: string;
+}
+
+/** What the extension shows of a wait while it lasts (`details` of pi's onUpdate). */
+export interface ProgressDetails {
+  session_id: number;
+  pid?: number;
+  running: boolean;
+  total_bytes: number;
+  tty?: boolean;
+  command?: string;
+  cwd?: string;
+  log_path?: string;
+  output: string;
+}

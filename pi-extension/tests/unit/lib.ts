@@ -1,0 +1,129 @@
+/** A stub of pi with only what the extension may count on, and helpers for processes. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { ExtensionAPI, ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { KillResult, WaitResult } from "../../src/wire.ts";
+import factory from "../../src/index.ts";
+
+/** The binary under test. */
+export const EXECD = process.env.EXECD_TEST_BIN
+  ?? resolve(import.meta.dirname, "..", "..", "..", "target", "release", "execd");
+assert.ok(existsSync(EXECD), `${EXECD} is missing: cargo build --release --locked`);
+process.env.EXECD_BIN = EXECD;
+
+/** The fields of details that tests look at; what is missing fails their assertions. */
+export type Details = Required<WaitResult & KillResult> & { restart_note?: string };
+
+export interface Result {
+  content: { type: string; text: string }[];
+  details: Details;
+}
+
+type Handler = (event: object, ctx: object) => unknown;
+
+/** What a test can see and set of the stub. */
+export class Pi {
+  readonly tools = new Map<string, ToolDefinition>();
+  readonly handlers = new Map<string, Handler[]>();
+  readonly commands = new Map<string, (args: string, ctx: object) => Promise<void>>();
+  readonly flags: Record<string, unknown> = {};
+  readonly notices: string[] = [];
+  readonly statuses: (string | undefined)[] = [];
+  active = ["read", "bash", "edit"];
+  /** Fields of the context beside the minimal ui. */
+  readonly ctx: Record<string, unknown>;
+
+  /** `extra`: what this host has beyond the minimum. */
+  constructor(extra: object = {}, ctx: object = {}) {
+    this.ctx = {
+      ui: {
+        notify: (text: string) => this.notices.push(text),
+        setStatus: (_key: string, text: string | undefined) => this.statuses.push(text),
+      },
+      cwd: process.cwd(),
+      ...ctx,
+    };
+    const api = {
+      registerTool: (tool: ToolDefinition) => this.tools.set(tool.name, tool),
+      on: (event: string, handler: Handler) => {
+        this.handlers.set(event, [...(this.handlers.get(event) ?? []), handler]);
+      },
+      registerCommand: (name: string, command: { handler: never }) => {
+        this.commands.set(name, command.handler);
+      },
+      registerShortcut: () => {},
+      registerFlag: () => {},
+      registerMessageRenderer: () => {},
+      getFlag: (name: string) => this.flags[name],
+      getActiveTools: () => this.active,
+      setActiveTools: (names: string[]) => {
+        this.active = names;
+      },
+      ...extra,
+    };
+    factory(api as unknown as ExtensionAPI);
+  }
+
+  async emit(event: string, payload: object = {}): Promise<void> {
+    for (const handler of this.handlers.get(event) ?? []) {
+      await handler({ type: event, ...payload }, this.ctx);
+    }
+  }
+
+  start(): Promise<void> {
+    return this.emit("session_start", { reason: "startup" });
+  }
+
+  shutdown(): Promise<void> {
+    return this.emit("session_shutdown", { reason: "quit" });
+  }
+
+  /** Calls a tool as pi does. */
+  async call(
+    name: string,
+    params: object = {},
+    options: { signal?: AbortSignal; onUpdate?: (update: Result) => void; id?: string } = {},
+  ): Promise<Result> {
+    const tool = this.tools.get(name);
+    assert.ok(tool, `${name} is registered`);
+    const prepared = tool.prepareArguments ? tool.prepareArguments(params) : params;
+    const result = await tool.execute(
+      options.id ?? "call_1",
+      prepared as never,
+      options.signal,
+      options.onUpdate as never,
+      this.ctx as never,
+    );
+    return result as unknown as Result;
+  }
+}
+
+/** The text that the model reads. */
+export function textOf(result: Result): string {
+  return result.content.map((part) => part.text).join("\n");
+}
+
+/** Resolves when `check` gives something true; fails after `ms`. */
+export async function until<T>(check: () => T, what: string, ms = 30_000): Promise<T> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const value = check();
+    if (value) return value;
+    assert.ok(Date.now() < end, `not in time: ${what}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
+/** Pids of processes whose command line, with blanks between, has `part`; this one excepted. */
+export function processesWith(part: string): number[] {
+  return readdirSync("/proc").map(Number).filter((pid) => {
+    if (!pid || pid === process.pid) return false;
+    try {
+      const words = readFileSync(join("/proc", String(pid), "cmdline"), "utf8").split("\0");
+      return words.join(" ").includes(part);
+    } catch {
+      return false;
+    }
+  });
+}

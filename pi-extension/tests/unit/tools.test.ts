@@ -1,0 +1,194 @@
+/** The unified tools under a minimal stub of pi, against the real execd. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
+
+describe("the unified tools", { concurrency: 8 }, () => {
+  let pi: Pi;
+  before(async () => {
+    pi = new Pi();
+    await pi.start();
+  });
+  after(() => pi.shutdown());
+
+  it("registers six tools and takes pi's bash away", () => {
+    const names = ["exec_command", "kill_session", "list_sessions", "resize_session", "set_on_exit"];
+    assert.deepEqual([...pi.tools.keys()].sort(), [...names, "write_stdin"]);
+    assert.deepEqual(pi.active, ["read", "edit"]);
+    assert.deepEqual(pi.notices, []);
+  });
+
+  it("exec_command: header, output, details", async () => {
+    const result = await pi.call("exec_command", { cmd: "echo one; echo two >&2; exit 3" });
+    assert.match(textOf(result), /^\[exited\]\nexit_code: 3\n[^]*\n---\none\ntwo\n$/);
+    const { exit_code, output, cwd, command, yield_time_ms, tty, log_path } = result.details;
+    assert.deepEqual(
+      { exit_code, output, cwd, command, yield_time_ms, tty },
+      {
+        exit_code: 3,
+        output: "one\ntwo\n",
+        cwd: process.cwd(),
+        command: "echo one; echo two >&2; exit 3",
+        yield_time_ms: 10_000,
+        tty: false,
+      },
+    );
+    assert.equal(readFileSync(log_path, "utf8"), "one\ntwo\n");
+    assert.ok(!("header" in result.details) && !("session_id" in result.details));
+  });
+
+  it("no output reads (no output)", async () => {
+    assert.match(textOf(await pi.call("exec_command", { cmd: "true" })), /\n---\n\(no output\)$/);
+  });
+
+  it("loose types are coerced, unknown and null parameters are dropped", async () => {
+    const result = await pi.call("exec_command", {
+      cmd: "tput cols; echo $N", tty: "true", cols: "77", yield_time_ms: "5000.7", rows: null,
+      invented: 1, env: { N: 5 }, stdin: undefined,
+    });
+    assert.equal(result.details.output, "77\n5\n");
+    assert.equal(result.details.yield_time_ms, 5000);
+  });
+
+  it("drives a session: yields, writes, polls, ends", async () => {
+    const started = await pi.call("exec_command", { cmd: "cat", yield_time_ms: 250 });
+    const session_id = started.details.session_id;
+    assert.match(textOf(started), new RegExp(`^\\[still running\\]\nsession_id: ${session_id}\n`));
+    const echoed = await pi.call("write_stdin", { session_id, chars: "hi\\n\\x41" });
+    assert.equal(echoed.details.output, "hi\nA");
+    const b64 = Buffer.from("\u0001xyz\n").toString("base64");
+    const raw = await pi.call("write_stdin", { session_id: String(session_id), chars_b64: b64 });
+    assert.match(raw.details.output, /xyz/);
+    const ended = await pi.call("write_stdin", { session_id, eof: true, yield_time_ms: 20_000 });
+    assert.equal(ended.details.exit_code, 0);
+    await assert.rejects(pi.call("write_stdin", { session_id }), {
+      message: `unknown session_id: ${session_id}`,
+    });
+  });
+
+  it("errors are thrown with the words the originals have", async () => {
+    await assert.rejects(pi.call("write_stdin", { session_id: 9999 }), {
+      message: "unknown session_id: 9999",
+    });
+    const both = { session_id: 9999, chars: "a", chars_b64: "YQ==" };
+    await assert.rejects(pi.call("write_stdin", both), {
+      message: "write_stdin: pass either `chars` or `chars_b64`, not both.",
+    });
+    const bad = { session_id: 9999, chars_b64: "a*b" };
+    await assert.rejects(pi.call("write_stdin", bad), /`chars_b64` is not valid base64\./);
+    // The signal's name is checked before the id.
+    const signal = { session_id: 9999, signal: "FOO" };
+    await assert.rejects(pi.call("kill_session", signal), /^Error: unknown signal "FOO" \(/);
+  });
+
+  it("kill_session: an unknown id is no error; a live one is ended with its output", async () => {
+    const unknown = await pi.call("kill_session", { session_id: 9999 });
+    assert.equal(unknown.details.found, false);
+    const cmd = "echo alive; sleep 300";
+    const { details } = await pi.call("exec_command", { cmd, yield_time_ms: 250 });
+    const { session_id } = details;
+    const killed = await pi.call("kill_session", { session_id });
+    assert.match(textOf(killed), /^Killed session \d+ \(pid \d+\) with SIGTERM — signal=SIGTERM/);
+    assert.equal(killed.details.killed, true);
+  });
+
+  it("list_sessions shows what runs; set_on_exit and resize_session answer in words", async () => {
+    const params = { cmd: "sleep 301", tty: true, yield_time_ms: 250, name: "nap" };
+    const { details: { session_id } } = await pi.call("exec_command", params);
+    const listed = await pi.call("list_sessions");
+    assert.match(textOf(listed), /sleep 301/);
+    const armed = await pi.call("set_on_exit", { session_id, on_exit: "wake" });
+    assert.equal(textOf(armed), `session ${session_id}: armed`);
+    const off = await pi.call("set_on_exit", { session_id, on_exit: "none" });
+    assert.equal(textOf(off), `session ${session_id}: disarmed`);
+    const size = await pi.call("resize_session", { session_id, cols: 100, rows: 40 });
+    assert.equal(textOf(size), `session ${session_id}: 100x40`);
+    await pi.call("kill_session", { session_id });
+  });
+
+  it("a spawn failure is a result, a missing directory too", async () => {
+    const shell = await pi.call("exec_command", { cmd: "true", shell: "nosuchshell" });
+    assert.match(shell.details.failure_message, /nosuchshell: ENOENT/);
+    assert.equal(shell.details.exit_code, -1);
+    const dir = await pi.call("exec_command", { cmd: "true", workdir: "no/such/dir" });
+    assert.match(dir.details.failure_message, /ENOENT/);
+  });
+
+  it("workdir counts from pi's directory, and ~ is the home", async () => {
+    const relative = await pi.call("exec_command", { cmd: "pwd", workdir: "tests" });
+    assert.equal(relative.details.output, `${process.cwd()}/tests\n`);
+    const home = await pi.call("exec_command", { cmd: "pwd", workdir: "~" });
+    assert.equal(home.details.cwd, process.env.HOME);
+  });
+
+  it("the environment is pi's at that moment", async () => {
+    process.env.EXECD_TEST_LATER = "set after the daemon's start";
+    const cmd = "echo $EXECD_TEST_LATER; echo $AI_AGENT $PI_CODING_AGENT ${PI_SESSION_ID-none}; "
+      + 'echo "${LANG-unset}"';
+    const result = await pi.call("exec_command", { cmd, env: { LANG: null } });
+    assert.equal(result.details.output, "set after the daemon's start\npi true none\nunset\n");
+    delete process.env.EXECD_TEST_LATER;
+    const unset = "echo ${EXECD_TEST_LATER-gone}";
+    assert.equal((await pi.call("exec_command", { cmd: unset })).details.output, "gone\n");
+  });
+
+  it("200 KB: the tail, its footer, and the complete log", async () => {
+    const cmd = "yes 0123456789012345678901234567890123456789012345678 | head -c 200000";
+    const result = await pi.call("exec_command", { cmd });
+    const { truncation, log_path } = result.details;
+    assert.deepEqual([truncation.truncatedBy, truncation.totalLines], ["bytes", 4000]);
+    const footer = `[Showing lines 2977-4000 of 4000 (50.0KB limit). Full output: ${log_path}]`;
+    assert.ok(textOf(result).endsWith(`\n\n${footer}`), textOf(result).slice(-200));
+    assert.equal(readFileSync(log_path).length, 200_000);
+  });
+
+  it("onUpdate has the tail and who runs, and never comes after the answer", async () => {
+    const updates: Result[] = [];
+    let settled = false;
+    const result = await pi.call(
+      "exec_command",
+      { cmd: "echo first; sleep 0.5; echo second; sleep 300", yield_time_ms: 1500 },
+      {
+        onUpdate: (update) => {
+          assert.equal(settled, false);
+          updates.push(update);
+        },
+      },
+    );
+    settled = true;
+    const last = updates.at(-1)?.details as unknown as Record<string, unknown>;
+    const { session_id, log_path } = result.details;
+    assert.deepEqual(
+      { ...last, pid: typeof last.pid },
+      {
+        session_id, log_path, pid: "number", running: true, total_bytes: 13, tty: false,
+        command: result.details.command, cwd: process.cwd(), output: "first\nsecond\n",
+      },
+    );
+    await pi.call("kill_session", { session_id });
+  });
+
+  it("Esc ends the wait at once and the process lives", async () => {
+    const controller = new AbortController();
+    const updates: Result[] = [];
+    const call = pi.call(
+      "exec_command",
+      { cmd: "echo ready; sleep 302; echo never", yield_time_ms: 30_000 },
+      { signal: controller.signal, onUpdate: (update) => updates.push(update) },
+    );
+    await until(() => /ready/.test(String(updates.at(-1)?.details.output)), "the first output");
+    const before = Date.now();
+    controller.abort();
+    const { details } = await call;
+    assert.ok(Date.now() - before < 1_000, "at once");
+    assert.equal(details.wait_status, "cancelled");
+    assert.equal(processesWith("sleep 302; echo never").length > 0, true);
+    await pi.call("kill_session", { session_id: details.session_id });
+  });
+
+  it("a call that was aborted before it began runs nothing", async () => {
+    const signal = AbortSignal.abort();
+    await assert.rejects(pi.call("exec_command", { cmd: "touch /tmp/never" }, { signal }));
+  });
+});

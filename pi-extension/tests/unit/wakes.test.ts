@@ -1,0 +1,212 @@
+/** Wakes, holding, and steering: the logic alone, and with the real execd. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { holdsIn } from "../../src/hold.ts";
+import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
+import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
+import { Pi, textOf, until } from "./lib.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+interface Sent {
+  message: { customType: string; content: string; display: boolean; details: WakeDetails };
+  options: object;
+}
+
+/** A pi that takes messages. */
+function wakingPi(ctx: object = {}): { pi: Pi; sent: Sent[]; refuse: (times: number) => void } {
+  const sent: Sent[] = [];
+  let refusals = 0;
+  const sendMessage = (message: Sent["message"], options: object) => {
+    if (refusals-- > 0) throw new Error("not now");
+    sent.push({ message, options });
+  };
+  const pi = new Pi({ sendMessage }, ctx);
+  return { pi, sent, refuse: (times) => { refusals = times; } };
+}
+
+const WAKE = { yield_time_ms: 250, on_exit: "wake" };
+
+describe("wakes with execd", { concurrency: 4 }, () => {
+  it("an exit that no call told becomes exactly one message, without output", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    const cmd = "sleep 0.6; echo secret output";
+    const started = await pi.call("exec_command", { cmd, ...WAKE });
+    assert.equal(started.details.completion_notification, "armed");
+    await until(() => sent.length > 0, "the wake");
+    await pi.emit("agent_settled");
+    const { message, options } = sent[0] as Sent;
+    const { session_id, log_path } = started.details;
+    assert.deepEqual(options, { triggerTurn: true, deliverAs: "followUp" });
+    assert.equal(message.customType, "unified-exec-completed");
+    assert.equal(message.display, true);
+    assert.match(message.content, new RegExp(`session_id=${session_id} · exit_code=0 · elapsed=0`));
+    assert.ok(message.content.includes(`command: ${cmd} · cwd: ${process.cwd()} · log_path: ${log_path}`));
+    assert.doesNotMatch(message.content.replace(cmd, ""), /secret/);
+    assert.equal(message.details.sessions[0]?.session_id, session_id);
+    const { details } = await pi.call("write_stdin", { session_id });
+    assert.deepEqual([details.exit_code, details.output], [0, "secret output\n"]);
+    await pi.shutdown();
+    assert.equal(sent.length, 1);
+  });
+
+  it("simultaneous exits are one message", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    const go = join(scratch, "go");
+    const cmd = `until [ -e ${go} ]; do sleep 0.02; done`;
+    await Promise.all([1, 2, 3].map(() => pi.call("exec_command", { cmd, ...WAKE })));
+    writeFileSync(go, "");
+    await until(() => sent.length > 0, "the wake");
+    await new Promise((done) => setTimeout(done, 400));
+    assert.equal(sent.length, 1);
+    assert.equal(sent[0]?.message.details.sessions.length, 3);
+    assert.match(sent[0]?.message.content ?? "", /^unified-exec: 3 background sessions ended:/);
+    await pi.shutdown();
+  });
+
+  it("a poll that tells the exit uses the wake up, unless pi makes the result an error", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    for (const isError of [false, true]) {
+      const params = { cmd: "sleep 0.5; exit 7", ...WAKE };
+      const { details: { session_id } } = await pi.call("exec_command", params);
+      const poll = { session_id, yield_time_ms: 20_000 };
+      const polled = await pi.call("write_stdin", poll, { id: "same" });
+      assert.deepEqual([polled.details.exit_code, polled.details.on_exit_wake], [7, "consumed"]);
+      await pi.emit("tool_execution_end", { toolCallId: "same", isError });
+    }
+    await until(() => sent.length > 0, "the wake given back");
+    assert.match(sent[0]?.message.content ?? "", /session_id=\d+ · exit_code=7/);
+    await pi.shutdown();
+    assert.equal(sent.length, 1);
+  });
+
+  it("a message that pi refuses is sent once more when it has settled", async () => {
+    const { pi, sent, refuse } = wakingPi();
+    await pi.start();
+    refuse(1);
+    await pi.call("exec_command", { cmd: "sleep 0.5", ...WAKE });
+    await until(() => pi.statuses.includes("unified-exec: 1 session running"), "the status");
+    await until(() => pi.statuses.at(-1) === undefined, "the exit");
+    await new Promise((done) => setTimeout(done, 400));
+    assert.equal(sent.length, 0);
+    await pi.emit("agent_settled");
+    assert.equal(sent.length, 1);
+    await pi.shutdown();
+  });
+
+  it("kill_session and shutdown send none", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    const first = await pi.call("exec_command", { cmd: "sleep 330", ...WAKE });
+    await pi.call("exec_command", { cmd: "sleep 331", ...WAKE });
+    await pi.call("kill_session", { session_id: first.details.session_id });
+    await pi.shutdown();
+    await new Promise((done) => setTimeout(done, 400));
+    assert.deepEqual(sent, []);
+  });
+
+  it("in json mode agent_end waits for the wake, and no longer than the flag says", async () => {
+    const { pi, sent } = wakingPi({ mode: "json" });
+    await pi.start();
+    await pi.emit("agent_end", { messages: [] });
+    await pi.call("exec_command", { cmd: "sleep 1", ...WAKE });
+    await pi.emit("agent_end", { messages: [] });
+    assert.equal(sent.length, 1);
+
+    pi.flags["exec-hold-seconds"] = "0.2";
+    await pi.call("exec_command", { cmd: "sleep 332", ...WAKE });
+    const before = Date.now();
+    await pi.emit("agent_end", { messages: [] });
+    assert.ok(Date.now() - before < 20_000);
+    await pi.shutdown();
+    assert.equal(sent.length, 1);
+  });
+
+  it("a message that the user sends ends a wait, and the process lives", async () => {
+    let pending = false;
+    const { pi } = wakingPi({ hasPendingMessages: () => pending });
+    await pi.start();
+    const wait = pi.call("exec_command", { cmd: "sleep 333", yield_time_ms: 30_000 });
+    await new Promise((done) => setTimeout(done, 2 * STEER_CHECK_MS));
+    pending = true;
+    const { details } = await wait;
+    assert.equal(details.wait_status, "cancelled");
+    assert.match(textOf(await pi.call("list_sessions")), /sleep 333/);
+    await pi.shutdown();
+  });
+});
+
+describe("steering", () => {
+  it("follow-ups that were queued before do not end a wait; what is typed later does", async () => {
+    let pending = true;
+    const ctx = { hasPendingMessages: () => pending };
+    const steering = new Steering();
+    steering.onAssistantMessage(ctx);
+    const watch = steering.watch(ctx);
+    await new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
+    assert.equal(watch.signal.aborted, false);
+    steering.onInput({ source: "extension" });
+    steering.onInput({ source: "interactive", streamingBehavior: "followUp" });
+    await new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
+    assert.equal(watch.signal.aborted, false);
+    steering.onInput({ source: "interactive", streamingBehavior: "steer" });
+    await until(() => watch.signal.aborted, "the wait ends");
+    watch.stop();
+    pending = false;
+  });
+
+  it("a host that cannot tell never ends a wait; a stale context neither", async () => {
+    const stale = { hasPendingMessages: (): boolean => { throw new Error("stale"); } };
+    const watches = [new Steering().watch({}), new Steering().watch(stale)];
+    await new Promise((done) => setTimeout(done, 2 * STEER_CHECK_MS));
+    for (const watch of watches) {
+      assert.equal(watch.signal.aborted, false);
+      watch.stop();
+    }
+  });
+});
+
+describe("the wake's message and its rules", () => {
+  it("is bounded, whatever the commands are", () => {
+    const command = `printf '\u001b]52;c;x\u0007' ${"x".repeat(1_000_000)}\nsecond line`;
+    const many = Array.from({ length: 64 }, (_, id) => ({ session_id: id + 1, command }));
+    const text = wakeText(many);
+    assert.ok(text.length < 4_000, String(text.length));
+    assert.match(text, /… and 54 more; list_sessions shows them/);
+    assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f]/);
+  });
+
+  it("refused twice is told to people and given up", async () => {
+    const lost: string[] = [];
+    let tries = 0;
+    const refuse = () => {
+      tries += 1;
+      throw new Error("stale");
+    };
+    const wakes = new Wakes(refuse, (message) => lost.push(message));
+    wakes.onDirect("a", { session_id: 3, exit_code: 1 });
+    wakes.onToolEnd("a", true);
+    await until(() => tries === 1, "the first try");
+    assert.deepEqual([lost, wakes.isPending], [[], true]);
+    wakes.onSettled();
+    assert.deepEqual(lost, ["could not tell the model that session 3 ended: stale"]);
+    assert.equal(wakes.isPending, false);
+  });
+
+  it("only json and print mode hold, and only a run that went well", () => {
+    const ended = (stopReason: string) => ({ messages: [{ role: "assistant", stopReason }] });
+    const held = (["json", "print", "rpc", "tui"] as const)
+      .map((mode) => holdsIn(ended("stop"), { mode }));
+    assert.deepEqual(held, [true, true, false, false]);
+    assert.equal(holdsIn(ended("error"), { mode: "json" }), false);
+    assert.equal(holdsIn(ended("aborted"), { mode: "json" }), false);
+    assert.equal(holdsIn(ended("stop"), {}), false);
+  });
+});
