@@ -64,8 +64,34 @@ fn tests_in(source: &str) -> BTreeMap<String, State> {
     found
 }
 
+/// The tests of one of the extension's files: the names given to `it(` or `test(`, on its own line
+/// or the next.
+fn script_tests_in(source: &str) -> BTreeMap<String, State> {
+    let mut found = BTreeMap::new();
+    let mut opened: Option<State> = None;
+    for line in source.lines().map(str::trim) {
+        let (state, rest) = match (opened.take(), line.split_once('(')) {
+            (Some(state), _) => (state, line),
+            (None, Some(("it" | "test", rest))) => (State::Runs, rest),
+            (None, Some(("it.skip" | "test.skip" | "it.todo", rest))) => (State::Ignored, rest),
+            _ => continue,
+        };
+        if rest.is_empty() {
+            opened = Some(state);
+        } else if let Some((name, _)) = rest.strip_prefix('"').and_then(|text| text.split_once('"'))
+        {
+            found.insert(name.to_owned(), state);
+        }
+    }
+    found
+}
+
 /// The tests of the file that a name in the table begins with.
 fn tests_of(file: &str) -> Option<BTreeMap<String, State>> {
+    if file.starts_with("pi-extension/") {
+        let path = root().join(format!("{file}.test.ts"));
+        return std::fs::read_to_string(path).ok().map(|source| script_tests_in(&source));
+    }
     let path = if file.starts_with("src/") {
         root().join(format!("{file}.rs"))
     } else {
@@ -123,4 +149,12 @@ fn tests_are_found_with_their_state() {
     assert_eq!(found.get("one"), Some(&State::Runs));
     assert_eq!(found.get("two"), None);
     assert_eq!(found.get("three"), Some(&State::Ignored));
+
+    let script =
+        "it(\"one\", () => {\n  test(\n    \"two: it's\",\n  it.skip(\"three\", submit(\"four\"";
+    let found = script_tests_in(script);
+    assert_eq!(found.get("one"), Some(&State::Runs));
+    assert_eq!(found.get("two: it's"), Some(&State::Runs));
+    assert_eq!(found.get("three"), Some(&State::Ignored));
+    assert_eq!(found.len(), 3);
 }

@@ -138,8 +138,8 @@ function truncationNotices(details: Fields): Span[] {
   const notices: Span[] = [];
   const omitted = numberOf(details.omitted_bytes) ?? 0;
   if (omitted > 0) {
-    const text = `[${formatSize(omitted)} of output came between calls and were not kept.${full}]`;
-    notices.push(span(text, "warning"));
+    const text = `${formatSize(omitted)} of output between the calls was omitted`;
+    notices.push(span(`[${text}.${full}]`, "warning"));
   }
   const truncation: unknown = details.truncation;
   if (typeof truncation === "object" && truncation !== null) {
@@ -289,7 +289,7 @@ export function describeSession(session: Unchecked<SessionInfo>, cells: number):
     name ? `${oneLine(name, cells)}: ${command}` : command,
     cwd ? `(${oneLine(shownPath(cwd), LIST_CELLS)})` : undefined,
   ];
-  return words.filter((word) => word !== undefined).join(" ");
+  return words.filter((word) => word).join(" ");
 }
 
 function sessionBlocks(session: Unchecked<SessionInfo>, expanded: boolean): Block[] {

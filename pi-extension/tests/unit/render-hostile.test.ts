@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { draw, give, row, screen, start } from "./render-harness.ts";
+import { millis, randomText, seeded } from "./render-random.ts";
+import type { UnifiedToolName } from "../../src/render/index.ts";
+import { renderers } from "../../src/render/index.ts";
+
+const TOOLS = Object.keys(renderers) as UnifiedToolName[];
+
+const HOSTILE: Record<string, string> = {
+  "colours and clear screen": "\x1b[31mred\x1b[2J\x1b[H\x1b[0m",
+  "title": "\x1b]0;owned\x07after",
+  "hyperlink": "\x1b]8;;https://evil\x1b\\link\x1b]8;;\x1b\\",
+  "clipboard": "\x1b]52;c;ZXZpbA==\x07after",
+  "clipboard in C1": "\u009d52;c;ZXZpbA==\u009cafter",
+  "C1 bytes": "a\u009b31m\u0085\u0090q\u009cb\u0080",
+  "carriage return": "harmless\rrm -rf /",
+  "bell and backspace": "a\x07\x07b\b\b\bc\x00\x7f",
+  "alternate screen": "\x1b[?1049h\x1b[?1000h\x1bc",
+  "cut sequences": "\x1b[\n\x1b]\n\x1b",
+  "half pairs": "\ud83d \ude00 x\ud83d",
+  "overrides": "abc\u202edcba\u2066x\u2069",
+  "line separators": "a\u2028b\u2029c\u0085d",
+  "wide": "漢字".repeat(100),
+  "emoji": "👩‍👩‍👧🇩🇪😀".repeat(50),
+  "combining": `a${"\u0301".repeat(500)}`,
+  "wide cluster": `क${"ा".repeat(300)}`,
+  "zero width": "\u200b\ufeff\u200d".repeat(100),
+  "tabs": "\ta\t\tb\t".repeat(30),
+  "tags": "\u{e0041}\u{e0001}x",
+};
+
+/** Every place of a row that text of others can come to. */
+function argsWith(text: string): object {
+  return {
+    cmd: text,
+    workdir: text,
+    session_id: text,
+    chars: text,
+    signal: text,
+    on_exit: text,
+    cols: text,
+    rows: text,
+    yield_until: text,
+  };
+}
+
+function detailsWith(text: string): object {
+  return {
+    output: text,
+    final_output: text,
+    summary: text,
+    status: text,
+    cwd: text,
+    log_path: text,
+    session_id: text,
+    exit_code: text,
+    signal: text,
+    note: text,
+    warning: text,
+    failure_message: text,
+    wait_status: text,
+    cols: text,
+    rows: text,
+    truncation: { truncated: true, truncatedBy: text, totalLines: text, outputLines: text },
+    survivors: [{ pid: text, command: text, reason: text }],
+    left: [{ session_id: text, pid: text, command: text }],
+    sessions: [
+      { session_id: text, name: text, command: text, cwd: text, log_path: text, running: false },
+      { session_id: 2, command: text, signal: text, failure_message: text, running: false },
+    ],
+  };
+}
+
+/** Takes a tool, arguments and details, and draws the row in every state and at many widths. */
+function drawEverywhere(tool: UnifiedToolName, args: object, details: object, text: string): void {
+  const rows = [row(tool, args), row(tool, args), row(tool, args, text)];
+  const [streaming, running, final] = rows as [(typeof rows)[0], (typeof rows)[0], (typeof rows)[0]];
+  start(running);
+  give(running, { text, details }, true);
+  give(final, { text, details });
+  const failed = row(tool, args);
+  give(failed, { text, details: {}, isError: true });
+  for (const target of [streaming, running, final, failed]) {
+    for (const expanded of [false, true]) {
+      target.component.setExpanded(expanded);
+      for (const width of [4, 40, 80, 120]) draw(target, width);
+    }
+  }
+  give(running, { details: {} });
+}
+
+describe("nothing of a stranger steers the terminal", () => {
+  for (const tool of TOOLS) {
+    for (const [name, text] of Object.entries(HOSTILE)) {
+      test(`${tool}: ${name}`, () => {
+        drawEverywhere(tool, argsWith(text), detailsWith(text), text);
+        drawEverywhere(tool, argsWith(`x${text}y\n${text}`), detailsWith(`x ${text}\n${text}`), text);
+      });
+    }
+  }
+
+  test("the check itself sees what is unsafe", () => {
+    const unsafe = { render: () => ["\x1b]0;x\x07"], invalidate: () => {} };
+    const target = row("exec_command", {});
+    target.component.addChild(unsafe);
+    assert.throws(() => draw(target, 80), /a control reached the terminal/);
+    const wide = row("exec_command", {});
+    wide.component.addChild({ render: () => ["x".repeat(81)], invalidate: () => {} });
+    assert.throws(() => draw(wide, 80), /81 cells of 80/);
+  });
+
+  test("random mixtures, at random widths", () => {
+    const below = seeded(99);
+    const pieces = [...Object.values(HOSTILE).map((text) => text.slice(0, 40)), " ", "word", "\n"];
+    for (let round = 0; round < 300; round++) {
+      const text = randomText(below, pieces, 12);
+      const tool = TOOLS[below(TOOLS.length)] ?? "exec_command";
+      const target = row(tool, argsWith(text));
+      give(target, { text, details: detailsWith(text) });
+      target.component.setExpanded(below(2) === 0);
+      draw(target, 4 + below(120));
+    }
+  });
+
+  test("what is harmless stays readable", () => {
+    const target = row("exec_command", { cmd: "printf '\x1b[31mred\x1b[0m'" });
+    give(target, { details: { output: "\x1b[32m✓\x1b[0m passed\r\n\tok\n", exit_code: 0 } });
+    assert.deepEqual(screen(target), [
+      "$ printf 'red' (cwd: ~/project)",
+      "",
+      "✓ passed",
+      "   ok",
+      "",
+      "exit_code=0",
+    ]);
+  });
+});
+
+describe("nothing is too large", () => {
+  const megabyte = 1 << 20;
+  const floods = ["x", "ab ", "\n", "a\n", "漢", "\x1b[31m", "\x1b]", "é", "a\u0301", "\t"];
+  for (const piece of floods) {
+    test(`a megabyte of ${JSON.stringify(piece)} stalls no frame`, () => {
+      const text = piece.repeat(megabyte / piece.length);
+      for (const tool of TOOLS) {
+        const target = row(tool, argsWith(text));
+        give(target, { text, details: detailsWith(text) });
+        const took = millis(() => target.component.render(80));
+        assert.ok(took < 1500, `${tool}: ${took} ms`);
+        // What does not change costs next to nothing: pi draws all rows for each frame.
+        const again = millis(() => target.component.render(80));
+        assert.ok(again < 100, `${tool} again: ${again} ms`);
+      }
+    });
+  }
+
+  test("output over the bound keeps its end and says so", () => {
+    const target = row("exec_command", { cmd: "yes" });
+    const lines = Array.from({ length: 100_000 }, (_, i) => `line ${i}`).join("\n");
+    give(target, { details: { output: lines, exit_code: 0 } });
+    target.component.setExpanded(true);
+    const shown = screen(target);
+    assert.match(shown[2] ?? "", /^… \d+ characters too many to draw$/);
+    assert.equal(shown.at(-3), "line 99999");
+  });
+
+  test("the same output is laid out once, however often the row is redrawn", () => {
+    const target = row("exec_command", { cmd: "yes" });
+    const output = "漢".repeat(17_000);
+    const details = { output, session_id: 1 };
+    give(target, { details }, true);
+    const first = millis(() => target.component.render(80));
+    const redraws = millis(() => {
+      for (let i = 0; i < 50; i++) {
+        give(target, { details: { ...details } }, true);
+        target.component.render(80);
+      }
+    });
+    assert.ok(redraws < 50 * Math.max(first, 1), `first ${first} ms, then ${redraws} ms for 50`);
+    give(target, { details: { ...details, output: "new" } }, true);
+    assert.ok(screen(target).includes("new"));
+    give(target, { details: {} });
+  });
+});
+
+describe("no details make a renderer throw", () => {
+  const odd: unknown[] = [undefined, null, 0, 7.5, -1, Number.NaN, "", "text", true, [], [null], {}];
+  odd.push([{}], { a: 1 }, Symbol("s"), () => 1, 10n, new Date(0), Object.create(null));
+  const keys = Object.keys({ ...detailsWith(""), ...argsWith(""), found: 0, killed: 0, wake_armed: 0 });
+  keys.push("effective_wait_ms", "wall_time_seconds", "omitted_bytes", "chars_b64", "eof", "tty");
+  keys.push("yield_time_ms", "peek", "elapsed_ms", "running");
+
+  /** Renders without pi around it, which would catch what is thrown and draw a fallback. */
+  function renderDirectly(tool: UnifiedToolName, args: unknown, result: unknown): void {
+    const target = row(tool, args);
+    let failure: unknown;
+    const { renderCall, renderResult } = renderers[tool];
+    const definition = renderers[tool];
+    definition.renderCall = (...given) => keep(() => renderCall(...given));
+    definition.renderResult = (...given) => keep(() => renderResult(...given));
+    function keep<T>(work: () => T): T {
+      try {
+        return work();
+      } catch (error) {
+        failure ??= error;
+        throw error;
+      }
+    }
+    try {
+      const observed = row(tool, args);
+      observed.component.render(60);
+      observed.component.updateResult(result as Parameters<typeof observed.component.updateResult>[0]);
+      observed.component.render(60);
+      observed.component.setExpanded(true);
+      observed.component.render(60);
+    } finally {
+      Object.assign(definition, { renderCall, renderResult });
+    }
+    assert.equal(failure, undefined, `${tool} ${String(failure)}`);
+    target.component.render(60);
+  }
+
+  for (const tool of TOOLS) {
+    test(`${tool}: odd arguments and details`, () => {
+      for (const value of odd) {
+        for (const isError of [false, true]) {
+          const content = [{ type: "text", text: "text" }];
+          renderDirectly(tool, value, { content, details: value, isError });
+        }
+      }
+    });
+
+    test(`${tool}: odd fields`, () => {
+      const below = seeded(tool.length);
+      for (let round = 0; round < 500; round++) {
+        const pick = (): unknown => odd[below(odd.length)];
+        const some = (): object =>
+          Object.fromEntries(keys.filter(() => below(3) > 0).map((key) => [key, pick()]));
+        const content = [{ type: "text", text: "text" }, { type: "text" }];
+        renderDirectly(tool, some(), { content, details: some(), isError: below(4) === 0 });
+      }
+    });
+
+    test(`${tool}: content in no shape at all`, () => {
+      const { renderResult } = renderers[tool];
+      const options = { expanded: false, isPartial: false };
+      for (const content of [...odd, [{ type: "image" }], [[]]]) {
+        const target = row(tool, {});
+        // pi itself needs an array for images, so that this one goes past it.
+        const given = { content, details: {} } as Parameters<typeof renderResult>[0];
+        assert.doesNotThrow(() => {
+          const context = { state: undefined, args: {}, isError: true, cwd: undefined };
+          const themed = { fg: (_: string, text: string) => text, bold: (text: string) => text };
+          renderResult(given, options, themed as never, context as never).render(40);
+        });
+        target.component.render(40);
+      }
+    });
+  }
+});

@@ -1,0 +1,477 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { TestRow } from "./render-harness.ts";
+import { context, CWD, draw, give, HOME, row, screen, start, theme } from "./render-harness.ts";
+import { renderers } from "../../src/render/index.ts";
+import { describeSession } from "../../src/render/results.ts";
+
+const LOG = `${HOME}/.cache/execd-2-5d0c71b2.log`;
+const ROUNDS = Array.from({ length: 12 }, (_, i) => `round ${i + 1}\n`).join("");
+
+/** The row of a command that has ended or goes on, as `details` say. */
+function wait(details: object, args: object = { cmd: "make" }): TestRow {
+  const made = row("exec_command", args);
+  give(made, { details: { output: "", ...details } });
+  return made;
+}
+
+/** The last line that a person reads of a row. */
+function lastLine(target: TestRow, width = 80): string | undefined {
+  return screen(target, width).at(-1);
+}
+
+/** Fails unless the row draws this text in this colour. */
+function assertPainted(target: TestRow, tone: Parameters<typeof theme.fg>[0], text: string): void {
+  const lines = draw(target, 120).join("\n");
+  assert.ok(lines.includes(theme.fg(tone, text)), `no ${tone} ${text} in ${lines}`);
+}
+
+describe("exec_command", () => {
+  const args = {
+    cmd: "for i in {1..12}; do echo round $i; done",
+    yield_time_ms: 2500,
+    tty: true,
+    on_exit: "wake",
+  };
+  const yielded = {
+    session_id: 2,
+    output: ROUNDS,
+    effective_wait_ms: 2501,
+    yield_time_ms: 2500,
+    wall_time_seconds: 2.513,
+    cwd: CWD,
+    log_path: LOG,
+  };
+
+  test("after a yield, 120 cells wide", () => {
+    const target = row("exec_command", args);
+    start(target);
+    give(target, { text: "for the model", details: yielded });
+    assert.deepEqual(screen(target, 120), [
+      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · cwd: ~/project · tty) [wake]",
+      "",
+      "… 7 earlier lines (ctrl+o to expand)",
+      "round 8",
+      "round 9",
+      "round 10",
+      "round 11",
+      "round 12",
+      "",
+      "yielded 2.5s · session_id=2 · log: ~/.cache/execd-2-5d0c71b2.log",
+    ]);
+  });
+
+  test("the same, 80 and 40 cells wide", () => {
+    const target = wait(yielded, args);
+    assert.deepEqual(screen(target, 80).slice(0, 3), [
+      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · cwd: ~/project · tty)",
+      "[wake]",
+      "",
+    ]);
+    assert.deepEqual(screen(target, 40), [
+      "$ for i in {1..12}; do echo round $i;",
+      "done (yield 2.5s · cwd: ~/project ·",
+      "tty) [wake]",
+      "",
+      "… 7 earlier lines (ctrl+o to expand)",
+      "round 8",
+      "round 9",
+      "round 10",
+      "round 11",
+      "round 12",
+      "",
+      "yielded 2.5s · session_id=2 · log:",
+      "~/.cache/execd-2-5d0c71b2.log",
+    ]);
+  });
+
+  test("expanded it shows everything", () => {
+    const target = wait(yielded, args);
+    target.component.setExpanded(true);
+    const lines = screen(target);
+    for (let i = 1; i <= 12; i++) assert.ok(lines.includes(`round ${i}`), `round ${i}`);
+    assert.ok(!lines.some((line) => line.includes("earlier")));
+  });
+
+  test("counts visual lines, not lines", () => {
+    const target = wait({ output: `${"x".repeat(400)}\nend\n`, exit_code: 0 });
+    const lines = screen(target, 42);
+    assert.deepEqual(lines.slice(2, 8), [
+      "… 6 earlier lines (ctrl+o to expand)",
+      "x".repeat(40),
+      "x".repeat(40),
+      "x".repeat(40),
+      "x".repeat(40),
+      "end",
+    ]);
+  });
+
+  test("draws five lines without a hint, and blank lines only inside", () => {
+    const lines = screen(wait({ output: "\n\n1\n2\n\n4\n5\n\n", exit_code: 0 }));
+    assert.deepEqual(lines.slice(2), ["1", "2", "", "4", "5", "", "exit_code=0"]);
+  });
+
+  test("the cwd is pi's, or the workdir in it, until the daemon says better", () => {
+    const first = (target: TestRow): string | undefined => screen(target)[0];
+    assert.equal(first(row("exec_command", { cmd: "ls" })), "$ ls (cwd: ~/project)");
+    const relative = { cmd: "ls", workdir: "../other" };
+    assert.equal(first(row("exec_command", relative)), "$ ls (cwd: ~/other)");
+    const absolute = { cmd: "ls", workdir: "/srv" };
+    assert.equal(first(row("exec_command", absolute)), "$ ls (cwd: /srv)");
+    assert.equal(first(wait({ exit_code: 0, cwd: "/remote" })), "$ make (cwd: /remote)");
+  });
+
+  test("shows a command of several lines whole", () => {
+    const cmd = "cat > x <<'EOF'\n\tone\n\nEOF\n";
+    assert.deepEqual(screen(row("exec_command", { cmd })), [
+      "$ cat > x <<'EOF'",
+      "   one",
+      "",
+      "EOF (cwd: ~/project)",
+    ]);
+  });
+
+  test("after the exit: took, exit code, log", () => {
+    const target = wait({ exit_code: 0, wall_time_seconds: 4.2, log_path: "/tmp/x.log" });
+    assert.equal(lastLine(target), "took 4.2s · exit_code=0 · log: /tmp/x.log");
+    assertPainted(target, "muted", "exit_code=0");
+    const long = wait({ exit_code: 0, wall_time_seconds: 90 });
+    assert.equal(lastLine(long), "took 1m 30s · exit_code=0");
+  });
+
+  test("a failure is in the error colour", () => {
+    const failed = wait({ exit_code: 3, wall_time_seconds: 0.1 });
+    assert.equal(lastLine(failed), "took 0.1s · exit_code=3");
+    assertPainted(failed, "error", "exit_code=3");
+    const ended = wait({ signal: "SIGTERM", wall_time_seconds: 0.1 });
+    assert.equal(lastLine(ended), "took 0.1s · signal=SIGTERM");
+    assertPainted(ended, "error", "signal=SIGTERM");
+    const spawn = wait({ failure_message: "no such shell: fish", wall_time_seconds: 0 });
+    assert.deepEqual(screen(spawn).slice(2), ["no such shell: fish", "took 0.0s"]);
+    assertPainted(spawn, "error", "no such shell: fish");
+  });
+
+  test("a thrown error is its message, from its beginning, in the error colour", () => {
+    const target = row("exec_command", { cmd: "x" });
+    const rest = Array.from({ length: 12 }, (_, i) => `stderr ${i}`).join("\n");
+    give(target, { text: `execd died\n${rest}`, details: {}, isError: true });
+    const lines = screen(target);
+    assert.equal(lines[2], "execd died");
+    assert.equal(lines.at(-1), "… 3 more lines (ctrl+o to expand)");
+    assertPainted(target, "error", "execd died");
+  });
+
+  test("notes and warnings stand on lines of their own", () => {
+    const note = "shell exited (code 0); still running: 4242 node server.js";
+    const target = wait({ session_id: 2, note, warning: "60/64 sessions open" });
+    const last = "yielded · session_id=2";
+    assert.deepEqual(screen(target).slice(2), ["60/64 sessions open", note, last]);
+    assertPainted(target, "warning", note);
+    assertPainted(target, "warning", "60/64 sessions open");
+  });
+
+  test("what was cut away is told in the warning colour", () => {
+    const lines = { truncatedBy: "lines", totalLines: 4500, outputLines: 2000, maxBytes: 51200 };
+    const byLines = wait({ exit_code: 0, log_path: LOG, truncation: lines });
+    const text =
+      "[Showing lines 2501-4500 of 4500. Full output: ~/.cache/execd-2-5d0c71b2.log]";
+    assert.equal(screen(byLines)[2], text);
+    assertPainted(byLines, "warning", text);
+    const bytes = { ...lines, truncatedBy: "bytes" };
+    assert.equal(
+      screen(wait({ exit_code: 0, truncation: bytes }))[2],
+      "[Showing lines 2501-4500 of 4500 (50.0KB limit).]",
+    );
+    const partial = { ...bytes, lastLinePartial: true };
+    assert.equal(
+      screen(wait({ exit_code: 0, truncation: partial }))[2],
+      "[Showing last 50.0KB of final line.]",
+    );
+    assert.equal(screen(wait({ exit_code: 0, truncation: {} }))[2], "[Output truncated.]");
+    const gap = wait({ exit_code: 0, omitted_bytes: 1024 });
+    assert.equal(screen(gap)[2], "[1.0KB of output between the calls was omitted.]");
+  });
+
+  test("a log that is not whole says so", () => {
+    const log = { exit_code: 0, log_path: "/tmp/x.log" };
+    const short = wait({ ...log, log_truncated: true });
+    assert.equal(lastLine(short), "exit_code=0 · log: /tmp/x.log (truncated)");
+    const broken = wait({ ...log, log_complete: false });
+    assert.equal(lastLine(broken), "exit_code=0 · log: /tmp/x.log (incomplete)");
+  });
+
+  test("a wait that was broken off says so", () => {
+    const target = wait({ session_id: 2, wait_status: "cancelled", effective_wait_ms: 1234 });
+    assert.equal(lastLine(target), "yielded 1.2s (cancelled) · session_id=2");
+  });
+
+  test("arguments still streaming in are drawn as far as they are known", () => {
+    assert.deepEqual(screen(row("exec_command", {})), ["$ … (cwd: ~/project)"]);
+    assert.deepEqual(screen(row("exec_command", undefined)), ["$ … (cwd: ~/project)"]);
+    assert.deepEqual(screen(row("exec_command", { cmd: "np" })), ["$ np (cwd: ~/project)"]);
+    assert.deepEqual(screen(row("exec_command", { cmd: 7 })), ["$ [invalid arg] (cwd: ~/project)"]);
+    const growing = row("exec_command", { cmd: "np" });
+    growing.component.updateArgs({ cmd: "npm test", tty: true });
+    assert.deepEqual(screen(growing), ["$ npm test (cwd: ~/project · tty)"]);
+  });
+
+  test("a huge command is drawn as far as 32 KiB", () => {
+    const lines = screen(row("exec_command", { cmd: "x".repeat(1_000_000) }), 82);
+    const text = lines.join("");
+    assert.ok(text.startsWith(`$${"x".repeat(32 * 1024)}… 967232 more`), text.slice(-90));
+    assert.ok(lines.length < 420);
+  });
+
+  test("a restored row without usable details shows what the model read", () => {
+    const header = "[exited]\nexit_code: 0\nlog_path: /tmp/x\n---\n";
+    const bare = row("exec_command", { cmd: "ls" });
+    give(bare, { text: `${header}a\nb`, details: undefined });
+    assert.deepEqual(screen(bare).slice(2), ["a", "b"]);
+    const silent = row("exec_command", { cmd: "ls" });
+    give(silent, { text: `${header}(no output)`, details: { exit_code: 0 } });
+    assert.deepEqual(screen(silent).slice(2), ["exit_code=0"]);
+    const foreign = row("exec_command", { cmd: "ls" });
+    give(foreign, { text: "x\n---\ny", details: null });
+    assert.deepEqual(screen(foreign).slice(2), ["x", "---", "y"]);
+  });
+});
+
+describe("write_stdin", () => {
+  const cases: [object, string][] = [
+    [{ session_id: 2, yield_time_ms: 5000 }, "⟳ poll → session_id=2 (yield 5.0s)"],
+    [{ session_id: 2, yield_time_ms: "5000" }, "⟳ poll → session_id=2 (yield 5.0s)"],
+    [{ session_id: 2, chars: "", chars_b64: "" }, "⟳ poll → session_id=2"],
+    [
+      { session_id: 2, yield_until: "2026-07-21T18:30:00Z" },
+      "⟳ poll → session_id=2 (until 2026-07-21T18:30:00Z)",
+    ],
+    [{}, "⟳ poll → session_id=…"],
+    [{ session_id: { a: 1 }, chars: null }, "⟳ poll → session_id=…"],
+    [{ session_id: 1, chars: "print(7*6)\\n" }, "» print(7*6)\\n → session_id=1"],
+    [{ session_id: 1, chars: "print(7*6)\n" }, "» print(7*6)\\n → session_id=1"],
+    [{ session_id: 1, chars: "\\x03" }, "» ^C → session_id=1"],
+    [{ session_id: 1, chars: "\x03" }, "» ^C → session_id=1"],
+    [{ session_id: 1, chars: "\\u0004\\u{3}" }, "» ^D^C → session_id=1"],
+    [{ session_id: 1, chars: "\\x1b[A\\e[B\x1b[C" }, "» ^[[A^[[B^[[C → session_id=1"],
+    [{ session_id: 1, chars: "\\x1a\\q\\t\\x3\\" }, "» \\x1a\\q\\t\\x3\\ → session_id=1"],
+    [{ session_id: 1, chars: "\\\\x03" }, "» \\\\x03 → session_id=1"],
+    [{ session_id: 1, chars: "a\tb\r\x1a\x7f" }, "» a\\tb\\r^Z^? → session_id=1"],
+    [{ session_id: 1, chars: 5 }, "» [invalid arg] → session_id=1"],
+    [{ session_id: 1, chars_b64: "aGVsbG8=" }, "» (base64, 5 bytes) → session_id=1"],
+    [{ session_id: 1, chars_b64: "aGVs\n bG8=" }, "» (base64, 5 bytes) → session_id=1"],
+    [{ session_id: 1, chars_b64: "aA==" }, "» (base64, 1 byte) → session_id=1"],
+    [{ session_id: 1, eof: true }, "» (eof) → session_id=1"],
+    [
+      { session_id: 1, chars: "q\\n", eof: true, yield_time_ms: 1000 },
+      "» q\\n → session_id=1 (eof · yield 1.0s)",
+    ],
+  ];
+  for (const [args, expected] of cases) {
+    test(JSON.stringify(args), () => {
+      assert.deepEqual(screen(row("write_stdin", args)), [expected]);
+    });
+  }
+
+  test("long input is cut until the row is expanded", () => {
+    const target = row("write_stdin", { session_id: 1, chars: "x".repeat(500) });
+    const text = (): string => screen(target, 82).join("").replaceAll(" ", "");
+    assert.equal(text(), `»${"x".repeat(199)}…→session_id=1`);
+    target.component.setExpanded(true);
+    assert.equal(text(), `»${"x".repeat(500)}→session_id=1`);
+  });
+
+  test("its result is a wait's", () => {
+    const target = row("write_stdin", { session_id: 1 });
+    const details = { output: "42\n", exit_code: 0, wall_time_seconds: 1, log_path: LOG };
+    give(target, { details });
+    assert.deepEqual(screen(target), [
+      "⟳ poll → session_id=1",
+      "",
+      "42",
+      "",
+      "took 1.0s · exit_code=0 · log: ~/.cache/execd-2-5d0c71b2.log",
+    ]);
+  });
+});
+
+describe("kill_session", () => {
+  test("an ended session: last output, summary, log", () => {
+    const target = row("kill_session", { session_id: 2 });
+    give(target, {
+      details: {
+        found: true,
+        session_id: 2,
+        killed: true,
+        signal: "SIGTERM",
+        summary: "Killed session 2 (pid 12345) with SIGTERM — signal=SIGTERM",
+        final_output: "1\n2\n3\n4\n5\n6\n",
+        log_path: "/tmp/x.log",
+      },
+    });
+    assert.deepEqual(screen(target), [
+      "✕ kill_session → session_id=2 SIGTERM",
+      "",
+      "… 1 earlier lines (ctrl+o to expand)",
+      "2",
+      "3",
+      "4",
+      "5",
+      "6",
+      "",
+      "Killed session 2 (pid 12345) with SIGTERM — signal=SIGTERM · log: /tmp/x.log",
+    ]);
+  });
+
+  test("an unknown session, in the error colour", () => {
+    const target = row("kill_session", { session_id: 9, signal: 9 });
+    give(target, { details: { found: false, session_id: 9 } });
+    const expected = "no session with session_id=9";
+    assert.deepEqual(screen(target), ["✕ kill_session → session_id=9 9", "", expected]);
+    assertPainted(target, "error", expected);
+  });
+
+  test("what could not be ended is named, in the error colour", () => {
+    const target = row("kill_session", { session_id: 2 });
+    const survivors = [{ pid: 42, command: "sudo  sleep", reason: "EPERM" }, null];
+    const summary = "Session 2 is not gone";
+    give(target, { details: { found: true, killed: false, survivors, summary } });
+    assert.deepEqual(screen(target).slice(2), [
+      "still alive: 42 sudo sleep (EPERM)",
+      "still alive: ?",
+      summary,
+    ]);
+    assertPainted(target, "error", "still alive: 42 sudo sleep (EPERM)");
+    assertPainted(target, "error", summary);
+  });
+});
+
+describe("list_sessions", () => {
+  const session = (id: number, more: object = {}): object => ({
+    session_id: id,
+    elapsed_ms: id * 41_000,
+    command: "npm run dev",
+    cwd: CWD,
+    running: true,
+    log_path: LOG,
+    ...more,
+  });
+
+  test("is one line a session, five of them while collapsed", () => {
+    const target = row("list_sessions", {});
+    const sessions = [
+      session(1),
+      session(2, { tty: true, wake_armed: true }),
+      session(3, { running: false, exit_code: 1 }),
+      session(4, { name: "web", command: "x ".repeat(100) }),
+      session(5, { cwd: undefined }),
+      session(6),
+      session(7),
+    ];
+    const left = [{ session_id: 1, pid: 42, command: "./serve" }];
+    give(target, { text: "for the model", details: { sessions, left, active_count: 6 } });
+    assert.deepEqual(screen(target, 60), [
+      "list_sessions",
+      "",
+      "#1 41s npm run dev (~/project)",
+      "#2 1m npm run dev (~/project) · tty · [wake]",
+      "#3 2m npm run dev (~/project) · exit_code=1",
+      `#4 2m web: ${"x ".repeat(23)}…`,
+      "#5 3m npm run dev",
+      "… 3 more sessions (ctrl+o to expand)",
+    ]);
+    assertPainted(target, "error", "exit_code=1");
+    target.component.setExpanded(true);
+    const all = screen(target);
+    assert.equal(all.filter((line) => line.startsWith("   log: ~/")).length, 7);
+    assert.equal(all.at(-1), "#1 ended, left pid 42 ./serve");
+  });
+
+  test("without sessions", () => {
+    const target = row("list_sessions", { peek: true });
+    give(target, { text: "  (no live sessions)", details: { sessions: [], active_count: 0 } });
+    assert.deepEqual(screen(target), ["list_sessions (peek)", "", "no live sessions"]);
+  });
+
+  test("describeSession makes the line that other views show too", () => {
+    const told = { session_id: 2, elapsed_ms: 41_000, command: "npm  run\ndev", cwd: CWD };
+    assert.equal(describeSession(told, 80), "#2 41s npm run dev (~/project)");
+    assert.equal(describeSession(told, 5), "#2 41s npm … (~/project)");
+    assert.equal(describeSession({}, 5), "#? 0s");
+  });
+});
+
+describe("set_on_exit and resize_session", () => {
+  const wakes: [object, string][] = [
+    [{ found: true, status: "armed" }, "wake armed"],
+    [{ found: true, status: "already_armed" }, "wake was armed already"],
+    [{ found: true, status: "disarmed" }, "wake disarmed"],
+    [{ found: true, status: "already_none" }, "no wake was armed"],
+    [{ found: true, status: "too_late" }, "too late: the session has exited"],
+    [{ found: true, status: "new in a later version" }, "the model's text"],
+    [{ found: false }, "no session with session_id=2"],
+  ];
+  for (const [details, expected] of wakes) {
+    test(`set_on_exit ${JSON.stringify(details)}`, () => {
+      const target = row("set_on_exit", { session_id: 2, on_exit: "wake" });
+      give(target, { text: "the model's\ntext", details });
+      assert.deepEqual(screen(target), ["set_on_exit session_id=2 → wake", "", expected]);
+    });
+  }
+
+  test("resize_session", () => {
+    const target = row("resize_session", { session_id: 2, cols: 1000, rows: 40 });
+    give(target, { details: { session_id: 2, cols: 500, rows: 40 } });
+    assert.deepEqual(screen(target), [
+      "resize_session session_id=2 → 1000x40",
+      "",
+      "terminal is 500x40 now",
+    ]);
+    const refused = row("resize_session", { session_id: 2 });
+    give(refused, { text: "session 2 has no terminal", details: {}, isError: true });
+    assert.deepEqual(screen(refused), [
+      "resize_session session_id=2 → …x…",
+      "",
+      "session 2 has no terminal",
+    ]);
+    assertPainted(refused, "error", "session 2 has no terminal");
+  });
+});
+
+describe("across versions of pi", () => {
+  const result = { content: [], details: { output: ROUNDS, exit_code: 0 } };
+  const options = { expanded: false, isPartial: false };
+
+  test("the keys of pi 1.5 are shown, without their colours", () => {
+    const keyHint = (id: string, text: string): string => `\x1b[2m${id}:ctrl+e\x1b[22m ${text}`;
+    const drawn = renderers.exec_command.renderResult(result, options, theme, context({ keyHint }));
+    const text = drawn.render(80).join("\n");
+    assert.ok(text.includes("… 7 earlier lines (app.tools.expand:ctrl+e to expand)"), text);
+  });
+
+  test("the time that pi 1.5 measured counts where the details have none", () => {
+    const given = context({ durationMs: 4200 });
+    const drawn = renderers.exec_command.renderResult(result, options, theme, given);
+    assert.ok(drawn.render(80).join("\n").includes("took 4.2s"));
+  });
+
+  test("a component is used again, and only one of ours", () => {
+    const { renderCall, renderResult } = renderers.exec_command;
+    const first = renderResult(result, options, theme, context());
+    const lastComponent = first;
+    assert.equal(renderResult(result, options, theme, context({ lastComponent })), first);
+    const stranger = { render: () => [], invalidate: () => {} };
+    const made = renderCall({}, theme, context({ lastComponent: stranger }));
+    assert.notEqual(made, stranger);
+  });
+
+  test("a new theme is used at once", () => {
+    const { renderResult } = renderers.exec_command;
+    const light = Object.create(theme) as typeof theme;
+    light.fg = (tone, text) => `<${tone}>${text}`;
+    const drawn = renderResult(result, options, theme, context());
+    drawn.render(80);
+    drawn.invalidate();
+    renderResult(result, options, light, context({ lastComponent: drawn }));
+    assert.ok(drawn.render(80).includes("<toolOutput>round 12"));
+  });
+});
