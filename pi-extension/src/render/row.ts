@@ -61,7 +61,7 @@ export interface OutputBlock {
  * The most of one block that is laid out, so that no text can stall a frame. The daemon's results
  * hold 50 KiB.
  */
-export const MAX_BLOCK_CHARS = 256 * 1024;
+export const MAX_BLOCK_CHARS = 128 * 1024;
 
 /** Takes text, colour and weight and gives a span. */
 export function span(text: string, tone: ThemeColor, bold = false): Span {

@@ -20,10 +20,11 @@ process.env.HOME = HOME;
 /** pi's session directory in the tests. */
 export const CWD = `${HOME}/project`;
 
-/** A row as pi has it, and how often it asked for a frame. */
+/** A row as pi has it, how often it asked for a frame, and what our renderers threw. */
 export interface TestRow {
   component: ToolExecutionComponent;
   frames(): number;
+  failures: unknown[];
 }
 
 /** What a test gives as a tool's result; pi's types are stricter than what it passes on. */
@@ -59,10 +60,28 @@ export function context(over: Partial<RowContext> = {}): RowContext {
 /** Takes a tool, its arguments and its session directory and gives the row pi makes of them. */
 export function row(tool: UnifiedToolName, args: unknown, cwd = CWD): TestRow {
   let frames = 0;
+  const failures: unknown[] = [];
   const ui = { requestRender: () => frames++ } as unknown as TUI;
-  const definition = { name: tool, ...renderers[tool] } as unknown as ToolDefinition;
+  const { renderCall, renderResult } = renderers[tool];
+  // pi catches what a renderer throws and draws something plain: a test would not notice.
+  const definition = {
+    name: tool,
+    renderCall: watched(renderCall, failures),
+    renderResult: watched(renderResult, failures),
+  } as unknown as ToolDefinition;
   const component = new ToolExecutionComponent(tool, "call-1", args, {}, definition, ui, cwd);
-  return { component, frames: () => frames };
+  return { component, frames: () => frames, failures };
+}
+
+function watched<A extends unknown[], R>(work: (...args: A) => R, failures: unknown[]) {
+  return (...args: A): R => {
+    try {
+      return work(...args);
+    } catch (error) {
+      failures.push(error);
+      throw error;
+    }
+  };
 }
 
 /** Takes a row and a result and hands it over as pi does, final unless said otherwise. */
@@ -82,6 +101,7 @@ export function start(target: TestRow): void {
 /** Takes a row and a width and gives its lines, checked to be harmless, with pi's colours. */
 export function draw(target: TestRow, width = 80): string[] {
   const lines = target.component.render(width);
+  assert.deepEqual(target.failures, [], "a renderer threw");
   for (const line of lines) assertHarmless(line, width);
   return lines;
 }

@@ -1,0 +1,105 @@
+/** The pure parts: configuration, coercion, environment, lines, the widget. */
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { coerce, type ToolSchema } from "../../src/coerce.ts";
+import { resolveHoldMs, resolveSurfaces } from "../../src/config.ts";
+import { commandEnv } from "../../src/environment.ts";
+import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
+import { LineSplitter } from "../../src/lines.ts";
+import { widgetLines } from "../../src/ui.ts";
+
+it("the cap of empty polls", () => {
+  const cases: [string | undefined, number][] = [
+    [undefined, 1_800_000], ["", 1_800_000], ["abc", 1_800_000], ["-5", 1_800_000],
+    ["0", 1_800_000], ["1", 5_000], ["4999", 5_000], ["300000", 300_000], [" 6000.9 ", 6_000],
+    ["Infinity", 1_800_000],
+  ];
+  for (const [value, ms] of cases) {
+    const env = value === undefined ? {} : { [MAX_EMPTY_POLL_ENV_VAR]: value };
+    assert.equal(resolveMaxEmptyPollMs(env), ms, String(value));
+  }
+  assert.equal(MAX_EMPTY_POLL_ENV_VAR, "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS");
+});
+
+it("which surfaces: the flag, else the variable, else unified", () => {
+  assert.deepEqual(resolveSurfaces(undefined, {}), ["unified"]);
+  assert.deepEqual(resolveSurfaces("", { PI_EXECD_TOOLS: " Unified , bash,unified," }), [
+    "unified", "bash",
+  ]);
+  assert.deepEqual(resolveSurfaces("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
+});
+
+it("how long a wake is waited for", () => {
+  const cases: [unknown, number][] = [
+    [undefined, 600_000], ["x", 600_000], ["-1", 600_000], ["0", 0], ["1.5", 1_500],
+    ["999999999", 86_400_000], [true, 600_000],
+  ];
+  for (const [flag, ms] of cases) assert.equal(resolveHoldMs(flag), ms, String(flag));
+});
+
+it("loose types are brought into the schema, the rest is left for execd to refuse", () => {
+  const described = <T extends string>(type: T) => ({ type, description: "" });
+  const schema: ToolSchema = {
+    type: "object",
+    properties: {
+      n: described("integer"), b: described("boolean"), s: described("string"),
+      o: described("object"),
+    },
+  };
+  const cases: [unknown, object][] = [
+    [{ n: "5", b: "TRUE", s: 7, o: '{"A":1,"B":null}' },
+      { n: 5, b: true, s: "7", o: { A: "1", B: null } }],
+    [{ n: 5.9, b: 0, s: "" }, { n: 5, b: false, s: "" }],
+    [{ n: "five", b: "maybe", s: ["x"], o: "no json" },
+      { n: "five", b: "maybe", s: ["x"], o: "no json" }],
+    [{ n: "", b: null, o: "", x: 1 }, {}],
+    [null, {}],
+    ["text", {}],
+  ];
+  for (const [given, taken] of cases) assert.deepEqual(coerce(schema, given), taken);
+});
+
+it("the environment sent is what differs, and execd's own names never", () => {
+  const ctx = {
+    model: { provider: "p", id: "m" }, thinkingLevel: "high",
+    sessionManager: { getSessionId: () => "s", getSessionFile: () => undefined },
+  } as unknown as Parameters<typeof commandEnv>[3];
+  const daemons = { PATH: "/bin", SAME: "1", GONE: "1", PI_SESSION_ID: "outer" };
+  const now = { PATH: "/bin", SAME: "1", NEW: "2", EXECD_INSTANCE: "x", PI_PROVIDER: "outer" };
+  const pis = {
+    AI_AGENT: "pi", PI_CODING_AGENT: "true", PI_SESSION_ID: "s", PI_PROVIDER: "p", PI_MODEL: "m",
+    PI_REASONING_LEVEL: "high",
+  };
+  const { PATH, ...env } = commandEnv(now, daemons, false, ctx, { NEW: "3", SAME: null });
+  assert.match(String(PATH), /\/bin:\/bin$/);
+  assert.deepEqual(env, { ...pis, NEW: "3", SAME: null, GONE: null });
+  assert.deepEqual(commandEnv(now, daemons, true, ctx, undefined), pis);
+});
+
+it("lines come whole, whatever the chunks", () => {
+  const text = "one\n\nzwei ü 漢\nthree\nrest";
+  for (let size = 1; size < 12; size++) {
+    const lines: string[] = [];
+    const splitter = new LineSplitter((line) => lines.push(line));
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += size) {
+      assert.ok(splitter.push(bytes.subarray(at, at + size)));
+    }
+    assert.deepEqual(lines, ["one", "zwei ü 漢", "three"]);
+  }
+});
+
+it("the widget: five sessions, the rest counted, nothing of a command's codes", () => {
+  const session = (id: number) => ({
+    session_id: id, pid: 1, tty: false, startedAtMs: 0, cwd: "/srv/app",
+    command: `npm run \u001b]0;x\u0007dev\n${id}`,
+  });
+  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000);
+  assert.deepEqual(lines, [
+    "⚠ unified-exec: 7 sessions still running",
+    ...[1, 2, 3, 4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),
+    "  … 2 more; use list_sessions",
+    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
+  ]);
+  assert.match(widgetLines([session(1)], 0)[0] ?? "", /1 session still running/);
+});
