@@ -4,9 +4,13 @@
  */
 import type { Theme, ThemeColor, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
-import { getKeybindings } from "@earendil-works/pi-tui";
-import { cutToCells, drawable, stripControls } from "./safe.ts";
-import { previewText, wrapRanges, wrapText, fitted } from "./wrap.ts";
+import {
+  getKeybindings,
+  truncateToWidth,
+  visibleWidth,
+  wrapTextWithAnsi,
+} from "@earendil-works/pi-tui";
+import { drawable, stripControls } from "./safe.ts";
 
 export type { Theme };
 
@@ -58,10 +62,10 @@ export interface OutputBlock {
 }
 
 /**
- * The most of one block that is laid out, so that no text can stall a frame. The daemon's results
- * hold 50 KiB.
+ * The most of one block that is laid out, so that no text can stall a frame: pi's word wrap takes
+ * up to 3 ms a KiB where that is one line. The daemon's results hold 50 KiB.
  */
-export const MAX_BLOCK_CHARS = 128 * 1024;
+export const MAX_BLOCK_CHARS = 64 * 1024;
 
 /** Takes text, colour and weight and gives a span. */
 export function span(text: string, tone: ThemeColor, bold = false): Span {
@@ -86,7 +90,7 @@ export class Row implements Component {
   #drawn: { width: number; lines: string[] } | undefined;
   // Output outlives a change of the blocks around it: a ticking row has the same for seconds.
   #clean: { raw: string; text: string; dropped: number } | undefined;
-  #wrapped: { key: string; text: string; lines: string[]; hidden: number } | undefined;
+  #wrapped: { width: number; text: string; lines: string[] } | undefined;
 
   /** Takes the blocks to show from now on, and what to call whenever the row is drawn. */
   show(blocks: Block[], theme: Theme, onDraw?: () => void): this {
@@ -149,15 +153,13 @@ export class Row implements Component {
   }
 
   #wrap(block: OutputBlock, text: string, width: number): { lines: string[]; hidden: number } {
-    const key = `${width} ${block.limit} ${block.keep}`;
-    if (this.#wrapped?.key !== key || this.#wrapped.text !== text) {
-      const made =
-        block.limit === undefined
-          ? { lines: wrapText(text, width), hidden: 0 }
-          : previewText(text, width, block.limit, block.keep);
-      this.#wrapped = { key, text, ...made };
+    if (this.#wrapped?.width !== width || this.#wrapped.text !== text) {
+      this.#wrapped = { width, text, lines: wrap(text, width) };
     }
-    return this.#wrapped;
+    const { lines } = this.#wrapped;
+    const hidden = Math.max(0, lines.length - (block.limit ?? lines.length));
+    const from = block.keep === "end" ? hidden : 0;
+    return { lines: lines.slice(from, from + lines.length - hidden), hidden };
   }
 }
 
@@ -181,71 +183,25 @@ function cleaned(spans: Span[]): Span[] {
     .filter((part) => part.text !== "");
 }
 
-/** Wraps spans as one text and paints each piece in the colours of the spans it came from. */
+/** Wraps spans as one text, each in its colour. */
 function layOut(spans: Span[], width: number, theme: Theme | undefined): string[] {
-  const parts = cleaned(spans);
-  const whole = parts.map((part) => part.text).join("");
-  const lines: string[] = [];
-  const painter = new Painter(parts, theme);
-  let lineStart = 0;
-  for (const line of whole.split("\n")) {
-    const ranges = wrapRanges(line, width);
-    for (let i = 0; i < ranges.length; i += 2) {
-      const start = lineStart + (ranges[i] ?? 0);
-      const piece = line.slice(ranges[i], ranges[i + 1]);
-      const fit = fitted(piece, width);
-      lines.push(
-        fit === piece
-          ? painter.piece(start, start + piece.length)
-          : paint(span("", "toolOutput"), fit, theme),
-      );
-    }
-    lineStart += line.length + 1;
-  }
-  return lines;
+  return wrap(painted(cleaned(spans), theme), width);
 }
 
 function cutSpans(spans: Span[], width: number, theme: Theme | undefined): string {
   const parts = cleaned(spans).map((part) => ({ ...part, text: part.text.replace(/\n/g, " ") }));
-  const whole = parts.map((part) => part.text).join("");
-  const cut = cutToCells(whole, width);
-  const painter = new Painter(parts, theme);
-  if (cut === whole) return painter.piece(0, whole.length);
-  const last = parts.at(-1) ?? span("", "muted");
-  return painter.piece(0, cut.length - 1) + paint(last, "…", theme);
+  return truncateToWidth(painted(parts, theme), width, "…");
 }
 
-/** Paints pieces of joined spans. The pieces come in order, so that it never looks back. */
-class Painter {
-  #parts: Span[];
-  #theme: Theme | undefined;
-  #at = 0;
-  #partStart = 0;
+/** pi's word wrap. A line that is too wide ends pi, so none leaves here, whatever was measured. */
+function wrap(text: string, width: number): string[] {
+  return wrapTextWithAnsi(text, width).map((line) =>
+    visibleWidth(line) > width ? truncateToWidth(line, width, "") : line,
+  );
+}
 
-  constructor(parts: Span[], theme: Theme | undefined) {
-    this.#parts = parts;
-    this.#theme = theme;
-  }
-
-  piece(start: number, end: number): string {
-    let painted = "";
-    let from = start;
-    while (from < end) {
-      const part = this.#parts[this.#at];
-      if (part === undefined) break;
-      const partEnd = this.#partStart + part.text.length;
-      if (partEnd <= from) {
-        this.#at++;
-        this.#partStart = partEnd;
-        continue;
-      }
-      const to = Math.min(end, partEnd);
-      const text = part.text.slice(from - this.#partStart, to - this.#partStart);
-      painted += paint(part, text, this.#theme);
-      from = to;
-    }
-    return painted;
-  }
+function painted(parts: Span[], theme: Theme | undefined): string {
+  return parts.map((part) => paint(part, part.text, theme)).join("");
 }
 
 function paint(part: Span, text: string, theme: Theme | undefined): string {

@@ -65,7 +65,7 @@ describe("exec_command", () => {
     const target = wait(yielded, args);
     assert.deepEqual(screen(target, 80).slice(0, 3), [
       "$ for i in {1..12}; do echo round $i; done (yield 2.5s · cwd: ~/project · tty)",
-      "[wake]",
+      " [wake]",
       "",
     ]);
     assert.deepEqual(screen(target, 40), [
