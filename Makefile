@@ -1,8 +1,14 @@
 # The commands of this repository. `make test` is what CI runs.
 
-.PHONY: test build lint unit bench bench-quick coverage
+# Written by npm when it has installed what the extension's checks need.
+NPM_DONE = pi-extension/node_modules/.package-lock.json
+TARGET_DIR = $(abspath $(or $(CARGO_TARGET_DIR),target))
+# What `npm run pack-release` builds.
+PACKED_BIN = $(TARGET_DIR)/x86_64-unknown-linux-gnu/release/execd
 
-test: lint unit bench-quick
+.PHONY: test build lint unit extension release npm-found bench bench-quick coverage
+
+test: npm-found lint unit extension bench-quick
 
 build:
 	cargo build --release --locked
@@ -19,6 +25,27 @@ unit:
 		echo "cargo-nextest not found: using cargo test"; \
 		cargo test --locked --no-fail-fast; \
 	fi
+
+# The extension for pi: its types, its tests, its package. The tests start the release binary.
+extension: npm-found build $(NPM_DONE)
+	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm test
+
+# Its two tarballs in pi-extension/dist, and the test of the package with their binary.
+release: npm-found $(NPM_DONE)
+	cd pi-extension && npm run pack-release
+	cd pi-extension && EXECD_TEST_BIN="$(PACKED_BIN)" npm run test:pack
+
+$(NPM_DONE): pi-extension/package-lock.json | npm-found
+	cd pi-extension && npm ci
+	touch $@
+
+npm-found:
+	@command -v npm >/dev/null 2>&1 || { \
+		echo "npm not found: the extension's checks need Node.js 20 or newer with npm."; \
+		echo "Install them (on Debian: apt-get install nodejs npm), or check all else with"; \
+		echo "    make lint unit bench-quick"; \
+		exit 1; \
+	} >&2
 
 # Every promise of docs/performance.md against its floor; `-- --only spawn,echo` takes some.
 bench:
