@@ -26,7 +26,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.registerMessageRenderer(WAKE_MESSAGE_TYPE, renderWakeMessage);
 
   host.on("session_start", (_event, ctx) => instance.onSessionStart(ctx));
-  host.on("session_shutdown", () => instance.onSessionShutdown());
+  host.on("session_shutdown", (event) => instance.onSessionShutdown(event.reason));
   host.on("session_tree", () => instance.ui.onTree(instance.sessions));
   host.on("input", (event) => instance.steering.onInput(event));
   host.on("message_start", (event, ctx) => {
@@ -41,6 +41,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   // Names that clash at load stop pi, so tools wait for session_start, where they can step aside.
   // A host that cannot tell who owns a name gains nothing by waiting.
   if (typeof host.getAllTools !== "function") instance.registerTools();
+  else instance.takeOver();
 }
 
 function registerFlags(host: Host): void {

@@ -7,6 +7,7 @@ import { Client, ClientClosed, NoExecd } from "./client.ts";
 import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG, resolveHoldMs, resolveSurfaces } from "./config.ts";
 import { DaemonGone, type RequestOptions, RpcError, isObject } from "./daemon.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
+import { handOver, handedOver } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";
@@ -22,6 +23,7 @@ export class Instance {
   readonly wakes: Wakes;
   readonly #host: Host;
   readonly #registered = new Set<string>();
+  #surfaces: Surface[] = [];
 
   constructor(host: Host) {
     this.#host = host;
@@ -101,7 +103,8 @@ export class Instance {
   }
 
   /** Every session ends with pi's; resolves when all of it is gone and reaped. */
-  async onSessionShutdown(): Promise<void> {
+  async onSessionShutdown(reason: string): Promise<void> {
+    if (reason !== "quit") handOver(this.#surfaces);
     this.wakes.clear();
     await this.client.shutdown();
     this.sessions.clear();
@@ -128,7 +131,13 @@ export class Instance {
       this.ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
         + `there are: ${Object.keys(surfaces).join(", ")}`);
     }
-    return known.filter((surface) => this.#register(surface));
+    this.#surfaces = known.filter((surface) => this.#register(surface));
+    return this.#surfaces;
+  }
+
+  /** In the factory: registers what the instance before this one had, so that it can be drawn. */
+  takeOver(): void {
+    for (const surface of handedOver()) this.#registerAll(surface);
   }
 
   #register(surface: Surface): boolean {
@@ -137,12 +146,16 @@ export class Instance {
       this.ui.warn(`another extension has ${taken.join(", ")}; its tools are used, not execd's`);
       return false;
     }
+    this.#registerAll(surface);
+    return true;
+  }
+
+  #registerAll(surface: Surface): void {
     for (const tool of surface.define(this)) {
       if (this.#registered.has(tool.name)) continue;
       this.#registered.add(tool.name);
       this.#host.registerTool(tool);
     }
-    return true;
   }
 
   #takenNames(surface: Surface): string[] {

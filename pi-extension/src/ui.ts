@@ -54,7 +54,9 @@ export class Ui {
   /** After /tree: the processes did not go back with the conversation. */
   onTree(sessions: Sessions): void {
     if (sessions.count === 0) return;
-    this.warn(`${count(sessions.count)} still running after /tree.`);
+    const notice = `${count(sessions.count)} still running after /tree.`;
+    // pi draws the conversation anew after this event's handlers, and with it goes what they said.
+    setTimeout(() => this.warn(notice), 0);
     this.#drawWidget(sessions);
     this.#widgetShown = true;
     if (!this.#isTui) return;

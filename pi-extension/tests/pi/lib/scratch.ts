@@ -45,6 +45,7 @@ export class Scratch {
   constructor() {
     for (const dir of [this.home, this.agentDir, this.cwd, this.tmp]) mkdirSync(dir);
     writeFileSync(join(this.agentDir, "settings.json"), JSON.stringify(SETTINGS));
+    this.#addPrograms();
   }
 
   /** A path in the scratch directory. */
@@ -99,6 +100,14 @@ export class Scratch {
     await killAll(this.tag);
     if (process.env["PI_TESTS_KEEP"] === "1") console.error(`kept ${this.dir}`);
     else rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** pi would download these, and offline it warns on every screen; nobody calls them here. */
+  #addPrograms(): void {
+    mkdirSync(join(this.agentDir, "bin"));
+    for (const name of ["fd", "rg"]) {
+      writeFileSync(join(this.agentDir, "bin", name), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    }
   }
 }
 

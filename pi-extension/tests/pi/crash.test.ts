@@ -1,0 +1,109 @@
+/**
+ * Deaths without a word: pi's, and execd's.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { textOf } from "./lib/events.ts";
+import { startJson } from "./lib/json.ts";
+import { call, exec, turn } from "./lib/model.ts";
+import { processesLike, processesOf, waitNone, waitNoneLike, waitProcess }
+  from "./lib/processes.ts";
+import { Rpc } from "./lib/rpc.ts";
+import { scratch } from "./lib/scratch.ts";
+
+const EXECD = /\/execd\b/;
+
+const start = (cmd: string, args: Record<string, unknown> = {}) =>
+  exec(cmd, { yield_time_ms: 250, ...args });
+
+test("pi ended by SIGKILL: no process of any session is left after 2 s", (t) =>
+  endedBy(t, "SIGKILL"));
+
+test("pi ended by SIGINT: no process of any session is left after 2 s", (t) =>
+  endedBy(t, "SIGINT"));
+
+async function endedBy(t: TestContext, signal: "SIGKILL" | "SIGINT"): Promise<void> {
+  const place = scratch(t);
+  const pi = startJson(place, {
+    script: [
+      turn(
+        "All kinds.",
+        start("exec sleep 7300"),
+        start("trap '' TERM HUP; while :; do sleep 0.2; done; : 7301"),
+        start("set -m; sleep 7302 & sleep 7303 & wait"),
+        start("trap '' HUP; exec sleep 7304", { tty: true }),
+      ),
+      turn("And wait.", exec("exec sleep 7305", { yield_time_ms: 30_000 })),
+    ],
+  });
+  await waitProcess(place.tag, /^sleep 7305$/);
+  const marks = processesOf(place.tag).map((one) => /730\d/.exec(one.command)?.[0]);
+  assert.deepEqual(
+    [...new Set(marks.filter((one) => one !== undefined))].sort(),
+    ["7300", "7301", "7302", "7303", "7304", "7305"],
+  );
+  pi.signal(signal);
+  await pi.end();
+  t.diagnostic(`all gone ${await waitNone(place.tag, 2_000)} ms after pi`);
+}
+
+test("execd killed while pi is held for a wake: pi ends, nothing is left", async (t) => {
+  const place = scratch(t);
+  const pi = startJson(place, {
+    script: [
+      turn("Start.", start("exec sleep 7306", { on_exit: "wake" })),
+      turn("My turn ends."),
+    ],
+  });
+  await pi.journal.waitFor("the turn's end", (event) =>
+    event.type === "turn_end" && textOf(event.message?.content) === "My turn ends.");
+  // That pi does not end cannot be waited for, only looked at a while later.
+  await delay(500);
+  assert.equal(processesLike(place.tag, /^sleep 7306$/).length, 1, "pi is held");
+  for (const one of processesLike(place.tag, EXECD)) process.kill(one.pid, "SIGKILL");
+  const killed = Date.now();
+  assert.equal((await pi.end()).code, 0);
+  assert.ok(Date.now() - killed < 10_000, `${Date.now() - killed} ms until pi ended`);
+  await waitNone(place.tag, 2_000);
+});
+
+test("execd killed: the call fails with one message, the next one works and says so", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    script: [
+      turn("One.", start("exec sleep 7310")),
+      turn("Two.", exec("exec sleep 7311", { yield_time_ms: 30_000 })),
+      turn("Again.", exec("echo back")),
+      turn("Old.", call("write_stdin", { session_id: 1, chars: "x" })),
+      turn("New.", start("exec sleep 7312")),
+      turn("Last.", exec("echo still")),
+      turn("Done."),
+    ],
+  });
+  await rpc.say("start");
+  await waitProcess(place.tag, /^sleep 7311$/);
+  const killed = processesLike(place.tag, EXECD);
+  assert.ok(killed.length > 0);
+  for (const one of killed) process.kill(one.pid, "SIGKILL");
+  await rpc.settled(0);
+  const [one, two, again, fresh, still] = rpc.toolEnds("exec_command");
+  assert.equal(one?.details["session_id"], 1);
+  assert.equal(two?.isError, true);
+  assert.match(two?.text ?? "", /execd.*(killed|SIGKILL)/i);
+  assert.equal(again?.isError, false);
+  assert.match(again?.text ?? "", /\nback\n/);
+  const old = rpc.toolEnds("write_stdin")[0];
+  assert.equal(old?.isError, true);
+  assert.match(old?.text ?? "", /^unknown session_id: 1/);
+  assert.ok(Number(fresh?.details["session_id"]) > 2, "old ids never reach a new session");
+  assert.match(still?.text ?? "", /\nstill\n/);
+  const told = [...rpc.toolEnds().map((end) => end.text), ...rpc.notices().map((n) => n.text)];
+  const sayings = told.filter((text) => /(earlier|before).* gone/.test(text));
+  assert.equal(sayings.length, 1, told.join("\n\n"));
+  await waitNoneLike(place.tag, /^sleep 731[01]$/, 2_000);
+  await rpc.status("unified-exec.sessions", /^unified-exec: 1 session running$/);
+  assert.equal((await rpc.quit()).code, 0);
+  assert.deepEqual(processesOf(place.tag), []);
+});

@@ -1,0 +1,145 @@
+/**
+ * json mode: programs that go on: servers, builds, REPLs, readers of stdin.
+ */
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import type { ToolEnd } from "./lib/events.ts";
+import { runJson } from "./lib/json.ts";
+import { call, exec, kill, LAST_SESSION, poll, stdin, turn } from "./lib/model.ts";
+import { waitNone } from "./lib/processes.ts";
+import { outputOf } from "./lib/results.ts";
+import { scratch } from "./lib/scratch.ts";
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test("a dev server: started, asked by curl, polled, listed, killed", async (t) => {
+  const place = scratch(t);
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/`;
+  const run = await runJson(place, {
+    script: [
+      turn(
+        "Serve.",
+        exec(`exec python3 -u -m http.server ${port} --bind 127.0.0.1`, { yield_time_ms: 250 }),
+      ),
+      turn("Ask.", exec(`until curl -sf ${url} -o /dev/null; do sleep 0.05; done; echo answered`)),
+      turn("Poll.", poll()),
+      turn("List.", call("list_sessions")),
+      turn("Kill.", kill()),
+      turn("Ask again.", exec(`curl -s ${url}; echo status=$?`)),
+      turn("List.", call("list_sessions")),
+    ],
+  });
+  const server = run.toolEnd("exec_command", 0);
+  assert.match(server.text, /^\[still running\]\nsession_id: 1\n/);
+  assert.equal(server.details["session_id"], 1);
+  assert.equal("exit_code" in server.details, false);
+  assert.equal(outputOf(run.toolEnd("exec_command", 1)), "answered\n");
+  const polled = run.toolEnd("write_stdin");
+  assert.match(outputOf(polled), /"GET \/ HTTP\/1\.1" 200/);
+  assert.equal(polled.details["session_id"], 1);
+  assert.equal(polled.details["yield_time_ms"], 5_000);
+  const listed = run.toolEnd("list_sessions", 0);
+  assert.match(listed.text, /^unified-exec sessions \(1 live, 0 just exited\):\n/);
+  assert.match(listed.text, /http\.server/);
+  const killed = run.toolEnd("kill_session");
+  assert.match(killed.text, /^Killed session 1 \(pid \d+\) with SIGTERM — signal=SIGTERM/);
+  assert.equal(killed.details["killed"], true);
+  assert.equal(outputOf(run.toolEnd("exec_command", 2)), "status=7\n", "nobody listens any more");
+  assert.match(run.toolEnd("list_sessions", 1).text, /\(no live sessions\)/);
+  await waitNone(place.tag, 2_000);
+});
+
+test("a long build: one long poll answers at its end with all that is new", async (t) => {
+  const place = scratch(t);
+  const build = "for i in 1 2 3 4; do echo step $i; sleep 0.4; done; echo built; exit 4";
+  const run = await runJson(place, {
+    script: [
+      turn("Build.", exec(build, { yield_time_ms: 250 })),
+      turn("Wait.", poll(1_800_000)),
+      turn("It said {{last:exit_code: (\\d+)}}."),
+    ],
+  });
+  const [started, built] = [run.toolEnd("exec_command"), run.toolEnd("write_stdin")];
+  assert.equal(built.details["yield_time_ms"], 1_800_000);
+  assert.equal(built.details["exit_code"], 4);
+  assert.equal("session_id" in built.details, false);
+  assert.equal(
+    outputOf(started) + outputOf(built),
+    "step 1\nstep 2\nstep 3\nstep 4\nbuilt\n",
+    "nothing is lost and nothing is told twice",
+  );
+  const updates = run.events.filter((event) => event.type === "tool_execution_update");
+  const ends = run.events.filter((event) => event.type === "tool_execution_end");
+  const late = updates.filter((update) => ends.some((end) =>
+    end.toolCallId === update.toolCallId && run.events.indexOf(update) > run.events.indexOf(end)));
+  assert.ok(updates.some((update) => update.partialResult?.details?.["session_id"] === 1));
+  assert.deepEqual(late, [], "no progress after the end");
+  assert.ok(run.elapsedMs < 30_000, `${run.elapsedMs} ms for a build of 1.6 s`);
+  assert.deepEqual(run.said().at(-1), "It said 4.");
+});
+
+test("the cap of empty polls is the environment's", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    env: { PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS: "6000" },
+    script: [turn("Start.", exec("sleep 1", { yield_time_ms: 250 })), turn("Wait.", poll(900_000))],
+  });
+  assert.equal(run.toolEnd("write_stdin").details["yield_time_ms"], 6_000);
+});
+
+test("a Python REPL on a terminal: print, Ctrl-C, resize, exit", async (t) => {
+  const place = scratch(t);
+  const size = "import os; print('SIZE', *os.get_terminal_size())\\n";
+  const run = await runJson(place, {
+    script: [
+      turn("REPL.", exec("exec python3 -q", { tty: true, yield_time_ms: 1_500 })),
+      turn("Print.", stdin({ chars: "print(6*7)\\n", yield_time_ms: 1_000 })),
+      turn("Sleep.", stdin({ chars: "import time; time.sleep(600)\\n", yield_time_ms: 500 })),
+      turn("Stop.", stdin({ chars: "\\x03", yield_time_ms: 1_000 })),
+      turn("Resize.", call("resize_session", { session_id: LAST_SESSION, cols: 91, rows: 33 })),
+      turn("Size.", stdin({ chars: size, yield_time_ms: 1_000 })),
+      turn("Exit.", stdin({ chars: "exit()\\n", yield_time_ms: 10_000 })),
+    ],
+  });
+  assert.match(outputOf(run.toolEnd("exec_command")), />>> ?$/);
+  assert.equal(run.toolEnd("exec_command").details["tty"], true);
+  const [printed, slept, stopped, sized, left] = [0, 1, 2, 3, 4].map((n) =>
+    run.toolEnd("write_stdin", n),
+  ) as [ToolEnd, ToolEnd, ToolEnd, ToolEnd, ToolEnd];
+  assert.match(outputOf(printed), /^print\(6\*7\)\n42\n/);
+  assert.doesNotMatch(outputOf(slept), />>>/, "it sleeps");
+  assert.match(outputOf(stopped), /KeyboardInterrupt/);
+  assert.equal(run.toolEnd("resize_session").isError, false);
+  assert.match(outputOf(sized), /SIZE 91 33/);
+  assert.equal(left.details["exit_code"], 0);
+  assert.doesNotMatch(run.toolEnds().map((end) => end.text).join(""), /\x1b/);
+});
+
+test("input: exact bytes in base64, end of input, loose types; wakes armed later", async (t) => {
+  const place = scratch(t);
+  const bytes = Buffer.from([0, 255, 10, 27, 92]).toString("base64");
+  const run = await runJson(place, {
+    script: [
+      turn("Dump.", exec("exec od -An -tx1", { yield_time_ms: "250" })),
+      turn("Arm.", call("set_on_exit", { session_id: "1", on_exit: "wake" })),
+      turn("Disarm.", call("set_on_exit", { session_id: 1, on_exit: "none" })),
+      turn("Bytes.", call("write_stdin", { session_id: "1", chars_b64: bytes, eof: "true" })),
+      turn("No input.", exec("cat; echo end", { stdin: "null", nonsense: true })),
+    ],
+  });
+  assert.equal(run.toolEnd("exec_command").details["yield_time_ms"], 250);
+  assert.equal(run.toolEnd("set_on_exit", 0).details["status"], "armed");
+  assert.equal(run.toolEnd("set_on_exit", 1).details["status"], "disarmed");
+  assert.equal(outputOf(run.toolEnd("write_stdin")), " 00 ff 0a 1b 5c\n");
+  assert.equal(run.toolEnd("write_stdin").details["exit_code"], 0);
+  assert.equal(outputOf(run.toolEnd("exec_command", 1)), "end\n");
+});

@@ -1,0 +1,168 @@
+/**
+ * rpc mode: footer status, widget and the sessions command, as a client sees them.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { exec, turn } from "./lib/model.ts";
+import { execdBinary } from "./lib/paths.ts";
+import { processesLike, waitNoneLike } from "./lib/processes.ts";
+import { Rpc } from "./lib/rpc.ts";
+import { scratch } from "./lib/scratch.ts";
+import { until } from "./lib/waiting.ts";
+
+const KEY = "unified-exec.sessions";
+const start = (cmd: string) => exec(cmd, { yield_time_ms: 250 });
+const waitFor = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
+
+test("the footer counts sessions, and goes down by itself when they end", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    script: [
+      turn("One.", start(waitFor("one"))),
+      turn("Two.", start(waitFor("two"))),
+      turn("Done."),
+    ],
+  });
+  await rpc.prompt("start");
+  const [up, upper] = [
+    await rpc.status(KEY, /^unified-exec: 1 session running$/),
+    await rpc.status(KEY, /^unified-exec: 2 sessions running$/),
+  ];
+  assert.ok(rpc.records.indexOf(up) < rpc.records.indexOf(upper));
+  const from = rpc.mark();
+  writeFileSync(`${place.cwd}/one`, "");
+  await rpc.status(KEY, /^unified-exec: 1 session running$/, from);
+  writeFileSync(`${place.cwd}/two`, "");
+  await rpc.status(KEY, undefined, from);
+  const since = rpc.records.slice(from).map((one) => one.type);
+  assert.deepEqual([...new Set(since)], ["extension_ui_request"], "nobody called a tool for it");
+});
+
+test("/unified-exec-sessions: one is chosen, none is, all are; then there is none", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    script: [
+      turn(
+        "Three.",
+        start("exec sleep 7210"),
+        start("exec sleep 7211"),
+        start("exec sleep 7212"),
+      ),
+      turn("Done."),
+    ],
+  });
+  await rpc.prompt("start");
+  const command = "/unified-exec-sessions";
+  let from = rpc.mark();
+  const options = await rpc.choose(command, () => undefined);
+  assert.equal(options.length, 4, options.join("\n"));
+  assert.match(options[3] ?? "", /^Kill all 3 sessions$/);
+  const shown = options.slice(0, 3).map((one) => one.replace(/ \d+s /, " Ns "));
+  assert.deepEqual(shown.map((one) => one.slice(0, 5)), ["#1 Ns", "#2 Ns", "#3 Ns"]);
+  assert.deepEqual(
+    shown.map((one) => one.slice(6)).sort(),
+    ["exec sleep 7210", "exec sleep 7211", "exec sleep 7212"],
+  );
+  assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 3, "Esc kills nothing");
+  assert.deepEqual(rpc.notices(from), []);
+
+  from = rpc.mark();
+  await rpc.choose(command, (all) => all.find((one) => one.endsWith("sleep 7211")));
+  await rpc.notice(/^unified-exec: killed 1 session$/, from);
+  assert.equal(processesLike(place.tag, /^sleep 7211$/).length, 0);
+  assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 2);
+
+  from = rpc.mark();
+  const rest = await rpc.choose(command, (all) => all.find((one) => one.startsWith("Kill all")));
+  assert.equal(rest.at(-1), "Kill all 2 sessions");
+  await rpc.notice(/^unified-exec: killed 2 sessions$/, from);
+  assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 0);
+
+  from = rpc.mark();
+  await rpc.say(command);
+  await rpc.notice(/^unified-exec: no live sessions$/, from);
+  assert.equal(rpc.records.slice(from).some((one) => one.method === "select"), false);
+});
+
+test("after /tree: a warning and a widget, which goes away with the sessions", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    script: [
+      turn("Seven.", ...[1, 2, 3, 4, 5, 6, 7].map((n) => start(`${waitFor("go")}; : ${n}`))),
+      turn("Done."),
+      turn("One.", start("exec sleep 7220")),
+      turn("Done."),
+    ],
+  });
+  await rpc.prompt("start");
+  const entries = (await rpc.command("get_entries")).data?.["entries"] as { id: string }[];
+  let from = rpc.mark();
+  await rpc.say(`/test-tree ${entries[0]?.id}`);
+  const warning = await rpc.notice(/still running after \/tree/, from);
+  assert.deepEqual(warning, {
+    text: "unified-exec: 7 sessions still running after /tree.",
+    kind: "warning",
+  });
+  const lines = (await rpc.widget(KEY, true, from)).widgetLines ?? [];
+  assert.equal(lines[0], "⚠ unified-exec: 7 sessions still running");
+  const shown = lines.slice(1, 6).map((line) => line.replace(/ \d+s /, " Ns "));
+  assert.deepEqual(
+    shown.map((line) => line.replace(/: \d/, ": N")),
+    [1, 2, 3, 4, 5].map((n) => `  #${n} Ns ${waitFor("go")}; : N (~/project)`),
+  );
+  assert.deepEqual(lines.slice(6), [
+    "  … 2 more; use list_sessions",
+    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, "
+      + "or kill_session to stop.",
+  ]);
+
+  from = rpc.mark();
+  writeFileSync(`${place.cwd}/go`, "");
+  await rpc.widget(KEY, false, from);
+  await rpc.status(KEY, undefined, from);
+
+  await rpc.prompt("one more");
+  from = rpc.mark();
+  await rpc.say(`/test-tree ${entries[0]?.id}`);
+  const single = (await rpc.widget(KEY, true, from)).widgetLines ?? [];
+  assert.equal(single[0], "⚠ unified-exec: 1 session still running");
+  assert.match(single[1] ?? "", /^ {2}#8 \d+s exec sleep 7220 \(~\/project\)$/);
+  assert.equal(single.length, 3);
+  await rpc.choose("/unified-exec-sessions", (all) => all[0]);
+  await rpc.widget(KEY, false, from);
+  await waitNoneLike(place.tag, /^sleep 7220$/, 2_000);
+});
+
+test("many sessions: the warning and the eviction are notices", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    env: { EXECD_COMMAND: `exec '${execdBinary()}' --max-sessions 6` },
+    script: [
+      ...[1, 2, 3, 4, 5, 6, 7].map((n) => turn(`${n}.`, start("exec sleep 7230"))),
+      turn("Up."),
+    ],
+  });
+  await rpc.prompt("start");
+  const texts = rpc.notices().map((one) => one.text);
+  assert.ok(texts.includes("unified-exec: 2/6 sessions open"), texts.join("\n"));
+  assert.match(texts.at(-1) ?? "", /^unified-exec: evicted session 1 \(LRU, over cap 6\)/);
+  assert.match(rpc.toolEnds("exec_command").at(-1)?.text ?? "", /^warning: evicted session 1 /m);
+  await until("the eviction", () => processesLike(place.tag, /^sleep 7230$/).length === 6);
+});
+
+test("nothing is shown where nothing runs", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, { script: [turn("Short.", exec("echo hi")), turn("Done.")] });
+  await rpc.prompt("start");
+  const entries = (await rpc.command("get_entries")).data?.["entries"] as { id: string }[];
+  await rpc.say(`/test-tree ${entries[0]?.id}`);
+  await rpc.quit();
+  const shown = rpc.records.filter(
+    (one) => (one.statusKey === KEY && one.statusText !== undefined)
+      || (one.widgetKey === KEY && one.widgetLines !== undefined)
+      || one.method === "notify",
+  );
+  assert.deepEqual(shown, []);
+  assert.equal(rpc.toolEnds("exec_command").length, 1);
+});

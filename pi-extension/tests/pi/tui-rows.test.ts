@@ -1,0 +1,133 @@
+/**
+ * The TUI: what a person sees of tool calls.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { call, exec, poll, stdin, turn } from "./lib/model.ts";
+import { processesLike } from "./lib/processes.ts";
+import { scratch } from "./lib/scratch.ts";
+import { Tui } from "./lib/tui.ts";
+
+/** The row of a tool call: from the line that has this text to the blank line after it. */
+function rowOf(screen: string, start: string): string {
+  const lines = screen.split("\n").map((line) => line.trim());
+  const first = lines.findIndex((line) => line.includes(start));
+  assert.ok(first >= 0, `no row ${start} in\n${screen}`);
+  const rest = lines.slice(first);
+  const end = rest.findIndex((line, index) => index > 0 && line === "" && rest[index + 1] === "");
+  return rest.slice(0, end < 0 ? undefined : end).join("\n");
+}
+
+test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (t) => {
+  const place = scratch(t);
+  const loop = "for i in $(seq 1 12); do echo row $i; sleep 0.2; done";
+  const tui = await Tui.start(place, {
+    script: [
+      turn("A loop.", exec(loop)),
+      turn("A REPL.", exec("exec python3 -q", { tty: true, yield_time_ms: 1_000 })),
+      turn("Ask it.", stdin({ chars: "print(7*6)\\n", yield_time_ms: 1_000 })),
+      turn("Bytes.", stdin({ chars_b64: "MSsxCg==", yield_time_ms: 500 })),
+      turn("Interrupt.", stdin({ chars: "\\x03", yield_time_ms: 500 })),
+      turn("Wait for nothing.", poll(20_000)),
+      turn("Went on."),
+    ],
+  });
+  await tui.submit("go");
+  const running = await tui.waitScreen(
+    /elapsed \d+\.\ds · session_id=1 · log: [^]*unified-exec: 1 session running/,
+  );
+  assert.ok(running.includes(`$ ${loop}`));
+  await tui.keepScreen("1-running");
+
+  const looped = rowOf(await tui.waitScreen(/took 2\.\ds/), `$ ${loop}`);
+  assert.match(looped, /^… 7 earlier lines/m);
+  assert.match(looped, /^row 8\nrow 9\nrow 10\nrow 11\nrow 12\n/m);
+  assert.doesNotMatch(looped, /^row 7$/m);
+  assert.match(looped, /^took 2\.\ds · exit_code=0 · log: \S+\.log$/m);
+
+  const elapsed = (screen: string) =>
+    Number(/⟳ poll → session_id=2 \(yield 20\.0s\)[^]*elapsed (\d+)\.\ds/.exec(screen)?.[1]);
+  const before = elapsed(await tui.waitScreen((screen) => elapsed(screen) >= 0));
+  await tui.waitScreen((screen) => elapsed(screen) > before);
+  const all = await tui.scrollback();
+  assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1\.0s · .*tty\)/);
+  assert.match(rowOf(all, "$ exec python3"), /^>>>\n+yielded 1\.0s · session_id=2 · log: /m);
+  const asked = rowOf(all, "» print");
+  assert.match(asked, /^» print\(7\*6\)\\n → session_id=2 \(yield 1\.0s\)$/m);
+  assert.match(asked, /^42$/m);
+  assert.match(all, /» \(base64, 4 bytes\) → session_id=2/);
+  assert.match(rowOf(all, "» ^C"), /^» \^C → session_id=2[^]*KeyboardInterrupt/);
+
+  await tui.key("Escape");
+  await tui.waitScreen(/⟳ poll → session_id=2 .*\n+ *yielded \d+\.\ds.* · session_id=2/);
+  assert.equal(processesLike(place.tag, /^python3 -q$/).length, 1);
+  assert.match(await tui.screen(), /unified-exec: 1 session running/);
+  await tui.keepScreen("2-rows");
+
+  await tui.key("C-o");
+  await tui.goneScreen(/earlier lines/);
+  const expanded = rowOf(await tui.scrollback(), `$ ${loop}`);
+  const rows = Array.from({ length: 12 }, (_, n) => `row ${n + 1}\n`).join("");
+  assert.ok(expanded.includes(rows), expanded);
+});
+
+test("the other tools, failures, truncation, wakes", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    script: [
+      turn("Arm.", exec("exec sleep 7400", { yield_time_ms: 300, on_exit: "wake", tty: true })),
+      turn("List.", call("list_sessions")),
+      turn("Resize.", call("resize_session", { session_id: 1, cols: 91, rows: 33 })),
+      turn("Disarm.", call("set_on_exit", { session_id: 1, on_exit: "none" })),
+      turn("Kill.", call("kill_session", { session_id: 1, signal: "SIGKILL" })),
+      turn("Fail.", exec("echo bad; exit 3", { workdir: "/tmp" })),
+      turn("No shell.", exec("echo hi", { shell: "nosuchshell" })),
+      turn("Much.", exec("seq 1 5000")),
+      turn("Nobody.", call("write_stdin", { session_id: 99, chars: "x" })),
+      turn("That was it."),
+    ],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/That was it\./);
+  const all = await tui.scrollback();
+  assert.match(all, /\$ exec sleep 7400 \(yield 0\.3s · .*tty\) \[wake\]/);
+  assert.match(all, /#1 \d+s exec sleep 7400/);
+  assert.match(all, /resize_session.*91\s*x\s*33/i);
+  assert.match(all, /set_on_exit.*none/);
+  assert.match(all, /kill_session → session_id=1 SIGKILL/);
+  assert.match(all, /Killed session 1 \(pid \d+\) with SIGKILL — signal=SIGKILL/);
+  assert.match(rowOf(all, "$ echo bad"), /^\$ echo bad; exit 3 \(.*cwd: \/tmp\)\n+bad\n/);
+  assert.match(rowOf(all, "$ echo bad"), /^took 0\.\ds · exit_code=3 · log: /m);
+  assert.match(all, /spawn nosuchshell: ENOENT: No such file or directory/);
+  assert.match(rowOf(all, "$ seq"), /^… 1995 earlier lines/m);
+  assert.match(rowOf(all, "$ seq"), /^\[Showing lines 3001-5000 of 5000\. Full output: /m);
+  assert.match(rowOf(all, "» x"), /^» x → session_id=99[^]*unknown session_id: 99/);
+  assert.doesNotMatch(all, /session running/, "the footer is empty again");
+});
+
+test("nothing that a child prints or a command holds reaches the terminal as a code", async (t) => {
+  const place = scratch(t);
+  const codes = "\u001b]2;pwned\u0007\u001b[2J\u001b[?1049h\u001b[31m\u0090pwned\u009c\r\b\u202e";
+  const tui = await Tui.start(place, {
+    script: [
+      turn("Print.", exec("printf '\\033]2;pwned\\007\\033[2J\\033[?1049h\\033[Hone\\ntwo\\n'")),
+      turn("Hold.", exec(`: '${codes}'; exec sleep 7401`, { yield_time_ms: 300, name: codes })),
+      turn("List.", call("list_sessions")),
+      turn("Nobody.", call("write_stdin", { session_id: 1, chars: `#${codes}\n` })),
+      turn("That was it."),
+    ],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/That was it\./);
+  const own = await tui.title();
+  await tui.submit("/unified-exec-sessions");
+  await tui.waitScreen(/Kill all 1 session/);
+  const screen = await tui.screen();
+  assert.match(screen, /^ *one\n *two\n/m, "what was there is still there");
+  assert.match(screen, /\$ : /);
+  assert.equal(await tui.title(), own);
+  assert.doesNotMatch(own, /pwned/);
+  assert.equal(await tui.isAlternate(), false);
+  const drawn = await tui.screenAnsi();
+  assert.doesNotMatch(drawn, /\u202e|\u0090|\u009c/);
+});
