@@ -2,7 +2,7 @@
  * The extension's one client of execd: starts a daemon at the first need, sends requests to it,
  * and starts a fresh one after it ended unexpectedly.
  */
-import { Daemon, DaemonGone, START_DEADLINE_MS, isObject } from "./daemon.ts";
+import { Daemon, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
 
@@ -32,6 +32,8 @@ export class Client {
   readonly #env: () => NodeJS.ProcessEnv;
   #daemon: Daemon | undefined;
   #starting: Promise<Daemon> | undefined;
+  /** The process that is being tried at this moment. */
+  #attempt: Daemon | undefined;
   #startedWith: NodeJS.ProcessEnv = {};
   #closed = false;
   #lastSessionId = 0;
@@ -48,9 +50,9 @@ export class Client {
     return this.#daemon !== undefined && !this.#daemon.isGone;
   }
 
-  /** The daemon's pid, while one runs. */
-  get pid(): number | undefined {
-    return this.isRunning ? this.#daemon?.pid : undefined;
+  /** Whether shutdown() was called, and reopen() not yet. */
+  get isClosed(): boolean {
+    return this.#closed;
   }
 
   /** Whether commands run on a machine that need not be this one (`EXECD_COMMAND`). */
@@ -65,12 +67,12 @@ export class Client {
 
   /** An id that was told before: a restarted daemon goes on above it, so that ids stay unique. */
   noteSessionId(id: unknown): void {
-    if (typeof id === "number" && id > this.#lastSessionId) this.#lastSessionId = id;
+    if (Number.isSafeInteger(id)) this.#lastSessionId = Math.max(this.#lastSessionId, Number(id));
   }
 
-  /** Starts the daemon if none runs. Rejects with NoExecd. */
-  async start(): Promise<void> {
-    await this.#running();
+  /** Starts the daemon if none runs. Rejects with NoExecd, or as soon as `signal` aborts. */
+  async start(signal?: AbortSignal): Promise<void> {
+    await unlessAborted(this.#running(), signal);
   }
 
   /**
@@ -81,11 +83,8 @@ export class Client {
    * request is sent rejects with the signal's reason; later it ends the wait.
    */
   async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
-    const daemon = this.isRunning ? this.#daemon : await this.#running();
-    options.signal?.throwIfAborted();
-    const result = await daemon?.request(method, params, options);
-    if (isObject(result)) this.noteSessionId(result.session_id);
-    return result;
+    const daemon = await unlessAborted(this.#running(), options.signal);
+    return daemon.request(method, params, options);
   }
 
   /** What the first answer after a restart has to say, once; undefined otherwise. */
@@ -99,8 +98,8 @@ export class Client {
   /** Ends every session and the daemon; resolves when its process has been reaped. */
   async shutdown(): Promise<void> {
     this.#closed = true;
-    const starting = this.#starting;
-    await starting?.catch(() => {});
+    this.#attempt?.kill("pi's session has ended");
+    await this.#starting?.catch(() => {});
     const daemon = this.#daemon;
     this.#daemon = undefined;
     this.#restartNote = undefined;
@@ -130,7 +129,10 @@ export class Client {
       try {
         return await this.#startOne(candidate, env);
       } catch (error) {
+        if (this.#closed) throw new ClientClosed("shutting down");
         failed.push(`${candidate.source}: ${String((error as Error).message)}`);
+      } finally {
+        this.#attempt = undefined;
       }
     }
     throw new NoExecd(noExecdMessage(failed, missing));
@@ -142,13 +144,16 @@ export class Client {
     let started = false;
     const daemon = new Daemon(candidate, flags, env, {
       onNotification: (method, params) => {
-        if (isObject(params)) this.noteSessionId(params.session_id);
+        if (method === "session_started" && isObject(params)) {
+          this.noteSessionId(params.session_id);
+        }
         this.#events.onNotification(method, params);
       },
       onGone: (why, expected) => {
         if (started && !expected) this.#onLost(daemon, why);
       },
     });
+    this.#attempt = daemon;
     await answersInTime(daemon);
     started = true;
     this.#startedWith = env;
@@ -174,12 +179,29 @@ async function answersInTime(daemon: Daemon): Promise<void> {
   );
   try {
     const info = await daemon.request("server_info", {});
-    if (isObject(info) && info.name === "execd") return;
-    daemon.kill("it is not execd");
+    if (!isObject(info) || info.name !== "execd") throw new Error("answers, but is not execd");
+  } catch (error) {
+    daemon.kill("it was not used");
     await daemon.gone;
-    throw new DaemonGone("answers, but is not execd");
+    throw error instanceof RpcError ? new Error(`is not execd: ${error.message}`) : error;
   } finally {
     clearTimeout(late);
+  }
+}
+
+/** `work`, or a rejection with the signal's reason as soon as it aborts. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted();
+  if (!signal) return work;
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -26,8 +26,8 @@ export function coerce(schema: ToolSchema, args: unknown): Record<string, unknow
   for (const [name, { type }] of Object.entries(schema.properties)) {
     const value = given[name];
     if (value === undefined || value === null) continue;
-    // An empty string is how some models leave a number or an object out.
-    if (value === "" && type !== "string") continue;
+    // An empty string is how some models leave a parameter out.
+    if (value === "" && !schema.required?.includes(name)) continue;
     taken[name] = coerceValue(type, value);
   }
   return taken;

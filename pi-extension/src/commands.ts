@@ -1,7 +1,7 @@
 /** The commands for people. */
 import type { HostContext } from "./host.ts";
 import type { Instance } from "./instance.ts";
-import { count, sessionLabel } from "./ui.ts";
+import { count, sessionLabel, WAKE_MARK } from "./ui.ts";
 import type { KillResult, ListResult, SessionInfo } from "./wire.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
@@ -13,7 +13,8 @@ export async function sessionsCommand(instance: Instance, ctx: HostContext): Pro
     ctx.ui?.notify(`unified-exec: ${text}`, type);
   if (running.length === 0) return say("no live sessions");
 
-  const labels = running.map((s) => sessionLabel(s.session_id, s.elapsed_ms, s.command));
+  const labels = running.map((s) =>
+    sessionLabel(s.session_id, s.elapsed_ms, s.command, marks(s)));
   const killAll = `Kill all ${count(running.length)}`;
   if (!ctx.ui?.select) return say(`${count(running.length)} running: ${labels.join("; ")}`);
   const title = `unified-exec: ${count(running.length)} running. Choose one to end it`;
@@ -28,6 +29,10 @@ export async function sessionsCommand(instance: Instance, ctx: HostContext): Pro
   const failed = ended.length - killed;
   if (failed === 0) return say(`killed ${count(killed)}`);
   say(`killed ${count(killed)}; ${failed} could not be ended and stay listed`, "warning");
+}
+
+function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
+  return [...(wake_armed ? [WAKE_MARK] : []), ...(shell_exited ? ["(shell exited)"] : [])];
 }
 
 /** People's views take nothing away from the model: no exit, no unread output. */

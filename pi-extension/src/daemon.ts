@@ -39,9 +39,14 @@ export class RpcError extends Error {
   }
 }
 
-/** execd is not there any more, or does not answer. */
+/** execd is not there any more. */
 export class DaemonGone extends Error {
   override readonly name = "DaemonGone";
+}
+
+/** A cancelled request was not answered in time; what it started goes on. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
 }
 
 /** What a request may bring along. */
@@ -109,6 +114,13 @@ export class Daemon {
 
   #listen(): void {
     const child = this.#child;
+    child.once("error", (error) => {
+      this.#spawnError = error;
+      if (child.pid === undefined) this.#finish(`cannot be started: ${error.message}`);
+    });
+    // Out of file descriptors, spawn gives a child without pipes, and the error right after.
+    const pipes = this.#pipes();
+    if (pipes.length === 0) return;
     const lines = new LineSplitter((line) => this.#onLine(line));
     child.stdout.on("data", (bytes: Buffer) => {
       if (!lines.push(bytes)) this.kill("a line of its output is too long");
@@ -121,11 +133,7 @@ export class Daemon {
       this.#stderr = (this.#stderr + text).slice(-STDERR_KEPT_CHARS);
     });
     // Its end is told by `exit`; a write to a pipe that nobody reads must not throw beside it.
-    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
-    child.once("error", (error) => {
-      this.#spawnError = error;
-      if (child.pid === undefined) this.#finish(`cannot be started: ${error.message}`);
-    });
+    for (const pipe of pipes) pipe.on("error", () => {});
     child.once("close", (code, signal) => this.#finish(describeExit(code, signal)));
     child.once("exit", (code, signal) => {
       clearTimeout(this.#drain);
@@ -145,8 +153,9 @@ export class Daemon {
       const cancel = () => {
         this.#send({ jsonrpc: "2.0", method: "cancel", params: { id } });
         late = setTimeout(() => {
-          const gone = new DaemonGone(`execd did not answer within ${CANCEL_DEADLINE_MS} ms`);
-          this.#settle(id)?.reject(gone);
+          const seconds = CANCEL_DEADLINE_MS / 1000;
+          const error = new NoAnswer(`execd has not answered within ${seconds} s of the cancel`);
+          this.#settle(id)?.reject(error);
         }, CANCEL_DEADLINE_MS);
       };
       const settle = () => {
@@ -201,7 +210,8 @@ export class Daemon {
   }
 
   #send(message: object): void {
-    if (!this.#child.stdin.destroyed) this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+    const [stdin] = this.#pipes();
+    if (stdin && !stdin.destroyed) stdin.write(`${JSON.stringify(message)}\n`);
   }
 
   #onLine(line: string): void {
@@ -219,11 +229,16 @@ export class Daemon {
     else pending?.reject(rpcError(error));
   }
 
+  /** What throws in here would end pi: this runs inside the event of a pipe. */
   #onNotification(method: string, params: unknown): void {
-    if (method === "progress" && isObject(params)) {
-      this.#pending.get(Number(params.request_id))?.onProgress?.(params);
-    } else {
-      this.#events.onNotification(method, params);
+    try {
+      if (method === "progress" && isObject(params)) {
+        this.#pending.get(Number(params.request_id))?.onProgress?.(params);
+      } else {
+        this.#events.onNotification(method, params);
+      }
+    } catch (error) {
+      console.error("pi-execd: a notification could not be shown:", error);
     }
   }
 
@@ -239,13 +254,17 @@ export class Daemon {
 
   /** Whether the process and its pipes keep Node alive. */
   #hold(on: boolean): void {
-    const pipes = [this.#child.stdin, this.#child.stdout, this.#child.stderr] as Socket[];
-    for (const handle of [this.#child, ...pipes]) {
+    for (const handle of [this.#child, ...this.#pipes()]) {
       if (on) handle.ref();
       else handle.unref();
     }
     if (on) this.#startPings();
     else if (this.#awakeMs === undefined) this.#stopPings();
+  }
+
+  #pipes(): Socket[] {
+    const { stdin, stdout, stderr } = this.#child as Partial<ChildProcessWithoutNullStreams>;
+    return [stdin, stdout, stderr].filter((pipe) => pipe !== undefined) as Socket[];
   }
 
   #startPings(): void {
@@ -278,7 +297,7 @@ export class Daemon {
     for (const id of [...this.#pending.keys()]) {
       this.#settle(id)?.reject(new DaemonGone(`execd ${why}`));
     }
-    for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe.destroy();
+    for (const pipe of this.#pipes()) pipe.destroy();
     this.#hold(false);
     this.#resolveGone();
     this.#events.onGone(why, this.#ending);

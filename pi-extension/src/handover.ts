@@ -19,5 +19,5 @@ export function handOver(registered: Surface[]): void {
 export function handedOver(): Surface[] {
   const names = shared[KEY] ?? [];
   shared[KEY] = undefined;
-  return names.map((name) => surfaces[name]).filter((surface) => surface !== undefined);
+  return names.map((name) => surfaces.get(name)).filter((surface) => surface !== undefined);
 }

@@ -30,7 +30,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("session_tree", () => instance.ui.onTree(instance.sessions));
   host.on("input", (event) => instance.steering.onInput(event));
   host.on("message_start", (event, ctx) => {
-    if (event.message.role === "assistant") instance.steering.onAssistantMessage(ctx);
+    instance.steering.onMessageStart(event.message.role, ctx);
   });
   host.on("tool_execution_end", (event) => {
     instance.wakes.onToolEnd(event.toolCallId, event.isError);

@@ -3,9 +3,9 @@
  * is shared between instances.
  */
 import { type HoldMode, holdsIn } from "./hold.ts";
-import { Client, ClientClosed, NoExecd } from "./client.ts";
+import { Client, ClientClosed } from "./client.ts";
 import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG, resolveHoldMs, resolveSurfaces } from "./config.ts";
-import { DaemonGone, type RequestOptions, RpcError, isObject } from "./daemon.ts";
+import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from "./daemon.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
 import { handOver, handedOver } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
@@ -15,8 +15,11 @@ import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
 import type { SessionExited, SessionStarted } from "./wire.ts";
 
+/** pi's start waits this long for execd; on a far machine it may come later. */
+const START_WAIT_MS = 2_000;
+
 export class Instance {
-  readonly ui = new Ui();
+  readonly ui = new Ui((id) => this.wakes.isArmed(id));
   readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
   readonly steering = new Steering();
   readonly client: Client;
@@ -78,20 +81,29 @@ export class Instance {
   /** pi's session begins: registers the tools, and takes pi's bash away where execd answers. */
   async onSessionStart(ctx: HostContext): Promise<void> {
     this.client.reopen();
-    this.wakes.clear();
+    this.wakes.open();
     this.ui.attach(ctx);
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
     const registered = this.registerTools();
     if (registered.length === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, START_WAIT_MS);
+    });
+    await Promise.race([this.#startFor(registered), late]);
+    clearTimeout(timer);
+  }
+
+  /** Never rejects: nobody waits for it when it takes long. */
+  async #startFor(registered: Surface[]): Promise<void> {
     try {
       await this.client.start();
+      const keep = this.#host.getFlag(KEEP_BASH_FLAG) === true;
+      if (!keep && registered.some((surface) => surface.replacesBash)) this.#takeBashAway();
     } catch (error) {
-      if (!(error instanceof ClientClosed)) this.ui.warn(`pi keeps its own bash: ${text(error)}`);
-      return;
+      if (!this.client.isClosed) this.ui.warn(`pi keeps its own bash: ${text(error)}`);
     }
-    const keep = this.#host.getFlag(KEEP_BASH_FLAG) === true;
-    if (!keep && registered.some((surface) => surface.replacesBash)) this.#takeBashAway();
   }
 
   /**
@@ -99,13 +111,15 @@ export class Instance {
    * its wake come: then there is nothing to wait for.
    */
   armWake(id: number): void {
-    if (this.sessions.get(id)) this.wakes.arm(id);
+    if (!this.sessions.get(id)) return;
+    this.wakes.arm(id);
+    if (!this.#host.sendMessage) this.ui.warn("no wake can be sent: this host takes no messages");
   }
 
   /** Every session ends with pi's; resolves when all of it is gone and reaped. */
   async onSessionShutdown(reason: string): Promise<void> {
     if (reason !== "quit") handOver(this.#surfaces);
-    this.wakes.clear();
+    this.wakes.close();
     await this.client.shutdown();
     this.sessions.clear();
     this.ui.detach();
@@ -125,11 +139,11 @@ export class Instance {
   /** Registers the surfaces that were asked for and are free; gives those that are registered. */
   registerTools(): Surface[] {
     const asked = resolveSurfaces(this.#host.getFlag(TOOLS_FLAG));
-    const known = asked.map((name) => surfaces[name]).filter((surface) => surface !== undefined);
-    const unknown = asked.filter((name) => !surfaces[name]);
+    const known = asked.map((name) => surfaces.get(name)).filter((one) => one !== undefined);
+    const unknown = asked.filter((name) => !surfaces.has(name));
     if (unknown.length > 0) {
       this.ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
-        + `there are: ${Object.keys(surfaces).join(", ")}`);
+        + `there are: ${[...surfaces.keys()].join(", ")}`);
     }
     this.#surfaces = known.filter((surface) => this.#register(surface));
     return this.#surfaces;
@@ -165,8 +179,16 @@ export class Instance {
       .filter((name) => surface.tools.includes(name) && !this.#registered.has(name));
   }
 
+  /**
+   * Takes pi's own bash from the active tools, where exec_command is there in its place: a user may
+   * have left that out, and another extension's bash (a sandbox, say) is not pi's.
+   */
   #takeBashAway(): void {
     const active = this.#host.getActiveTools();
+    const all = this.#host.getAllTools?.();
+    const bash = all?.find(({ name }) => name === "bash");
+    if (all && !active.includes("exec_command")) return;
+    if (bash && bash.sourceInfo?.source !== "builtin") return;
     const others = active.filter((name) => name !== "bash");
     if (others.length < active.length) this.#host.setActiveTools(others);
   }
@@ -176,15 +198,19 @@ export class Instance {
     for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
       if (entry.type !== "message" || entry.message.role !== "toolResult") continue;
       const { toolName, details } = entry.message;
-      if (isOurs(toolName) && isObject(details)) this.client.noteSessionId(details.session_id);
+      // An id that only the model named (found: false) was never given.
+      if (!isOurs(toolName) || !isObject(details) || details.found === false) continue;
+      this.client.noteSessionId(details.session_id);
     }
   }
 
+  /** A transport may print JSON of its own: only what names a session is taken. */
   #onNotification(method: string, params: unknown): void {
+    if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {
-      this.sessions.started(params as SessionStarted, Date.now());
+      this.sessions.started(params as unknown as SessionStarted, Date.now());
     } else if (method === "session_exited") {
-      this.#onExited(params as SessionExited);
+      this.#onExited(params as unknown as SessionExited);
     }
   }
 
@@ -200,14 +226,19 @@ export class Instance {
   }
 
   #onLost(why: string): void {
+    // Somebody may have ended its turn to be woken by one of these.
+    const lost = `execd ${why}`;
+    for (const { session_id, command, cwd, log_path } of this.sessions.list()) {
+      if (!this.wakes.isArmed(session_id)) continue;
+      this.wakes.onWake({ session_id, command, cwd, lost, ...(log_path && { log_path }) });
+    }
     this.sessions.clear();
-    this.wakes.clear();
     this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
   }
 }
 
 function isOurs(toolName: string): boolean {
-  return Object.values(surfaces).some((surface) => surface.tools.includes(toolName));
+  return [...surfaces.values()].some((surface) => surface.tools.includes(toolName));
 }
 
 function withNote(result: ToolResult, note: string): ToolResult {
@@ -222,9 +253,12 @@ function messageOf(error: unknown, shuttingDown: string): string {
   if (error instanceof DaemonGone) {
     return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
   }
+  if (error instanceof NoAnswer) {
+    return `${error.message}; the command goes on. list_sessions shows it, its log has its output.`;
+  }
   return text(error);
 }
 
 function text(error: unknown): string {
-  return error instanceof NoExecd || error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message : String(error);
 }

@@ -14,23 +14,27 @@ export interface Watch {
 }
 
 export class Steering {
+  #steers = 0;
+  #hasInput = false;
   #queuedBefore = false;
-  #typedSince = false;
 
   /**
-   * A model's answer begins: what is queued now (follow-ups, which pi keeps until the run has
-   * ended) is none of the messages that end a wait.
+   * A message begins. The user's own is one that no longer waits. At a model's answer, what is
+   * queued and was not typed to steer are follow-ups, which pi keeps until the run has ended: they
+   * end no wait.
    */
-  onAssistantMessage(ctx: HostContext): void {
+  onMessageStart(role: string, ctx: HostContext): void {
+    if (role === "user") this.#steers = Math.max(0, this.#steers - 1);
+    if (role !== "assistant") return;
     this.#queuedBefore = ctx.hasPendingMessages?.() ?? false;
-    this.#typedSince = false;
+    if (!this.#queuedBefore) this.#steers = 0;
   }
 
   /** The user sent something; whether it is queued is for `hasPendingMessages` to tell. */
   onInput(event: { source?: string; streamingBehavior?: string }): void {
-    if (event.source !== "extension" && event.streamingBehavior !== "followUp") {
-      this.#typedSince = true;
-    }
+    if (event.source === "extension") return;
+    this.#hasInput = true;
+    if (event.streamingBehavior !== "followUp") this.#steers += 1;
   }
 
   /** Watches for a message until stopped. Without `hasPendingMessages` it never aborts. */
@@ -48,7 +52,9 @@ export class Steering {
 
   #messageWaits(ctx: HostContext): boolean {
     try {
-      return ctx.hasPendingMessages?.() === true && (this.#typedSince || !this.#queuedBefore);
+      if (ctx.hasPendingMessages?.() !== true) return false;
+      // A host that tells of no input is asked only for what came during this answer.
+      return this.#hasInput ? this.#steers > 0 : !this.#queuedBefore;
     } catch {
       // The context went stale with its session; its run is being ended anyway.
       return false;

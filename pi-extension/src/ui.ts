@@ -1,5 +1,5 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
-import { homedir } from "node:os";
+import { home } from "./home.ts";
 import type { HostContext, HostUi } from "./host.ts";
 import { formatAge, oneLine, tildify } from "./render/safe.ts";
 import type { RunningSession, Sessions } from "./sessions.ts";
@@ -19,6 +19,12 @@ export class Ui {
   #isTui = false;
   #widgetShown = false;
   #ticker: NodeJS.Timeout | undefined;
+  readonly #isArmed: (id: number) => boolean;
+
+  /** `isArmed` tells whether the end of the session with this id will be told to the model. */
+  constructor(isArmed: (id: number) => boolean) {
+    this.#isArmed = isArmed;
+  }
 
   /** Takes the context of a new session of pi. */
   attach(ctx: HostContext): void {
@@ -36,11 +42,8 @@ export class Ui {
 
   /** A notice, in the warning's colour; `unified-exec: ` stands before it. */
   warn(message: string): void {
-    this.#notify(message, "warning");
-  }
-
-  info(message: string): void {
-    this.#notify(message, "info");
+    const text = `unified-exec: ${oneLine(message, NOTICE_CELLS)}`;
+    this.#guarded((ui) => ui.notify(text, "warning"));
   }
 
   /** Shows how many sessions run, now that it has changed. */
@@ -65,7 +68,7 @@ export class Ui {
   }
 
   #drawWidget(sessions: Sessions): void {
-    const lines = widgetLines(sessions.list(), Date.now());
+    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed);
     this.#guarded((ui) => ui.setWidget?.(KEY, lines, { placement: "aboveEditor" }));
   }
 
@@ -74,11 +77,6 @@ export class Ui {
     if (!this.#widgetShown) return;
     this.#widgetShown = false;
     this.#guarded((ui) => ui.setWidget?.(KEY, undefined));
-  }
-
-  #notify(message: string, type: "info" | "warning"): void {
-    const text = `unified-exec: ${oneLine(message, NOTICE_CELLS)}`;
-    this.#guarded((ui) => ui.notify(text, type));
   }
 
   /** A context that went stale throws; there is nobody to show anything to then. */
@@ -100,17 +98,24 @@ function running(sessions: number): string {
   return `${count(sessions)} running`;
 }
 
-/** `#2 41s npm run dev`: one session as people pick it. */
-export function sessionLabel(id: number, ageMs: number, command: string): string {
-  return `#${id} ${formatAge(ageMs)} ${oneLine(command, COMMAND_CELLS)}`;
+/** `#2 41s npm run dev`: one session as people pick it; `marks` stand before its command. */
+export function sessionLabel(id: number, ageMs: number, command: string, marks: string[]): string {
+  return [`#${id}`, formatAge(ageMs), ...marks, oneLine(command, COMMAND_CELLS)].join(" ");
 }
 
-/** The widget's lines for `sessions` at `nowMs`. */
-export function widgetLines(sessions: RunningSession[], nowMs: number): string[] {
+/** The mark of a session whose end the model will be told. */
+export const WAKE_MARK = "[wake]";
+
+/** The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told. */
+export function widgetLines(
+  sessions: RunningSession[],
+  nowMs: number,
+  isArmed: (id: number) => boolean,
+): string[] {
   const shown = sessions.slice(0, WIDGET_SESSIONS).map(
     ({ session_id, startedAtMs, command, cwd }) =>
-      `  ${sessionLabel(session_id, nowMs - startedAtMs, command)} `
-      + `(${oneLine(tildify(cwd, homedir()), CWD_CELLS)})`,
+      `  ${sessionLabel(session_id, nowMs - startedAtMs, command, marks(isArmed(session_id)))} `
+      + `(${oneLine(tildify(cwd, home()), CWD_CELLS)})`,
   );
   const more = sessions.length - shown.length;
   return [
@@ -119,4 +124,8 @@ export function widgetLines(sessions: RunningSession[], nowMs: number): string[]
     ...(more > 0 ? [`  … ${more} more; use list_sessions`] : []),
     "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
   ];
+}
+
+function marks(isArmed: boolean): string[] {
+  return isArmed ? [WAKE_MARK] : [];
 }

@@ -22,6 +22,10 @@ export interface Ended {
   cwd?: string;
   elapsed_ms?: number;
   log_path?: string;
+  /** Why it is gone without an exit: execd itself ended. */
+  lost?: string;
+  /** No call can read its output any more: only the log has it. */
+  unreadable?: true;
 }
 
 /** The message's `details`, for its renderer. */
@@ -43,6 +47,7 @@ export class Wakes {
   #gathering: NodeJS.Timeout | undefined;
   #unsent: Ended[] = [];
   #holders: (() => void)[] = [];
+  #closed = false;
 
   /** `onLost` tells people of a message that pi refused twice. */
   constructor(send: SendWake, onLost: (message: string) => void) {
@@ -56,7 +61,11 @@ export class Wakes {
   }
 
   arm(id: number): void {
-    this.#armed.add(id);
+    if (!this.#closed) this.#armed.add(id);
+  }
+
+  isArmed(id: number): boolean {
+    return this.#armed.has(id);
   }
 
   disarm(id: number): void {
@@ -65,6 +74,7 @@ export class Wakes {
 
   /** The daemon told the exit of a session by a wake. */
   onWake(ended: Ended): void {
+    if (this.#closed) return;
     if (ended.session_id !== undefined) this.#armed.delete(ended.session_id);
     this.#gathered.push(ended);
     this.#gathering ??= setTimeout(() => this.#flush(), WAKE_GATHER_MS).unref();
@@ -72,6 +82,7 @@ export class Wakes {
 
   /** A tool result told the exit in the wake's place; pi has still to finalise that result. */
   onDirect(toolCallId: string, ended: Ended): void {
+    if (this.#closed) return;
     if (this.#direct.size >= DIRECT_MAX) this.#direct.clear();
     // An id may come twice; each end takes the oldest.
     this.#direct.set(toolCallId, [...(this.#direct.get(toolCallId) ?? []), ended]);
@@ -82,7 +93,7 @@ export class Wakes {
     const [ended, ...others] = this.#direct.get(toolCallId) ?? [];
     if (others.length > 0) this.#direct.set(toolCallId, others);
     else this.#direct.delete(toolCallId);
-    if (ended && isError) this.onWake(ended);
+    if (ended && isError) this.onWake({ ...ended, unreadable: true });
   }
 
   /** pi is settled: what it refused before is sent once more. */
@@ -108,8 +119,14 @@ export class Wakes {
     });
   }
 
-  /** Forgets everything: a wake must never reach another session. */
-  clear(): void {
+  /** Takes wakes again after close(). */
+  open(): void {
+    this.#closed = false;
+  }
+
+  /** Forgets everything and takes no more: a wake must never reach another session. */
+  close(): void {
+    this.#closed = true;
     clearTimeout(this.#gathering);
     this.#gathering = undefined;
     this.#gathered = [];
@@ -148,13 +165,13 @@ export function wakeText(ended: Ended[]): string {
   const more = ended.length - shown.length;
   if (more > 0) shown.push(`… and ${more} more; list_sessions shows them`);
   const what = ended.length === 1 ? "a background session" : `${ended.length} background sessions`;
-  return [
-    `unified-exec: ${what} ended:`,
-    ...shown,
-    "Its unread output comes with one empty write_stdin to that session_id, which answers at once; "
-      + "the log has all of it.",
-  ].join("\n");
+  const readable = ended.some(({ lost, unreadable }) => !lost && !unreadable);
+  return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT : READ_LOG].join("\n");
 }
+
+const READ_IT = "Unread output comes with one empty write_stdin to the session_id, which answers "
+  + "at once; the log has all of it.";
+const READ_LOG = "Its output is in the log.";
 
 function line(ended: Ended): string {
   const facts = bounded(ended);
@@ -162,6 +179,7 @@ function line(ended: Ended): string {
     facts.session_id === undefined ? undefined : `session_id=${facts.session_id}`,
     facts.exit_code === undefined ? undefined : `exit_code=${facts.exit_code}`,
     facts.signal === undefined ? undefined : `signal=${facts.signal}`,
+    facts.lost === undefined ? undefined : `lost: ${facts.lost}`,
     facts.elapsed_ms === undefined ? undefined : `elapsed=${seconds(facts.elapsed_ms)}`,
     facts.command === undefined ? undefined : `command: ${facts.command}`,
     facts.cwd === undefined ? undefined : `cwd: ${facts.cwd}`,
@@ -178,6 +196,7 @@ function bounded(ended: Ended): Ended {
   const cut = { ...ended };
   if (cut.command !== undefined) cut.command = oneLine(cut.command, COMMAND_CELLS);
   if (cut.cwd !== undefined) cut.cwd = oneLine(cut.cwd, PATH_CELLS);
+  if (cut.lost !== undefined) cut.lost = oneLine(cut.lost, PATH_CELLS);
   if (cut.log_path !== undefined) cut.log_path = oneLine(cut.log_path, PATH_CELLS);
   return cut;
 }

@@ -2,8 +2,8 @@
  * The lower part of a command's row, the same for all tools: output, of which a few visual lines
  * show until it is expanded; notices; and one line that says how the command stands.
  */
-import { homedir } from "node:os";
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
+import { home } from "../home.ts";
 import type { Block, RowContext, Span } from "./row.ts";
 import { expandHint, span } from "./row.ts";
 import { tildify } from "./safe.ts";
@@ -57,15 +57,6 @@ export function clipped(text: string): string {
 /** Takes a path and gives it as a row shows it: with `~`, and not absurdly long. */
 export function shownPath(path: string): string {
   return tildify(clipped(path), home());
-}
-
-function home(): string {
-  try {
-    return homedir();
-  } catch {
-    // A user id without an entry, and no HOME: common in containers, no reason to draw nothing.
-    return "";
-  }
 }
 
 function outputBlock(body: Body, expanded: boolean, context: RowContext): Block {

@@ -1,7 +1,7 @@
 /** How a wake message is drawn in the conversation. */
-import { homedir } from "node:os";
 import type { MessageRenderer } from "@earendil-works/pi-coding-agent";
 import { Box, Text } from "@earendil-works/pi-tui";
+import { home } from "../home.ts";
 import type { Ended, WakeDetails } from "../wakes.ts";
 import { formatAge, oneLine, stripControls, tildify } from "./safe.ts";
 
@@ -29,7 +29,7 @@ function endedLines(ended: Ended, theme: Theme): string[] {
   const age = ended.elapsed_ms === undefined ? "" : ` · took ${formatAge(ended.elapsed_ms)}`;
   const head = `${ok ? "✓" : "✗"} session ${ended.session_id ?? "?"} ended · ${how}${age}`;
   const command = `$ ${oneLine(ended.command ?? "", COMMAND_CELLS)}`;
-  const log = oneLine(tildify(ended.log_path ?? "", homedir()), PATH_CELLS);
+  const log = oneLine(tildify(ended.log_path ?? "", home()), PATH_CELLS);
   return [
     theme.fg(ok ? "success" : "error", head),
     theme.fg("toolTitle", command) + theme.fg("muted", log ? ` · log: ${log}` : ""),

@@ -15,4 +15,4 @@ export interface Surface {
 }
 
 /** All surfaces by name. `stream` and `bash` are not part of this version. */
-export const surfaces: Record<string, Surface> = { [unified.name]: unified };
+export const surfaces: ReadonlyMap<string, Surface> = new Map([[unified.name, unified]]);

@@ -50,6 +50,8 @@ export function execCommandText(remote: boolean): ToolText {
       "exec_command: yield_time_ms is how long this call waits, no timeout: the command is never "
         + "ended by it. Leave the default for quick commands; give 1000-5000 for something that "
         + "does not end by itself (dev server, watch, REPL) and go on working while it runs.",
+      "exec_command: use it for file operations too (ls, rg, find), unless there is a tool of its "
+        + "own for what you do.",
       "exec_command: start a server or watcher as the command itself, without & or nohup: the "
         + "session is its background. Use tty: true only for programs that need a terminal "
         + "(REPLs, ssh, sudo, password prompts, full-screen programs).",
@@ -64,7 +66,7 @@ export function execCommandText(remote: boolean): ToolText {
         workdir: {
           type: "string",
           description: remote
-            ? "Directory to run in, on the machine where commands run. Default: where it starts."
+            ? "Directory to run in, on the machine where commands run. Default: where execd runs."
             : "Directory to run in. Default: the current directory. A relative one counts from it.",
         },
         yield_time_ms: {
@@ -105,15 +107,17 @@ export function writeStdinText(maxEmptyPollMs: number): ToolText {
     description:
       "Writes to a session, or polls it when there is nothing to write. Answers with the output "
       + "that no earlier call showed, as soon as the session ends or when the wait is over. "
-      + "`chars` takes C-style escapes: \\n (Enter), \\x03 (Ctrl-C), \\x04 (Ctrl-D, end of input), "
-      + "\\x1b (Esc), \\x1b[A (arrow up), \\t, \\xHH, \\uHHHH, \\\\ for a backslash. "
+      + "`chars` takes C-style escapes: \\n (end of a line), \\r (the Enter key of full-screen "
+      + "programs and menus), \\x03 (Ctrl-C), \\x04 (Ctrl-D, end of input), \\x1b (Esc), \\x1b[A "
+      + "(arrow up), \\t, \\xHH, \\uHHHH, \\\\ for a backslash. "
       + "`chars_b64` takes exact bytes in base64 instead.",
     promptSnippet: "Type into, interrupt or poll a running session",
     promptGuidelines: [
       "write_stdin: a line needs its \\n to be sent. Ctrl-C is \\x03, arrow up is \\x1b[A; for "
-        + "arbitrary bytes use chars_b64.",
+        + "arbitrary bytes use chars_b64. Where the answer takes seconds, raise yield_time_ms.",
       "write_stdin: for builds, tests, installs and downloads make ONE long empty poll "
-        + `(yield_time_ms up to ${cap}) instead of many short ones: it answers the moment they end.`,
+        + `(yield_time_ms up to ${cap}) instead of many short ones: it answers the moment they `
+        + "end. Where they print much, grep the log at log_path instead of reading it by polls.",
       "write_stdin: never make a long poll on what waits for you or never ends: REPLs, sudo, ssh, "
         + "password prompts, dev servers. Poll those briefly (5000) after you did something.",
     ],
@@ -140,8 +144,8 @@ export function writeStdinText(maxEmptyPollMs: number): ToolText {
         yield_until: {
           type: "string",
           description:
-            "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC). "
-            + "Not together with yield_time_ms.",
+            "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC); for jobs that "
+            + "end by themselves. Not together with yield_time_ms.",
         },
       },
     },
@@ -154,7 +158,7 @@ export const killSessionText: ToolText = {
     "Ends everything in a session, background jobs included: the signal first, SIGKILL 2 s later "
     + "if anything is left. Shows the output that no call has shown.",
   promptSnippet: "End a session and all its processes",
-  promptGuidelines: ["kill_session: end servers and watchers that you started when done with them."],
+  promptGuidelines: ["kill_session: end servers and watchers that you started when done."],
   parameters: {
     type: "object",
     required: ["session_id"],

@@ -2,12 +2,12 @@
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
  * resize_session. Each is one request to execd (spec: unified-exec.md, pi-extension.md).
  */
-import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { coerce } from "../coerce.ts";
 import { resolveMaxEmptyPollMs } from "../config.ts";
 import { commandEnv } from "../environment.ts";
+import { home } from "../home.ts";
 import type { Call, HostContext, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
@@ -27,6 +27,8 @@ interface Tool {
 
 /** What a call says once the session of pi is shutting down. */
 const SHUTTING_DOWN = "unified-exec: shutting down";
+
+const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
 
 export const unified: Surface = {
   name: "unified",
@@ -65,7 +67,7 @@ function definition(instance: Instance, { name, text, execute }: Tool): ToolDefi
 async function execCommand(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
   const remote = instance.isRemote;
   // The daemon's environment is known once it runs.
-  await instance.client.start();
+  await instance.client.start(call.signal);
   const { workdir, env, ...others } = params;
   const cwd = remote ? stringOf(workdir) : localPath(call.ctx.cwd, workdir);
   const request = {
@@ -77,7 +79,8 @@ async function execCommand(instance: Instance, params: Params, call: Call): Prom
   return runWait(instance, "exec_command", request, call, {
     command,
     tty: params.tty === true,
-    ...given({ cwd }),
+    // On another machine execd tells where it runs; a path as typed would be taken for one here.
+    ...(remote ? {} : given({ cwd })),
   });
 }
 
@@ -109,7 +112,7 @@ async function listSessions(instance: Instance, _params: Params, call: Call): Pr
   // Without a daemon there are no sessions; none is started to say so.
   const reply = instance.client.isRunning
     ? await instance.request("list_sessions", {}, call)
-    : { sessions: [], active_count: 0, text: "unified-exec sessions (0 live):\n  (no live sessions)" };
+    : { sessions: [], active_count: 0, text: NO_SESSIONS };
   const { text, ...details } = reply as unknown as ListResult;
   return answer(text, details);
 }
@@ -149,6 +152,6 @@ function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]
 /** `path` as the model means it: `~` is the home, a relative one counts from pi's directory. */
 function localPath(cwd: string | undefined, path: unknown): string {
   const text = typeof path === "string" ? path : "";
-  const home = text === "~" || text.startsWith("~/") ? homedir() + text.slice(1) : text;
-  return resolve(cwd ?? process.cwd(), home);
+  const expanded = text === "~" || text.startsWith("~/") ? home() + text.slice(1) : text;
+  return resolve(cwd ?? process.cwd(), expanded);
 }

@@ -6,6 +6,9 @@ import type { Progress, ProgressDetails, WaitResult } from "../wire.ts";
 /** What is known of the session before execd's answer, for the progress. */
 export type Known = Partial<ProgressDetails>;
 
+/** execd sends four updates a second. A long wait shows fewer: pi's event stream has them all. */
+const PACE = { liveMs: 30_000, slowMs: 5_000 };
+
 /**
  * Sends the request and waits. It ends early, and the session lives on, when `call.signal` aborts
  * (Esc) or when the user has sent a message meanwhile.
@@ -19,35 +22,68 @@ export async function runWait(
 ): Promise<ToolResult> {
   const watch = instance.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
-  const show = shower(call, known);
+  const updates = call.onUpdate && new Updates(call.onUpdate, known);
   try {
-    show?.(known);
-    const request = show ? { ...params, stream: true } : params;
-    const onProgress = show && ((progress: unknown) => show(fromProgress(progress as Progress)));
+    updates?.show({});
+    const request = updates ? { ...params, stream: true } : params;
+    const onProgress = updates && ((params: unknown) => {
+      const { request_id: _, elapsed_ms: __, tail, ...fields } = params as Progress;
+      const cwd = instance.sessions.get(fields.session_id)?.cwd;
+      updates.show({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) });
+    });
     const reply = await instance.request(method, request, { ...call, signal, onProgress });
     return waitAnswer(instance, call.toolCallId, params, reply as WaitResult);
   } finally {
     watch.stop();
+    updates?.stop();
   }
 }
 
-/** Tells pi what is new; the tail of the output is all that is held here. */
-function shower(call: Call, known: Known): ((news: Known) => void) | undefined {
-  const { onUpdate } = call;
-  if (!onUpdate) return undefined;
-  return (news) => {
-    const details = { running: true, total_bytes: 0, output: "", ...known, ...news };
+/**
+ * Tells pi what is new while a call waits: each progress for `liveMs`, then the newest one every
+ * `slowMs`. That one is all that is held here.
+ */
+export class Updates {
+  readonly #onUpdate: NonNullable<Call["onUpdate"]>;
+  readonly #known: Known;
+  readonly #pace: typeof PACE;
+  readonly #startedMs = performance.now();
+  #newest: Known | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: Known, pace = PACE) {
+    this.#onUpdate = onUpdate;
+    this.#pace = pace;
+    this.#known = known;
+  }
+
+  show(news: Known): void {
+    this.#newest = news;
+    if (this.#timer) return;
+    this.#send();
+    if (performance.now() - this.#startedMs < this.#pace.liveMs) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#newest) this.show(this.#newest);
+    }, this.#pace.slowMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#newest = undefined;
+  }
+
+  #send(): void {
+    const news = this.#newest;
+    this.#newest = undefined;
+    const details = { running: true, total_bytes: 0, output: "", ...this.#known, ...news };
     const content = details.output ? [{ type: "text" as const, text: details.output }] : [];
     try {
-      onUpdate({ content, details });
+      this.#onUpdate({ content, details });
     } catch {
       // A host that cannot draw must not end the wait.
     }
-  };
-}
-
-function fromProgress({ request_id: _, elapsed_ms: __, tail, ...fields }: Progress): Known {
-  return { ...fields, output: tail };
+  }
 }
 
 /** Makes the tool result, and does what the reply asks for: notices and wakes. */
@@ -72,6 +108,7 @@ function trackWake(
   reply: WaitResult,
 ): void {
   const { session_id, completion_notification, completion_delivery, on_exit_wake } = reply;
+  instance.client.noteSessionId(session_id);
   if (session_id !== undefined) {
     if (completion_notification === "armed") instance.armWake(session_id);
     return;
@@ -79,6 +116,7 @@ function trackWake(
   if (completion_delivery !== "direct" && on_exit_wake !== "consumed") return;
   const { exit_code, signal, command, cwd, log_path } = reply;
   const facts = { session_id: params.session_id, exit_code, signal, command, cwd, log_path };
-  const ended = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
+  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
+  const ended = Object.fromEntries(known);
   instance.wakes.onDirect(toolCallId, ended);
 }

@@ -49,7 +49,7 @@ it("loose types are brought into the schema, the rest is left for execd to refus
   const cases: [unknown, object][] = [
     [{ n: "5", b: "TRUE", s: 7, o: '{"A":1,"B":null}' },
       { n: 5, b: true, s: "7", o: { A: "1", B: null } }],
-    [{ n: 5.9, b: 0, s: "" }, { n: 5, b: false, s: "" }],
+    [{ n: 5.9, b: 0, s: "" }, { n: 5, b: false }],
     [{ n: "five", b: "maybe", s: ["x"], o: "no json" },
       { n: "five", b: "maybe", s: ["x"], o: "no json" }],
     [{ n: "", b: null, o: "", x: 1 }, {}],
@@ -57,6 +57,8 @@ it("loose types are brought into the schema, the rest is left for execd to refus
     ["text", {}],
   ];
   for (const [given, taken] of cases) assert.deepEqual(coerce(schema, given), taken);
+  // An empty string that is required is for execd to refuse.
+  assert.deepEqual(coerce({ ...schema, required: ["s"] }, { s: "" }), { s: "" });
 });
 
 it("the environment sent is what differs, and execd's own names never", () => {
@@ -94,12 +96,14 @@ it("the widget: five sessions, the rest counted, nothing of a command's codes", 
     session_id: id, pid: 1, tty: false, startedAtMs: 0, cwd: "/srv/app",
     command: `npm run \u001b]0;x\u0007dev\n${id}`,
   });
-  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000);
+  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000, (id) => id === 2);
   assert.deepEqual(lines, [
     "⚠ unified-exec: 7 sessions still running",
-    ...[1, 2, 3, 4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),
+    "  #1 41s npm run dev 1 (/srv/app)",
+    "  #2 41s [wake] npm run dev 2 (/srv/app)",
+    ...[3, 4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),
     "  … 2 more; use list_sessions",
     "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
   ]);
-  assert.match(widgetLines([session(1)], 0)[0] ?? "", /1 session still running/);
+  assert.match(widgetLines([session(1)], 0, () => false)[0] ?? "", /1 session still running/);
 });

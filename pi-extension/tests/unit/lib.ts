@@ -127,3 +127,18 @@ export function processesWith(part: string): number[] {
     }
   });
 }
+
+/** The parent of `pid`; 0 where there is no such process. */
+export function parentOf(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ")[1]);
+  } catch {
+    return 0;
+  }
+}
+
+/** Kills with SIGKILL; never, for want of a pid, the own process group. */
+export function kill(pid: number | undefined): void {
+  assert.ok(pid !== undefined && pid > 1, `a process to kill, not ${pid}`);
+  process.kill(pid, "SIGKILL");
+}

@@ -1,14 +1,14 @@
 /** Start, shutdown, crash and absence of the daemon, under a stub of pi. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
 import { promisify } from "node:util";
 import { Client } from "../../src/client.ts";
 import { locate, silenceSeconds } from "../../src/locate.ts";
-import { EXECD, Pi, processesWith, textOf, until } from "./lib.ts";
+import { EXECD, kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -18,17 +18,9 @@ function daemons(): number[] {
   return processesWith(EXECD).filter((pid) => parentOf(pid) === process.pid);
 }
 
-function parentOf(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ")[1]);
-  } catch {
-    return 0;
-  }
-}
-
 it("the factory starts nothing, and one session start one daemon", async () => {
-  const pi = new Pi();
   const before = daemons().length;
+  const pi = new Pi();
   assert.equal(daemons().length, before);
   await pi.start();
   await pi.call("exec_command", { cmd: "true" });
@@ -81,8 +73,7 @@ it("execd killed: the call fails clearly, the next one works and says so once", 
     message: "execd was killed by SIGKILL. Its sessions are gone; "
       + "the next call starts a fresh execd.",
   });
-  const [daemon] = daemons();
-  process.kill(daemon ?? 0, "SIGKILL");
+  kill(daemons()[0]);
   await failed;
   assert.equal(pi.notices.length, 1);
   assert.match(pi.notices[0] ?? "", /^unified-exec: execd was killed by SIGKILL\. Its sessions/);
@@ -100,7 +91,7 @@ it("a restart is also told with an error", async () => {
   const pi = new Pi();
   await pi.start();
   const first = await pi.call("exec_command", { cmd: "sleep 318", yield_time_ms: 250 });
-  process.kill(daemons()[0] ?? 0, "SIGKILL");
+  kill(daemons()[0]);
   await until(() => pi.notices.length > 0, "the loss is noticed");
   const { session_id } = first.details;
   await assert.rejects(pi.call("write_stdin", { session_id }), {
@@ -226,6 +217,135 @@ it("a session and an idle daemon do not keep Node alive, nor do 40 instances", a
     assert.equal(stdout, "done\n", script);
   }
 });
+
+it("an id that only the model named is never counted from", async () => {
+  const pi = new Pi();
+  await pi.start();
+  await pi.call("kill_session", { session_id: 1e300 });
+  await pi.call("set_on_exit", { session_id: 4_000_000_000, on_exit: "none" });
+  kill(daemons()[0]);
+  await until(() => pi.notices.length > 0, "the loss is noticed");
+  const { details } = await pi.call("exec_command", { cmd: "sleep 323", yield_time_ms: 250 });
+  assert.equal(details.session_id, 1);
+  await pi.shutdown();
+});
+
+it("bash stays where exec_command is not active, or where it is another extension's", async () => {
+  const tools = (source: string) => ({
+    getAllTools: () => [{ name: "bash", sourceInfo: { path: "x", source } }],
+  });
+  const cases: [string, string[], string[]][] = [
+    ["builtin", ["bash", "exec_command"], ["exec_command"]],
+    ["builtin", ["bash", "read"], ["bash", "read"]],
+    ["extension", ["bash", "exec_command"], ["bash", "exec_command"]],
+  ];
+  for (const [source, active, left] of cases) {
+    const pi = new Pi(tools(source));
+    pi.active = active;
+    await pi.start();
+    assert.deepEqual(pi.active, left);
+    await pi.shutdown();
+  }
+});
+
+it("an execd that hangs holds up neither pi's start nor Esc nor shutdown", async () => {
+  await withEnv({ EXECD_COMMAND: "sleep 324 #" }, async () => {
+    const pi = new Pi();
+    const started = Date.now();
+    await pi.start();
+    assert.ok(Date.now() - started < 8_000, "session_start returns before the start's deadline");
+    assert.deepEqual(pi.active, ["read", "bash", "edit"]);
+    const controller = new AbortController();
+    const call = pi.call("exec_command", { cmd: "true" }, { signal: controller.signal });
+    const pressed = Date.now();
+    controller.abort();
+    await assert.rejects(call);
+    await pi.shutdown();
+    assert.ok(Date.now() - pressed < 5_000, "Esc and shutdown do not wait for it");
+    assert.deepEqual(pi.notices, []);
+    await until(() => processesWith("sleep 324").length === 0, "it is gone");
+  });
+});
+
+it("what answers but is no execd is ended; nothing of it stays", async () => {
+  await withEnv({ EXECD_COMMAND: fake("stranger") }, async () => {
+    const pi = new Pi();
+    await pi.start();
+    await assert.rejects(pi.call("exec_command", { cmd: "true" }), /is not execd: no such method/);
+    assert.deepEqual(processesWith("fake-execd.mjs stranger"), []);
+    await pi.shutdown();
+  });
+});
+
+it("lines that a transport prints, and notifications without sense, disturb nothing", async () => {
+  await withEnv({ EXECD_COMMAND: fake("noisy") }, async () => {
+    const pi = new Pi();
+    await pi.start();
+    const { details } = await pi.call("exec_command", { cmd: "true" });
+    assert.equal(details.output, "fine");
+    await pi.shutdown();
+  });
+});
+
+it("a cancel that is not answered: an error that says the command goes on", async () => {
+  await withEnv({ EXECD_COMMAND: fake("deaf") }, async () => {
+    const pi = new Pi();
+    await pi.start();
+    const signal = AbortSignal.timeout(200);
+    await assert.rejects(pi.call("exec_command", { cmd: "true" }, { signal }), {
+      message: "execd has not answered within 3 s of the cancel; the command goes on. "
+        + "list_sessions shows it, its log has its output.",
+    });
+    await pi.shutdown();
+  });
+});
+
+it("out of file descriptors a call fails, and pi lives", async () => {
+  const script = join(import.meta.dirname, "scripts", "emfile.ts");
+  const limited = `ulimit -Sn 64; exec "${process.execPath}" "${script}"`;
+  const { stdout } = await promisify(execFile)("bash", ["-c", limited], { timeout: 60_000 });
+  assert.match(stdout, /^failed: no execd to run commands with\. Tried: .*EMFILE.*\nthen: back\n$/);
+});
+
+it("the sessions command and /tree on a host without select and widgets", async () => {
+  const pi = new Pi();
+  await pi.start();
+  const run = async () => pi.commands.get("unified-exec-sessions")?.("", pi.ctx);
+  await run();
+  assert.deepEqual(pi.notices.splice(0), ["unified-exec: no live sessions"]);
+  await pi.call("exec_command", { cmd: "sleep 325", yield_time_ms: 250 });
+  await run();
+  assert.match(pi.notices.splice(0).join(), /^unified-exec: 1 session running: #1 \d+s sleep 325$/);
+  await pi.emit("session_tree");
+  await until(() => pi.notices.length > 0, "the notice");
+  assert.deepEqual(pi.notices, ["unified-exec: 1 session still running after /tree."]);
+  await pi.shutdown();
+});
+
+it("after /reload the tools are there before session_start, and only once", async () => {
+  const first = new Pi({ getAllTools: () => [] });
+  await first.start();
+  await first.emit("session_shutdown", { reason: "reload" });
+  const second = new Pi({ getAllTools: () => [] });
+  assert.equal(second.tools.size, 6);
+  const third = new Pi({ getAllTools: () => [] });
+  assert.equal(third.tools.size, 0);
+});
+
+it("the extension holds no output: a hundred large answers leave the heap as it was", async () => {
+  const script = join(import.meta.dirname, "scripts", "heap.ts");
+  const args = ["--expose-gc", script];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 120_000 });
+  const grown = Number(stdout);
+  // Held, they would be 100 x 50 KiB twice over.
+  assert.ok(grown < 3_000_000, `${grown} bytes`);
+});
+
+/** The command line of a stand-in for execd that misbehaves as `how` says. */
+function fake(how: string): string {
+  const script = join(import.meta.dirname, "scripts", "fake-execd.mjs");
+  return `'${process.execPath}' '${script}' ${how} #`;
+}
 
 async function withEnv(env: Record<string, string | undefined>, run: () => Promise<void>) {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);

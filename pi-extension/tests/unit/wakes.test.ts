@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 import { holdsIn } from "../../src/hold.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
 import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
-import { Pi, textOf, until } from "./lib.ts";
+import { kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -112,6 +112,43 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.deepEqual(sent, []);
   });
 
+  it("none is sent once shutdown has begun, though a session ends meanwhile", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    // The first takes the whole second of shutdown; the second ends at once in it.
+    const stubborn = "trap '' TERM; while :; do sleep 0.1; done";
+    await pi.call("exec_command", { cmd: stubborn, ...WAKE });
+    const quick = `until [ -e ${join(scratch, "end")} ]; do sleep 0.01; done`;
+    await pi.call("exec_command", { cmd: quick, ...WAKE });
+    const shutdown = pi.shutdown();
+    writeFileSync(join(scratch, "end"), "");
+    await shutdown;
+    await new Promise((done) => setTimeout(done, 400));
+    assert.deepEqual(sent, []);
+  });
+
+  it("execd lost: who wanted to be woken is told", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    const cmd = `sleep 334; : ${scratch}`;
+    const { details } = await pi.call("exec_command", { cmd, ...WAKE });
+    kill(parentOf(processesWith(cmd)[0] ?? 0));
+    await until(() => sent.length > 0, "the wake");
+    const { content } = sent[0]?.message ?? { content: "" };
+    assert.match(content, new RegExp(`session_id=${details.session_id} · lost: execd was killed`));
+    assert.match(content, /Its output is in the log\.$/);
+    await pi.shutdown();
+  });
+
+  it("a host that takes no messages: a person is told when a wake is armed", async () => {
+    const pi = new Pi();
+    await pi.start();
+    const { details } = await pi.call("exec_command", { cmd: "sleep 335", ...WAKE });
+    assert.equal(details.completion_notification, "armed");
+    assert.match(pi.notices[0] ?? "", /no wake can be sent: this host takes no messages/);
+    await pi.shutdown();
+  });
+
   it("in json mode agent_end waits for the wake, and no longer than the flag says", async () => {
     const { pi, sent } = wakingPi({ mode: "json" });
     await pi.start();
@@ -144,22 +181,76 @@ describe("wakes with execd", { concurrency: 4 }, () => {
 });
 
 describe("steering", () => {
-  it("follow-ups that were queued before do not end a wait; what is typed later does", async () => {
-    let pending = true;
-    const ctx = { hasPendingMessages: () => pending };
+  /** A pi whose queue a test fills, with a watch on it. */
+  function watched() {
+    const queue = { pending: false };
+    const ctx = { hasPendingMessages: () => queue.pending };
     const steering = new Steering();
-    steering.onAssistantMessage(ctx);
+    return { queue, ctx, steering };
+  }
+  const STEER = { source: "interactive", streamingBehavior: "steer" };
+  const FOLLOW_UP = { source: "interactive", streamingBehavior: "followUp" };
+  const aWhile = () => new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
+
+  it("follow-ups and other extensions' messages end no wait; what is typed to steer does", async () => {
+    const { queue, ctx, steering } = watched();
+    steering.onInput({ source: "interactive" });
+    steering.onMessageStart("user", ctx);
+    steering.onMessageStart("assistant", ctx);
     const watch = steering.watch(ctx);
-    await new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
-    assert.equal(watch.signal.aborted, false);
+    queue.pending = true;
     steering.onInput({ source: "extension" });
-    steering.onInput({ source: "interactive", streamingBehavior: "followUp" });
-    await new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
+    steering.onInput(FOLLOW_UP);
+    await aWhile();
     assert.equal(watch.signal.aborted, false);
-    steering.onInput({ source: "interactive", streamingBehavior: "steer" });
+    steering.onInput(STEER);
     await until(() => watch.signal.aborted, "the wait ends");
     watch.stop();
-    pending = false;
+  });
+
+  it("of two messages pi delivers one at a time: the second ends the next wait", async () => {
+    const { queue, ctx, steering } = watched();
+    steering.onMessageStart("assistant", ctx);
+    queue.pending = true;
+    steering.onInput(STEER);
+    steering.onInput(STEER);
+    steering.onMessageStart("user", ctx);
+    steering.onMessageStart("assistant", ctx);
+    const second = steering.watch(ctx);
+    await until(() => second.signal.aborted, "the next wait ends");
+    second.stop();
+    // Both were delivered; a follow-up is what is left.
+    steering.onMessageStart("user", ctx);
+    steering.onMessageStart("assistant", ctx);
+    const third = steering.watch(ctx);
+    await aWhile();
+    assert.equal(third.signal.aborted, false);
+    third.stop();
+  });
+
+  it("messages that went back to the editor are forgotten", async () => {
+    const { queue, ctx, steering } = watched();
+    steering.onInput(STEER);
+    steering.onMessageStart("assistant", ctx);
+    queue.pending = true;
+    const watch = steering.watch(ctx);
+    await aWhile();
+    assert.equal(watch.signal.aborted, false);
+    watch.stop();
+  });
+
+  it("a host that tells of no input: what is queued during the answer ends a wait", async () => {
+    const { queue, ctx, steering } = watched();
+    steering.onMessageStart("assistant", ctx);
+    queue.pending = true;
+    const watch = steering.watch(ctx);
+    await until(() => watch.signal.aborted, "the wait ends");
+    watch.stop();
+    steering.onMessageStart("assistant", ctx);
+    const later = steering.watch(ctx);
+    await aWhile();
+    assert.equal(later.signal.aborted, false);
+    later.stop();
   });
 
   it("a host that cannot tell never ends a wait; a stale context neither", async () => {
