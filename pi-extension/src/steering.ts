@@ -15,13 +15,14 @@ export interface Watch {
 
 export class Steering {
   #steers = 0;
+  #followUps = 0;
   #hasInput = false;
   #queuedBefore = false;
 
   /**
    * A message begins. The user's own is one that no longer waits. At a model's answer, what is
    * queued and was not typed to steer are follow-ups, which pi keeps until the run has ended: they
-   * end no wait.
+   * end only the wait during which they come.
    */
   onMessageStart(role: string, ctx: HostContext): void {
     if (role === "user") this.#steers = Math.max(0, this.#steers - 1);
@@ -34,7 +35,8 @@ export class Steering {
   onInput(event: { source?: string; streamingBehavior?: string }): void {
     if (event.source === "extension") return;
     this.#hasInput = true;
-    if (event.streamingBehavior !== "followUp") this.#steers += 1;
+    if (event.streamingBehavior === "followUp") this.#followUps += 1;
+    else this.#steers += 1;
   }
 
   /** Watches for a message until stopped. Without `hasPendingMessages` it never aborts. */
@@ -43,18 +45,20 @@ export class Steering {
     if (typeof ctx.hasPendingMessages !== "function") {
       return { signal: controller.signal, stop: () => {} };
     }
+    const followUpsBefore = this.#followUps;
     const timer = setInterval(() => {
-      if (this.#messageWaits(ctx)) controller.abort();
+      if (this.#messageWaits(ctx, followUpsBefore)) controller.abort();
     }, STEER_CHECK_MS);
     timer.unref();
     return { signal: controller.signal, stop: () => clearInterval(timer) };
   }
 
-  #messageWaits(ctx: HostContext): boolean {
+  #messageWaits(ctx: HostContext, followUpsBefore: number): boolean {
     try {
       if (ctx.hasPendingMessages?.() !== true) return false;
       // A host that tells of no input is asked only for what came during this answer.
-      return this.#hasInput ? this.#steers > 0 : !this.#queuedBefore;
+      if (!this.#hasInput) return !this.#queuedBefore;
+      return this.#steers > 0 || this.#followUps > followUpsBefore;
     } catch {
       // The context went stale with its session; its run is being ended anyway.
       return false;

@@ -192,20 +192,25 @@ describe("steering", () => {
   const FOLLOW_UP = { source: "interactive", streamingBehavior: "followUp" };
   const aWhile = () => new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
 
-  it("follow-ups and other extensions' messages end no wait; what is typed to steer does", async () => {
+  it("a follow-up ends the wait it comes in and no later one; other extensions' end none", async () => {
     const { queue, ctx, steering } = watched();
     steering.onInput({ source: "interactive" });
     steering.onMessageStart("user", ctx);
     steering.onMessageStart("assistant", ctx);
-    const watch = steering.watch(ctx);
+    const first = steering.watch(ctx);
     queue.pending = true;
     steering.onInput({ source: "extension" });
-    steering.onInput(FOLLOW_UP);
     await aWhile();
-    assert.equal(watch.signal.aborted, false);
+    assert.equal(first.signal.aborted, false);
+    steering.onInput(FOLLOW_UP);
+    await until(() => first.signal.aborted, "the wait ends");
+    first.stop();
+    const second = steering.watch(ctx);
+    await aWhile();
+    assert.equal(second.signal.aborted, false);
     steering.onInput(STEER);
-    await until(() => watch.signal.aborted, "the wait ends");
-    watch.stop();
+    await until(() => second.signal.aborted, "the next wait ends");
+    second.stop();
   });
 
   it("of two messages pi delivers one at a time: the second ends the next wait", async () => {
