@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use crate::limits::{
-    DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, LOG_KEEP_DAYS,
-    MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS,
+    DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, JOB_OUTPUT_CHARS,
+    JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS, JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS,
+    JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES,
+    MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS,
 };
 use crate::session::view::TextLimits;
 
@@ -30,6 +32,30 @@ pub struct LogSettings {
     pub keep_days: u64,
 }
 
+/// What the stream family goes by where a call says nothing (bash-stream.md, Settings).
+#[derive(Clone, Copy, Debug)]
+pub struct StreamSettings {
+    /// How long bash_stream waits.
+    pub yield_ms: u64,
+    /// Characters of each text of a reply.
+    pub max_chars: usize,
+    /// How long a finished job is remembered.
+    pub ttl_ms: u64,
+    /// Input that a job takes over its life; `None`: any amount.
+    pub stdin_cap_bytes: Option<u64>,
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        Self {
+            yield_ms: JOB_YIELD_MS,
+            max_chars: JOB_OUTPUT_CHARS,
+            ttl_ms: JOB_TTL_MS,
+            stdin_cap_bytes: Some(JOB_STDIN_CAP_BYTES),
+        }
+    }
+}
+
 /// The settings of one execd.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,6 +69,8 @@ pub struct Config {
     pub text: TextLimits,
     /// Longest empty poll, where the client names none.
     pub max_empty_poll_ms: u64,
+    /// What the stream family goes by.
+    pub stream: StreamSettings,
     /// What the end of stdin does to live sessions.
     pub on_eof: OnEof,
     /// Ends execd when nothing came for so long.
@@ -67,6 +95,7 @@ impl Default for Config {
             max_line_bytes: MAX_LINE_BYTES,
             text: TextLimits { max_lines: DEFAULT_MAX_LINES, max_bytes: DEFAULT_MAX_BYTES },
             max_empty_poll_ms: DEFAULT_MAX_BACKGROUND_POLL_MS,
+            stream: StreamSettings::default(),
             on_eof: OnEof::End,
             exit_after_silence_s: None,
             logs: LogSettings { off: false, dir: None, max_bytes: None, keep_days: LOG_KEEP_DAYS },
@@ -94,9 +123,69 @@ pub fn max_empty_poll_ms(value: Option<&str>) -> u64 {
     }
 }
 
+/// The variables of the stream family.
+pub const JOB_YIELD_VARIABLE: &str = "PI_BASH_YIELD_MS";
+/// See [`JOB_YIELD_VARIABLE`].
+pub const JOB_OUTPUT_CHARS_VARIABLE: &str = "PI_BASH_MAX_OUTPUT_CHARS";
+/// See [`JOB_YIELD_VARIABLE`].
+pub const JOB_TTL_VARIABLE: &str = "PI_BASH_JOB_TTL_MS";
+
+impl StreamSettings {
+    /// The settings as their variables say (bash-stream.md, Settings): what is unset or no
+    /// positive number gives the default, what is out of range the nearest that is in it.
+    pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Self {
+        let own = Self::default();
+        let number = |name: &str| {
+            let number = value(name).and_then(|text| text.trim().parse::<f64>().ok());
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+            number.filter(|number| *number > 0.0 && number.is_finite()).map(|number| number as u64)
+        };
+        Self {
+            yield_ms: number(JOB_YIELD_VARIABLE).map_or(own.yield_ms, job_yield_ms),
+            max_chars: number(JOB_OUTPUT_CHARS_VARIABLE).map_or(own.max_chars, job_output_chars),
+            ttl_ms: number(JOB_TTL_VARIABLE).map_or(own.ttl_ms, job_ttl_ms),
+            ..own
+        }
+    }
+}
+
+/// A wait of bash_stream, clamped.
+pub fn job_yield_ms(given: u64) -> u64 {
+    given.clamp(JOB_YIELD_MIN_MS, JOB_YIELD_MAX_MS)
+}
+
+/// Characters of a stream reply's texts, clamped.
+pub fn job_output_chars(given: u64) -> usize {
+    usize::try_from(given).unwrap_or(usize::MAX).clamp(1, JOB_OUTPUT_CHARS_MAX)
+}
+
+/// A finished job's time to live, clamped.
+pub fn job_ttl_ms(given: u64) -> u64 {
+    given.clamp(JOB_TTL_RANGE_MS.0, JOB_TTL_RANGE_MS.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_variables_of_the_stream_family() {
+        let cases: [(Option<&str>, u64, usize, u64); 8] = [
+            (None, 60_000, 30_000, 1_800_000),
+            (Some("abc"), 60_000, 30_000, 1_800_000),
+            (Some("-1"), 60_000, 30_000, 1_800_000),
+            (Some("0"), 60_000, 30_000, 1_800_000),
+            (Some("1"), 1_000, 1, 60_000),
+            (Some(" 100000 "), 100_000, 100_000, 100_000),
+            (Some("150001"), 120_000, 150_000, 150_001),
+            (Some("1e30"), 120_000, 150_000, 10_800_000),
+        ];
+        for (value, yield_ms, max_chars, ttl_ms) in cases {
+            let settings = StreamSettings::from_variables(|_| value.map(str::to_owned));
+            let got = (settings.yield_ms, settings.max_chars, settings.ttl_ms);
+            assert_eq!(got, (yield_ms, max_chars, ttl_ms), "{value:?}");
+        }
+    }
 
     #[test]
     fn the_variable_of_the_poll_cap() {

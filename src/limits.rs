@@ -99,6 +99,46 @@ pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
 pub const CANONICAL_LINE_BYTES: usize = 4_095;
 /// Bytes waiting per session until the log pipe takes them; above, its output is not read.
 pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
+/// Bytes of one stream of a job that no stream call has told; half for the head, half for the tail.
+pub const JOB_UNREAD_BYTES: usize = 256 * 1024;
+/// Text of one live chunk (bash-stream.md, Live).
+pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
+/// Live chunks of one call; one more says that the rest is in the log.
+pub const LIVE_CHUNKS_MAX: usize = 10_000;
+/// The last output told by a stream call whose job goes on.
+pub const JOB_TAIL_BYTES: usize = 2 * 1024;
+/// Characters of each text of a stream reply unless something else is asked for.
+pub const JOB_OUTPUT_CHARS: usize = 30_000;
+/// Most characters that may be asked for.
+pub const JOB_OUTPUT_CHARS_MAX: usize = 150_000;
+/// Wait of bash_stream when none is given, and the shortest and longest one.
+pub const JOB_YIELD_MS: u64 = 60_000;
+/// Shortest wait of bash_stream.
+pub const JOB_YIELD_MIN_MS: u64 = 1_000;
+/// Longest wait of bash_stream and of poll_process.
+pub const JOB_YIELD_MAX_MS: u64 = 120_000;
+/// How long a finished job is remembered when nothing else is configured.
+pub const JOB_TTL_MS: u64 = 1_800_000;
+/// Shortest and longest time that may be configured for it.
+pub const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
+/// Finished jobs that are remembered.
+pub const FINISHED_JOBS_MAX: usize = 256;
+/// Memory of what is remembered of them, all together.
+pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
+/// Stream jobs that run at once.
+pub const RUNNING_JOBS_MAX: usize = 64;
+/// Input that a job takes over its life unless --stdin-cap-bytes says otherwise.
+pub const JOB_STDIN_CAP_BYTES: u64 = 256 * 1024;
+/// How long kill_process waits for a signal other than SIGKILL.
+pub const JOB_KILL_WAIT_MS: u64 = 2_000;
+/// Bytes of one log page when none are asked for.
+pub const LOG_PAGE_BYTES: u64 = 30_000;
+/// Most bytes of one log page.
+pub const LOG_PAGE_MAX_BYTES: u64 = 150_000;
+/// How long a log page is waited for: a disk may stand still for ever.
+pub const LOG_PAGE_WAIT_MS: u64 = 10_000;
+/// Bytes of the longest character in UTF-8.
+pub const MAX_CHAR_BYTES: usize = 4;
 /// Pipes of children are raised to this by F_SETPIPE_SZ.
 pub const CHILD_PIPE_BYTES: usize = 256 * 1024;
 /// All raised pipes of execd together (the kernel's soft limit is per user, see pipe(7)).
@@ -107,6 +147,8 @@ pub const CHILD_PIPES_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 pub const LIST_COMMAND_CHARS: usize = 60;
 /// Bytes of a command in a row of list_sessions.
 pub const LISTED_COMMAND_BYTES: usize = 8 * 1024;
+/// Bytes of a command in a row of list_processes, which may have many more rows.
+pub const LISTED_JOB_COMMAND_BYTES: usize = 1024;
 /// Processes named in a note, in detached, left or survivors.
 pub const NAMED_PROCESSES: usize = 16;
 /// Bytes of a command line read from /proc for such a name.

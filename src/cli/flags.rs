@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use crate::config::{Config, OnEof};
+use crate::config::{Config, OnEof, job_output_chars, job_ttl_ms, job_yield_ms};
 use crate::limits::{
     DEFAULT_MAX_BYTES, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LOG_KEEP_DAYS,
     MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
@@ -74,6 +74,10 @@ flags:
   --max-output-lines N       text of one reply, in lines (2000)
   --max-empty-poll-ms N      longest poll without input (1800000)
   --first-session-id N       id of the first session (1)
+  --bash-yield-ms N          wait of bash_stream, 1000 to 120000 (60000)
+  --bash-max-output-chars N  characters of a bash_stream reply's texts, up to 150000 (30000)
+  --bash-job-ttl-ms N        how long a finished process is remembered, 1 min to 3 h (1800000)
+  --stdin-cap-bytes N        input a process of bash_stream takes over its life, 0: any (262144)
   --on-eof end|wait          at the end of stdin, once all is answered: end the sessions, or
                              let them run to their own end (end)
   --exit-after-silence S     end when no request came for S seconds (never)
@@ -238,6 +242,40 @@ fn setting(
         "log-keep-days" => {
             let value = given(0, MAX_LOG_KEEP_DAYS)?;
             config.logs.keep_days = value;
+            value
+        }
+        _ => return setting_of_streams(name, parser, config),
+    };
+    Ok(Some(value.to_string().into()))
+}
+
+/// The flags of the stream family; their values are clamped, as its params are.
+fn setting_of_streams(
+    name: &str,
+    parser: &mut lexopt::Parser,
+    config: &mut Config,
+) -> Result<Option<OsString>, Reason> {
+    let stream = &mut config.stream;
+    let mut given = || number(name, parser, 0, u64::MAX);
+    let value = match name {
+        "bash-yield-ms" => {
+            let value = given()?;
+            stream.yield_ms = job_yield_ms(value);
+            value
+        }
+        "bash-max-output-chars" => {
+            let value = given()?;
+            stream.max_chars = job_output_chars(value);
+            value
+        }
+        "bash-job-ttl-ms" => {
+            let value = given()?;
+            stream.ttl_ms = job_ttl_ms(value);
+            value
+        }
+        "stdin-cap-bytes" => {
+            let value = given()?;
+            stream.stdin_cap_bytes = (value > 0).then_some(value);
             value
         }
         _ => return setting_of_words(name, parser, config),

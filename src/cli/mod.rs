@@ -7,7 +7,7 @@ mod run;
 use std::ffi::OsString;
 use std::io::Write;
 
-use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
+use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, StreamSettings, max_empty_poll_ms};
 use crate::daemon::Daemon;
 use crate::sys::{host, stdio};
 use crate::{keeper, methods};
@@ -27,6 +27,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
     let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
     let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
     config.max_empty_poll_ms = max_empty_poll_ms(cap.as_deref());
+    config.stream = StreamSettings::from_variables(variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     match flags::parse(arguments, config) {
         Err(reason) => {

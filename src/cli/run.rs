@@ -31,6 +31,7 @@ pub fn main(options: RunOptions) -> i32 {
         env: vec![],
         stdin: Stdin::Inherited,
         tty: tty.then(|| pty::size_of(1).unwrap_or(Size { cols: PTY_COLS, rows: PTY_ROWS })),
+        split: false,
     };
     let mut daemon = match Daemon::start(config) {
         Ok(daemon) => daemon,

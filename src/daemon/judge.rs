@@ -13,6 +13,7 @@ use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
 use crate::pure::clean::window_text;
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
+use crate::session::output::Source;
 use crate::session::wait::{Moment, Progress, Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
@@ -100,9 +101,14 @@ impl Daemon {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.touched = false;
                 let unread = session.view.retained_bytes();
+                let waits = session.waits.len();
+                // The three texts of a job are made anew for each answer.
+                let text_bytes = session.job.as_ref().map_or(0, |job| 3 * job.spec.max_chars);
                 self.judge(id);
-                let left = self.sessions.get(&id).map_or(0, |one| one.view.retained_bytes());
-                told_bytes += unread.saturating_sub(left);
+                let left = self.sessions.get(&id);
+                let answered = waits - left.map_or(0, |one| one.waits.len()).min(waits);
+                let unread_left = left.map_or(0, |one| one.view.retained_bytes());
+                told_bytes += unread.saturating_sub(unread_left) + answered * text_bytes;
             }
         }
     }
@@ -111,6 +117,7 @@ impl Daemon {
         self.step_ending(id);
         self.leave_detached_holders(id);
         self.end_early_grace(id);
+        self.step_job(id);
         self.send_progress(id);
         let observed = self.answer_waits(id);
         self.conclude(id, observed);
@@ -162,11 +169,12 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.output.log_blocked = false;
         if session.life.shell_gone() {
-            session.output.dropped = true;
+            session.drop_output();
             session.learn(Fact::Dropped, self.now_ns);
             session.input.close();
             self.debug(format_args!("session {id}: output left to a detached holder"));
-            self.output_ready(id);
+            self.output_ready(id, Source::Output);
+            self.output_ready(id, Source::Errors);
         }
     }
 
@@ -268,7 +276,15 @@ impl Daemon {
                 return observed;
             }
             let Some(session) = self.sessions.get_mut(&id) else { return observed };
-            let wait = session.waits.remove(at);
+            let mut wait = session.waits.remove(at);
+            if wait.kind.is_job() {
+                let told = session.life.finished() && session.wake.is_none();
+                self.answer_job(id, &mut wait);
+                if told {
+                    self.tell_exit(id, true);
+                }
+                continue;
+            }
             let exited = why == Why::Completed;
             self.answer(id, &wait, why, !output_taken);
             output_taken |= exited;
@@ -288,11 +304,17 @@ impl Daemon {
             shell_grace_ends_ns: session.shell_grace_ends_ns(),
             closing: self.closing.as_ref().is_some_and(|closing| closing.answers_pending()),
         };
-        if wait.kind == WaitKind::Kill && !wait.cancelled {
+        if let Some(why) = self.job_verdict(session, wait) {
+            return Some(why);
+        }
+        if wait.kind.is_kill() && !wait.cancelled {
             let over = session.ending.as_ref().is_none_or(|ending| ending.over());
             let gone = session.ending.as_ref().is_none_or(|ending| ending.all_gone());
             if over && (session.life.finished() || !gone) {
                 return Some(if gone { Why::Completed } else { Why::Deadline });
+            }
+            if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
+                return Some(Why::Deadline);
             }
             // The shutdown ends it too: its answer comes with its end.
             return None;
@@ -363,13 +385,16 @@ impl Daemon {
         {
             let observed = observed || session.observed;
             let early = session.listing == Listing::Early;
-            if observed || early || session.listing == Listing::Gone {
+            // A job is remembered in books of its own.
+            let leaves = observed || early || session.job.is_some();
+            if leaves || session.listing == Listing::Gone {
                 self.set_listing(id, Listing::Gone);
             }
             let due = ended_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns;
             let Some(session) = self.sessions.get_mut(&id) else { return };
             session.awaits_log = false;
             if self.keeper.settled(id) || due {
+                self.remember_finished(id);
                 self.tell_exit(id, observed);
             } else {
                 session.awaits_log = true;

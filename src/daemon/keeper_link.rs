@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
-    Ack, AckDecoder, GuardRecord, push_close, push_data_header, push_open, push_sync,
+    Ack, AckDecoder, AckKind, GuardRecord, Nonsense, ReadPage, push_close, push_data_header,
+    push_open, push_read_page, push_sync,
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
@@ -77,6 +78,10 @@ pub struct KeeperLink {
     pipe_full: bool,
     /// Made for the first flood.
     tray: Option<passing::Tray>,
+    /// The page whose bytes are coming.
+    page: Option<(Ack, Vec<u8>)>,
+    /// Pages that have come whole.
+    pages: Vec<(Ack, Vec<u8>)>,
 }
 
 /// The three descriptors the poll watches: log pipe, acks, guard pipe.
@@ -103,7 +108,52 @@ impl KeeperLink {
             bytes_handed: 0,
             pipe_full: false,
             tray: None,
+            page: None,
+            pages: Vec::new(),
         }
+    }
+
+    // ---- Pages ---------------------------------------------------------------------------
+
+    /// Asks for a page of a log; [`Self::take_pages`] gives it when it has come. False when
+    /// there is nobody to ask.
+    pub fn ask_page(&mut self, wanted: &ReadPage) -> bool {
+        match &mut self.hand {
+            Hand::Process(Some(_)) => push_read_page(self.staging.buffer(), wanted),
+            Hand::Process(None) => return false,
+            Hand::Inline(writer) => self.pages.push(writer.page(wanted)),
+        }
+        true
+    }
+
+    /// The pages that have come: what is said of each, and its bytes.
+    pub fn take_pages(&mut self) -> Vec<(Ack, Vec<u8>)> {
+        std::mem::take(&mut self.pages)
+    }
+
+    /// Takes one record, and a page's bytes behind it. Whether there may be more in `input`.
+    fn take_ack(
+        &mut self,
+        input: &mut &[u8],
+        changed: &mut Vec<SessionId>,
+    ) -> Result<bool, Nonsense> {
+        if self.page.is_none() {
+            let Some(ack) = self.ack_bytes.next(input)? else { return Ok(false) };
+            if ack.kind == AckKind::Page {
+                self.page = Some((ack, Vec::new()));
+            } else if let Some(log) = self.logs.get_mut(&ack.session) {
+                log.acknowledge(&ack);
+                changed.push(ack.session);
+            }
+        }
+        if let Some((_, bytes)) = &mut self.page {
+            bytes.extend_from_slice(self.ack_bytes.page(input));
+        }
+        if self.ack_bytes.in_page() {
+            return Ok(false);
+        }
+        self.pages.extend(self.page.take());
+        Ok(true)
     }
 
     // ---- Logs ----------------------------------------------------------------------------
@@ -351,14 +401,9 @@ impl KeeperLink {
             };
             let mut input = &buffer[..bytes];
             loop {
-                match self.ack_bytes.next(&mut input) {
-                    Ok(Some(ack)) => {
-                        if let Some(log) = self.logs.get_mut(&ack.session) {
-                            log.acknowledge(&ack);
-                            changed.push(ack.session);
-                        }
-                    }
-                    Ok(None) => break,
+                match self.take_ack(&mut input, changed) {
+                    Ok(true) => {}
+                    Ok(false) => break,
                     // A keeper that talks nonsense is no keeper.
                     Err(_) => return false,
                 }

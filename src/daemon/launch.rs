@@ -55,6 +55,8 @@ pub struct LaunchSpec {
     pub stdin: Stdin,
     /// The size of its PTY; `None`: pipes.
     pub tty: Option<Size>,
+    /// Whether stderr gets a pipe of its own, where there is no PTY.
+    pub split: bool,
 }
 
 /// execd's environment as children inherit it, and its working directory.
@@ -143,6 +145,7 @@ struct Stdio {
     /// Kept open until the child has started.
     _held: Vec<OwnedFd>,
     output: Rc<OwnedFd>,
+    errors: Option<Rc<OwnedFd>>,
     pipe_bytes: usize,
     input: Input,
 }
@@ -219,7 +222,8 @@ impl Daemon {
             let (master, fd) = (Rc::new(master), slave.as_raw_fd());
             let input = Input::terminal(Rc::clone(&master));
             let theirs = [fd, fd, fd];
-            return Ok(Stdio { theirs, _held: vec![slave], output: master, pipe_bytes: 0, input });
+            let (_held, output) = (vec![slave], master);
+            return Ok(Stdio { theirs, _held, output, errors: None, pipe_bytes: 0, input });
         }
         let failed = |errno| format!("make a pipe: {}", errno_text(errno));
         let (output, output_theirs) = io::pipe_to_child(true).map_err(failed)?;
@@ -245,8 +249,15 @@ impl Daemon {
             }
             Stdin::Inherited => (0, Input::none()),
         };
+        let (mut err, mut errors) = (out, None);
+        if spec.split {
+            let (ours, theirs) = io::pipe_to_child(true).map_err(failed)?;
+            err = theirs.as_raw_fd();
+            held.push(theirs);
+            errors = Some(Rc::new(ours));
+        }
         let output = Rc::new(output);
-        Ok(Stdio { theirs: [stdin, out, out], _held: held, output, pipe_bytes, input })
+        Ok(Stdio { theirs: [stdin, out, err], _held: held, output, errors, pipe_bytes, input })
     }
 
     /// Takes a started child in: poll, guard, log, table.
@@ -257,11 +268,16 @@ impl Daemon {
         child: Child,
         stdio: Stdio,
     ) -> Result<(), String> {
-        let Stdio { _held, output, pipe_bytes, input, .. } = stdio;
+        let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
         let (master, pidfd) = (output.as_raw_fd(), child.pidfd.as_raw_fd());
+        let stderr = errors.as_ref().map(|errors| errors.as_raw_fd());
         let watched = self
             .watch(master, token_of(id, Port::Output), Interest::READABLE)
-            .and_then(|()| self.watch(pidfd, token_of(id, Port::Leader), Interest::READABLE));
+            .and_then(|()| self.watch(pidfd, token_of(id, Port::Leader), Interest::READABLE))
+            .and_then(|()| match stderr {
+                Some(fd) => self.watch(fd, token_of(id, Port::Errors), Interest::READABLE),
+                None => Ok(()),
+            });
         if let Err(error) = watched {
             // A session that can't be watched would be lost: it is taken back.
             child::kill_now(pidfd);
@@ -278,7 +294,8 @@ impl Daemon {
         self.keeper.open(id, &host::random_hex());
         self.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
-        let session = Session::new(id, facts, child.pidfd, output, input, HEAD_TAIL_MAX_BYTES);
+        let mut session = Session::new(id, facts, child.pidfd, output, input, HEAD_TAIL_MAX_BYTES);
+        session.errors = errors.map(|errors| Output::new(errors, false, 0));
         self.debug(format_args!("session {id}: started pid={}", child.pid));
         self.sessions.insert(id, session);
         self.touch(id);
@@ -317,6 +334,7 @@ mod tests {
             env,
             stdin: Stdin::Pipe,
             tty: tty.then_some(Size { cols: 80, rows: 24 }),
+            split: false,
         }
     }
 

@@ -124,7 +124,8 @@ impl Log {
                 }
             }
             AckKind::Synced => self.synced = self.synced.max(Some(ack.token)),
-            AckKind::Trouble | AckKind::Recovered | AckKind::Truncated => {}
+            // A page says nothing about a log's books and never comes here.
+            AckKind::Trouble | AckKind::Recovered | AckKind::Truncated | AckKind::Page => {}
         }
         self.noted = ack.noted;
         self.truncated |= ack.truncated;

@@ -20,10 +20,12 @@
 pub mod answers;
 pub mod client;
 pub mod closing;
+pub mod jobs;
 mod judge;
 pub mod keeper_link;
 pub mod launch;
 pub mod logs;
+pub mod pages;
 mod reap;
 mod requests;
 pub mod run_front;
@@ -62,6 +64,8 @@ pub enum Owner {
     Session(SessionId),
     /// The keeper may be restarted.
     Keeper,
+    /// A page of a log has taken too long.
+    Pages,
     /// Nothing came for so long (--exit-after-silence).
     Silence,
     /// The end of execd has a next step.
@@ -138,7 +142,7 @@ pub struct Daemon {
     touched: VecDeque<SessionId>,
     /// Sessions with a wait that is over, but no room for its answer.
     held_back: BTreeSet<SessionId>,
-    /// Sessions in the table.
+    /// Sessions in the table, but jobs.
     listed: usize,
     /// Sessions with input to write.
     feedable: VecDeque<SessionId>,
@@ -155,6 +159,10 @@ pub struct Daemon {
     /// An orphan was reaped: what is left may be less.
     recheck_left: bool,
     evicted: VecDeque<(SessionId, Option<String>)>,
+    /// What the stream family remembers of sessions that have finished.
+    finished_jobs: jobs::FinishedJobs,
+    /// Pages of logs that the keeper was asked for.
+    pending_pages: BTreeMap<Ticket, pages::PendingPage>,
     raised_pipe_bytes: usize,
     closing: Option<Closing>,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
@@ -191,9 +199,9 @@ const KEEPER_LOG: Token = Token(5);
 const KEEPER_ACKS: Token = Token(6);
 const KEEPER_GUARD: Token = Token(7);
 const LAST_MEMBERS: Token = Token(8);
-/// Session tokens: the id above two bits that say which of its descriptors it is.
+/// Session tokens: the id above three bits that say which of its descriptors it is.
 const FIRST_SESSION_TOKEN: usize = 16;
-const PORT_BITS: u32 = 2;
+const PORT_BITS: u32 = 3;
 
 /// A session's descriptors in the poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +214,12 @@ enum Port {
     Leader,
     /// The pidfd of a member that is being ended.
     Member,
+    /// The pipe of stderr, where it is apart from stdout.
+    Errors,
 }
+
+/// The ports by their number in a token.
+const PORTS: [Port; 5] = [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors];
 
 fn token_of(id: SessionId, port: Port) -> Token {
     let id = usize::try_from(id).unwrap_or(usize::MAX >> PORT_BITS);
@@ -215,7 +228,7 @@ fn token_of(id: SessionId, port: Port) -> Token {
 
 fn session_of(token: Token) -> Option<(SessionId, Port)> {
     let packed = token.0.checked_sub(FIRST_SESSION_TOKEN)?;
-    let port = [Port::Output, Port::Input, Port::Leader, Port::Member][packed & 3];
+    let port = *PORTS.get(packed & ((1 << PORT_BITS) - 1))?;
     Some(((packed >> PORT_BITS) as SessionId, port))
 }
 
@@ -343,6 +356,8 @@ impl Daemon {
         let mut changed = Vec::new();
         self.keeper.take_acks(&mut self.read_buffer, &mut changed);
         let due_ns = self.keeper.lost();
+        self.answer_pages();
+        self.give_up_pages(true, "nobody can read it now: its keeper is gone");
         self.log_watched = false;
         self.guard_watched = false;
         self.debug(format_args!("keeper lost"));

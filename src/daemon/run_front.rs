@@ -7,6 +7,7 @@ use super::{Daemon, Pending};
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::signal_names::parse_signal;
+use crate::session::output::Source;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
@@ -107,7 +108,7 @@ impl Daemon {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.output.log_blocked = false;
             }
-            self.output_ready(id);
+            self.output_ready(id, Source::Output);
         }
     }
 

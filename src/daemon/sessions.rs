@@ -13,9 +13,9 @@ use crate::session::{ClientId, Listing, SessionId};
 use crate::sys::host;
 use crate::sys::proc::{self, ProcStat};
 
-/// A command as a list shows it: whole, unless it is so long that 64 of them would be too much.
-fn command_for_lists(command: &str) -> String {
-    let cut = floor_boundary(command, LISTED_COMMAND_BYTES);
+/// A command as a list shows it: whole, unless it is so long that all of them would be too much.
+pub(super) fn command_for_lists(command: &str, most_bytes: usize) -> String {
+    let cut = floor_boundary(command, most_bytes);
     if cut == command.len() { command.to_owned() } else { format!("{}…", &command[..cut]) }
 }
 
@@ -85,7 +85,7 @@ impl Daemon {
             Row {
                 session_id: session.id,
                 name: session.facts.name.clone(),
-                command: command_for_lists(&session.facts.command),
+                command: command_for_lists(&session.facts.command, LISTED_COMMAND_BYTES),
                 cwd: session.facts.cwd.clone(),
                 tty: session.facts.tty,
                 pid: session.facts.pid,

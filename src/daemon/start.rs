@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use mio::Poll;
 
 use super::client::Client;
+use super::jobs::FinishedJobs;
 use super::keeper_link::{KeeperLink, KeeperPlan};
 use super::launch::{self, BaseEnv};
 use super::{Counters, Daemon, StartError, logs};
@@ -80,6 +81,8 @@ impl Daemon {
             left: BTreeMap::new(),
             recheck_left: false,
             evicted: VecDeque::new(),
+            finished_jobs: FinishedJobs::default(),
+            pending_pages: BTreeMap::new(),
             raised_pipe_bytes: 0,
             closing: None,
             stuck_since: None,

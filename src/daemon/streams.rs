@@ -8,7 +8,8 @@ use crate::limits::{
 };
 use crate::pure::life::{Fact, Stream};
 use crate::session::input::Fed;
-use crate::session::output::Piece;
+use crate::session::output::{Piece, Source};
+use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
 
 /// Why reading a session stopped.
@@ -27,10 +28,16 @@ enum Stopped {
 }
 
 impl Daemon {
-    /// An event says that a session has output.
-    pub(super) fn output_ready(&mut self, id: SessionId) {
+    /// An event says that a session has output on one of its streams.
+    pub(super) fn output_ready(&mut self, id: SessionId, source: Source) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.output.ready = true;
+        let other = session.output.ready || session.errors.as_ref().is_some_and(|one| one.ready);
+        if !other {
+            // The kernel tells events in the order in which they came.
+            session.errors_first = source == Source::Errors;
+        }
+        let Some(stream) = session.stream(source) else { return };
+        stream.ready = true;
         if !session.output.queued && !session.output.log_blocked {
             session.output.queued = true;
             self.readable.push_back(id);
@@ -59,7 +66,8 @@ impl Daemon {
     }
 
     /// Reads one session's output, up to `allowance` bytes; `regardless` of whether log and
-    /// stdout have room for it. Gives how many and why it stopped.
+    /// stdout have room for it. Gives how many and why it stopped. Of two streams one piece is
+    /// read in turn, so that neither waits for the other's end.
     fn read_session(
         &mut self,
         id: SessionId,
@@ -67,43 +75,79 @@ impl Daemon {
         regardless: bool,
     ) -> (usize, Stopped) {
         let mut total = 0;
+        let Some(session) = self.sessions.get(&id) else { return (0, Stopped::Dry) };
+        let mut order = [Source::Output, Source::Errors];
+        if session.errors_first {
+            order.reverse();
+        }
+        // Where both streams are one, there is no second one to read.
+        let mut dry = [false, session.errors.is_none()];
+        let mut stopped = Stopped::Dry;
         while total < allowance {
-            let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
-            let checks = !regardless && !session.output.dropped;
-            if checks && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
-                session.output.log_blocked = true;
-                return (total, Stopped::Log);
-            }
-            let may_pass = regardless || self.front_has_room(id);
-            let Some(session) = self.sessions.get_mut(&id) else { return (total, Stopped::Dry) };
-            if !may_pass {
-                session.output.log_blocked = true;
-                return (total, Stopped::Reader);
-            }
-            let passed = match session.output.fd() {
-                Some(fd) if session.output.flooding && checks => self.keeper.pass(id, fd),
-                _ => 0,
-            };
-            // What was passed on is read, and no more: the next bytes are not in the log yet.
-            let most = if passed > 0 { passed } else { self.read_buffer.len() };
-            match session.output.read(&mut self.read_buffer[..most]) {
-                Piece::Bytes(bytes) => {
-                    total += bytes;
-                    self.counters.bytes_read += bytes as u64;
-                    self.accept(id, bytes, passed > 0);
+            for (at, source) in order.into_iter().enumerate() {
+                if dry[at] {
+                    continue;
                 }
-                Piece::Nothing => return (total, Stopped::Dry),
-                Piece::Changed(fact) => {
-                    self.stream_changed(id, fact);
-                    return (total, Stopped::Changed);
+                match self.read_piece(id, source, regardless) {
+                    Ok(bytes) => total += bytes,
+                    Err(why @ (Stopped::Log | Stopped::Reader)) => return (total, why),
+                    Err(why) => {
+                        dry[at] = true;
+                        if why == Stopped::Changed {
+                            stopped = why;
+                        }
+                    }
                 }
+            }
+            if dry == [true, true] {
+                return (total, stopped);
             }
         }
         (total, Stopped::Allowance)
     }
 
+    /// Reads one piece of one stream: its bytes, or why there are none.
+    fn read_piece(
+        &mut self,
+        id: SessionId,
+        source: Source,
+        regardless: bool,
+    ) -> Result<usize, Stopped> {
+        let session = self.sessions.get_mut(&id).ok_or(Stopped::Dry)?;
+        let checks = !regardless && !session.output.dropped;
+        if checks && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
+            session.output.log_blocked = true;
+            return Err(Stopped::Log);
+        }
+        let may_pass = regardless || self.front_has_room(id);
+        let session = self.sessions.get_mut(&id).ok_or(Stopped::Dry)?;
+        if !may_pass {
+            session.output.log_blocked = true;
+            return Err(Stopped::Reader);
+        }
+        let stream = session.stream(source).ok_or(Stopped::Dry)?;
+        let passed = match stream.fd() {
+            Some(fd) if stream.flooding && checks => self.keeper.pass(id, fd),
+            _ => 0,
+        };
+        // What was passed on is read, and no more: the next bytes are not in the log yet.
+        let most = if passed > 0 { passed } else { self.read_buffer.len() };
+        match stream.read(&mut self.read_buffer[..most]) {
+            Piece::Bytes(bytes) => {
+                self.counters.bytes_read += bytes as u64;
+                self.accept(id, source, bytes, passed > 0);
+                Ok(bytes)
+            }
+            Piece::Nothing => Err(Stopped::Dry),
+            Piece::Changed(fact) => {
+                self.stream_changed(id, source, fact);
+                Err(Stopped::Changed)
+            }
+        }
+    }
+
     /// Takes in bytes that were read: memory, tail, and the log unless it has them.
-    fn accept(&mut self, id: SessionId, bytes: usize, logged: bool) {
+    fn accept(&mut self, id: SessionId, source: Source, bytes: usize, logged: bool) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.output.dropped {
             return;
@@ -111,6 +155,9 @@ impl Daemon {
         let bytes = &self.read_buffer[..bytes];
         session.view.push(bytes);
         session.tail.push(bytes);
+        if let Some(job) = &mut session.job {
+            job.push(source, bytes);
+        }
         if session.life.stream == Stream::Quiet {
             session.learn(Fact::Bytes, self.now_ns);
         }
@@ -118,17 +165,28 @@ impl Daemon {
             self.keeper.append(id, bytes);
         }
         let length = bytes.len();
-        // Waits are not ended by output; only progress is due for it.
-        if session.waits.iter().any(|wait| wait.progress.is_some()) {
+        // Most waits are not ended by output; only progress is due for it.
+        let due = |wait: &Wait| wait.progress.is_some() || wait.kind == WaitKind::JobPoll;
+        if session.waits.iter().any(due) {
             self.touch(id);
         }
+        self.send_chunks(id, source, length);
         self.pass_on(id, length);
     }
 
-    /// End of file or hang-up of a session's output.
-    fn stream_changed(&mut self, id: SessionId, fact: Fact) {
-        self.debug(format_args!("session {id}: output {fact:?}"));
+    /// End of file or hang-up of one of a session's streams. The output has ended when both
+    /// have.
+    fn stream_changed(&mut self, id: SessionId, source: Source, fact: Fact) {
+        self.debug(format_args!("session {id}: {source:?} {fact:?}"));
         if let Some(session) = self.sessions.get_mut(&id) {
+            if session.errors.is_some() {
+                if let Some(stream) = session.stream(source) {
+                    stream.close();
+                }
+                if !session.streams_closed() {
+                    return;
+                }
+            }
             session.learn(fact, self.now_ns);
             if session.life.stream == Stream::Ended {
                 self.close_streams(id);
@@ -145,6 +203,9 @@ impl Daemon {
         self.raised_pipe_bytes -= session.output.pipe_bytes;
         session.output.pipe_bytes = 0;
         session.output.close();
+        if let Some(errors) = &mut session.errors {
+            errors.close();
+        }
         if session.facts.tty || session.status().is_some() {
             session.input.close();
             session.input.watched = false;
@@ -251,6 +312,7 @@ impl Daemon {
 
     /// Whether anything of a session can be read without waiting for an event.
     pub(super) fn is_readable(session: &Session) -> bool {
-        session.output.ready && !session.output.log_blocked
+        let ready = session.output.ready || session.errors.as_ref().is_some_and(|one| one.ready);
+        ready && !session.output.log_blocked
     }
 }

@@ -59,6 +59,10 @@ impl Daemon {
     pub(super) fn set_listing(&mut self, id: SessionId, listing: Listing) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let was = std::mem::replace(&mut session.listing, listing);
+        if session.job.is_some() {
+            // Jobs have a cap of their own: they take nobody's place.
+            return;
+        }
         self.listed += usize::from(listing == Listing::Listed);
         self.listed -= usize::from(was == Listing::Listed);
     }
@@ -96,6 +100,7 @@ impl Daemon {
         while self.listed > most {
             let candidates: Vec<Candidate> = self
                 .listed()
+                .filter(|session| session.job.is_none())
                 .map(|session| Candidate {
                     id: session.id,
                     last_used: session.last_used,
@@ -141,7 +146,7 @@ impl Daemon {
     /// Forgets a session that has left the table, nobody waits for and that needs nothing more.
     pub(super) fn remove_if_over(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else { return };
-        let held = session.output.dropped && session.output.fd().is_some();
+        let held = session.output.dropped && !session.streams_closed();
         let ending = session.ending.as_ref().is_some_and(|ending| !ending.over());
         if session.listing != Listing::Gone || !session.waits.is_empty() || held || ending {
             return;

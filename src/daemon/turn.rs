@@ -11,6 +11,7 @@ use super::{
     REQUESTS, SIGNALS, WALL_CLOCK, session_of,
 };
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
+use crate::session::output::Source;
 use crate::session::{Session, SessionId};
 use crate::sys::clock::{self, Timer, wall_ns};
 
@@ -128,8 +129,9 @@ impl Daemon {
                 if event.is_writable() {
                     self.input_ready(id);
                 }
-                self.output_ready(id);
+                self.output_ready(id, Source::Output);
             }
+            Port::Errors => self.output_ready(id, Source::Errors),
             Port::Input => self.input_ready(id),
             Port::Leader => self.ended_leaders.push(id),
             Port::Member => {
@@ -149,6 +151,7 @@ impl Daemon {
         if !self.keeper.take_acks(&mut self.read_buffer, &mut changed) {
             self.keeper_gone();
         }
+        self.answer_pages();
         self.logs_moved(changed);
     }
 
@@ -176,6 +179,7 @@ impl Daemon {
             match owner {
                 Owner::Session(id) => self.touch(id),
                 Owner::Keeper => self.restart_keeper(),
+                Owner::Pages => self.give_up_pages(false, "the disk does not answer"),
                 Owner::Silence => self.silence_is_over(),
                 Owner::Closing => {}
             }
@@ -251,6 +255,7 @@ impl Daemon {
         for session in self.sessions.values().filter(|session| Self::is_readable(session)) {
             debug_assert!(session.output.queued, "session {} forgotten by reading", session.id);
         }
-        debug_assert_eq!(self.listed, self.listed().count(), "the count of the table");
+        let listed = self.listed().filter(|session| session.job.is_none()).count();
+        debug_assert_eq!(self.listed, listed, "the count of the table");
     }
 }

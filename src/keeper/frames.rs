@@ -13,11 +13,11 @@
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
 //! | 6 Goodbye | none |
-//! | 7 ReadPage | kept free for reading a page of a log; refused today |
+//! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name |
 //!
 //! **Ack pipe** (keeper to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing), two zero bytes, errno i32, session u64, token u64, logged u64, missing u64,
-//! noted u64.
+//! noted u64. Behind a Page record come the page's bytes.
 //!
 //! **Guard pipe** (execd to keeper): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), three zero bytes, sid i32, start ticks u64, session u64, zero u64.
@@ -45,8 +45,9 @@ const DATA: u8 = 3;
 const SYNC: u8 = 4;
 const CLOSE: u8 = 5;
 const GOODBYE: u8 = 6;
+const READ_PAGE: u8 = 7;
 
-/// Bytes of Reopen's payload before the name.
+/// Bytes of Reopen's payload, and of ReadPage's, before the name.
 const REOPEN_FIXED_BYTES: usize = 24;
 
 /// One frame of the log pipe.
@@ -80,6 +81,8 @@ pub enum Frame<'a> {
         /// Comes back in the acknowledgement.
         token: u64,
     },
+    /// Send a page of a log back.
+    ReadPage(ReadPage),
     /// Nothing more will come for this log.
     Close {
         /// Whose log.
@@ -87,6 +90,19 @@ pub enum Frame<'a> {
     },
     /// execd is about to end in good order: nobody is to be killed at the hang-up.
     Goodbye,
+}
+
+/// Which page of which log is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadPage {
+    /// Comes back with the page.
+    pub token: u64,
+    /// Its first byte in the file; a negative one counts from the end.
+    pub offset: i64,
+    /// Bytes at most.
+    pub length: u64,
+    /// The file's name inside the log directory.
+    pub name: String,
 }
 
 /// What a new keeper is told about a log that exists.
@@ -129,6 +145,15 @@ pub fn push_sync(out: &mut Vec<u8>, session: u64, token: u64) {
     out.extend_from_slice(&token.to_le_bytes());
 }
 
+/// Appends ReadPage to `out`.
+pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
+    push_header(out, READ_PAGE, 0, REOPEN_FIXED_BYTES + page.name.len());
+    out.extend_from_slice(&page.token.to_le_bytes());
+    out.extend_from_slice(&page.offset.to_le_bytes());
+    out.extend_from_slice(&page.length.to_le_bytes());
+    out.extend_from_slice(page.name.as_bytes());
+}
+
 /// Appends Close to `out`.
 pub fn push_close(out: &mut Vec<u8>, session: u64) {
     push_header(out, CLOSE, session, 0);
@@ -162,7 +187,9 @@ impl Header {
         let len = u32::from_le_bytes(take(&mut rest)?) as usize;
         let fits = match kind {
             OPEN => (1..=LOG_NAME_BYTES).contains(&len),
-            REOPEN => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES)),
+            REOPEN | READ_PAGE => {
+                (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES))
+            }
             DATA => len <= LOG_FRAME_BYTES,
             SYNC => len == 8,
             CLOSE | GOODBYE => len == 0,
@@ -243,6 +270,12 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             }
         }
         SYNC => Frame::Sync { session, token: take_u64(&mut rest)? },
+        READ_PAGE => {
+            let token = take_u64(&mut rest)?;
+            let offset = i64::from_le_bytes(take(&mut rest)?);
+            let length = take_u64(&mut rest)?;
+            Frame::ReadPage(ReadPage { token, offset, length, name: file_name(rest)? })
+        }
         CLOSE => Frame::Close { session },
         _ => Frame::Goodbye,
     })

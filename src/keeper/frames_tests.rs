@@ -27,7 +27,7 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     for n in 0..40 {
         let session = random.below(3) as u64 + (u64::MAX - 3);
         let name = format!("execd-{n}-0123abcd.log");
-        let other = match random.below(7) {
+        let other = match random.below(8) {
             0 => {
                 push_open(&mut out, session, &name);
                 Frame::Open { session, name }
@@ -48,6 +48,11 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
             4 => {
                 push_goodbye(&mut out);
                 Frame::Goodbye
+            }
+            7 => {
+                let page = ReadPage { token: n, offset: -1 << n, length: 1 << n, name };
+                push_read_page(&mut out, &page);
+                Frame::ReadPage(page)
             }
             kind => {
                 let len = if kind == 5 { random.below(50) } else { 5_000 };
@@ -86,6 +91,7 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                 Frame::Sync { session, token } => {
                     found.push(Owned::Other(Frame::Sync { session, token }));
                 }
+                Frame::ReadPage(page) => found.push(Owned::Other(Frame::ReadPage(page))),
                 Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
                 Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),
             }
@@ -128,7 +134,9 @@ fn frames_that_make_no_sense_are_refused() {
     let too_long = u32::try_from(LOG_FRAME_BYTES).unwrap() + 1;
     let bad = [
         header(0, 0, 0),
-        header(7, 0, 0),
+        header(READ_PAGE, 0, 24),
+        header(READ_PAGE, 0, 280),
+        header(8, 0, 0),
         header(255, 0, 0),
         header(DATA, 1, 0),
         header(DATA, 0, too_long),
@@ -158,7 +166,7 @@ fn random_bytes_never_panic() {
     for _ in 0..20_000 {
         let mut bytes: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
         // Mostly plausible headers, or nothing would get past the first byte.
-        bytes[0] = random.below(8) as u8;
+        bytes[0] = random.below(9) as u8;
         bytes[1..4].fill(0);
         bytes[5..8].fill(0);
         let _ = decode(&mut bytes.chunks(1 + random.below(20)));

@@ -30,6 +30,8 @@ use writer::Writer;
 const EXIT_NONSENSE: i32 = 2;
 /// Longest value of --instance.
 const MAX_INSTANCE_BYTES: usize = 64;
+/// Bytes of a page written at a time: PIPE_BUF.
+const PAGE_PIECE_BYTES: usize = 4096;
 /// Guard records read at a time: a round number of records, though none is needed.
 const GUARD_READ_BYTES: usize = 64 * frames::GUARD_RECORD_BYTES;
 
@@ -191,6 +193,11 @@ impl<'a> Keeper<'a> {
                 let ack = self.writer.sync(session, token);
                 self.send(ack)?;
             }
+            Frame::ReadPage(page) => {
+                let (ack, bytes) = self.writer.page(&page);
+                self.send(ack)?;
+                self.send_page(&bytes)?;
+            }
             Frame::Close { session } => self.writer.close(session),
             Frame::Goodbye => self.guard.goodbye(),
         }
@@ -203,6 +210,17 @@ impl<'a> Keeper<'a> {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }
+    }
+
+    /// In pieces that a pipe takes whole or not at all: see pipe(7), PIPE_BUF.
+    fn send_page(&self, bytes: &[u8]) -> Result<(), Stop> {
+        for piece in bytes.chunks(PAGE_PIECE_BYTES) {
+            match keeper_calls::write_record(self.pipes.ack, piece) {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Takes in all that the guard pipe has, without waiting.

@@ -1,6 +1,8 @@
 //! Records of fixed size: the keeper's acknowledgements and the guard's table (layouts and
 //! the books they keep: frames.rs). Bytes in, values out, no I/O.
 
+use crate::limits::LOG_PAGE_MAX_BYTES;
+
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
 pub const ACK_BYTES: usize = 48;
 /// Bytes of one guard record.
@@ -30,6 +32,9 @@ pub enum AckKind {
     Recovered = 4,
     /// The log has ended at a limit; what comes later is counted as missing and dropped.
     Truncated = 5,
+    /// Answers ReadPage; carries its token. `logged` is the page's offset in the file, `noted`
+    /// the file's size, `missing` how many bytes of the page follow this record.
+    Page = 6,
 }
 
 /// One record of the ack pipe: the state of a session's log.
@@ -135,6 +140,7 @@ impl Ack {
             3 => AckKind::Trouble,
             4 => AckKind::Recovered,
             5 => AckKind::Truncated,
+            6 => AckKind::Page,
             _ => return Err(Nonsense("an ack of an unknown kind")),
         };
         if zeros != [0, 0] || flags & !(FLAG_TRUNCATED | FLAG_FAILING) != 0 {
@@ -200,18 +206,43 @@ impl<const N: usize> Gather<N> {
 
 /// Takes acknowledgements out of the bytes of the ack pipe, however reads cut them.
 #[derive(Debug)]
-pub struct AckDecoder(Gather<ACK_BYTES>);
+pub struct AckDecoder {
+    record: Gather<ACK_BYTES>,
+    /// Bytes of a page that are still to come.
+    page_left: usize,
+}
 
 impl Default for AckDecoder {
     fn default() -> Self {
-        Self(Gather::new())
+        Self { record: Gather::new(), page_left: 0 }
     }
 }
 
 impl AckDecoder {
-    /// The next record, taken off the front of `input`; None when `input` is used up.
+    /// The next record, taken off the front of `input`; None when `input` is used up. Behind a
+    /// Page its bytes have to be taken first, by [`Self::page`]. Errors: an unknown kind or
+    /// flag, a page longer than any that is asked for.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
-        self.0.take(input).map(|bytes| Ack::decode(&bytes)).transpose()
+        let ack = self.record.take(input).map(|bytes| Ack::decode(&bytes)).transpose()?;
+        if let Some(page) = ack.filter(|ack| ack.kind == AckKind::Page) {
+            if page.missing > LOG_PAGE_MAX_BYTES {
+                return Err(Nonsense("a page is too long"));
+            }
+            self.page_left = usize::try_from(page.missing).unwrap_or(0);
+        }
+        Ok(ack)
+    }
+
+    /// What `input` has of the page that is being taken.
+    pub fn page<'a>(&mut self, input: &mut &'a [u8]) -> &'a [u8] {
+        let bytes = take_up_to(input, self.page_left);
+        self.page_left -= bytes.len();
+        bytes
+    }
+
+    /// Whether bytes of a page are still to come.
+    pub fn in_page(&self) -> bool {
+        self.page_left > 0
     }
 }
 

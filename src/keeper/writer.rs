@@ -4,8 +4,10 @@
 //! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
 //! size; an ack reports each change of the state, and only changes.
 
-use super::frames::{Ack, AckKind, Reopen};
-use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use super::frames::{Ack, AckKind, ReadPage, Reopen};
+use crate::limits::{
+    FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_MAX_BYTES,
+};
 use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
 use std::collections::HashMap;
 
@@ -109,6 +111,30 @@ impl Writer {
             log.notice_deletion();
         }
         self.ack(AckKind::Synced, session, token)
+    }
+
+    /// Reads a page of a log, also of one whose session is gone: what is said of it, and its
+    /// bytes. What was handed over before is in it.
+    pub fn page(&self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
+        let length = wanted.length.min(LOG_PAGE_MAX_BYTES);
+        let read = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
+            let page = dir.read_page(&wanted.name, wanted.offset, length);
+            page.map_err(|error| errno_of(&error))
+        });
+        let errno = read.as_ref().err().copied().unwrap_or(0);
+        let page = read.unwrap_or_default();
+        let ack = Ack {
+            kind: AckKind::Page,
+            session: 0,
+            token: wanted.token,
+            logged: page.offset,
+            missing: page.bytes.len() as u64,
+            noted: page.size,
+            errno,
+            truncated: false,
+            failing: errno != 0,
+        };
+        (ack, page.bytes)
     }
 
     /// Closes a log and forgets its session.

@@ -118,6 +118,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         env: params.env.into_iter().collect(),
         stdin: if null { Stdin::Null } else { Stdin::Pipe },
         tty: params.tty.then_some(size),
+        split: false,
     };
     daemon.count_spawn();
     let id = match daemon.launch(&spec) {

@@ -44,8 +44,13 @@ struct Params {
 
 /// The signal's number. Its name is checked before the session's id.
 fn signal(given: Option<&RawValue>) -> Result<i32, RpcError> {
+    signal_number(given, "SIGTERM")
+}
+
+/// The number of a signal that was `given` by name or number, or of the `default`.
+pub(super) fn signal_number(given: Option<&RawValue>, default: &str) -> Result<i32, RpcError> {
     let text = match given.map(RawValue::get) {
-        None => "SIGTERM".to_owned(),
+        None => default.to_owned(),
         Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
     };
     let signal =

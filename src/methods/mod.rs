@@ -1,11 +1,17 @@
 //! The table of methods. A method is one file with its params, its text, its handler and its
 //! tests, plus one row here (architecture.md, 3); `execd --describe` prints the table.
 
+mod bash_stream;
 mod cancel;
 mod exec_command;
+mod get_process_log;
+mod job_input;
+mod kill_process;
 mod kill_session;
+mod list_processes;
 mod list_sessions;
 mod ping;
+mod poll_process;
 mod resize_session;
 mod server_info;
 mod set_on_exit;
@@ -69,6 +75,13 @@ pub struct Method {
     pub call: fn(&mut Daemon, &Call<'_>) -> Result<Answer, RpcError>,
 }
 
+impl Method {
+    /// The params of the method's other form, where it has one: write_stdin with sessionId.
+    pub fn other_params(&self) -> Option<&'static [Param]> {
+        (self.name == write_stdin::METHOD.name).then_some(job_input::PARAMS)
+    }
+}
+
 /// All methods, in the order of the documentation.
 pub const METHODS: &[Method] = &[
     exec_command::METHOD,
@@ -77,6 +90,11 @@ pub const METHODS: &[Method] = &[
     list_sessions::METHOD,
     set_on_exit::METHOD,
     resize_session::METHOD,
+    bash_stream::METHOD,
+    poll_process::METHOD,
+    kill_process::METHOD,
+    list_processes::METHOD,
+    get_process_log::METHOD,
     cancel::METHOD,
     ping::METHOD,
     server_info::METHOD,
@@ -109,6 +127,7 @@ pub fn describe() -> Value {
                 "name": method.name,
                 "summary": method.summary,
                 "params": wire::schema(method.params),
+                "otherParams": method.other_params().map(wire::schema),
             })
         })
         .collect();

@@ -18,6 +18,7 @@ fn sample(kind: Kind) -> &'static str {
         Kind::Env => r#"{"A":"1","B":null}"#,
         Kind::Id => "null",
         Kind::Signal => "15",
+        Kind::Data => r#"{"base64":"AA=="}"#,
     }
 }
 

@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 
-use super::{Answer, Call, Method, session_id};
+use super::{Answer, Call, Method, job_input, session_id};
 use crate::daemon::Daemon;
 use crate::daemon::answers::tool_time_utc;
 use crate::limits::{
@@ -83,6 +83,15 @@ struct Params {
     raw_output: bool,
 }
 
+/// The bytes of a base64 text; whitespace in it is fine.
+pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    let compact: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    // Padding may be left out: what is meant is still one value.
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(&STANDARD, config).decode(compact)
+}
+
 /// The two spellings of input, decoded. An empty string counts as absent.
 fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
     let given = |text: &Option<String>| text.as_ref().filter(|text| !text.is_empty()).cloned();
@@ -92,20 +101,12 @@ fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
             Err(RpcError::invalid_param("chars_b64", message))
         }
         (Some(chars), None) => Ok(unescape(&chars)),
-        (None, Some(text)) => {
-            let compact: Vec<u8> =
-                text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-            // Padding may be left out: what is meant is still one value.
-            let config = GeneralPurposeConfig::new()
-                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-            GeneralPurpose::new(&STANDARD, config).decode(compact).map_err(|fault| {
-                let shown = wire::quoted(&text);
-                let message = format!(
-                    "write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})"
-                );
-                RpcError::invalid_param("chars_b64", message)
-            })
-        }
+        (None, Some(text)) => decode_base64(&text).map_err(|fault| {
+            let shown = wire::quoted(&text);
+            let message =
+                format!("write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})");
+            RpcError::invalid_param("chars_b64", message)
+        }),
         (None, None) => Ok(Vec::new()),
     }
 }
@@ -153,12 +154,18 @@ fn yield_time_ms(params: &Params, empty: bool, own_cap_ms: u64) -> u64 {
 
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
+    if job_input::is_meant(raw) {
+        return job_input::check(raw);
+    }
     let params: Params = wire::read_params(raw, METHOD.params)?;
     let empty = input_bytes(&params)?.is_empty() && !params.eof;
     until(&params, empty).map(drop)
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    if job_input::is_meant(call.params) {
+        return job_input::call(daemon, call);
+    }
     carry_out(daemon, call).map_err(|error| {
         // Whoever gives a stamp is told the time with every answer (unified-exec.md).
         let dated = call.params.contains("\"yield_until\"");
@@ -216,7 +223,7 @@ fn undelivered(session: &Session) -> String {
 }
 
 /// Queues the input, or refuses it as a whole.
-fn accept(
+pub(super) fn accept(
     session: &mut Session,
     id: SessionId,
     bytes: &mut Vec<u8>,
@@ -226,6 +233,7 @@ fn accept(
         let message = format!("stdin of session {id} is closed: it takes no more input");
         return Err(RpcError::failed(Reason::StdinClosed, message));
     }
+    within_cap(session, id, bytes.len() as u64)?;
     let line = if session.facts.tty { terminal_line(session, id, bytes, eof)? } else { None };
     if !session.input.has_room(bytes.len()) {
         let queued = session.input.backlog_bytes();
@@ -240,10 +248,25 @@ fn accept(
         session.input.line = line;
     }
     session.input.push(bytes);
+    if let Some(job) = &mut session.job {
+        job.stdin_bytes += bytes.len() as u64;
+    }
     if eof && !session.facts.tty {
         session.input.close_after();
     }
     Ok(())
+}
+
+/// Refuses more than a job takes over its life (bash-stream.md).
+fn within_cap(session: &Session, id: SessionId, more: u64) -> Result<(), RpcError> {
+    let Some(job) = &session.job else { return Ok(()) };
+    let (given, cap) = (job.stdin_bytes, job.spec.stdin_cap_bytes);
+    let Some(cap) = cap.filter(|cap| given + more > *cap) else { return Ok(()) };
+    let message = format!(
+        "process {id} has been given {given} bytes of input; {more} more would pass the limit of \
+         {cap} over its life (--stdin-cap-bytes): nothing was written"
+    );
+    Err(RpcError::failed(Reason::StdinCapExceeded, message))
 }
 
 /// Checks input for a terminal, and adds its end-of-file character where that is asked for.

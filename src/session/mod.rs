@@ -5,6 +5,8 @@
 
 pub mod ending;
 pub mod input;
+pub mod job;
+pub mod live;
 pub mod output;
 pub mod report;
 pub mod view;
@@ -23,9 +25,10 @@ use crate::sys::child::Usage;
 use crate::sys::pty;
 use ending::Ending;
 use input::Input;
-use output::Output;
+use job::Job;
+use output::{Output, Source};
 use view::View;
-use wait::{Wait, WaitKind};
+use wait::Wait;
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -85,6 +88,10 @@ pub struct Session {
     pub pidfd: Option<OwnedFd>,
     /// Where output is read from.
     pub output: Output,
+    /// Where stderr is read from, when it is apart (bash-stream.md).
+    pub errors: Option<Output>,
+    /// Of the two, stderr was the first to have something: it is read first.
+    pub errors_first: bool,
     /// The child's stdin.
     pub input: Input,
     /// What unified-exec has not yet told.
@@ -117,6 +124,10 @@ pub struct Session {
     pub input_lost: bool,
     /// Whether it is on the daemon's list of sessions to judge this turn.
     pub touched: bool,
+    /// What the stream family knows of it, where bash_stream started it.
+    pub job: Option<Box<Job>>,
+    /// How far into its output a stream call has told it, where bash_stream did not start it.
+    pub stream_told_bytes: u64,
 }
 
 impl Session {
@@ -138,6 +149,8 @@ impl Session {
             usage: Usage::default(),
             pidfd: Some(pidfd),
             output,
+            errors: None,
+            errors_first: false,
             input,
             view: View::new(retention_bytes),
             tail: TailRing::new(STREAM_TAIL_BYTES),
@@ -154,6 +167,8 @@ impl Session {
             closed_log_path: None,
             input_lost: false,
             touched: false,
+            job: None,
+            stream_told_bytes: 0,
         }
     }
 
@@ -165,6 +180,27 @@ impl Session {
         }
         if self.life.finished() && self.finished_ns.is_none() {
             self.finished_ns = Some(now_ns);
+        }
+    }
+
+    /// One of its streams, where it has it.
+    pub fn stream(&mut self, source: Source) -> Option<&mut Output> {
+        match source {
+            Source::Output => Some(&mut self.output),
+            Source::Errors => self.errors.as_mut(),
+        }
+    }
+
+    /// Whether nothing will come any more on either stream.
+    pub fn streams_closed(&self) -> bool {
+        self.output.fd().is_none() && self.errors.as_ref().is_none_or(|one| one.fd().is_none())
+    }
+
+    /// From now on what comes is read and dropped.
+    pub fn drop_output(&mut self) {
+        self.output.dropped = true;
+        if let Some(errors) = &mut self.errors {
+            errors.dropped = true;
         }
     }
 
@@ -216,6 +252,7 @@ impl Session {
             .flatten()
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
+        also(self.job_due_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
@@ -227,7 +264,7 @@ impl Session {
                 break;
             }
             also(wait.due_ns);
-            if wait.saw_leader && wait.kind != WaitKind::Kill {
+            if wait.saw_leader && !wait.kind.is_kill() {
                 also(self.shell_grace_ends_ns());
             }
             if self.finished_ns.is_none() {
@@ -235,6 +272,21 @@ impl Session {
             }
         }
         due
+    }
+
+    /// When a job has to be looked at although nobody waits: it is over for the stream family,
+    /// or its time is.
+    fn job_due_ns(&self) -> Option<u64> {
+        let job = self.job.as_ref().filter(|job| !job.closed && self.finished_ns.is_none())?;
+        let timeout_ms = job.spec.timeout_ms.filter(|_| !job.timed_out);
+        let timeout_ns = timeout_ms.map(|ms| self.facts.started_ns + ms * NS_PER_MS);
+        self.shell_grace_ends_ns().into_iter().chain(timeout_ns).min()
+    }
+
+    /// Whether it is over for the stream family: it has ended, or its shell has and others hold
+    /// the output for longer than the grace (bash-stream.md).
+    pub fn job_over(&self, now_ns: u64) -> bool {
+        self.life.finished() || self.shell_grace_ends_ns().is_some_and(|at| at <= now_ns)
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.

@@ -25,6 +25,15 @@ pub struct Output {
     pub pipe_bytes: usize,
 }
 
+/// Which of a session's streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// stdout, a terminal's output, or both streams on one pipe.
+    Output,
+    /// stderr on a pipe of its own.
+    Errors,
+}
+
 /// What one read gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {

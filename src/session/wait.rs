@@ -1,6 +1,7 @@
 //! A waiting request as plain data, judged once a turn (architecture.md, 4).
 
 use super::Ticket;
+use super::live::Live;
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
 
 /// What a wait is for: decides what its answer takes along.
@@ -14,6 +15,24 @@ pub enum WaitKind {
     Poll,
     /// kill_session.
     Kill,
+    /// bash_stream.
+    Stream,
+    /// poll_process that waits for output or the exit.
+    JobPoll,
+    /// kill_process, or poll_process with killIf.
+    JobKill,
+}
+
+impl WaitKind {
+    /// Whether it belongs to the stream family, which takes nothing from unified-exec.
+    pub fn is_job(self) -> bool {
+        matches!(self, Self::Stream | Self::JobPoll | Self::JobKill)
+    }
+
+    /// Whether it waits for the end of everything in the session.
+    pub fn is_kill(self) -> bool {
+        matches!(self, Self::Kill | Self::JobKill)
+    }
 }
 
 /// An absolute end of a wait on the wall clock.
@@ -65,6 +84,8 @@ pub struct Wait {
     pub failure: Option<String>,
     /// A warning to pass on.
     pub warning: Option<String>,
+    /// Present when live chunks were asked for.
+    pub live: Option<Box<Live>>,
 }
 
 impl Wait {
@@ -85,6 +106,7 @@ impl Wait {
             shut_down: false,
             failure: None,
             warning: None,
+            live: None,
         }
     }
 }
@@ -145,7 +167,7 @@ impl Wait {
         if self.shut_down {
             return Some(Why::ShuttingDown);
         }
-        if self.kind == WaitKind::Kill {
+        if self.kind.is_kill() {
             return moment.closing.then_some(Why::ShuttingDown);
         }
         if moment.finished {

@@ -9,7 +9,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -94,6 +94,17 @@ fn check_private(dir: &File, created: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// A page of a log.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// The file's size.
+    pub size: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// The log directory, held open: should it be moved or deleted, files are not suddenly
 /// created somewhere else.
 #[derive(Debug)]
@@ -125,6 +136,23 @@ impl LogDir {
             return Err(io::Error::from_raw_os_error(libc::EEXIST));
         }
         Ok(LogFile::new(file))
+    }
+
+    /// Reads `length` bytes of a log from `offset` on, or fewer where it ends; a negative offset
+    /// counts from its end, one past the end is its end. Errors: openat(2), pread(2); EEXIST
+    /// when the name belongs to something that is no log of ours.
+    pub fn read_page(&self, name: &str, offset: i64, length: u64) -> io::Result<Page> {
+        let file = self.open_at(OsStr::new(name), libc::O_RDONLY)?;
+        if !is_our_file(&file)? {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        let size = file.metadata()?.len();
+        let back = offset.unsigned_abs();
+        let offset = if offset < 0 { size.saturating_sub(back) } else { back.min(size) };
+        let length = length.min(size - offset);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(Page { offset, size, bytes })
     }
 
     fn open_at(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {

@@ -24,6 +24,10 @@ pub enum Reason {
     LineTooLongForTerminal,
     /// Too many requests of this client are waiting.
     TooManyRequests,
+    /// As many jobs run as may at once.
+    TooManySessions,
+    /// More input than a job takes over its life.
+    StdinCapExceeded,
     /// execd is ending.
     ShuttingDown,
     /// A request line over --max-line-bytes.

@@ -36,6 +36,8 @@ pub enum Kind {
     Id,
     /// A signal: its name, or its number.
     Signal,
+    /// Bytes: a string, or an object with base64.
+    Data,
 }
 
 /// One param of a method.
@@ -205,6 +207,15 @@ fn check(param: &Param, raw: &str) -> Result<(), RpcError> {
             Some(b'"' | b'-' | b'0'..=b'9') => Ok(()),
             _ => fault("the name or number of a signal"),
         },
+        Kind::Data => match serde_json::from_str::<Value>(raw) {
+            Ok(Value::String(_)) => Ok(()),
+            Ok(Value::Object(data))
+                if data.len() == 1 && data.get("base64").is_some_and(Value::is_string) =>
+            {
+                Ok(())
+            }
+            _ => fault("a string, or {\"base64\": \"…\"}"),
+        },
         Kind::Env => {
             let Ok(env) = serde_json::from_str::<Map<String, Value>>(raw) else {
                 return fault("an object of strings, or null to unset");
@@ -258,6 +269,10 @@ pub fn schema(table: &[Param]) -> Value {
                 }),
                 Kind::Id => json!({"type": ["string", "number", "null"]}),
                 Kind::Signal => json!({"type": ["string", "integer"]}),
+                Kind::Data => json!({"oneOf": [{"type": "string"}, {
+                    "type": "object", "required": ["base64"], "additionalProperties": false,
+                    "properties": {"base64": {"type": "string"}},
+                }]}),
             };
             field["description"] = json!(param.doc);
             (param.name.to_owned(), field)

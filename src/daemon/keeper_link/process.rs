@@ -41,6 +41,7 @@ impl KeeperLink {
         let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
         self.hand = Hand::Process(Some(Keeper { pid: child.pid, log, acks, guard }));
         self.ack_bytes = AckDecoder::default();
+        self.page = None;
         self.pipe_full = false;
         for record in self.guarded.values() {
             push_guard_add(self.guard_staging.buffer(), *record);

@@ -1,0 +1,324 @@
+//! The stream family's side of sessions (bash-stream.md): its replies, its notifications, and
+//! the books of what has finished.
+
+mod books;
+mod chunks;
+
+pub use books::{FinishedJobs, JobRow};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Daemon;
+use super::judge::status_fields;
+use crate::limits::{
+    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS, RUNNING_JOBS_MAX,
+};
+use crate::pure::clean::window_text;
+use crate::pure::life::ExitStatus;
+use crate::pure::rfc3339::format_utc_ms;
+use crate::pure::utf8::lossy;
+use crate::session::ending::{Family, SIGKILL};
+use crate::session::job::{Capped, Job, JobSpec, capped};
+use crate::session::output::Source;
+use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::{Listing, Session, SessionId};
+use crate::sys::clock;
+use crate::wire::{Reason, RpcError};
+
+/// As good as never: from a signal to a SIGKILL that nobody asked for.
+const NO_ESCALATION_MS: u64 = MAX_CONFIGURABLE_POLL_MS;
+
+/// A reply of the stream family about one session.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // bash-stream.md and docs/bash-stream.md describe each.
+pub struct JobReport {
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregated: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub background_pids: Vec<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct YieldNote<'a> {
+    #[serde(rename = "request_id")]
+    request_id: &'a RawValue,
+    session_id: SessionId,
+    pid: i32,
+    started_at: String,
+    last_output_tail: String,
+}
+
+/// The last output of a session as the running forms tell it: raw text.
+fn short_tail(session: &Session) -> String {
+    let bytes = session.tail.to_vec();
+    let from = bytes.len().saturating_sub(JOB_TAIL_BYTES);
+    let cut = bytes[from..].iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
+    lossy(&bytes[from + if from > 0 { cut } else { 0 }..])
+}
+
+impl Daemon {
+    /// Makes a session that was just started a job, and enters it into the table at once.
+    pub fn make_job(&mut self, id: SessionId, spec: JobSpec) {
+        let keep_bytes = if self.config.logs.off { crate::limits::HEAD_TAIL_MAX_BYTES } else { 0 };
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.job = Some(Box::new(Job::new(spec, keep_bytes)));
+            session.listing = Listing::Listed;
+            self.use_counter += 1;
+            session.last_used = self.use_counter;
+        }
+        self.announce(id);
+    }
+
+    /// Refuses one more job when as many run as may.
+    pub fn room_for_job(&self) -> Result<(), RpcError> {
+        // One whose background children hold its output still takes its place.
+        let runs = |session: &&Session| session.job.is_some() && !session.life.finished();
+        let running = self.sessions.values().filter(runs).count();
+        if running < RUNNING_JOBS_MAX {
+            return Ok(());
+        }
+        let message = format!(
+            "{running} processes of bash_stream run, as many as may at once: kill_process one, or \
+             wait for one to end"
+        );
+        Err(RpcError::failed(Reason::TooManySessions, message))
+    }
+
+    /// The session of this id, where the stream family knows it and it has not finished.
+    pub fn live_job(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.use_counter += 1;
+        let used = self.use_counter;
+        let known = |one: &&mut Session| one.job.is_some() || one.listing == Listing::Listed;
+        let session = self.sessions.get_mut(&id).filter(known)?;
+        session.last_used = used;
+        Some(session)
+    }
+
+    /// The error of an id that the stream family does not know.
+    pub fn unknown_job(&self, id: SessionId) -> RpcError {
+        let message = format!("unknown sessionId: {id}");
+        RpcError::failed(Reason::UnknownSession, message)
+    }
+
+    /// Step of a session's judgement: a job whose time is over is ended; one that is over takes
+    /// nothing in any more.
+    pub(super) fn step_job(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let over = session.job_over(now_ns);
+        let started_ns = session.facts.started_ns;
+        let Some(job) = &mut session.job else { return };
+        if over {
+            job.closed = true;
+            return;
+        }
+        let due = job.spec.timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns);
+        if due && !job.timed_out {
+            job.timed_out = true;
+            self.begin_ending(id, SIGKILL, 0);
+        }
+    }
+
+    /// Why a wait of the stream family is over, where that is not as for the others.
+    pub(super) fn job_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
+        if wait.kind != WaitKind::JobPoll || wait.cancelled {
+            return None;
+        }
+        if session.job_over(self.now_ns) {
+            return Some(Why::Completed);
+        }
+        let told = session.output_bytes_total() > session.stream_told_bytes;
+        let news = session.job.as_ref().map_or(told, |job| job.has_news());
+        news.then_some(Why::Deadline)
+    }
+
+    /// Sends a signal to all of a job. One other than SIGKILL is not followed by SIGKILL: whoever
+    /// sends it decides what comes next.
+    pub fn signal_job(&mut self, id: SessionId, signal: i32) {
+        self.begin_ending(id, signal, NO_ESCALATION_MS);
+    }
+
+    /// Answers a wait of the stream family.
+    pub(super) fn answer_job(&mut self, id: SessionId, wait: &mut Wait) {
+        let over = self.sessions.get(&id).is_some_and(|session| session.job_over(self.now_ns));
+        if over && wait.live.is_some() {
+            self.send_rest(id, wait);
+        }
+        let Some(pending) = self.take_pending(wait.ticket) else { return };
+        let mut report = match wait.kind {
+            _ if over => self.final_report(id),
+            WaitKind::Stream => {
+                if let Some(session) = self.sessions.get(&id)
+                    && let Ok(request_id) = serde_json::from_str(pending.id.as_json())
+                {
+                    let note = YieldNote {
+                        request_id,
+                        session_id: id,
+                        pid: session.facts.pid,
+                        started_at: format_utc_ms(session.facts.started_wall_ms),
+                        last_output_tail: short_tail(session),
+                    };
+                    self.client.notify("tool_execution_progress", &note);
+                }
+                self.running_report(id)
+            }
+            _ => self.drained_report(id),
+        };
+        let dropped = wait.live.as_ref().map_or(0, |live| live.dropped_total);
+        report.dropped_bytes = (dropped > 0).then_some(dropped);
+        self.client.reply(&pending.id, &report);
+    }
+
+    /// The running form: who runs, and the last of what it wrote.
+    pub fn running_report(&self, id: SessionId) -> JobReport {
+        let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
+        JobReport {
+            status: "running",
+            session_id: Some(id),
+            pid: Some(session.facts.pid),
+            started_at: Some(format_utc_ms(session.facts.started_wall_ms)),
+            tail: Some(short_tail(session)),
+            log_path: self.log_path(id),
+            ..JobReport::default()
+        }
+    }
+
+    /// The running form with what came since the last call; the final one where it is over.
+    pub fn drained_report(&mut self, id: SessionId) -> JobReport {
+        let now_ns = self.now_ns;
+        if self.sessions.get(&id).is_some_and(|session| session.job_over(now_ns)) {
+            return self.final_report(id);
+        }
+        let mut report = self.running_report(id);
+        let log_path = report.log_path.clone();
+        let max_chars = self.config.stream.max_chars;
+        let Some(session) = self.sessions.get_mut(&id) else { return report };
+        let (out, err) = match &mut session.job {
+            Some(job) => (
+                job.take(Source::Output, false, log_path.as_deref()),
+                job.take(Source::Errors, false, log_path.as_deref()),
+            ),
+            None => (take_tail(session, max_chars, log_path.as_deref()), Capped::default()),
+        };
+        let cut = out.omitted_chars + err.omitted_chars > 0;
+        report.truncated = cut.then_some(true);
+        report.stdout = Some(out.text);
+        report.stderr = Some(err.text);
+        report.duration_ms = Some((now_ns - session.facts.started_ns) / NS_PER_MS);
+        report
+    }
+
+    /// The final form: how it ended, and the tails of its whole life.
+    pub fn final_report(&self, id: SessionId) -> JobReport {
+        let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
+        let log_path = self.log_path(id);
+        let log = log_path.as_deref();
+        let (out, err, all) = match &session.job {
+            Some(job) => (
+                job.life(Some(Source::Output), log),
+                job.life(Some(Source::Errors), log),
+                job.life(None, log),
+            ),
+            None => {
+                let text = tail_capped(session, self.config.stream.max_chars, log);
+                (text.clone(), Capped::default(), text)
+            }
+        };
+        let cut = out.omitted_chars + err.omitted_chars + all.omitted_chars > 0;
+        let timed_out = session.job.as_ref().is_some_and(|job| job.timed_out);
+        let (exit_code, signal) = status_fields(session.status());
+        let ended_ns = session.reaped_ns.unwrap_or(self.now_ns);
+        JobReport {
+            status: end_word(session.status(), timed_out),
+            session_id: Some(id),
+            pid: Some(session.facts.pid),
+            started_at: Some(format_utc_ms(session.facts.started_wall_ms)),
+            exit_code,
+            signal,
+            timed_out: timed_out.then_some(true),
+            stdout: Some(out.text),
+            stderr: Some(err.text),
+            aggregated: Some(all.text),
+            duration_ms: Some((ended_ns - session.facts.started_ns) / NS_PER_MS),
+            truncated: cut.then_some(true),
+            background_pids: self.background_pids(session),
+            log_path,
+            ..JobReport::default()
+        }
+    }
+
+    /// Who still holds the output of a session whose shell is gone.
+    fn background_pids(&self, session: &Session) -> Vec<i32> {
+        if !session.life.shell_gone() {
+            return Vec::new();
+        }
+        let family = Family { detached_marks: None, ..self.family(session) };
+        family.living().iter().take(NAMED_PROCESSES).map(|one| one.pid).collect()
+    }
+
+    /// The final form of a command that could not be started.
+    pub fn failed_job(&self, failure: String) -> JobReport {
+        JobReport {
+            status: "failed",
+            started_at: Some(format_utc_ms(clock::wall_ms())),
+            exit_code: Some(-1),
+            error: Some(failure),
+            stdout: Some(String::new()),
+            stderr: Some(String::new()),
+            aggregated: Some(String::new()),
+            duration_ms: Some(0),
+            ..JobReport::default()
+        }
+    }
+}
+
+fn end_word(status: Option<ExitStatus>, timed_out: bool) -> &'static str {
+    if status == Some(ExitStatus::Code(0)) && !timed_out { "completed" } else { "failed" }
+}
+
+/// The clean text of the last output of a session that bash_stream did not start.
+fn tail_capped(session: &Session, max_chars: usize, log_path: Option<&str>) -> Capped {
+    let before = session.tail.starts_at();
+    capped(window_text(&session.tail.to_vec(), before > 0), before, max_chars, log_path)
+}
+
+/// The same of what no stream call has told.
+fn take_tail(session: &mut Session, max_chars: usize, log_path: Option<&str>) -> Capped {
+    let (told, from) = (session.stream_told_bytes, session.tail.starts_at());
+    let bytes = session.tail.to_vec();
+    let start = usize::try_from(told.saturating_sub(from)).unwrap_or(bytes.len()).min(bytes.len());
+    session.stream_told_bytes = session.output_bytes_total();
+    let missed = from.saturating_sub(told);
+    capped(window_text(&bytes[start..], missed > 0), missed, max_chars, log_path)
+}

@@ -1,0 +1,217 @@
+//! Pages of logs for get_process_log (bash-stream.md): read by the keeper, so that a cold disk
+//! stalls nobody, or taken from memory where there is no log.
+
+use serde::Serialize;
+
+use super::Daemon;
+use super::logs::errno_text;
+use crate::keeper::frames::{Ack, ReadPage};
+use crate::limits::{LOG_PAGE_WAIT_MS, NS_PER_MS};
+use crate::pure::utf8::{incomplete_suffix_len, lossy};
+use crate::session::output::Source;
+use crate::session::{SessionId, Ticket};
+use crate::wire::{Reason, RpcError};
+
+/// What a page is asked for.
+#[derive(Clone, Debug)]
+pub struct PageSpec {
+    /// Whose output.
+    pub id: SessionId,
+    /// Its first byte; a negative one counts from the end.
+    pub offset: i64,
+    /// Bytes at most.
+    pub limit: u64,
+    /// One stream's memory, in place of the log.
+    pub source: Option<Source>,
+    /// Exact bytes in base64, in place of text.
+    pub base64: bool,
+}
+
+/// A page that the keeper was asked for.
+#[derive(Clone, Debug)]
+pub struct PendingPage {
+    spec: PageSpec,
+    /// Nothing more will be written to it.
+    finished: bool,
+    due_ns: u64,
+}
+
+/// The result of get_process_log.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // bash-stream.md describes each.
+pub struct PageReport {
+    pub session_id: SessionId,
+    pub text: String,
+    pub offset: u64,
+    pub next_offset: u64,
+    pub total_bytes: u64,
+    pub eof: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<&'static str>,
+}
+
+/// Where a page comes from.
+#[derive(Debug)]
+pub enum PageSource {
+    /// The log of this name.
+    Log(String),
+    /// These bytes, which begin at this offset of the stream.
+    Memory(Vec<u8>, u64),
+}
+
+/// A page as the reply has it, from bytes that begin at `offset` of `total` ones.
+fn report(spec: &PageSpec, bytes: &[u8], offset: u64, total: u64, finished: bool) -> PageReport {
+    let end = offset + bytes.len() as u64;
+    if spec.base64 {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        let (session_id, next_offset, total_bytes) = (spec.id, end, total);
+        let eof = finished && end == total;
+        let encoding = Some("base64");
+        return PageReport { session_id, text, offset, next_offset, total_bytes, eof, encoding };
+    }
+    // A page from the middle may begin inside a character: that belongs to the page before it.
+    let inside = bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
+    let skipped = if offset > 0 { inside } else { 0 };
+    let bytes = &bytes[skipped..];
+    // What is unfinished at the very end will stay so.
+    let last = finished && end == total;
+    let unfinished = if last { 0 } else { incomplete_suffix_len(bytes) };
+    let next_offset = end - unfinished as u64;
+    PageReport {
+        session_id: spec.id,
+        text: lossy(&bytes[..bytes.len() - unfinished]),
+        offset: offset + skipped as u64,
+        next_offset,
+        total_bytes: total,
+        eof: finished && next_offset == total,
+        encoding: None,
+    }
+}
+
+impl Daemon {
+    /// A page from memory: `bytes` begin at `starts_at` of the stream.
+    pub fn page_from_memory(
+        spec: &PageSpec,
+        bytes: &[u8],
+        starts_at: u64,
+        finished: bool,
+    ) -> PageReport {
+        let total = starts_at + bytes.len() as u64;
+        let back = spec.offset.unsigned_abs();
+        let offset = if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) };
+        // What memory has lost is a gap: the page begins behind it, and its offset says so.
+        let offset = offset.max(starts_at);
+        let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
+        let length = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len() - from);
+        report(spec, &bytes[from..from + length], offset, total, finished)
+    }
+
+    /// Asks the keeper for a page; the request waits for it under `ticket`.
+    pub fn ask_page(&mut self, ticket: Ticket, spec: PageSpec, name: String, finished: bool) {
+        let wanted = ReadPage { token: ticket, offset: spec.offset, length: spec.limit, name };
+        let due_ns = self.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
+        self.pending_pages.insert(ticket, PendingPage { spec, finished, due_ns });
+        if !self.keeper.ask_page(&wanted) {
+            self.fail_page(ticket, "nobody can read it now: its keeper is gone");
+        }
+        self.answer_pages();
+        self.arm_pages();
+    }
+
+    /// Answers the requests whose page has come.
+    pub(super) fn answer_pages(&mut self) {
+        for (ack, bytes) in self.keeper.take_pages() {
+            self.answer_page(&ack, &bytes);
+        }
+    }
+
+    fn answer_page(&mut self, ack: &Ack, bytes: &[u8]) {
+        if ack.errno != 0 {
+            return self.fail_page(ack.token, &errno_text(ack.errno));
+        }
+        let Some(page) = self.pending_pages.remove(&ack.token) else { return };
+        let Some(pending) = self.take_pending(ack.token) else { return };
+        let report = report(&page.spec, bytes, ack.logged, ack.noted, page.finished);
+        self.client.reply(&pending.id, &report);
+        self.arm_pages();
+    }
+
+    fn fail_page(&mut self, ticket: Ticket, why: &str) {
+        if self.pending_pages.remove(&ticket).is_none() {
+            return;
+        }
+        let Some(pending) = self.take_pending(ticket) else { return };
+        let error = RpcError::failed(Reason::System, format!("the log: {why}"));
+        self.client.refuse(&pending.id, &error);
+        self.arm_pages();
+    }
+
+    /// Gives up on pages that took too long; on all of them with `all`.
+    pub(super) fn give_up_pages(&mut self, all: bool, why: &str) {
+        let late = |page: &PendingPage| all || page.due_ns <= self.now_ns;
+        let late: Vec<Ticket> = self
+            .pending_pages
+            .iter()
+            .filter(|(_, page)| late(page))
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in late {
+            self.fail_page(ticket, why);
+        }
+    }
+
+    fn arm_pages(&mut self) {
+        let due = self.pending_pages.values().map(|page| page.due_ns).min();
+        self.deadlines.set(super::Owner::Pages, due);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(offset: i64, limit: u64) -> PageSpec {
+        PageSpec { id: 1, offset, limit, source: None, base64: false }
+    }
+
+    #[test]
+    fn pages_put_together_are_the_whole_and_no_character_is_split() {
+        let text = "aä漢😀".repeat(50);
+        for limit in 4..40 {
+            let (mut offset, mut whole) = (0, String::new());
+            loop {
+                let wanted = spec(i64::try_from(offset).expect("small"), limit);
+                let page = Daemon::page_from_memory(&wanted, text.as_bytes(), 0, true);
+                assert_eq!(page.offset, offset);
+                whole.push_str(&page.text);
+                offset = page.next_offset;
+                if page.eof {
+                    break;
+                }
+            }
+            assert_eq!(whole, text, "{limit}");
+        }
+    }
+
+    #[test]
+    fn offsets_from_the_end_past_the_end_and_before_what_is_kept() {
+        let page = |offset, finished| {
+            Daemon::page_from_memory(&spec(offset, 100), b"0123456789", 90, finished)
+        };
+        let end = page(-3, true);
+        assert_eq!((end.text.as_str(), end.offset, end.eof), ("789", 97, true));
+        let past = page(1_000, true);
+        assert_eq!((past.text.as_str(), past.offset, past.next_offset), ("", 100, 100));
+        let lost = page(0, true);
+        assert_eq!((lost.text.as_str(), lost.offset, lost.total_bytes), ("0123456789", 90, 100));
+        assert!(!page(0, false).eof, "more may come");
+    }
+
+    #[test]
+    fn a_page_that_begins_inside_a_character_leaves_it_to_the_one_before() {
+        let page = Daemon::page_from_memory(&spec(1, 100), "漢字".as_bytes(), 0, true);
+        assert_eq!((page.text.as_str(), page.offset), ("字", 3));
+    }
+}

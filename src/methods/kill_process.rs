@@ -1,0 +1,65 @@
+//! kill_process: ends all of a job, SIGKILL unless another signal is named (bash-stream.md).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::kill_session::signal_number;
+use super::poll_process::end;
+use super::{Answer, Call, Method, session_id};
+use crate::daemon::Daemon;
+use crate::limits::JOB_KILL_WAIT_MS;
+use crate::session::ending::SIGKILL;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "kill_process",
+    summary: "Sends a signal to everything of a process and gives its final status, as \
+              poll_process does.",
+    params: &[
+        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
+        Param::optional(
+            "signal",
+            Kind::Signal,
+            "a name, with or without SIG, in any case, or a number; default SIGKILL",
+        ),
+    ],
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    #[serde(rename = "sessionId")]
+    session_id: Int,
+    signal: Option<Box<RawValue>>,
+}
+
+fn read(raw: &str) -> Result<(Params, i32), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let signal = signal_number(params.signal.as_deref(), "SIGKILL")?;
+    Ok((params, signal))
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let (params, signal) = read(call.params)?;
+    let id = session_id(params.session_id);
+    if let Some(report) = daemon.finished_job(id) {
+        // What outlived it in the background is ended with its id.
+        if daemon.readopt_left(id) {
+            daemon.kill(id, signal, 0);
+        }
+        return Ok(Answer::of(&report));
+    }
+    let unknown = daemon.unknown_job(id);
+    daemon.live_job(id).ok_or(unknown)?;
+    let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
+    Ok(end(daemon, call, id, signal, wait_ms))
+}

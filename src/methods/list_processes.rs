@@ -1,0 +1,37 @@
+//! list_processes: what runs, then what has ended, newest first (bash-stream.md).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::daemon::jobs::JobRow;
+use crate::wire::{self, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "list_processes",
+    summary: "Lists what runs, then what has ended, newest first. Takes nothing away.",
+    params: &[],
+    waits: false,
+    while_closing: true,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+#[derive(Serialize)]
+struct List {
+    processes: Vec<JobRow>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    check(call.params)?;
+    Ok(Answer::of(&List { processes: daemon.job_rows() }))
+}

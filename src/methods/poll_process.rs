@@ -1,0 +1,99 @@
+//! poll_process: what a job wrote since the last call, or how it ended (bash-stream.md).
+
+use serde::Deserialize;
+
+use super::{Answer, Call, Method, session_id};
+use crate::daemon::Daemon;
+use crate::limits::{JOB_YIELD_MAX_MS, NS_PER_MS};
+use crate::session::ending::SIGKILL;
+use crate::session::wait::{Wait, WaitKind};
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "poll_process",
+    summary: "What a process wrote since the last call, or how it ended. One that has ended can \
+              be polled again, with the same answer, until its time to live is over.",
+    params: &[
+        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
+        Param::optional(
+            "killIf",
+            Kind::Choice(&["timeout", "always"]),
+            "ends all of it first: always, or if its timeoutMs (else its yield window) is over",
+        ),
+        Param::optional(
+            "maxDrainMs",
+            Kind::Integer,
+            "how long to wait for output or the end, up to 120000 ms; default 0",
+        ),
+    ],
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    #[serde(rename = "sessionId")]
+    session_id: Int,
+    #[serde(rename = "killIf")]
+    kill_if: Option<String>,
+    #[serde(rename = "maxDrainMs")]
+    max_drain_ms: Option<Int>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let id = session_id(params.session_id);
+    if let Some(report) = daemon.finished_job(id) {
+        return Ok(Answer::of(&report));
+    }
+    let unknown = daemon.unknown_job(id);
+    let now_ns = daemon.now_ns;
+    let default_yield_ms = daemon.config.stream.yield_ms;
+    let session = daemon.live_job(id).ok_or(unknown)?;
+    let window_ms = session
+        .job
+        .as_ref()
+        .map_or(default_yield_ms, |job| job.spec.timeout_ms.unwrap_or(job.spec.yield_ms));
+    let late = session.facts.started_ns + window_ms * NS_PER_MS <= now_ns;
+    let kills = match params.kill_if.as_deref() {
+        Some("always") => true,
+        Some(_) => late,
+        None => false,
+    };
+    if kills {
+        return Ok(end(daemon, call, id, SIGKILL, None));
+    }
+    let drain_ms = params.max_drain_ms.map_or(0, |given| given.clamped(0, JOB_YIELD_MAX_MS));
+    if drain_ms == 0 {
+        return Ok(Answer::of(&daemon.drained_report(id)));
+    }
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
+    let due_ns = Some(now_ns + drain_ms * NS_PER_MS);
+    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, WaitKind::JobPoll, now_ns) });
+    Ok(Answer::Waits)
+}
+
+/// Ends all of a process with `signal`; the request waits for that, for `wait_ms` at most where
+/// it is given.
+pub(super) fn end(
+    daemon: &mut Daemon,
+    call: &Call<'_>,
+    id: u64,
+    signal: i32,
+    wait_ms: Option<u64>,
+) -> Answer {
+    daemon.signal_job(id, signal);
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Answer::Waits };
+    let now_ns = daemon.now_ns;
+    let due_ns = wait_ms.map(|ms| now_ns + ms * NS_PER_MS);
+    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, WaitKind::JobKill, now_ns) });
+    Answer::Waits
+}

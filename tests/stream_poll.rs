@@ -1,0 +1,382 @@
+//! poll_process: what it drains, how long it waits, killIf, abort, and what it gives of a
+//! process that has ended, however often somebody looks.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/data.rs"]
+mod data;
+mod stream_help;
+
+use common::*;
+use data::assert_same;
+use serde_json::{Value, json};
+use stream_help::*;
+
+/// The fields of a process that goes on.
+const RUNNING: [&str; 9] = [
+    "status",
+    "sessionId",
+    "pid",
+    "startedAt",
+    "stdout",
+    "stderr",
+    "tail",
+    "durationMs",
+    "logPath",
+];
+/// The fields of one that has ended by itself.
+const ENDED: [&str; 10] = [
+    "status",
+    "sessionId",
+    "pid",
+    "startedAt",
+    "exitCode",
+    "stdout",
+    "stderr",
+    "aggregated",
+    "durationMs",
+    "logPath",
+];
+
+/// Starts a poll that waits for a minute.
+fn waiting(execd: &mut Execd, session: u64) -> u64 {
+    execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}))
+}
+
+/// Waits until a job has been reaped and everything of it is told.
+fn until_finished(execd: &mut Execd, session: u64) {
+    eventually("it has finished", || {
+        row(execd, session).expect("it is listed")["status"] != "running"
+    });
+}
+
+// ---- What it drains ---------------------------------------------------------------------
+
+#[test]
+fn a_running_process_has_every_field_and_no_other() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo out; echo err >&2; sleep 60", "err");
+    let polled = poll(&mut execd, 1);
+    assert_fields(&polled, &RUNNING);
+    assert_eq!(polled["status"], "running");
+    for field in ["sessionId", "pid", "startedAt", "logPath"] {
+        assert_eq!(polled[field], opened[field], "{field}");
+    }
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert!(number(&polled, "durationMs") < 20_000, "{polled}");
+}
+
+#[test]
+fn each_poll_has_what_came_since_the_last_one() {
+    let mut execd = Execd::start();
+    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
+    let opened = open(&mut execd, command);
+    for word in ["one", "two", "three"] {
+        execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
+        until_printed(&opened, &format!("{word}!\n"));
+        let polled = poll(&mut execd, 1);
+        assert_eq!(polled["stdout"], format!("{word}\n"));
+        assert_eq!(polled["stderr"], format!("{word}!\n"));
+        let again = poll(&mut execd, 1);
+        assert_eq!((&again["stdout"], &again["stderr"]), (&json!(""), &json!("")));
+        assert!(text(&again, "tail").contains(word), "the tail is no drained text: {again}");
+    }
+    execd.write(json!({"session_id": 1, "eof": true}));
+    let over = until_over(&mut execd, 1);
+    assert_fields(&over, &ENDED);
+    assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(3)));
+    assert_eq!(over["stdout"], "one\ntwo\nthree\n", "the whole life");
+    assert_eq!(over["stderr"], "one!\ntwo!\nthree!\n");
+}
+
+#[test]
+fn a_character_in_two_polls_is_whole() {
+    let mut execd = Execd::start();
+    let command = format!("printf 'a\\xe2\\x82'; {}; printf '\\xacb'; read x", until_file("go"));
+    let opened = open(&mut execd, &command);
+    eventually("it is printed", || logged(&opened) == b"a\xe2\x82");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "a");
+    go(&execd, "go");
+    until_printed(&opened, "b");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "€b");
+}
+
+/// What the first poll gives of 1,400,000 characters that nobody polled, which is more than is
+/// held of what no call has told: the last characters, and how many came before them.
+fn flooded(max_chars: usize) {
+    let mut execd = Execd::start();
+    let more = json!({"maxOutputChars": max_chars, "stream": false});
+    let opened = open_with(&mut execd, "seq -w 1 200000; read x", more);
+    until_printed(&opened, "200000\n");
+    let polled = poll(&mut execd, 1);
+    assert_eq!(polled["truncated"], true);
+    let all: String = (1..=200_000).map(|i| format!("{i:06}\n")).collect();
+    let (omitted, last) = all.split_at(all.len() - max_chars);
+    let log = text(&polled, "logPath");
+    let first = format!("[... {} characters omitted; full output: {log}]", omitted.len());
+    let (told, kept) = text(&polled, "stdout").split_once('\n').expect("two lines");
+    assert_eq!(told, first);
+    assert_same("the last characters", kept.as_bytes(), last.as_bytes());
+    assert_eq!(poll(&mut execd, 1)["stdout"], "", "it is drained");
+}
+
+#[test]
+fn a_flood_that_nobody_polled_keeps_its_last_characters() {
+    flooded(30_000);
+}
+
+#[test]
+fn a_flood_that_nobody_polled_keeps_as_many_characters_as_may_be_asked_for() {
+    flooded(150_000);
+}
+
+// ---- How long it waits ------------------------------------------------------------------
+
+#[test]
+fn a_poll_does_not_wait_unless_it_is_told_to() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 60");
+    for more in [json!({}), json!({"maxDrainMs": 0}), json!({"maxDrainMs": -5})] {
+        let request = execd.start_request("poll_process", merged(json!({"sessionId": 1}), more));
+        let ping = execd.start_request("ping", json!({}));
+        execd.result_of(ping);
+        assert_eq!(execd.result_of(request)["status"], "running");
+        assert!(execd.reply_position(request) < execd.reply_position(ping), "answered at once");
+    }
+}
+
+#[test]
+fn a_waiting_poll_answers_as_soon_as_output_comes() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo \"got $x\" >&2; sleep 60");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    let started = now();
+    execd.write(json!({"session_id": 1, "chars": "it\\n"}));
+    let polled = execd.result_of(request);
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
+}
+
+#[test]
+fn a_waiting_poll_answers_as_soon_as_it_has_ended() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; exit 5");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
+}
+
+#[test]
+fn a_waiting_poll_has_at_once_what_is_there() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    assert_eq!(polled["stdout"], "hi\n");
+}
+
+#[test]
+fn a_poll_of_a_silent_process_answers_when_its_time_is_over() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 60");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 400}));
+    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("")));
+}
+
+#[test]
+fn a_poll_waits_two_minutes_at_most() {
+    let Some(clock) = Clock::new() else { return };
+    let mut execd = clock.start(&[], &[]);
+    open(&mut execd, "sleep 600");
+    let params = json!({"sessionId": 1, "maxDrainMs": 100_000_000});
+    let request = execd.start_request("poll_process", params);
+    execd.no_reply_yet(request);
+    clock.set_ahead_ms(110_000);
+    execd.no_reply_yet(request);
+    clock.set_ahead_ms(120_001);
+    execd.ping();
+    assert_eq!(execd.result_of(request)["status"], "running");
+}
+
+#[test]
+fn a_cancelled_poll_answers_running() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo late; read x");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("")));
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
+    assert_eq!(polled["stdout"], "late\n", "nothing is lost");
+}
+
+#[test]
+fn an_end_answers_all_polls_and_the_call_that_started_it_alike() {
+    let mut execd = Execd::start();
+    let (request, session) = begin(&mut execd, "read x; echo bye; exit 2", json!({}));
+    let polls = [waiting(&mut execd, session), waiting(&mut execd, session)];
+    execd.no_reply_yet(polls[1]);
+    // The end and the output come together: a poll may be answered by the output.
+    execd.write(json!({"session_id": session, "chars": "\\n"}));
+    let last = execd.result_of(request);
+    assert_eq!((&last["exitCode"], &last["stdout"]), (&json!(2), &json!("bye\n")));
+    for poll in polls {
+        let polled = execd.result_of(poll);
+        assert!(polled["status"] == "running" || polled == last, "{polled}");
+    }
+    assert_eq!(poll(&mut execd, session), last);
+}
+
+// ---- killIf -----------------------------------------------------------------------------
+
+#[test]
+fn kill_if_always_ends_the_whole_session() {
+    let mut execd = Execd::start();
+    let command = "set -m; trap '' TERM; sleep 300 & sleep 300 | cat & echo ready; sleep 300";
+    open_until(&mut execd, command, "ready");
+    let polled = poll_with(&mut execd, 1, json!({"killIf": "always"}));
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_eq!((&polled["stdout"], &polled["aggregated"]), (&json!("ready\n"), &json!("ready\n")));
+    assert_absent(&polled, &["exitCode", "timedOut"]);
+    assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
+}
+
+#[test]
+fn kill_if_timeout_ends_what_has_had_its_window() {
+    let mut execd = Execd::start();
+    let params = json!({"command": "sleep 300", "yieldMs": 1_000});
+    let opened = execd.result("bash_stream", params);
+    let polled = poll_with(&mut execd, id_of(&opened), json!({"killIf": "timeout"}));
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_absent(&polled, &["timedOut"]);
+}
+
+#[test]
+fn kill_if_timeout_spares_what_has_time_left() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 300");
+    let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout"}));
+    assert_eq!(polled["status"], "running", "its window is not over");
+    // With a timeoutMs its window does not matter.
+    let params = json!({"command": "sleep 300", "yieldMs": 1_000, "timeoutMs": 100_000});
+    let opened = execd.result("bash_stream", params);
+    let polled = poll_with(&mut execd, id_of(&opened), json!({"killIf": "timeout"}));
+    assert_eq!(polled["status"], "running");
+}
+
+#[test]
+fn kill_if_of_what_has_ended_changes_nothing() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "echo hi");
+    for kill_if in ["always", "timeout"] {
+        assert_eq!(poll_with(&mut execd, 1, json!({"killIf": kill_if})), result);
+    }
+}
+
+// ---- What has ended ---------------------------------------------------------------------
+
+#[test]
+fn a_finished_job_polled_ten_times_gives_the_same() {
+    let mut execd = Execd::start();
+    let commands = ["echo out; echo err >&2; exit 3", "seq 1 20000", "kill -9 $$", "printf 'ä€😀'"];
+    for command in commands {
+        let result = run(&mut execd, command);
+        let session = id_of(&result);
+        for more in [json!({}), json!({"maxDrainMs": 60_000}), json!({"killIf": "always"})] {
+            for _ in 0..10 {
+                assert_eq!(poll_with(&mut execd, session, more.clone()), result);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ended_between_two_polls_has_all_of_its_output() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo first; read x; echo last; exit 1", "first");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "first\n");
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    until_printed(&opened, "last");
+    until_finished(&mut execd, 1);
+    let polls = [(); 10].map(|()| poll(&mut execd, 1));
+    assert_eq!((&polls[0]["stdout"], &polls[0]["exitCode"]), (&json!("first\nlast\n"), &json!(1)));
+    assert!(polls.iter().all(|polled| *polled == polls[0]));
+}
+
+#[test]
+fn a_bounded_text_of_a_finished_job_stays_the_same() {
+    let mut execd = Execd::start();
+    let command = "seq -w 1 100000; seq -w 1 100000 >&2";
+    for max_chars in [100, 30_000, 150_000] {
+        let result = run_with(&mut execd, command, json!({"maxOutputChars": max_chars}));
+        assert_eq!(result["truncated"], true);
+        let result = without_drops(result);
+        for _ in 0..3 {
+            assert_eq!(poll(&mut execd, id_of(&result)), result);
+        }
+    }
+}
+
+/// Dropped chunks are the first call's and none of the process's.
+fn without_drops(mut result: Value) -> Value {
+    result.as_object_mut().expect("an object").remove("droppedBytes");
+    result
+}
+
+#[test]
+fn a_job_whose_background_holds_on_gives_the_same_before_and_after() {
+    let mut execd = Execd::start();
+    let command = format!("({}; echo late) & echo hi; exit 4", until_file("go"));
+    let result = run(&mut execd, &command);
+    let told = |result: &Value| {
+        ["status", "exitCode", "stdout", "stderr", "aggregated", "durationMs"]
+            .map(|field| result[field].clone())
+    };
+    assert_eq!(told(&poll(&mut execd, 1)), told(&result));
+    go(&execd, "go");
+    execd.until_no_session_process();
+    execd.notification("session_exited", |_| true);
+    for _ in 0..3 {
+        let polled = poll(&mut execd, 1);
+        assert_eq!(told(&polled), told(&result));
+        assert_absent(&polled, &["backgroundPids"]);
+    }
+}
+
+// ---- Refusals ---------------------------------------------------------------------------
+
+#[test]
+fn an_unknown_id_is_an_error_that_names_it() {
+    let mut execd = Execd::start();
+    let message = execd.failed("poll_process", json!({"sessionId": 9}), "unknown_session");
+    assert_eq!(message, "unknown sessionId: 9");
+    execd.failed("poll_process", json!({"sessionId": -1}), "unknown_session");
+}
+
+#[test]
+fn wrong_params_are_refused_by_name() {
+    let mut execd = Execd::start();
+    for (params, param) in [
+        (json!({}), "sessionId"),
+        (json!({"sessionId": "1"}), "sessionId"),
+        (json!({"session_id": 1}), "session_id"),
+        (json!({"sessionId": 1, "killIf": "never"}), "killIf"),
+        (json!({"sessionId": 1, "killIf": true}), "killIf"),
+        (json!({"sessionId": 1, "maxDrainMs": "1"}), "maxDrainMs"),
+        (json!({"sessionId": 1, "yieldMs": 1}), "yieldMs"),
+    ] {
+        execd.refused("poll_process", params, param);
+    }
+}
