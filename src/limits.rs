@@ -125,6 +125,8 @@ pub const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
 pub const FINISHED_JOBS_MAX: usize = 256;
 /// Memory of what is remembered of them, all together.
 pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
+/// The last bytes of each stream of one of them, for its pages.
+pub const FINISHED_STREAM_BYTES: usize = 4 * 1024;
 /// Stream jobs that run at once.
 pub const RUNNING_JOBS_MAX: usize = 64;
 /// Input that a job takes over its life unless --stdin-cap-bytes says otherwise.
@@ -135,6 +137,8 @@ pub const JOB_KILL_WAIT_MS: u64 = 2_000;
 pub const LOG_PAGE_BYTES: u64 = 30_000;
 /// Most bytes of one log page.
 pub const LOG_PAGE_MAX_BYTES: u64 = 150_000;
+/// Bytes read before a page of text: where it begins inside a character is told from these.
+pub const LOG_PAGE_LOOKBACK_BYTES: u64 = 3;
 /// How long a log page is waited for: a disk may stand still for ever.
 pub const LOG_PAGE_WAIT_MS: u64 = 10_000;
 /// Bytes of the longest character in UTF-8.

@@ -11,7 +11,7 @@ const PINGS_PER_SILENCE = 3;
 
 /** What the owner of a client gives to it. */
 export interface ClientEvents {
-  /** A notification of execd other than `progress`. */
+  /** A notification of execd that is about no request. */
   onNotification(method: string, params: unknown): void;
   /** The daemon ended unexpectedly; its sessions are gone. `why` is for people. */
   onLost(why: string): void;

@@ -4,9 +4,10 @@
  */
 import { isObject } from "./daemon.ts";
 
-/** A parameter of a tool, as JSON Schema. */
+/** A parameter of a tool, as JSON Schema. One of several types has `anyOf` in place of `type`. */
 export interface ParameterSchema {
-  type: "string" | "integer" | "boolean" | "object";
+  type?: "string" | "integer" | "boolean" | "object";
+  anyOf?: readonly object[];
   description: string;
   enum?: readonly string[];
   additionalProperties?: object;
@@ -40,6 +41,7 @@ function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
     case "boolean":
       return coerceBoolean(value);
     case "string":
+    case undefined:
       return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
     case "object":
       return coerceVariables(value);

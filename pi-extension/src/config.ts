@@ -13,6 +13,13 @@ const DEFAULT_TOOLS = "unified";
 /** Leaves pi's own bash beside the unified tools. The name is also pi-unified-exec's. */
 export const KEEP_BASH_FLAG = "keep-builtin-bash";
 
+/** How long bash_stream waits before it yields, in milliseconds; the flag beats the variable. */
+export const BASH_YIELD_FLAG = "bash-yield-ms";
+export const BASH_YIELD_ENV_VAR = "PI_BASH_YIELD_MS";
+
+/** Characters of each text of bash_stream's replies. */
+export const BASH_OUTPUT_ENV_VAR = "PI_BASH_MAX_OUTPUT_CHARS";
+
 /** How long `pi -p` stays for an armed wake, in seconds. */
 export const HOLD_FLAG = "exec-hold-seconds";
 const DEFAULT_HOLD_SECONDS = 600;
@@ -28,6 +35,24 @@ export function resolveMaxEmptyPollMs(env: NodeJS.ProcessEnv = process.env): num
   return Math.max(MIN_EMPTY_POLL_MS, Math.trunc(value));
 }
 
+/**
+ * How long bash_stream waits where the call does not say: the flag's value, else the variable's;
+ * undefined where neither is a positive number, for execd to decide. execd clamps it.
+ */
+export function resolveBashYieldMs(
+  flag: unknown,
+  env: NodeJS.ProcessEnv = process.env,
+): number | undefined {
+  return positive(flag) ?? positive(env[BASH_YIELD_ENV_VAR]);
+}
+
+/** The variable's number of characters; undefined where it is no positive number. */
+export function resolveBashMaxOutputChars(
+  env: NodeJS.ProcessEnv = process.env,
+): number | undefined {
+  return positive(env[BASH_OUTPUT_ENV_VAR]);
+}
+
 /** The names of the tool surfaces that were asked for, without doubles, in the order given. */
 export function resolveSurfaces(flag: unknown, env: NodeJS.ProcessEnv = process.env): string[] {
   const asked = [flag, env[TOOLS_ENV_VAR]].find((text) => typeof text === "string" && text.trim());
@@ -41,4 +66,11 @@ export function resolveHoldMs(flag: unknown): number {
   const seconds = text === "" ? Number.NaN : Number(text);
   const valid = Number.isFinite(seconds) && seconds >= 0;
   return 1_000 * (valid ? Math.min(seconds, MAX_HOLD_SECONDS) : DEFAULT_HOLD_SECONDS);
+}
+
+/** A whole number from text; undefined where that is no finite number above 0. */
+function positive(text: unknown): number | undefined {
+  const value = typeof text === "string" ? Number(text.trim() || Number.NaN) : Number.NaN;
+  if (!Number.isFinite(value) || value <= 0) return undefined;
+  return Math.max(1, Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER));
 }

@@ -49,12 +49,15 @@ export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
+/** Takes the method and the params of a notification. */
+export type NotificationHandler = (method: string, params: Record<string, unknown>) => void;
+
 /** What a request may bring along. */
 export interface RequestOptions {
   /** Aborting it cancels the wait; the request still resolves, with what execd has. */
   signal?: AbortSignal | undefined;
-  /** Takes the params of each `progress` of this request, never after it settled. */
-  onProgress?: ((params: unknown) => void) | undefined;
+  /** Takes each notification about this request (`request_id`), never after it settled. */
+  onNotification?: NotificationHandler | undefined;
 }
 
 interface Pending extends RequestOptions {
@@ -65,6 +68,7 @@ interface Pending extends RequestOptions {
 
 /** Called for what execd says by itself, and once when it is gone. */
 export interface DaemonEvents {
+  /** A notification that is about no request. */
   onNotification(method: string, params: unknown): void;
   /** `why` is for people: how it ended and its last lines. `expected` after shutdown(). */
   onGone(why: string, expected: boolean): void;
@@ -232,8 +236,8 @@ export class Daemon {
   /** What throws in here would end pi: this runs inside the event of a pipe. */
   #onNotification(method: string, params: unknown): void {
     try {
-      if (method === "progress" && isObject(params)) {
-        this.#pending.get(Number(params.request_id))?.onProgress?.(params);
+      if (isObject(params) && params.request_id !== undefined) {
+        this.#pending.get(Number(params.request_id))?.onNotification?.(method, params);
       } else {
         this.#events.onNotification(method, params);
       }

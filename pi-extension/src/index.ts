@@ -6,9 +6,18 @@
  */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { SESSIONS_COMMAND, sessionsCommand } from "./commands.ts";
-import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./config.ts";
+import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./config.ts";
 import type { Host } from "./host.ts";
 import { Instance } from "./instance.ts";
+import {
+  JOBS_COMMAND,
+  KILL_COMMAND,
+  TAIL_COMMAND,
+  idCompletions,
+  jobsCommand,
+  killCommand,
+  tailCommand,
+} from "./job-commands.ts";
 import { renderWakeMessage } from "./render/wake.ts";
 import { WAKE_MESSAGE_TYPE } from "./wakes.ts";
 
@@ -19,10 +28,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   const host: Host = pi;
   const instance = new Instance(host);
   registerFlags(host);
-  host.registerCommand(SESSIONS_COMMAND, {
-    description: "List the running sessions, and end one or all of them",
-    handler: (_args, ctx) => sessionsCommand(instance, ctx),
-  });
+  registerCommands(host, instance);
   host.registerMessageRenderer(WAKE_MESSAGE_TYPE, renderWakeMessage);
 
   host.on("session_start", (_event, ctx) => instance.onSessionStart(ctx));
@@ -44,15 +50,41 @@ export default function piExecd(pi: ExtensionAPI): void {
   else instance.takeOver();
 }
 
+function registerCommands(host: Host, instance: Instance): void {
+  host.registerCommand(SESSIONS_COMMAND, {
+    description: "List the running sessions, and end one or all of them",
+    handler: (_args, ctx) => sessionsCommand(instance, ctx),
+  });
+  host.registerCommand(JOBS_COMMAND, {
+    description: "Choose a running or recent command to see its output",
+    handler: (_args, ctx) => jobsCommand(instance, ctx),
+  });
+  const getArgumentCompletions = (prefix: string) => idCompletions(instance, prefix);
+  host.registerCommand(TAIL_COMMAND, {
+    description: "Show the last lines of a command's output: /tail ID [LINES]",
+    getArgumentCompletions,
+    handler: (args, ctx) => tailCommand(instance, args, ctx),
+  });
+  host.registerCommand(KILL_COMMAND, {
+    description: "End a command and all its processes: /kill ID",
+    getArgumentCompletions,
+    handler: (args, ctx) => killCommand(instance, args, ctx),
+  });
+}
+
 function registerFlags(host: Host): void {
   host.registerFlag(TOOLS_FLAG, {
     type: "string",
-    description: "Tools of execd to register: unified (default)",
+    description: "Tools of execd to register: unified (default) or stream",
   });
   host.registerFlag(KEEP_BASH_FLAG, {
     type: "boolean",
     default: false,
-    description: "Keep pi's own bash beside exec_command",
+    description: "Keep pi's own bash beside execd's tools",
+  });
+  host.registerFlag(BASH_YIELD_FLAG, {
+    type: "string",
+    description: "How long bash_stream waits before it yields, in ms (60000, 1000 to 120000)",
   });
   host.registerFlag(HOLD_FLAG, {
     type: "string",

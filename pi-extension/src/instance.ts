@@ -4,13 +4,22 @@
  */
 import { type HoldMode, holdsIn } from "./hold.ts";
 import { Client, ClientClosed } from "./client.ts";
-import { HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG, resolveHoldMs, resolveSurfaces } from "./config.ts";
+import {
+  BASH_YIELD_FLAG,
+  HOLD_FLAG,
+  KEEP_BASH_FLAG,
+  TOOLS_FLAG,
+  resolveBashYieldMs,
+  resolveHoldMs,
+  resolveSurfaces,
+} from "./config.ts";
 import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from "./daemon.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
 import { handOver, handedOver } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";
+import { UNIFIED_WORDS, type SurfaceWords } from "./tools/words.ts";
 import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
 import type { SessionExited, SessionStarted } from "./wire.ts";
@@ -51,6 +60,21 @@ export class Instance {
     return this.client.isRemote;
   }
 
+  /** How long bash_stream waits where the call does not say; undefined: as execd decides. */
+  get bashYieldMs(): number | undefined {
+    return resolveBashYieldMs(this.#host.getFlag(BASH_YIELD_FLAG));
+  }
+
+  /** Whether other extensions can be told of events. */
+  get hasEvents(): boolean {
+    return typeof this.#host.events?.emit === "function";
+  }
+
+  /** Tells other extensions of an event, where the host can. */
+  emit(name: string, data: object): void {
+    this.#host.events?.emit?.(name, data);
+  }
+
   /** A request whose result is an object of fields. */
   async request(
     method: string,
@@ -63,17 +87,16 @@ export class Instance {
 
   /**
    * Runs one tool call. Failures become one clear error for the model; the first answer after a
-   * restart says that earlier sessions are gone. `shuttingDown` is the error once pi's session
-   * is ending.
+   * restart says that earlier sessions are gone. `words` are those of the tool's surface.
    */
-  async run(shuttingDown: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
+  async run(words: SurfaceWords, call: () => Promise<ToolResult>): Promise<ToolResult> {
     try {
       const result = await call();
       const note = this.client.takeRestartNote();
       return note === undefined ? result : withNote(result, note);
     } catch (error) {
       const note = this.client.takeRestartNote();
-      const message = messageOf(error, shuttingDown);
+      const message = messageOf(error, words);
       throw new Error(note === undefined ? message : `${message} (${note})`, { cause: error });
     }
   }
@@ -99,8 +122,7 @@ export class Instance {
   async #startFor(registered: Surface[]): Promise<void> {
     try {
       await this.client.start();
-      const keep = this.#host.getFlag(KEEP_BASH_FLAG) === true;
-      if (!keep && registered.some((surface) => surface.replacesBash)) this.#takeBashAway();
+      if (this.#host.getFlag(KEEP_BASH_FLAG) !== true) this.#takeBashAway(registered);
     } catch (error) {
       if (!this.client.isClosed) this.ui.warn(`pi keeps its own bash: ${text(error)}`);
     }
@@ -145,13 +167,29 @@ export class Instance {
       this.ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
         + `there are: ${[...surfaces.keys()].join(", ")}`);
     }
-    this.#surfaces = known.filter((surface) => this.#register(surface));
+    this.#surfaces = this.#compatible(known).filter((surface) => this.#register(surface));
+    this.ui.speak(this.#surfaces[0]?.words ?? UNIFIED_WORDS);
     return this.#surfaces;
   }
 
   /** In the factory: registers what the instance before this one had, so that it can be drawn. */
   takeOver(): void {
     for (const surface of handedOver()) this.#registerAll(surface);
+  }
+
+  /** Of surfaces that have a tool of the same name, the one that was asked for first. */
+  #compatible(asked: Surface[]): Surface[] {
+    const taken: Surface[] = [];
+    for (const surface of asked) {
+      const rival = taken.find(({ tools }) => tools.some((name) => surface.tools.includes(name)));
+      if (!rival) taken.push(surface);
+      else {
+        const both = rival.tools.filter((name) => surface.tools.includes(name)).join(", ");
+        this.ui.warn(`${rival.name} and ${surface.name} both have ${both}; ${rival.name}, which `
+          + `stands first in --${TOOLS_FLAG}, is used`);
+      }
+    }
+    return taken;
   }
 
   #register(surface: Surface): boolean {
@@ -180,14 +218,16 @@ export class Instance {
   }
 
   /**
-   * Takes pi's own bash from the active tools, where exec_command is there in its place: a user may
-   * have left that out, and another extension's bash (a sandbox, say) is not pi's.
+   * Takes pi's own bash from the active tools, where a tool of ours is there in its place: a user
+   * may have left that out, and another extension's bash (a sandbox, say) is not pi's.
    */
-  #takeBashAway(): void {
+  #takeBashAway(registered: Surface[]): void {
+    const inItsPlace = registered.flatMap(({ replacesBash }) => replacesBash ?? []);
+    if (inItsPlace.length === 0) return;
     const active = this.#host.getActiveTools();
     const all = this.#host.getAllTools?.();
     const bash = all?.find(({ name }) => name === "bash");
-    if (all && !active.includes("exec_command")) return;
+    if (all && !inItsPlace.some((name) => active.includes(name))) return;
     if (bash && bash.sourceInfo?.source !== "builtin") return;
     const others = active.filter((name) => name !== "bash");
     if (others.length < active.length) this.#host.setActiveTools(others);
@@ -200,7 +240,7 @@ export class Instance {
       const { toolName, details } = entry.message;
       // An id that only the model named (found: false) was never given.
       if (!isOurs(toolName) || !isObject(details) || details.found === false) continue;
-      this.client.noteSessionId(details.session_id);
+      this.client.noteSessionId(details.session_id ?? details.sessionId);
     }
   }
 
@@ -247,14 +287,14 @@ function withNote(result: ToolResult, note: string): ToolResult {
   return { content: [said, ...others], details: { ...result.details, restart_note: note } };
 }
 
-function messageOf(error: unknown, shuttingDown: string): string {
+function messageOf(error: unknown, { shuttingDown, list }: SurfaceWords): string {
   if (error instanceof ClientClosed) return shuttingDown;
   if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
   if (error instanceof DaemonGone) {
     return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
   }
   if (error instanceof NoAnswer) {
-    return `${error.message}; the command goes on. list_sessions shows it, its log has its output.`;
+    return `${error.message}; the command goes on. ${list} shows it, its log has its output.`;
   }
   return text(error);
 }

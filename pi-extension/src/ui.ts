@@ -3,10 +3,11 @@ import { home } from "./home.ts";
 import type { HostContext, HostUi } from "./host.ts";
 import { formatAge, oneLine, tildify } from "./render/safe.ts";
 import type { RunningSession, Sessions } from "./sessions.ts";
+import { type SurfaceWords, UNIFIED_WORDS } from "./tools/words.ts";
 
 /** Key of the status and of the widget. */
 const KEY = "unified-exec.sessions";
-/** Sessions that the widget shows; list_sessions shows all. */
+/** Sessions that the widget shows; the tool that lists them shows all. */
 const WIDGET_SESSIONS = 5;
 const COMMAND_CELLS = 60;
 const CWD_CELLS = 60;
@@ -19,6 +20,7 @@ export class Ui {
   #isTui = false;
   #widgetShown = false;
   #ticker: NodeJS.Timeout | undefined;
+  #words = UNIFIED_WORDS;
   readonly #isArmed: (id: number) => boolean;
 
   /** `isArmed` tells whether the end of the session with this id will be told to the model. */
@@ -31,6 +33,11 @@ export class Ui {
     this.#ui = ctx.ui;
     this.#isTui = ctx.mode === "tui";
     this.#widgetShown = false;
+  }
+
+  /** Takes the words of the tools that are registered: the widget names some of them. */
+  speak(words: SurfaceWords): void {
+    this.#words = words;
   }
 
   /** Clears what is shown and forgets the context, which goes stale with its session. */
@@ -68,7 +75,7 @@ export class Ui {
   }
 
   #drawWidget(sessions: Sessions): void {
-    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed);
+    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed, this.#words);
     this.#guarded((ui) => ui.setWidget?.(KEY, lines, { placement: "aboveEditor" }));
   }
 
@@ -106,11 +113,15 @@ export function sessionLabel(id: number, ageMs: number, command: string, marks: 
 /** The mark of a session whose end the model will be told. */
 export const WAKE_MARK = "[wake]";
 
-/** The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told. */
+/**
+ * The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told, `words`
+ * name the tools.
+ */
 export function widgetLines(
   sessions: RunningSession[],
   nowMs: number,
   isArmed: (id: number) => boolean,
+  words: SurfaceWords = UNIFIED_WORDS,
 ): string[] {
   const shown = sessions.slice(0, WIDGET_SESSIONS).map(
     ({ session_id, startedAtMs, command, cwd }) =>
@@ -121,8 +132,8 @@ export function widgetLines(
   return [
     `⚠ unified-exec: ${count(sessions.length)} still running`,
     ...shown,
-    ...(more > 0 ? [`  … ${more} more; use list_sessions`] : []),
-    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
+    ...(more > 0 ? [`  … ${more} more; use ${words.list}`] : []),
+    `  ${words.hint}`,
   ];
 }
 

@@ -1,5 +1,6 @@
 /**
- * What execd's replies and notifications look like (docs/protocol.md, docs/unified-exec.md), typed.
+ * What execd's replies and notifications look like, typed (docs/protocol.md, docs/unified-exec.md,
+ * docs/bash-stream.md).
  *
  * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
  * name says otherwise, sizes are bytes.
@@ -160,4 +161,94 @@ export interface ProgressDetails {
   cwd?: string;
   log_path?: string;
   output: string;
+}
+
+/** The reply of bash_stream, poll_process and kill_process. */
+export interface JobReport {
+  status: "running" | "completed" | "failed";
+  /** Absent where the command could not be started. */
+  sessionId?: number;
+  pid?: number;
+  startedAt?: string;
+  exitCode?: number;
+  signal?: string;
+  timedOut?: true;
+  /** Why it could not be started. */
+  error?: string;
+  /** Clean text; while it runs what came since the last call, then the tails of the whole life. */
+  stdout?: string;
+  stderr?: string;
+  /** Both in order of arrival, of what has ended. */
+  aggregated?: string;
+  /** The raw end of the output of what runs. */
+  tail?: string;
+  durationMs?: number;
+  truncated?: true;
+  /** Who still holds the output after the shell's exit. */
+  backgroundPids?: number[];
+  /** Bytes of live chunks that were not sent. */
+  droppedBytes?: number;
+  logPath?: string;
+}
+
+/** One process of list_processes. */
+export interface JobRow {
+  sessionId: number;
+  name?: string;
+  command: string;
+  cwd: string;
+  pid: number;
+  status: "running" | "completed" | "failed";
+  exitCode?: number;
+  signal?: string;
+  startedAt: string;
+  endedAt?: string;
+  durationMs: number;
+  outputBytes: number;
+  stdinMode: "pipe" | "pty";
+  stdinOpen: boolean;
+  logPath?: string;
+}
+
+/** The reply of list_processes: running first, then what has ended, newest first. */
+export interface JobList {
+  processes: JobRow[];
+}
+
+/** The reply of get_process_log: a page of the raw output. */
+export interface LogPage {
+  sessionId: number;
+  text: string;
+  offset: number;
+  nextOffset: number;
+  totalBytes: number;
+  /** Nothing will follow. */
+  eof: boolean;
+  encoding?: "base64";
+}
+
+/** The reply of write_stdin with a sessionId. */
+export interface StdinResult {
+  written: number;
+  queued: number;
+  eof: boolean;
+}
+
+/** The notification `tool_execution_output`: what a process wrote just now. */
+export interface ChunkNote {
+  request_id: number;
+  sessionId: number;
+  stream: "stdout" | "stderr";
+  chunk: string;
+  /** Bytes left out before this chunk. */
+  droppedBytes?: number;
+}
+
+/** The notification `tool_execution_progress`: bash_stream yields. */
+export interface YieldNote {
+  request_id: number;
+  sessionId: number;
+  pid: number;
+  startedAt: string;
+  lastOutputTail: string;
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Daemon;
 use super::logs::errno_text;
 use crate::keeper::frames::{Ack, ReadPage};
-use crate::limits::{LOG_PAGE_WAIT_MS, NS_PER_MS};
+use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, MAX_CHAR_BYTES, NS_PER_MS};
 use crate::pure::utf8::{incomplete_suffix_len, lossy};
 use crate::session::output::Source;
 use crate::session::{SessionId, Ticket};
@@ -60,27 +60,47 @@ pub enum PageSource {
     Memory(Vec<u8>, u64),
 }
 
-/// A page as the reply has it, from bytes that begin at `offset` of `total` ones.
-fn report(spec: &PageSpec, bytes: &[u8], offset: u64, total: u64, finished: bool) -> PageReport {
+/// Where a page begins in `total` bytes.
+fn begins_at(spec: &PageSpec, total: u64) -> u64 {
+    let back = spec.offset.unsigned_abs();
+    if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) }
+}
+
+/// How many bytes at the start of `page` belong to a character that begins in `before`.
+fn inside_a_character(before: &[u8], page: &[u8]) -> usize {
+    let begun = &before[before.len() - incomplete_suffix_len(before)..];
+    let most = MAX_CHAR_BYTES.saturating_sub(begun.len()).min(page.len());
+    let whole = |more: &usize| std::str::from_utf8(&[begun, &page[..*more]].concat()).is_ok();
+    if begun.is_empty() { 0 } else { (1..=most).find(whole).unwrap_or(0) }
+}
+
+/// A page as the reply has it: it begins at `offset` of `total` bytes, `before` are the bytes
+/// before it as far as they are known.
+fn report(
+    spec: &PageSpec,
+    before: &[u8],
+    bytes: &[u8],
+    (offset, total): (u64, u64),
+    finished: bool,
+) -> PageReport {
     let end = offset + bytes.len() as u64;
+    let session_id = spec.id;
     if spec.base64 {
         use base64::Engine as _;
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-        let (session_id, next_offset, total_bytes) = (spec.id, end, total);
+        let (next_offset, total_bytes, encoding) = (end, total, Some("base64"));
         let eof = finished && end == total;
-        let encoding = Some("base64");
         return PageReport { session_id, text, offset, next_offset, total_bytes, eof, encoding };
     }
-    // A page from the middle may begin inside a character: that belongs to the page before it.
-    let inside = bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count();
-    let skipped = if offset > 0 { inside } else { 0 };
+    // Such a character belongs to the page before it.
+    let skipped = inside_a_character(before, bytes);
     let bytes = &bytes[skipped..];
     // What is unfinished at the very end will stay so.
     let last = finished && end == total;
     let unfinished = if last { 0 } else { incomplete_suffix_len(bytes) };
     let next_offset = end - unfinished as u64;
     PageReport {
-        session_id: spec.id,
+        session_id,
         text: lossy(&bytes[..bytes.len() - unfinished]),
         offset: offset + skipped as u64,
         next_offset,
@@ -99,18 +119,22 @@ impl Daemon {
         finished: bool,
     ) -> PageReport {
         let total = starts_at + bytes.len() as u64;
-        let back = spec.offset.unsigned_abs();
-        let offset = if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) };
         // What memory has lost is a gap: the page begins behind it, and its offset says so.
-        let offset = offset.max(starts_at);
+        let offset = begins_at(spec, total).max(starts_at);
         let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
         let length = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len() - from);
-        report(spec, &bytes[from..from + length], offset, total, finished)
+        let (before, bytes) = (&bytes[..from], &bytes[from..from + length]);
+        report(spec, before, bytes, (offset, total), finished)
     }
 
     /// Asks the keeper for a page; the request waits for it under `ticket`.
     pub fn ask_page(&mut self, ticket: Ticket, spec: PageSpec, name: String, finished: bool) {
-        let wanted = ReadPage { token: ticket, offset: spec.offset, length: spec.limit, name };
+        let back = LOG_PAGE_LOOKBACK_BYTES.cast_signed();
+        let early = spec.offset.saturating_sub(back);
+        // Not before the start: a negative offset would count from the end.
+        let offset = if spec.offset < 0 { early } else { early.max(0) };
+        let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
+        let wanted = ReadPage { token: ticket, offset, length, name };
         let due_ns = self.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
         self.pending_pages.insert(ticket, PendingPage { spec, finished, due_ns });
         if !self.keeper.ask_page(&wanted) {
@@ -133,7 +157,13 @@ impl Daemon {
         }
         let Some(page) = self.pending_pages.remove(&ack.token) else { return };
         let Some(pending) = self.take_pending(ack.token) else { return };
-        let report = report(&page.spec, bytes, ack.logged, ack.noted, page.finished);
+        let (starts_at, total) = (ack.logged, ack.noted);
+        let offset = begins_at(&page.spec, total);
+        let from = usize::try_from(offset.saturating_sub(starts_at)).unwrap_or(0).min(bytes.len());
+        let (before, bytes) = bytes.split_at(from);
+        let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
+        let place = (offset, total);
+        let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
         self.client.reply(&pending.id, &report);
         self.arm_pages();
     }

@@ -1,7 +1,7 @@
 //! Records of fixed size: the keeper's acknowledgements and the guard's table (layouts and
 //! the books they keep: frames.rs). Bytes in, values out, no I/O.
 
-use crate::limits::LOG_PAGE_MAX_BYTES;
+use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES};
 
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
 pub const ACK_BYTES: usize = 48;
@@ -225,7 +225,7 @@ impl AckDecoder {
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
         let ack = self.record.take(input).map(|bytes| Ack::decode(&bytes)).transpose()?;
         if let Some(page) = ack.filter(|ack| ack.kind == AckKind::Page) {
-            if page.missing > LOG_PAGE_MAX_BYTES {
+            if page.missing > LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES {
                 return Err(Nonsense("a page is too long"));
             }
             self.page_left = usize::try_from(page.missing).unwrap_or(0);

@@ -6,7 +6,8 @@
 
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use crate::limits::{
-    FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_MAX_BYTES,
+    FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_LOOKBACK_BYTES,
+    LOG_PAGE_MAX_BYTES,
 };
 use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
 use std::collections::HashMap;
@@ -116,7 +117,7 @@ impl Writer {
     /// Reads a page of a log, also of one whose session is gone: what is said of it, and its
     /// bytes. What was handed over before is in it.
     pub fn page(&self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
-        let length = wanted.length.min(LOG_PAGE_MAX_BYTES);
+        let length = wanted.length.min(LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES);
         let read = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
             let page = dir.read_page(&wanted.name, wanted.offset, length);
             page.map_err(|error| errno_of(&error))

@@ -85,7 +85,8 @@ pub(super) fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcEr
     }
     let unknown = daemon.unknown_job(id);
     let session = daemon.live_job(id).ok_or(unknown)?;
-    if session.life.finished() {
+    // Background children may go on, but what was to read it is gone.
+    if session.status().is_some() {
         return Err(exited(id));
     }
     let written = bytes.len();

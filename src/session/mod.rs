@@ -207,6 +207,7 @@ impl Session {
     /// Only its members matter from here on: gives back what it held.
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
+        self.job = None;
         self.ending = None;
         self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());

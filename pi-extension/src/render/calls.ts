@@ -4,18 +4,13 @@
  */
 import { resolve } from "node:path";
 import { clipped, shownPath } from "./body.ts";
+import { MAX_COMMAND_CHARS, asides, call, commandSpans, title } from "./call.ts";
 import type { Fields } from "./fields.ts";
-import { fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { Block, RenderCall, RowContext, Span } from "./row.ts";
-import { reuse, span } from "./row.ts";
+import { base64Bytes, labelOf, numberOf, stringOf } from "./fields.ts";
+import type { RenderCall, RowContext, Span } from "./row.ts";
+import { span } from "./row.ts";
 import { formatSeconds, oneLine } from "./safe.ts";
-import { elapsedMs, keepTicking, rowState, startTicker } from "./state.ts";
-
-/** The most of a command that is drawn: some models write whole files into one. */
-export const MAX_COMMAND_CHARS = 32 * 1024;
-
-/** A call that has no result yet says so after this time; most are faster, and would flicker. */
-const SILENCE_MS = 500;
+import { rowState } from "./state.ts";
 
 /** The cells of input that a collapsed row shows. */
 const INPUT_CELLS = 200;
@@ -49,32 +44,6 @@ export const renderResizeCall: RenderCall = call((args) => [
   span(` → ${labelOf(args.cols) ?? "…"}x${labelOf(args.rows) ?? "…"}`, "toolOutput"),
 ]);
 
-/** Makes a renderer of a function that gives the call's text for arguments in any state. */
-function call(spans: (args: Fields, context: RowContext) => Span[]): RenderCall {
-  return (args, theme, context) => {
-    const row = reuse(context.lastComponent);
-    const state = rowState(context);
-    const waits = context.executionStarted && context.isPartial && !state.settled;
-    const draw = (): void => {
-      const waiting = waits && !state.hasResult;
-      const blocks: Block[] = [{ kind: "text", spans: spans(fieldsOf(args), context) }];
-      if (waiting) blocks.push(...waitingBlocks(elapsedMs(state)));
-      row.show(blocks, theme, waiting ? keepTicking(state, context) : undefined);
-    };
-    state.redrawCall = draw;
-    if (waits) startTicker(state, context);
-    draw();
-    return row;
-  };
-}
-
-/** A silent command sends nothing that a result could be drawn from; its row shows life here. */
-function waitingBlocks(ms: number): Block[] {
-  if (ms < SILENCE_MS) return [];
-  const text = `elapsed ${formatSeconds(ms)}`;
-  return [{ kind: "gap" }, { kind: "text", spans: [span(text, "muted")] }];
-}
-
 function execSpans(args: Fields, context: RowContext): Span[] {
   const notes = [
     yieldText(args),
@@ -83,16 +52,6 @@ function execSpans(args: Fields, context: RowContext): Span[] {
   ];
   const wake = args.on_exit === "wake" ? [span(" [wake]", "accent")] : [];
   return [...commandSpans(args.cmd), ...asides(notes), ...wake];
-}
-
-function commandSpans(cmd: unknown): Span[] {
-  if (cmd === undefined || cmd === null || cmd === "") {
-    return [title("$ "), span("…", "toolOutput")];
-  }
-  if (typeof cmd !== "string") return [title("$ "), span("[invalid arg]", "error")];
-  const over = cmd.length - MAX_COMMAND_CHARS;
-  const shown = title(`$ ${cmd.slice(0, MAX_COMMAND_CHARS).trim()}`);
-  return over > 0 ? [shown, span(`… ${over} more characters`, "muted")] : [shown];
 }
 
 /** Where the command runs: as the daemon told, else as the arguments and pi say. */
@@ -159,25 +118,11 @@ function caret(code: number): string {
   return `^${String.fromCharCode(code ^ 0x40)}`;
 }
 
-/** Takes base64 text and gives how many bytes it stands for, blanks and padding left out. */
-export function base64Bytes(base64: string): number {
-  let digits = 0;
-  for (let i = 0; i < base64.length; i++) {
-    const code = base64.charCodeAt(i);
-    if (code > 0x20 && code !== 0x3d) digits++;
-  }
-  return Math.floor((digits * 3) / 4);
-}
-
 function killSpans(args: Fields, context: RowContext): Span[] {
   // While the arguments stream in a signal may still come; afterwards none means SIGTERM.
   const streaming = context.isPartial && !context.argsComplete && !context.executionStarted;
   const signal = labelOf(args.signal) ?? (streaming ? "" : "SIGTERM");
   return [title("✕ kill_session"), ...target(args, " → "), span(` ${signal}`, "toolOutput")];
-}
-
-function title(text: string): Span {
-  return span(text, "toolTitle", true);
 }
 
 function target(args: Fields, before: string): Span[] {
@@ -192,9 +137,4 @@ function yieldText(args: Fields): string | undefined {
   if (until !== undefined) return `until ${until}`;
   const ms = numberOf(args.yield_time_ms);
   return ms === undefined ? undefined : `yield ${formatSeconds(ms)}`;
-}
-
-function asides(notes: (string | undefined)[]): Span[] {
-  const told = notes.filter((note) => note !== undefined);
-  return told.length === 0 ? [] : [span(` (${told.join(" · ")})`, "muted")];
 }

@@ -37,3 +37,13 @@ export function labelOf(value: unknown): string | undefined {
 export function arrayOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
+
+/** Takes base64 text and gives how many bytes it stands for, blanks and padding left out. */
+export function base64Bytes(base64: string): number {
+  let digits = 0;
+  for (let i = 0; i < base64.length; i++) {
+    const code = base64.charCodeAt(i);
+    if (code > 0x20 && code !== 0x3d) digits++;
+  }
+  return Math.floor((digits * 3) / 4);
+}

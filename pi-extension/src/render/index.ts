@@ -1,4 +1,4 @@
-/** The renderers of the unified-exec tools, by tool. */
+/** The renderers of the tools, by surface and tool. */
 import {
   renderExecCall,
   renderKillCall,
@@ -14,9 +14,23 @@ import {
   renderSetOnExitResult,
   renderWaitResult,
 } from "./results.ts";
-import type { RenderCall, RenderResult } from "./row.ts";
+import type { ToolRenderers } from "./row.ts";
+import {
+  renderBashStreamCall,
+  renderKillProcessCall,
+  renderListProcessesCall,
+  renderLogCall,
+  renderPollCall,
+  renderStdinCall,
+} from "./stream-calls.ts";
+import {
+  renderLogResult,
+  renderProcessesResult,
+  renderReportResult,
+  renderStdinResult,
+} from "./stream-results.ts";
 
-/** The tools that have renderers here. */
+/** The tools of the unified surface. */
 export type UnifiedToolName =
   | "exec_command"
   | "write_stdin"
@@ -25,13 +39,16 @@ export type UnifiedToolName =
   | "set_on_exit"
   | "resize_session";
 
-/** How a tool draws its call and its result. */
-export interface ToolRenderers {
-  renderCall: RenderCall;
-  renderResult: RenderResult;
-}
+/** The tools of the stream surface. */
+export type StreamToolName =
+  | "bash_stream"
+  | "poll_process"
+  | "write_stdin"
+  | "kill_process"
+  | "list_processes"
+  | "get_process_log";
 
-/** What to spread into the definition of each tool. */
+/** The renderers of the unified surface. */
 export const renderers: Record<UnifiedToolName, ToolRenderers> = {
   exec_command: { renderCall: renderExecCall, renderResult: renderWaitResult },
   write_stdin: { renderCall: renderWriteCall, renderResult: renderWaitResult },
@@ -39,4 +56,14 @@ export const renderers: Record<UnifiedToolName, ToolRenderers> = {
   list_sessions: { renderCall: renderListCall, renderResult: renderListResult },
   set_on_exit: { renderCall: renderSetOnExitCall, renderResult: renderSetOnExitResult },
   resize_session: { renderCall: renderResizeCall, renderResult: renderResizeResult },
+};
+
+/** The renderers of the stream surface. */
+export const streamRenderers: Record<StreamToolName, ToolRenderers> = {
+  bash_stream: { renderCall: renderBashStreamCall, renderResult: renderReportResult },
+  poll_process: { renderCall: renderPollCall, renderResult: renderReportResult },
+  write_stdin: { renderCall: renderStdinCall, renderResult: renderStdinResult },
+  kill_process: { renderCall: renderKillProcessCall, renderResult: renderReportResult },
+  list_processes: { renderCall: renderListProcessesCall, renderResult: renderProcessesResult },
+  get_process_log: { renderCall: renderLogCall, renderResult: renderLogResult },
 };

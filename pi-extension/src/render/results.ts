@@ -5,35 +5,14 @@
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type { KillResult, ListResult, SessionInfo, Truncation, WaitResult } from "../wire.ts";
 import type { Body } from "./body.ts";
-import { bodyBlocks, clipped, notice, PREVIEW_LINES, shownPath } from "./body.ts";
+import { bodyBlocks, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { Block, RenderResult, RowContext, Span } from "./row.ts";
-import { expandHint, reuse, span } from "./row.ts";
+import { LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result } from "./result.ts";
+import type { Drawing, Unchecked } from "./result.ts";
+import type { Block, RenderResult, Span } from "./row.ts";
+import { span } from "./row.ts";
 import { formatAge, formatSeconds, formatSize, oneLine } from "./safe.ts";
-import type { RowState } from "./state.ts";
-import { elapsedMs, keepTicking, rowState, settle, startTicker } from "./state.ts";
-
-/** The fields of a wire type, as nobody has checked them. */
-type Unchecked<T> = { readonly [K in keyof T]?: unknown };
-
-/** What a result's drawing may look at. */
-interface Drawing {
-  details: Fields;
-  /** The result's text, as the model got it. */
-  text: string;
-  expanded: boolean;
-  /** Still running, and no error. */
-  partial: boolean;
-  context: RowContext;
-  state: RowState;
-}
-
-/** The visual lines of an error's text while collapsed; its beginning says what is wrong. */
-const ERROR_LINES = 10;
-
-/** The cells of a command in a list while collapsed, before the line is cut at the width. */
-const LIST_CELLS = 300;
 
 /** The most processes that survived a kill or outlived a session that are named. */
 const MAX_NAMED = 16;
@@ -52,52 +31,6 @@ export const renderSetOnExitResult: RenderResult = result(setOnExitBlocks);
 
 /** Draws the size that the terminal has now. */
 export const renderResizeResult: RenderResult = result(resizeBlocks);
-
-/** Makes a renderer of a function that gives the blocks of a result; time and errors are here. */
-function result(blocks: (drawing: Drawing) => Block[]): RenderResult {
-  return (given, options, theme, context) => {
-    const state = rowState(context);
-    const partial = options.isPartial && !context.isError && !state.settled;
-    if (partial) startTicker(state, context);
-    else settle(state);
-    const { details: told, content } = fieldsOf(given);
-    const details = fieldsOf(told);
-    tellCall(state, details);
-    const text = contentText(content);
-    const drawing = { details, text, expanded: options.expanded, partial, context, state };
-    const failed = context.isError && Object.keys(details).length === 0;
-    const shown = failed ? errorBlocks(drawing) : blocks(drawing);
-    const row = reuse(context.lastComponent);
-    return row.show(shown, theme, partial ? keepTicking(state, context) : undefined);
-  };
-}
-
-/** The call's slot was drawn before this one and learns here where the command really runs. */
-function tellCall(state: RowState, details: Fields): void {
-  const cwd = stringOf(details.cwd);
-  if (state.hasResult && (cwd === undefined || cwd === state.cwd)) return;
-  state.hasResult = true;
-  if (cwd !== undefined) state.cwd = clipped(cwd);
-  state.redrawCall?.();
-}
-
-/** Takes the content of a result, in any shape, and gives its text. */
-function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  const texts = arrayOf(content).map((item) => stringOf(fieldsOf(item).text));
-  return texts.filter((text) => text !== undefined).join("\n");
-}
-
-/** A thrown error leaves nothing but its message. */
-function errorBlocks({ text, expanded, context }: Drawing): Block[] {
-  const body: Body = {
-    output: text,
-    outputTone: "error",
-    keep: "start",
-    previewLines: ERROR_LINES,
-  };
-  return bodyBlocks(body, expanded, context);
-}
 
 function waitBlocks(drawing: Drawing): Block[] {
   const { details, context, expanded } = drawing;
@@ -158,12 +91,9 @@ function shownPart(truncation: Unchecked<Truncation>): string {
   return truncation.truncatedBy === "bytes" ? `${lines} (${limit} limit)` : lines;
 }
 
-function runningStatus({ details, state }: Drawing): (Span | undefined)[] {
-  return [
-    muted(`elapsed ${formatSeconds(elapsedMs(state))}`),
-    sessionPart(details),
-    logPart(details),
-  ];
+function runningStatus(drawing: Drawing): (Span | undefined)[] {
+  const { details } = drawing;
+  return [elapsedPart(drawing), sessionPart(details), logPart(details)];
 }
 
 function waitStatus(drawing: Drawing): (Span | undefined)[] {
@@ -267,12 +197,7 @@ function listBlocks(drawing: Drawing): Block[] {
     ...arrayOf(list.left).slice(0, MAX_NAMED).map((left) => leftBlocks(fieldsOf(left))),
   ];
   if (lines.length === 0) return [{ kind: "gap" }, line([span("no live sessions", "muted")])];
-  const shown = expanded ? lines : lines.slice(0, PREVIEW_LINES);
-  const blocks: Block[] = [{ kind: "gap" }, ...shown.flat()];
-  const hidden = lines.length - shown.length;
-  if (hidden === 0) return blocks;
-  const more = muted(`… ${hidden} more ${plural(hidden, "session")} (${expandHint(context)})`);
-  return [...blocks, { kind: "cut", spans: [more] }];
+  return listed(lines, ["session", "sessions"], drawing);
 }
 
 /**
@@ -343,21 +268,4 @@ function resizeBlocks({ details, text, context, partial }: Drawing): Block[] {
   const known = cols !== undefined && rows !== undefined;
   const words = known ? `terminal is ${cols}x${rows} now` : text;
   return oneLineBlocks(words, context.isError ? "error" : "muted");
-}
-
-function oneLineBlocks(text: string, tone: ThemeColor): Block[] {
-  const words = oneLine(text, LIST_CELLS);
-  return words === "" ? [] : [{ kind: "gap" }, line([span(words, tone)])];
-}
-
-function line(spans: Span[]): Block {
-  return { kind: "text", spans };
-}
-
-function muted(text: string): Span {
-  return span(text, "muted");
-}
-
-function plural(count: number, noun: string): string {
-  return count === 1 ? noun : `${noun}s`;
 }

@@ -18,6 +18,12 @@ export type { Theme };
 export type RenderCall = NonNullable<ToolDefinition["renderCall"]>;
 export type RenderResult = NonNullable<ToolDefinition["renderResult"]>;
 
+/** How a tool draws its call and its result. */
+export interface ToolRenderers {
+  renderCall: RenderCall;
+  renderResult: RenderResult;
+}
+
 type PiContext = Parameters<RenderCall>[2];
 
 /** The context of a renderer, with what later versions of pi put into it. */

@@ -1,18 +1,23 @@
 /** A surface is a family of tools that work on the same sessions; one file each defines one. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Instance } from "../instance.ts";
+import { stream } from "./stream.ts";
 import { unified } from "./unified.ts";
+import type { SurfaceWords } from "./words.ts";
 
 /** A family of tools and how it is put into pi. */
 export interface Surface {
   name: string;
   /** The names it registers. When another extension has one of them, all of them step aside. */
   tools: readonly string[];
-  /** Whether pi's own bash leaves the active tools while this surface is there. */
-  replacesBash: boolean;
+  /** Its tool in whose favour pi's own bash leaves the active tools; absent where bash stays. */
+  replacesBash?: string;
+  words: SurfaceWords;
   /** Makes the definitions for one instance of the extension. */
   define(instance: Instance): ToolDefinition[];
 }
 
-/** All surfaces by name. `stream` and `bash` are not part of this version. */
-export const surfaces: ReadonlyMap<string, Surface> = new Map([[unified.name, unified]]);
+/** All surfaces by name. `bash` is not part of this version. */
+export const surfaces: ReadonlyMap<string, Surface> = new Map(
+  [unified, stream].map((surface) => [surface.name, surface]),
+);

@@ -2,16 +2,7 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
-import type { ToolSchema } from "../coerce.ts";
-
-/** Everything about a tool that is text. */
-export interface ToolText {
-  label: string;
-  description: string;
-  promptSnippet: string;
-  promptGuidelines: string[];
-  parameters: ToolSchema;
-}
+import type { ToolText } from "./tool.ts";
 
 const ON_EXIT = {
   type: "string",

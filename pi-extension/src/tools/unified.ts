@@ -2,85 +2,48 @@
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
  * resize_session. Each is one request to execd (spec: unified-exec.md, pi-extension.md).
  */
-import { resolve } from "node:path";
-import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { coerce } from "../coerce.ts";
 import { resolveMaxEmptyPollMs } from "../config.ts";
-import { commandEnv } from "../environment.ts";
-import { home } from "../home.ts";
-import type { Call, HostContext, ToolResult } from "../host.ts";
+import type { Call, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import type { KillResult, ListResult, SetOnExitResult } from "../wire.ts";
+import { commandPlace } from "./place.ts";
 import type { Surface } from "./surface.ts";
+import { type Params, type Tool, type ToolText, answer, definition, given } from "./tool.ts";
 import * as texts from "./unified-texts.ts";
 import { runWait } from "./wait.ts";
-
-type Params = Record<string, unknown>;
-type Execute = (instance: Instance, params: Params, call: Call) => Promise<ToolResult>;
-
-interface Tool {
-  name: UnifiedToolName;
-  text: texts.ToolText;
-  execute: Execute;
-}
-
-/** What a call says once the session of pi is shutting down. */
-const SHUTTING_DOWN = "unified-exec: shutting down";
+import { UNIFIED_WORDS } from "./words.ts";
 
 const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
 
 export const unified: Surface = {
   name: "unified",
   tools: Object.keys(renderers),
-  replacesBash: true,
-  define: (instance) => tools(instance).map((tool) => definition(instance, tool)),
+  replacesBash: "exec_command",
+  words: UNIFIED_WORDS,
+  define: (instance) => tools(instance).map((tool) => definition(instance, UNIFIED_WORDS, tool)),
 };
 
 function tools(instance: Instance): Tool[] {
-  const cap = resolveMaxEmptyPollMs();
+  const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
+    ({ name, text, execute, renderers: renderers[name] });
   return [
-    { name: "exec_command", text: texts.execCommandText(instance.isRemote), execute: execCommand },
-    { name: "write_stdin", text: texts.writeStdinText(cap), execute: writeStdin },
-    { name: "kill_session", text: texts.killSessionText, execute: killSession },
-    { name: "list_sessions", text: texts.listSessionsText, execute: listSessions },
-    { name: "set_on_exit", text: texts.setOnExitText, execute: setOnExit },
-    { name: "resize_session", text: texts.resizeSessionText, execute: resizeSession },
+    tool("exec_command", texts.execCommandText(instance.isRemote), execCommand),
+    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs()), writeStdin),
+    tool("kill_session", texts.killSessionText, killSession),
+    tool("list_sessions", texts.listSessionsText, listSessions),
+    tool("set_on_exit", texts.setOnExitText, setOnExit),
+    tool("resize_session", texts.resizeSessionText, resizeSession),
   ];
 }
 
-function definition(instance: Instance, { name, text, execute }: Tool): ToolDefinition {
-  return {
-    name,
-    ...text,
-    ...renderers[name],
-    // pi checks the arguments against the schema before execute: loose types are mended first.
-    prepareArguments: (args) => coerce(text.parameters, args),
-    execute: (toolCallId, args, signal, onUpdate, ctx) => {
-      const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
-      const params = coerce(text.parameters, args);
-      return instance.run(SHUTTING_DOWN, () => execute(instance, params, call));
-    },
-  };
-}
-
 async function execCommand(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const remote = instance.isRemote;
-  // The daemon's environment is known once it runs.
-  await instance.client.start(call.signal);
   const { workdir, env, ...others } = params;
-  const cwd = remote ? stringOf(workdir) : localPath(call.ctx.cwd, workdir);
-  const request = {
-    ...others,
-    ...given({ workdir: cwd }),
-    env: commandEnv(process.env, instance.client.startedWith, remote, call.ctx, env),
-  };
-  const command = stringOf(params.cmd) ?? "";
-  return runWait(instance, "exec_command", request, call, {
-    command,
+  const place = await commandPlace(instance, call, workdir, env);
+  return runWait(instance, "exec_command", { ...others, ...place.params }, call, {
+    command: typeof params.cmd === "string" ? params.cmd : "",
     tty: params.tty === true,
-    // On another machine execd tells where it runs; a path as typed would be taken for one here.
-    ...(remote ? {} : given({ cwd })),
+    ...place.known,
   });
 }
 
@@ -133,25 +96,4 @@ async function resizeSession(instance: Instance, params: Params, call: Call): Pr
   const result = await instance.request("resize_session", params, call);
   const size = `${result.cols ?? params.cols}x${result.rows ?? params.rows}`;
   return answer(`session ${params.session_id}: ${size}`, { ...params, ...result });
-}
-
-function answer(text: string, details: object): ToolResult {
-  return { content: [{ type: "text", text }], details };
-}
-
-function stringOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-/** The fields of `fields` that are there: absent ones are left out, never undefined. */
-function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
-}
-
-/** `path` as the model means it: `~` is the home, a relative one counts from pi's directory. */
-function localPath(cwd: string | undefined, path: unknown): string {
-  const text = typeof path === "string" ? path : "";
-  const expanded = text === "~" || text.startsWith("~/") ? home() + text.slice(1) : text;
-  return resolve(cwd ?? process.cwd(), expanded);
 }

@@ -2,12 +2,10 @@
 import type { Call, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import type { Progress, ProgressDetails, WaitResult } from "../wire.ts";
+import { PROGRESS_PACE, Updates } from "./updates.ts";
 
 /** What is known of the session before execd's answer, for the progress. */
 export type Known = Partial<ProgressDetails>;
-
-/** execd sends four updates a second. A long wait shows fewer: pi's event stream has them all. */
-const PACE = { liveMs: 30_000, slowMs: 5_000 };
 
 /**
  * Sends the request and waits. It ends early, and the session lives on, when `call.signal` aborts
@@ -22,67 +20,21 @@ export async function runWait(
 ): Promise<ToolResult> {
   const watch = instance.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
-  const updates = call.onUpdate && new Updates(call.onUpdate, known);
+  const silent = { running: true, total_bytes: 0, output: "", ...known };
+  const updates = call.onUpdate && new Updates(call.onUpdate, silent, PROGRESS_PACE);
   try {
-    updates?.show({});
+    updates?.show(() => ({}));
     const request = updates ? { ...params, stream: true } : params;
-    const onProgress = updates && ((params: unknown) => {
+    const onNotification = updates && ((_method: string, params: object) => {
       const { request_id: _, elapsed_ms: __, tail, ...fields } = params as Progress;
       const cwd = instance.sessions.get(fields.session_id)?.cwd;
-      updates.show({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) });
+      updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
     });
-    const reply = await instance.request(method, request, { ...call, signal, onProgress });
+    const reply = await instance.request(method, request, { signal, onNotification });
     return waitAnswer(instance, call.toolCallId, params, reply as WaitResult);
   } finally {
     watch.stop();
     updates?.stop();
-  }
-}
-
-/**
- * Tells pi what is new while a call waits: each progress for `liveMs`, then the newest one every
- * `slowMs`. That one is all that is held here.
- */
-export class Updates {
-  readonly #onUpdate: NonNullable<Call["onUpdate"]>;
-  readonly #known: Known;
-  readonly #pace: typeof PACE;
-  readonly #startedMs = performance.now();
-  #newest: Known | undefined;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: Known, pace = PACE) {
-    this.#onUpdate = onUpdate;
-    this.#pace = pace;
-    this.#known = known;
-  }
-
-  show(news: Known): void {
-    this.#newest = news;
-    if (this.#timer) return;
-    this.#send();
-    if (performance.now() - this.#startedMs < this.#pace.liveMs) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      if (this.#newest) this.show(this.#newest);
-    }, this.#pace.slowMs).unref();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#newest = undefined;
-  }
-
-  #send(): void {
-    const news = this.#newest;
-    this.#newest = undefined;
-    const details = { running: true, total_bytes: 0, output: "", ...this.#known, ...news };
-    const content = details.output ? [{ type: "text" as const, text: details.output }] : [];
-    try {
-      this.#onUpdate({ content, details });
-    } catch {
-      // A host that cannot draw must not end the wait.
-    }
   }
 }
 

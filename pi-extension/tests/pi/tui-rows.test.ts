@@ -6,17 +6,7 @@ import { test } from "node:test";
 import { call, exec, poll, stdin, turn } from "./lib/model.ts";
 import { processesLike } from "./lib/processes.ts";
 import { scratch } from "./lib/scratch.ts";
-import { Tui } from "./lib/tui.ts";
-
-/** The row of a tool call: from the line that has this text to the blank line after it. */
-function rowOf(screen: string, start: string): string {
-  const lines = screen.split("\n").map((line) => line.trim());
-  const first = lines.findIndex((line) => line.includes(start));
-  assert.ok(first >= 0, `no row ${start} in\n${screen}`);
-  const rest = lines.slice(first);
-  const end = rest.findIndex((line, index) => index > 0 && line === "" && rest[index + 1] === "");
-  return rest.slice(0, end < 0 ? undefined : end).join("\n");
-}
+import { rowOf, Tui } from "./lib/tui.ts";
 
 test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (t) => {
   const place = scratch(t);

@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { coerce, type ToolSchema } from "../../src/coerce.ts";
-import { resolveHoldMs, resolveSurfaces } from "../../src/config.ts";
+import {
+  resolveBashMaxOutputChars,
+  resolveBashYieldMs,
+  resolveHoldMs,
+  resolveSurfaces,
+} from "../../src/config.ts";
 import { commandEnv } from "../../src/environment.ts";
 import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
 import { LineSplitter } from "../../src/lines.ts";
@@ -37,6 +42,20 @@ it("how long a wake is waited for", () => {
   for (const [flag, ms] of cases) assert.equal(resolveHoldMs(flag), ms, String(flag));
 });
 
+it("the window of bash_stream: the flag, else the variable, else left to execd", () => {
+  const cases: [unknown, string | undefined, number | undefined][] = [
+    [undefined, undefined, undefined], ["2000", "3000", 2_000], [undefined, "3000", 3_000],
+    ["x", "3000", 3_000], ["", " 3000.9 ", 3_000], ["0", "-1", undefined], [true, "", undefined],
+    [undefined, "Infinity", undefined], ["0.5", undefined, 1], ["1e30", undefined, 2 ** 53 - 1],
+  ];
+  for (const [flag, value, ms] of cases) {
+    const env = value === undefined ? {} : { PI_BASH_YIELD_MS: value };
+    assert.equal(resolveBashYieldMs(flag, env), ms, `${flag}, ${value}`);
+  }
+  assert.equal(resolveBashMaxOutputChars({ PI_BASH_MAX_OUTPUT_CHARS: "150" }), 150);
+  assert.equal(resolveBashMaxOutputChars({ PI_BASH_MAX_OUTPUT_CHARS: "many" }), undefined);
+});
+
 it("loose types are brought into the schema, the rest is left for execd to refuse", () => {
   const described = <T extends string>(type: T) => ({ type, description: "" });
   const schema: ToolSchema = {
@@ -57,6 +76,14 @@ it("loose types are brought into the schema, the rest is left for execd to refus
     ["text", {}],
   ];
   for (const [given, taken] of cases) assert.deepEqual(coerce(schema, given), taken);
+  const either: ToolSchema = {
+    type: "object",
+    properties: { data: { description: "", anyOf: [{ type: "string" }, { type: "object" }] } },
+  };
+  for (const data of ["5", '{"base64":"AA=="}', { base64: "AA==" }]) {
+    assert.deepEqual(coerce(either, { data }), { data }, "taken literally");
+  }
+  assert.deepEqual(coerce(either, { data: 5 }), { data: "5" });
   // An empty string that is required is for execd to refuse.
   assert.deepEqual(coerce({ ...schema, required: ["s"] }, { s: "" }), { s: "" });
 });

@@ -1,4 +1,4 @@
-/** docs/pi.md says what is so. */
+/** docs/pi.md says what is so, and the package's README leaves no tool, flag or command out. */
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -8,22 +8,45 @@ import { Pi } from "./lib.ts";
 
 const root = resolve(import.meta.dirname, "..", "..");
 const doc = readFileSync(resolve(root, "..", "docs", "pi.md"), "utf8");
+const readme = readFileSync(join(root, "README.md"), "utf8");
 
-/** The rows of all tables, as cells without blanks around them. */
-const rows = doc.split("\n").filter((line) => line.startsWith("| ")).map((line) =>
-  line.slice(1, -1).split("|").map((cell) => cell.trim()));
+/** The rows of all tables of a text, as cells without blanks around them. */
+function rowsOf(text: string): string[][] {
+  return text.split("\n").filter((line) => line.startsWith("| ")).map((line) =>
+    line.slice(1, -1).split("|").map((cell) => cell.trim()));
+}
+
+/** The part of docs/pi.md below this heading. */
+function section(heading: string): string {
+  const from = doc.indexOf(`\n## ${heading}\n`);
+  assert.ok(from >= 0, `docs/pi.md has a part "${heading}"`);
+  const end = doc.indexOf("\n## ", from + 1);
+  return doc.slice(from, end < 0 ? undefined : end);
+}
 
 const quoted = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
 
-it("every tool is there with just its parameters", () => {
+/** Compares the tools of a surface with the table under its heading. */
+function checkTools(surface: string, heading: string): void {
+  process.env.PI_EXECD_TOOLS = surface;
   const { tools } = new Pi();
+  delete process.env.PI_EXECD_TOOLS;
   assert.equal(tools.size, 6);
   for (const [name, tool] of tools) {
-    const row = rows.find(([first]) => first === `\`${name}\``);
+    const row = rowsOf(section(heading)).find(([first]) => first === `\`${name}\``);
     assert.ok(row, `docs/pi.md has no row for ${name}`);
     const parameters = Object.keys((tool.parameters as unknown as ToolSchema).properties);
     assert.deepEqual(quoted(row[1] ?? "").sort(), parameters.sort(), name);
+    assert.ok(readme.includes(`| \`${name}\` |`), `README.md has no row for ${name}`);
   }
+}
+
+it("every unified tool is there with just its parameters", () => {
+  checkTools("unified", "The tools");
+});
+
+it("every stream tool is there with just its parameters", () => {
+  checkTools("stream", "The stream tools");
 });
 
 it("every flag, variable and command is there", () => {
@@ -37,9 +60,12 @@ it("every flag, variable and command is there", () => {
     ...[...sources.matchAll(/env\.(EXECD_\w+)/g)].map((match) => match[1]),
   ];
   const commands = [...sources.matchAll(/_COMMAND = "([^"]+)"/g)].map((match) => `/${match[1]}`);
-  assert.ok(flags.length >= 3 && variables.length >= 4 && commands.length >= 1);
-  const first = new Set(rows.map(([cell]) => cell));
+  assert.ok(flags.length >= 4 && variables.length >= 6 && commands.length >= 4);
+  const first = new Set(rowsOf(doc).map(([cell]) => cell));
+  const brief = rowsOf(readme).flatMap(([cell]) => quoted(cell ?? ""))
+    .map((name) => name?.split(" ")[0]);
   for (const name of [...flags, ...variables, ...commands]) {
     assert.ok(first.has(`\`${name}\``), `docs/pi.md has no row for ${name}`);
+    assert.ok(brief.includes(name), `README.md has no row for ${name}`);
   }
 });

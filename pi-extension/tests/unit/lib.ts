@@ -27,6 +27,7 @@ export class Pi {
   readonly tools = new Map<string, ToolDefinition>();
   readonly handlers = new Map<string, Handler[]>();
   readonly commands = new Map<string, (args: string, ctx: object) => Promise<void>>();
+  readonly completions = new Map<string, (prefix: string) => { value: string }[] | null>();
   readonly flags: Record<string, unknown> = {};
   readonly notices: string[] = [];
   readonly statuses: (string | undefined)[] = [];
@@ -49,8 +50,9 @@ export class Pi {
       on: (event: string, handler: Handler) => {
         this.handlers.set(event, [...(this.handlers.get(event) ?? []), handler]);
       },
-      registerCommand: (name: string, command: { handler: never }) => {
-        this.commands.set(name, command.handler);
+      registerCommand: (name: string, command: Record<string, never>) => {
+        this.commands.set(name, command.handler as never);
+        this.completions.set(name, command.getArgumentCompletions as never);
       },
       registerShortcut: () => {},
       registerFlag: () => {},

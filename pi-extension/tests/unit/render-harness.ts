@@ -7,9 +7,9 @@ import { initTheme, ToolExecutionComponent } from "@earendil-works/pi-coding-age
 import type { Theme, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TUI } from "@earendil-works/pi-tui";
 import { Text, visibleWidth } from "@earendil-works/pi-tui";
-import type { UnifiedToolName } from "../../src/render/index.ts";
-import { renderers } from "../../src/render/index.ts";
-import type { RowContext } from "../../src/render/row.ts";
+import type { StreamToolName, UnifiedToolName } from "../../src/render/index.ts";
+import { renderers, streamRenderers } from "../../src/render/index.ts";
+import type { RowContext, ToolRenderers } from "../../src/render/row.ts";
 
 initTheme("dark");
 
@@ -59,10 +59,19 @@ export function context(over: Partial<RowContext> = {}): RowContext {
 
 /** Takes a tool, its arguments and its session directory and gives the row pi makes of them. */
 export function row(tool: UnifiedToolName, args: unknown, cwd = CWD): TestRow {
+  return drawnBy(renderers[tool], tool, args, cwd);
+}
+
+/** The same for a tool of the stream surface. */
+export function streamRow(tool: StreamToolName, args: unknown, cwd = CWD): TestRow {
+  return drawnBy(streamRenderers[tool], tool, args, cwd);
+}
+
+function drawnBy(by: ToolRenderers, tool: string, args: unknown, cwd: string): TestRow {
   let frames = 0;
   const failures: unknown[] = [];
   const ui = { requestRender: () => frames++ } as unknown as TUI;
-  const { renderCall, renderResult } = renderers[tool];
+  const { renderCall, renderResult } = by;
   // pi catches what a renderer throws and draws something plain: a test would not notice.
   const definition = {
     name: tool,

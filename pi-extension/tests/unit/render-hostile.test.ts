@@ -1,34 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
+import { HOSTILE } from "./hostile-texts.ts";
 import { context, draw, give, row, screen, start, theme } from "./render-harness.ts";
 import { millis, randomText, seeded } from "./render-random.ts";
 import type { UnifiedToolName } from "../../src/render/index.ts";
 import { renderers } from "../../src/render/index.ts";
 
 const TOOLS = Object.keys(renderers) as UnifiedToolName[];
-
-const HOSTILE: Record<string, string> = {
-  "colours and clear screen": "\x1b[31mred\x1b[2J\x1b[H\x1b[0m",
-  "title": "\x1b]0;owned\x07after",
-  "hyperlink": "\x1b]8;;https://evil\x1b\\link\x1b]8;;\x1b\\",
-  "clipboard": "\x1b]52;c;ZXZpbA==\x07after",
-  "clipboard in C1": "\u009d52;c;ZXZpbA==\u009cafter",
-  "C1 bytes": "a\u009b31m\u0085\u0090q\u009cb\u0080",
-  "carriage return": "harmless\rrm -rf /",
-  "bell and backspace": "a\x07\x07b\b\b\bc\x00\x7f",
-  "alternate screen": "\x1b[?1049h\x1b[?1000h\x1bc",
-  "cut sequences": "\x1b[\n\x1b]\n\x1b",
-  "half pairs": "\ud83d \ude00 x\ud83d",
-  "overrides": "abc\u202edcba\u2066x\u2069",
-  "line separators": "a\u2028b\u2029c\u0085d",
-  "wide": "漢字".repeat(40),
-  "emoji": "👩‍👩‍👧🇩🇪😀".repeat(20),
-  "combining": `a${"\u0301".repeat(100)}`,
-  "wide cluster": `क${"ा".repeat(150)}`,
-  "zero width": "\u200b\ufeff\u200d".repeat(40),
-  "tabs": "\ta\t\tb\t".repeat(12),
-  "tags": "\u{e0041}\u{e0001}x",
-};
 
 /** Every place of a row that text of others can come to. */
 function argsWith(text: string): object {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { Updates } from "../../src/tools/wait.ts";
+import { Updates } from "../../src/tools/updates.ts";
 import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
 describe("the unified tools", { concurrency: 8 }, () => {
@@ -197,11 +197,12 @@ describe("the unified tools", { concurrency: 8 }, () => {
 it("a long wait shows fewer updates, and always the newest", async () => {
   const shown: unknown[] = [];
   const onUpdate = (update: { details: object }) => shown.push(update.details);
-  const updates = new Updates(onUpdate, { command: "make" }, { liveMs: 0, slowMs: 100 });
-  for (let i = 1; i <= 10; i++) updates.show({ output: String(i) });
+  const pace = { everyMs: 0, liveMs: 0, slowMs: 100 };
+  const updates = new Updates(onUpdate, { command: "make" }, pace);
+  for (let i = 1; i <= 10; i++) updates.show(() => ({ output: String(i) }));
   assert.equal(shown.length, 1);
   await until(() => shown.length === 2, "the newest");
-  updates.show({ output: "not yet" });
+  updates.show(() => ({ output: "not yet" }));
   updates.stop();
   await new Promise((done) => setTimeout(done, 300));
   const outputs = shown.map((details) => (details as { output: string }).output);

@@ -9,7 +9,10 @@ use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::pages::PageSource;
 use crate::daemon::sessions::command_for_lists;
-use crate::limits::{FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
+use crate::limits::{
+    FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, FINISHED_STREAM_BYTES, LISTED_JOB_COMMAND_BYTES,
+    NS_PER_MS,
+};
 use crate::pure::rfc3339::format_utc_ms;
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
@@ -197,19 +200,29 @@ impl Daemon {
             Some(job) => job.kept(None),
             None => (session.tail.to_vec(), session.tail.starts_at()),
         });
-        let streams = session
-            .job
-            .as_ref()
-            .map(|job| [job.kept(Some(Source::Output)), job.kept(Some(Source::Errors))]);
+        let streams = session.job.as_ref().map(|job| {
+            [Source::Output, Source::Errors].map(|source| newest(job.kept(Some(source))))
+        });
         let mut report = self.final_report(id);
         if streams.is_none() {
             // One stream: the merged text is the same again.
             report.aggregated = None;
         }
+        for text in [&mut report.stdout, &mut report.stderr, &mut report.aggregated] {
+            text.iter_mut().for_each(String::shrink_to_fit);
+        }
         self.expire_jobs();
         let since_ns = self.now_ns;
         self.finished_jobs.insert(id, Finished { row, report, kept, streams, since_ns });
     }
+}
+
+/// The last of the bytes that are kept, with the first one's offset.
+fn newest((mut bytes, starts_at): (Vec<u8>, u64)) -> (Vec<u8>, u64) {
+    let dropped = bytes.len().saturating_sub(FINISHED_STREAM_BYTES);
+    bytes.drain(..dropped);
+    bytes.shrink_to_fit();
+    (bytes, starts_at + dropped as u64)
 }
 
 /// The name of a log in its directory.

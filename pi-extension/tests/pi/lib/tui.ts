@@ -165,6 +165,16 @@ export class Tui {
   }
 }
 
+/** The row of a tool call: from the line that has this text to the blank line after it. */
+export function rowOf(screen: string, start: string): string {
+  const lines = screen.split("\n").map((line) => line.trim());
+  const first = lines.findIndex((line) => line.includes(start));
+  if (first < 0) throw new Error(`no row ${start} in\n${screen}`);
+  const rest = lines.slice(first);
+  const end = rest.findIndex((line, index) => index > 0 && line === "" && rest[index + 1] === "");
+  return rest.slice(0, end < 0 ? undefined : end).join("\n");
+}
+
 function matches(test: ScreenTest, screen: string): boolean {
   return typeof test === "function" ? test(screen) : test.test(screen);
 }

@@ -1,0 +1,146 @@
+/** The commands for people on processes: /jobs, /tail and /kill. The model misses nothing. */
+import { isObject } from "./daemon.ts";
+import type { HostContext } from "./host.ts";
+import type { Instance } from "./instance.ts";
+import { plainText } from "./plain.ts";
+import { drawable, formatAge, oneLine } from "./render/safe.ts";
+import type { JobList, JobReport, JobRow, LogPage } from "./wire.ts";
+
+export const JOBS_COMMAND = "jobs";
+export const TAIL_COMMAND = "tail";
+export const KILL_COMMAND = "kill";
+
+const DEFAULT_LINES = 200;
+const MAX_LINES = 2_000;
+/** The most of a log that is looked at for its last lines: one page. */
+const TAIL_BYTES = 150_000;
+/** What the selector offers: it does not scroll. */
+const MAX_CHOICES = 30;
+const COMMAND_CELLS = 60;
+const HEAD_CELLS = 120;
+
+/** `/jobs`: what runs and what has ended lately; the output of the one that is chosen is shown. */
+export async function jobsCommand(instance: Instance, ctx: HostContext): Promise<void> {
+  await saying(ctx, async () => {
+    const rows = await processes(instance);
+    if (rows.length === 0) return say(ctx, "no processes");
+    const shown = rows.slice(0, MAX_CHOICES);
+    const labels = shown.map(label);
+    const more = rows.length - shown.length;
+    const left = more > 0 ? `, ${more} older ones not shown` : "";
+    if (!ctx.ui?.select) return say(ctx, `${labels.join("; ")}${left}`);
+    const choice = await ctx.ui.select(`Processes${left}. Choose one to see its output`, labels);
+    const row = shown.find((_, index) => labels[index] === choice);
+    if (row) await showTail(instance, ctx, row, DEFAULT_LINES);
+  });
+}
+
+/** `/tail ID [N]`: the last N lines of a process's output. */
+export async function tailCommand(
+  instance: Instance,
+  args: string,
+  ctx: HostContext,
+): Promise<void> {
+  await saying(ctx, async () => {
+    const [id, lines = DEFAULT_LINES, ...rest] = numbersOf(args);
+    if (!isId(id) || rest.length > 0 || !(lines > 0)) {
+      throw new Error(`usage: /${TAIL_COMMAND} ID [LINES], at most ${MAX_LINES}`);
+    }
+    const row = (await processes(instance)).find(({ sessionId }) => sessionId === id);
+    if (!row) throw new Error(`unknown sessionId: ${id}`);
+    await showTail(instance, ctx, row, Math.min(lines, MAX_LINES));
+  });
+}
+
+/** `/kill ID`: ends all of a process. */
+export async function killCommand(
+  instance: Instance,
+  args: string,
+  ctx: HostContext,
+): Promise<void> {
+  await saying(ctx, async () => {
+    const [id, ...rest] = numbersOf(args);
+    if (!isId(id) || rest.length > 0) throw new Error(`usage: /${KILL_COMMAND} ID`);
+    const row = (await processes(instance)).find(({ sessionId }) => sessionId === id);
+    if (!row) throw new Error(`unknown sessionId: ${id}`);
+    const reply = await instance.client.request("kill_process", { sessionId: id });
+    const { status } = reply as JobReport;
+    if (row.status !== "running") return say(ctx, `${label(row)}: it had ended already`);
+    if (status === "running") throw new Error(`#${id} could not be ended and stays listed`);
+    say(ctx, `killed #${id} ${oneLine(row.command, COMMAND_CELLS)}`);
+  });
+}
+
+/** What completes an id: the sessions that run. An id that is complete is for Enter to take. */
+export function idCompletions(
+  instance: Instance,
+  prefix: string,
+): { value: string; label: string; description: string }[] | null {
+  const typed = prefix.trim();
+  if (instance.sessions.get(Number(typed || Number.NaN))) return null;
+  const items = instance.sessions.list()
+    .map(({ session_id, command }) => ({
+      value: String(session_id),
+      label: String(session_id),
+      description: oneLine(command, COMMAND_CELLS),
+    }))
+    .filter(({ value }) => value.startsWith(typed));
+  return items.length > 0 ? items : null;
+}
+
+async function showTail(
+  instance: Instance,
+  ctx: HostContext,
+  row: JobRow,
+  lines: number,
+): Promise<void> {
+  const params = { sessionId: row.sessionId, offset: -TAIL_BYTES, limit: TAIL_BYTES };
+  const page = (await instance.client.request("get_process_log", params)) as LogPage;
+  const all = drawable(plainText(page.text)).replace(/\n$/, "").split("\n");
+  if (page.offset > 0) all.shift();
+  const last = all.slice(-lines);
+  const whole = page.offset === 0 && last.length === all.length;
+  const what = whole ? "" : ` · last ${last.length === 1 ? "line" : `${last.length} lines`}`;
+  const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
+  const log = row.logPath === undefined ? "" : `\nlog: ${oneLine(row.logPath, HEAD_CELLS)}`;
+  ctx.ui?.notify(`${label(row)}${what}\n${text}${log}`, "info");
+}
+
+async function processes(instance: Instance): Promise<JobRow[]> {
+  if (!instance.client.isRunning) return [];
+  const reply = await instance.client.request("list_processes", {});
+  return isObject(reply) ? (reply as unknown as JobList).processes : [];
+}
+
+/** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */
+function label(row: JobRow): string {
+  const { sessionId, status, exitCode, signal, durationMs, name, command } = row;
+  const ended = signal ?? `exit ${exitCode ?? "?"}`;
+  const state = status === "running" ? formatAge(durationMs) : ended;
+  const what = name === undefined ? command : `${name}: ${command}`;
+  return `#${sessionId} ${state} ${oneLine(what, COMMAND_CELLS)}`;
+}
+
+/** The words of a command's arguments as whole numbers, NaN for others. `#` may stand first. */
+function numbersOf(args: string): number[] {
+  const words = args.trim().split(/\s+/).filter(Boolean);
+  return words.map((word) => (/^#?\d+$/.test(word) ? Number(word.replace("#", "")) : Number.NaN));
+}
+
+function isId(id: number | undefined): id is number {
+  return Number.isSafeInteger(id);
+}
+
+function say(ctx: HostContext, text: string): void {
+  ctx.ui?.notify(`execd: ${text}`, "info");
+}
+
+/** Runs a command's work; what fails is told as a warning. */
+async function saying(ctx: HostContext, work: () => Promise<void> | void): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    ctx.ui?.notify(`execd: ${oneLine(text, HEAD_CELLS * 4)}`, "warning");
+  }
+}

@@ -1,0 +1,47 @@
+/** Where a command runs, and with which environment: the same for every tool that starts one. */
+import { resolve } from "node:path";
+import { commandEnv } from "../environment.ts";
+import { home } from "../home.ts";
+import type { Call } from "../host.ts";
+import type { Instance } from "../instance.ts";
+import { given } from "./tool.ts";
+
+/** The directory and the environment of a command. */
+export interface Place {
+  /** To be sent to execd. */
+  params: { workdir?: string; env: Record<string, unknown> };
+  /** What the progress may show of it. */
+  known: { cwd?: string };
+}
+
+/**
+ * Takes what the model gave for `workdir` and `env` and gives what execd is sent: the directory
+ * resolved against pi's own, and the variables that differ from execd's.
+ */
+export async function commandPlace(
+  instance: Instance,
+  call: Call,
+  workdir: unknown,
+  env: unknown,
+): Promise<Place> {
+  const remote = instance.isRemote;
+  // The daemon's environment is known once it runs.
+  await instance.client.start(call.signal);
+  const asked = typeof workdir === "string" ? workdir : undefined;
+  const cwd = remote ? asked : localPath(call.ctx.cwd, asked ?? "");
+  const started = instance.client.startedWith;
+  return {
+    params: {
+      ...given({ workdir: cwd }),
+      env: commandEnv(process.env, started, remote, call.ctx, env),
+    },
+    // On another machine execd tells where it runs; a path as typed would be taken for one here.
+    known: remote ? {} : given({ cwd }),
+  };
+}
+
+/** `path` as the model means it: `~` is the home, a relative one counts from pi's directory. */
+function localPath(cwd: string | undefined, path: string): string {
+  const expanded = path === "~" || path.startsWith("~/") ? home() + path.slice(1) : path;
+  return resolve(cwd ?? process.cwd(), expanded);
+}

@@ -1,0 +1,109 @@
+/** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
+import { formatAge, formatSize, oneLine } from "../render/safe.ts";
+import { plainText } from "../plain.ts";
+import type { JobRow, LogPage, StdinResult } from "../wire.ts";
+import type { Waited } from "./stream-wait.ts";
+
+const COMMAND_CELLS = 200;
+const PATH_CELLS = 240;
+
+/** Takes the report of a process and gives its text. */
+export function reportText(report: Waited): string {
+  const facts: (keyof Waited)[] = [
+    "sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath",
+  ];
+  // Of a process that is gone the pid says nothing.
+  const told = facts.filter((name) => name !== "pid" || report.status === "running")
+    .filter((name) => report[name] !== undefined)
+    .map((name) => `${name}: ${String(report[name])}`);
+  const head = [`[${report.status}]`, ...told].join("\n");
+  const notes = notesOf(report).map((note) => `\n[${note}]`);
+  const output = outputOf(report);
+  if (notes.length === 0) return `${head}\n---\n${output}`;
+  return [head, "---", output.replace(/\n$/, ""), ...notes].join("\n");
+}
+
+/** The output: both streams under their names where there is more than stdout. */
+function outputOf({ status, stdout, stderr, tail }: Waited): string {
+  const runs = status === "running";
+  if (runs && stdout === undefined) return plainText(tail ?? "") || "(no output so far)";
+  if (!stderr) return stdout || (runs ? "(no new output)" : "(no output)");
+  const first = stdout ? `stdout:\n${lineOf(stdout)}` : "";
+  return `${first}stderr:\n${stderr}`;
+}
+
+function lineOf(text: string): string {
+  return text.endsWith("\n") ? text : `${text}\n`;
+}
+
+function notesOf(report: Waited): string[] {
+  const { status, sessionId, stdout, truncated, backgroundPids = [] } = report;
+  const runs = status === "running";
+  const notes: string[] = [];
+  if (truncated) {
+    notes.push(`Only the end of it is shown; get_process_log with sessionId ${sessionId} gives `
+      + "any part of the log");
+  }
+  if (backgroundPids.length > 0) {
+    notes.push(`Still running in the background: pid ${backgroundPids.join(", ")}; `
+      + `kill_process with sessionId ${sessionId} ends that`);
+  }
+  if (report.aborted) {
+    return [...notes, runs
+      ? "The user pressed Esc: the command and all that it had started are being ended"
+      : "The user pressed Esc: the command and all that it had started were ended"];
+  }
+  if (report.interrupted) {
+    notes.push("A message from the user ended this wait; the command goes on");
+  }
+  if (!runs) return notes;
+  const go = stdout === undefined
+    ? `Still running, this is the end of its output so far. poll_process with sessionId `
+      + `${sessionId} gives its output and then what is new`
+    : "Still running. poll_process with maxDrainMs waits for more";
+  return [...notes, `${go}; write_stdin types into it, kill_process ends it`];
+}
+
+/** Takes the processes and gives one line for each. */
+export function listText(processes: JobRow[]): string {
+  if (processes.length === 0) return "no processes";
+  const running = processes.filter(({ status }) => status === "running").length;
+  const head = `${running} running, ${processes.length - running} ended`;
+  return [head, ...processes.map(rowText)].join("\n");
+}
+
+function rowText(row: JobRow): string {
+  const parts = [
+    `sessionId ${row.sessionId}`,
+    row.status,
+    row.exitCode === undefined ? undefined : `exitCode ${row.exitCode}`,
+    row.signal,
+    formatAge(row.durationMs),
+    row.status === "running" ? `pid ${row.pid}` : undefined,
+    row.name === undefined ? undefined : oneLine(row.name, COMMAND_CELLS),
+    `${oneLine(row.command, COMMAND_CELLS)} (${oneLine(row.cwd, PATH_CELLS)})`,
+    row.stdinMode === "pty" ? "pty" : undefined,
+    formatSize(row.outputBytes),
+    row.logPath === undefined ? undefined : `log ${oneLine(row.logPath, PATH_CELLS)}`,
+  ];
+  return `- ${parts.filter(Boolean).join(" · ")}`;
+}
+
+/** Takes a page of a log and gives which part it is, how to go on, and the page. */
+export function pageText(page: LogPage): string {
+  const { sessionId, offset, nextOffset, totalBytes, eof, text } = page;
+  const atEnd = nextOffset >= totalBytes;
+  const go = eof ? "end of the log"
+    : atEnd ? "all there is so far"
+    : `next page: offset ${nextOffset}`;
+  const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
+  return `[log of sessionId ${sessionId}, ${what}; ${go}]\n---\n${text || "(nothing)"}`;
+}
+
+/** Takes what became of input and gives it in words. */
+export function stdinText({ written, queued, eof }: StdinResult): string {
+  const unread = queued > 0 ? `; ${queued} of its input are not read yet` : "";
+  const closed = eof ? "; stdin is closed" : "";
+  return `wrote ${written} ${written === 1 ? "byte" : "bytes"}${unread}${closed}. `
+    + "poll_process shows what it answers.";
+}

@@ -1,0 +1,208 @@
+/**
+ * What the model reads about the stream tools. This is product text: every sentence should change
+ * what a model does.
+ */
+import type { ToolText } from "./tool.ts";
+
+const SESSION_ID = {
+  type: "integer",
+  description: "The sessionId that bash_stream gave.",
+} as const;
+
+const REMOTE_LOGS =
+  " Commands run on another machine, and logPath is a file there: read it with get_process_log, "
+  + "not with a file tool.";
+const LOCAL_LOGS =
+  " logPath is a file with every byte of it: grep that, or read parts with get_process_log.";
+
+/**
+ * The texts of bash_stream. `remote`: commands and their logs are on another machine; `yieldMs`:
+ * how long it waits where the call does not say.
+ */
+export function bashStreamText(remote: boolean, yieldMs: number): ToolText {
+  return {
+    label: "Bash",
+    description:
+      "Runs a shell command. The user sees its output live. It answers when the command has "
+      + "ended (completed, or failed with its exitCode) or when yieldMs is over; then the command "
+      + "goes on and sessionId takes you back to it with poll_process, write_stdin or "
+      + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last 30000 "
+      + "characters of each."
+      + (remote ? REMOTE_LOGS : LOCAL_LOGS),
+    promptSnippet: "Run a shell command; one that goes on gives a sessionId",
+    promptGuidelines: [
+      "bash_stream: yieldMs is how long this call waits, no timeout: the command is never ended "
+        + "by it. Builds, tests and installs: raise it to 120000, it answers the moment they end. "
+        + "What does not end by itself (dev server, watch, REPL): 1000-5000, and go on working.",
+      "bash_stream: use it for file operations too (ls, rg, find), unless there is a tool of its "
+        + "own for what you do.",
+      "bash_stream: start a server or watcher as the command itself, without & or nohup: the "
+        + 'session is its background. Use stdinMode: "pty" only for programs that need a terminal '
+        + "(REPLs, ssh, sudo, password prompts, full-screen programs); stderr is then in stdout.",
+    ],
+    parameters: {
+      type: "object",
+      required: ["command"],
+      properties: {
+        command: { type: "string", description: "The shell command, run by bash." },
+        workdir: {
+          type: "string",
+          description: remote
+            ? "Directory to run in, on the machine where commands run. Default: where execd runs."
+            : "Directory to run in. Default: the current directory. A relative one counts from it.",
+        },
+        env: {
+          type: "object",
+          additionalProperties: { type: ["string", "null"] },
+          description: "Variables to set for this command; null unsets one.",
+        },
+        yieldMs: {
+          type: "integer",
+          description:
+            `How long this call waits for the end. Default ${yieldMs}, 1000 to 120000.`,
+        },
+        stdinMode: {
+          type: "string",
+          enum: ["pipe", "pty"],
+          description: '"pty" runs it on a terminal. Default "pipe".',
+        },
+        timeoutMs: {
+          type: "integer",
+          description: "Ends the command and all it started after so long. Default: never.",
+        },
+        maxOutputChars: {
+          type: "integer",
+          description:
+            "The most characters of stdout and of stderr that results show, the last ones. "
+            + "Default 30000, up to 150000; the log has all.",
+        },
+        name: { type: "string", description: "A label for list_processes." },
+      },
+    },
+  };
+}
+
+export const pollProcessText: ToolText = {
+  label: "Poll",
+  description:
+    "Shows what a process wrote since your last poll; once it has ended, how it ended and the end "
+    + "of its whole output, each time you ask. Without maxDrainMs it answers at once.",
+  promptSnippet: "See what a running command has written, or how it ended",
+  promptGuidelines: [
+    "poll_process: give maxDrainMs (5000-120000) to wait for news instead of polling again and "
+      + "again; it answers at the next output or the end. Where a command prints much, grep its "
+      + "log instead of reading it by polls.",
+  ],
+  parameters: {
+    type: "object",
+    required: ["sessionId"],
+    properties: {
+      sessionId: SESSION_ID,
+      maxDrainMs: {
+        type: "integer",
+        description: "How long to wait for output or the end. Default 0, up to 120000.",
+      },
+      killIf: {
+        type: "string",
+        enum: ["timeout", "always"],
+        description:
+          '"always" ends it first; "timeout" ends it if its timeoutMs, or without one its yieldMs, '
+          + "is over.",
+      },
+    },
+  },
+};
+
+export const writeStdinText: ToolText = {
+  label: "Stdin",
+  description:
+    "Writes to the stdin of a process and answers at once; poll_process shows what came of it. "
+    + "`data` is taken literally, it has no escapes of its own: end a line with a real newline. On "
+    + "a terminal (pty) the byte U+0003 is Ctrl-C, U+0004 Ctrl-D, U+001B Esc.",
+  promptSnippet: "Type into a running command, or close its stdin",
+  promptGuidelines: [
+    "write_stdin: a line needs its newline to be sent. Then poll_process with maxDrainMs.",
+  ],
+  parameters: {
+    type: "object",
+    required: ["sessionId"],
+    properties: {
+      sessionId: SESSION_ID,
+      data: {
+        anyOf: [
+          { type: "string" },
+          { type: "object", properties: { base64: { type: "string" } }, required: ["base64"] },
+        ],
+        description: 'The text, or {"base64": …} for exact bytes. Left out: nothing is written.',
+      },
+      eof: {
+        type: "boolean",
+        description: "Close stdin after the data (on a terminal: Ctrl-D). Default false.",
+      },
+    },
+  },
+};
+
+export const killProcessText: ToolText = {
+  label: "Kill",
+  description:
+    "Ends a process with everything that it started, background jobs included, and shows its "
+    + "final status and output. A signal other than SIGKILL may leave it running.",
+  promptSnippet: "End a running command and all its processes",
+  promptGuidelines: ["kill_process: end servers and watchers that you started when done."],
+  parameters: {
+    type: "object",
+    required: ["sessionId"],
+    properties: {
+      sessionId: SESSION_ID,
+      signal: {
+        type: "string",
+        description: "SIGKILL (default), SIGTERM, SIGINT, SIGHUP, …",
+      },
+    },
+  },
+};
+
+export const listProcessesText: ToolText = {
+  label: "Processes",
+  description:
+    "Lists what runs, then what has ended in the last half hour, newest first: sessionId, status, "
+    + "age, command, log.",
+  promptSnippet: "List running and recent commands",
+  promptGuidelines: [],
+  parameters: { type: "object", properties: {} },
+};
+
+export const getProcessLogText: ToolText = {
+  label: "Log",
+  description:
+    "Shows a part of a process's whole output, raw, by byte offset: also of one that has ended, "
+    + "and of what results have cut. The answer says at which offset the next part begins.",
+  promptSnippet: "Read any part of a command's output",
+  promptGuidelines: [
+    "get_process_log: offset -10000 shows the end. Where you look for something, grep the log "
+      + "instead of paging through it.",
+  ],
+  parameters: {
+    type: "object",
+    required: ["sessionId"],
+    properties: {
+      sessionId: SESSION_ID,
+      offset: {
+        type: "integer",
+        description: "First byte. Default 0; a negative one counts from the end.",
+      },
+      limit: { type: "integer", description: "Bytes. Default 30000, up to 150000." },
+      stream: {
+        type: "string",
+        enum: ["stdout", "stderr"],
+        description: "Only this stream, as far back as memory has it. Default: both, in order.",
+      },
+      encoding: {
+        type: "string",
+        enum: ["utf8", "base64"],
+        description: '"base64" gives exact bytes. Default "utf8".',
+      },
+    },
+  },
+};

@@ -1,0 +1,140 @@
+/** An attached wait of the stream surface: one bash_stream or poll_process, up to its reply. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { RequestOptions } from "../daemon.ts";
+import type { Call } from "../host.ts";
+import type { Instance } from "../instance.ts";
+import type { ChunkNote, JobReport } from "../wire.ts";
+import { LiveTail } from "./live-tail.ts";
+import { type Params, given } from "./tool.ts";
+import { CHUNK_PACE, type News, Updates } from "./updates.ts";
+
+/** Esc is answered within a second, whatever becomes of the processes. */
+const ESC_ANSWER_MS = 700;
+/** By then a kill has worked, or what it kills is beyond signals and is not waited for. */
+const ESC_KILL_MS = 500;
+
+const UNANSWERED = "execd has not answered since Esc was pressed; list_processes shows whether "
+  + "the command goes on";
+
+/** What a wait came to. */
+export interface Waited extends JobReport {
+  /** The user pressed Esc: all of it was ended. */
+  aborted?: true;
+  /** A message of the user ended the wait, and nothing else. */
+  interrupted?: true;
+  /** How long bash_stream waited before it yielded. */
+  waitedMs?: number;
+}
+
+/**
+ * Sends the request and waits. `known` are the details that are known before anything has come.
+ * Esc ends the session, as pi's own bash ends its command; a message of the user ends only the
+ * wait.
+ */
+export async function runJob(
+  instance: Instance,
+  method: "bash_stream" | "poll_process",
+  params: Params,
+  call: Call,
+  known: News,
+): Promise<Waited> {
+  call.signal?.throwIfAborted();
+  const watch = instance.steering.watch(call.ctx);
+  const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
+  const silent = { status: "running", output: "", ...known };
+  const updates = call.onUpdate && new Updates(call.onUpdate, silent, CHUNK_PACE);
+  const live = new LiveTail();
+  const startedMs = performance.now();
+  let sessionId = typeof params.sessionId === "number" ? params.sessionId : undefined;
+  const onNotification = (name: string, note: Partial<ChunkNote>) => {
+    sessionId = note.sessionId ?? sessionId;
+    if (typeof note.chunk === "string") live.push(note.chunk);
+    updates?.show(() => ({ ...sessionFields(instance, sessionId), output: live.text }));
+    instance.emit(name, { toolCallId: call.toolCallId, ...note });
+  };
+  try {
+    updates?.show(() => ({}));
+    const reply = requestReport(instance, method, params, { signal, onNotification });
+    const waited: Waited = call.signal
+      ? await endedByEsc(instance, reply, call.signal, () => sessionId)
+      : await reply;
+    if (waited.status !== "running" || waited.aborted) return waited;
+    const waitedMs = Math.round(performance.now() - startedMs);
+    return {
+      ...waited,
+      ...(method === "bash_stream" && { waitedMs }),
+      ...(watch.signal.aborted && { interrupted: true }),
+    };
+  } finally {
+    watch.stop();
+    updates?.stop();
+  }
+}
+
+/** What execd's notifications have told of a session, as details. */
+export function sessionFields(instance: Instance, sessionId: number | undefined): News {
+  if (sessionId === undefined) return {};
+  const { pid, command, cwd, log_path: logPath } = instance.sessions.get(sessionId) ?? {};
+  return { sessionId, ...given({ pid, command, cwd, logPath }) };
+}
+
+/**
+ * Gives the reply; after Esc the final report of the session, which is ended. What Esc asks for is
+ * done also where it takes longer than the answer may.
+ */
+async function endedByEsc(
+  instance: Instance,
+  reply: Promise<JobReport>,
+  esc: AbortSignal,
+  sessionId: () => number | undefined,
+): Promise<Waited> {
+  const escaped = whenAborted(esc);
+  try {
+    const first = await Promise.race([reply, escaped.promise]);
+    if (first && !(esc.aborted && first.status === "running")) return first;
+  } finally {
+    escaped.forget();
+  }
+  const ended = endSession(instance, reply, sessionId);
+  // Nobody may be waiting for it any more when it fails.
+  ended.catch(() => {});
+  const report = await Promise.race([ended, delay(ESC_ANSWER_MS, undefined, { ref: false })]);
+  if (report) return { ...report, aborted: true };
+  const id = sessionId();
+  if (id === undefined) throw new Error(UNANSWERED);
+  return { status: "running", sessionId: id, aborted: true };
+}
+
+/** Ends the session of a wait that was cancelled; its id may be known from the reply only. */
+async function endSession(
+  instance: Instance,
+  reply: Promise<JobReport>,
+  sessionId: () => number | undefined,
+): Promise<JobReport> {
+  const known = sessionId();
+  const before = known === undefined ? await reply : undefined;
+  const id = known ?? before?.sessionId;
+  if (id === undefined || (before && before.status !== "running")) return reply;
+  const signal = AbortSignal.timeout(ESC_KILL_MS);
+  return requestReport(instance, "kill_process", { sessionId: id }, { signal });
+}
+
+/** A request whose reply is a report of one process. */
+export async function requestReport(
+  instance: Instance,
+  method: "bash_stream" | "poll_process" | "kill_process",
+  params: Params,
+  options: RequestOptions,
+): Promise<JobReport> {
+  return (await instance.request(method, params, options)) as unknown as JobReport;
+}
+
+function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget(): void } {
+  let abort = () => {};
+  const promise = new Promise<undefined>((resolve) => {
+    abort = () => resolve(undefined);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  });
+  return { promise, forget: () => signal.removeEventListener("abort", abort) };
+}

@@ -1,0 +1,165 @@
+/**
+ * json mode with the stream tools: what commands do and what the model is shown of them.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runJson } from "./lib/json.ts";
+import { call, newest, turn } from "./lib/model.ts";
+import { EXTENSION_DIR, FIXTURES_DIR } from "./lib/paths.ts";
+import { processesOf } from "./lib/processes.ts";
+import { scratch } from "./lib/scratch.ts";
+import { bash, on, STREAM } from "./lib/stream.ts";
+
+const STREAM_TOOLS = [
+  "bash_stream",
+  "get_process_log",
+  "kill_process",
+  "list_processes",
+  "poll_process",
+  "write_stdin",
+];
+
+test("a short command: facts, streams apart, details; the model reads the same", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: STREAM,
+    script: [turn("Run.", bash("echo one; echo two >&2; exit 3")), turn("Done.")],
+  });
+  assert.equal(run.code, 0, run.stderr);
+  const tools = run.requests[0]?.tools ?? [];
+  assert.deepEqual(tools.filter((name) => STREAM_TOOLS.includes(name)), STREAM_TOOLS);
+  assert.equal(tools.includes("bash"), false);
+  const end = run.toolEnd("bash_stream");
+  const { logPath: log, durationMs, pid, startedAt, ...details } = end.details;
+  assert.deepEqual(details, {
+    status: "failed",
+    sessionId: 1,
+    exitCode: 3,
+    stdout: "one\n",
+    stderr: "two\n",
+    aggregated: "one\ntwo\n",
+  });
+  assert.deepEqual([typeof pid, typeof startedAt], ["number", "string"]);
+  assert.equal(readFileSync(String(log), "utf8"), "one\ntwo\n");
+  assert.equal(end.isError, false, "a command that fails is no failed tool");
+  assert.equal(
+    end.text,
+    `[failed]\nsessionId: 1\nexitCode: 3\ndurationMs: ${durationMs}\nlogPath: ${log}\n---\n`
+      + "stdout:\none\nstderr:\ntwo\n",
+  );
+  assert.equal(newest(run.requests[1]).text, end.text);
+});
+
+test("yielded, driven, polled to its end, read from its log", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: [...STREAM, "--bash-yield-ms", "1000"],
+    env: { PI_BASH_YIELD_MS: "100000" },
+    script: [
+      turn("Start.", bash("echo ready; read line; echo got $line; sleep 0.3; echo end; exit 5")),
+      turn("See.", on("poll_process")),
+      turn("Type.", on("write_stdin", { data: "i" })),
+      turn("Type bytes.", on("write_stdin", { data: { base64: btoa("t\n") } })),
+      turn("Wait.", on("poll_process", { maxDrainMs: 20_000 })),
+      turn("Wait on.", on("poll_process", { maxDrainMs: 20_000 })),
+      turn("To the end.", on("poll_process", { maxDrainMs: 20_000 })),
+      turn("List.", call("list_processes")),
+      turn("Log.", on("get_process_log", { sessionId: 1, offset: 6, limit: 7 })),
+      turn("Done."),
+    ],
+  });
+  const started = run.toolEnd("bash_stream");
+  assert.equal(started.details["status"], "running");
+  assert.match(started.text, /^\[running\]\nsessionId: 1\npid: \d+\n[^]*\n---\nready\n\n\[Still /);
+  const polls = run.toolEnds("poll_process");
+  assert.deepEqual(
+    polls.slice(0, 2).map((end) => [end.details["status"], end.details["stdout"]]),
+    [["running", "ready\n"], ["running", "got it\n"]],
+  );
+  const last = polls.findLast((end) => end.details["status"] !== "running");
+  assert.equal(last?.details["exitCode"], 5);
+  assert.equal(last?.details["aggregated"], "ready\ngot it\nend\n");
+  assert.deepEqual(
+    run.toolEnds("write_stdin").map((end) => end.text.split(".")[0]),
+    ["wrote 1 byte", "wrote 2 bytes"],
+  );
+  assert.match(run.toolEnd("list_processes").text, /^- sessionId 1 · failed · exitCode 5 · /m);
+  const page = run.toolEnd("get_process_log");
+  assert.equal(page.details["text"], "got it\n");
+  assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 17; next page: offset 13\]\n/);
+});
+
+test("live updates: the newest output, who runs, at a bounded pace", async (t) => {
+  const place = scratch(t);
+  const loop = "for i in $(seq 1 200); do echo line $i; echo err $i >&2; sleep 0.005; done";
+  const run = await runJson(place, { args: STREAM, script: [turn("Loop.", bash(loop))] });
+  const updates = run.events.filter((event) => event.type === "tool_execution_update");
+  const outputs = updates.map((event) => String(event.partialResult?.details?.["output"]));
+  const end = run.toolEnd("bash_stream");
+  const most = Number(end.details["durationMs"]) / 250 + 3;
+  assert.ok(updates.length >= 3 && updates.length <= most, `${updates.length} of ${most}`);
+  assert.equal(outputs[0], "");
+  for (const output of outputs) assert.ok(String(end.details["aggregated"]).startsWith(output));
+  assert.match(outputs.at(-1) ?? "", /^line 1\n[^]*err 1\n[^]*line 2\n/);
+  assert.equal(updates.at(-1)?.partialResult?.details?.["sessionId"], 1);
+  assert.equal(updates.at(-1)?.partialResult?.details?.["pid"], end.details["pid"]);
+  const isEnd = run.events.findIndex((event) => event.type === "tool_execution_end");
+  assert.ok(run.events.slice(isEnd).every((event) => event.type !== "tool_execution_update"));
+});
+
+test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: STREAM,
+    script: [
+      turn("Start.", bash("trap '' TERM HUP; sleep 7300 & sleep 7300", { yieldMs: 1_000 })),
+      turn("Kill.", on("kill_process")),
+      turn("Limit.", bash("echo begun; sleep 7301", { timeoutMs: 300 })),
+      turn(
+        "Nobody.",
+        call("poll_process", { sessionId: 9 }),
+        call("kill_process", { sessionId: 9 }),
+      ),
+      turn("No directory.", bash("true", { workdir: "missing" })),
+      turn("Leave.", bash("exec sleep 7302", { yieldMs: 1_000 })),
+      turn("Done."),
+    ],
+  });
+  const killed = run.toolEnd("kill_process");
+  assert.deepEqual(
+    [killed.details["status"], killed.details["signal"]],
+    ["failed", "SIGKILL"],
+  );
+  const late = run.toolEnd("bash_stream", 1);
+  assert.deepEqual([late.details["timedOut"], late.details["stdout"]], [true, "begun\n"]);
+  const wrong = [run.toolEnd("poll_process"), run.toolEnd("kill_process", 1)];
+  for (const end of wrong) {
+    assert.deepEqual([end.isError, end.text], [true, "unknown sessionId: 9"]);
+  }
+  assert.match(run.toolEnd("bash_stream", 2).text, /^\[failed\]\nexitCode: -1\nerror: .*ENOENT/);
+  // pi's exit means that they are gone: nothing is waited for here.
+  assert.deepEqual(processesOf(place.tag), []);
+});
+
+test("other extensions are told on pi's event bus", async (t) => {
+  const place = scratch(t);
+  await runJson(place, {
+    args: STREAM,
+    extensions: [EXTENSION_DIR, join(FIXTURES_DIR, "event-listener.ts")],
+    script: [turn("Run.", bash("echo hi; sleep 7303", { yieldMs: 1_000 })), turn("Done.")],
+  });
+  const lines = readFileSync(place.path("events.jsonl"), "utf8").trim().split("\n");
+  const events = lines.map((line) => JSON.parse(line) as { name: string; data: object });
+  assert.deepEqual(events.map((one) => one.name), [
+    "tool_execution_output",
+    "tool_execution_progress",
+  ]);
+  const [output, progress] = events.map((one) => one.data as Record<string, unknown>);
+  assert.deepEqual(
+    [output?.["sessionId"], output?.["stream"], output?.["chunk"]],
+    [1, "stdout", "hi\n"],
+  );
+  assert.deepEqual([progress?.["sessionId"], progress?.["lastOutputTail"]], [1, "hi\n"]);
+});

@@ -1,0 +1,86 @@
+/**
+ * The TUI with the stream tools: rows, the jobs selector, tails.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { call, turn } from "./lib/model.ts";
+import { processesLike } from "./lib/processes.ts";
+import { scratch } from "./lib/scratch.ts";
+import { bash, on, STREAM } from "./lib/stream.ts";
+import { rowOf, Tui } from "./lib/tui.ts";
+
+test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
+  const place = scratch(t);
+  const loop = "for i in $(seq 1 12); do echo row $i; sleep 0.15; done; exit 3";
+  const tui = await Tui.start(place, {
+    args: STREAM,
+    script: [
+      turn("A loop.", bash(loop)),
+      turn("A REPL.", bash("exec python3 -q", { stdinMode: "pty", yieldMs: 1_000 })),
+      turn("Ask it.", on("write_stdin", { data: "print(7*6)\n" })),
+      turn("Look.", on("poll_process", { maxDrainMs: 5_000 })),
+      turn("Kill.", on("kill_process")),
+      turn("List.", call("list_processes")),
+      turn("Log.", call("get_process_log", { sessionId: 1, limit: 40 })),
+      turn("Nobody.", call("poll_process", { sessionId: 99 })),
+      turn("That was it."),
+    ],
+  });
+  await tui.submit("go");
+  const running = await tui.waitScreen(/elapsed \d+\.\ds · sessionId=1[^]*1 session running/);
+  assert.match(running, /\$ for i in [^\n]*\n\n(.*earlier lines.*\n)?( *row \d+\n)+/);
+  await tui.keepScreen("stream-1-running");
+  await tui.waitScreen(/That was it\./);
+  const all = await tui.scrollback();
+  assert.match(rowOf(all, "$ for"), /^… 7 earlier lines[^]*^row 8\n[^]*^row 12\n/m);
+  assert.match(rowOf(all, "$ for"), /^took [12]\.\ds · exitCode=3 · log: \S+\.log$/m);
+  assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1s · pty\)$/m);
+  assert.match(rowOf(all, "$ exec python3"), /^yielded 1\.0s · sessionId=2 · log: /m);
+  assert.match(rowOf(all, "» 11 bytes"), /^» 11 bytes → 2\n+wrote 11 bytes$/m);
+  assert.match(
+    rowOf(all, "⟳ poll → 2"),
+    /^⟳ poll → 2 \(wait 5s\)\n[^]*^running \d\.\ds · sessionId=2/m,
+  );
+  assert.match(rowOf(all, "✕ kill"), /^✕ kill 2 SIGKILL\n[^]*42\n[^]*^took .* · signal=SIGKILL/m);
+  assert.match(all, /#2 \d+s exec python3 -q \(~\/project\) · pty · signal=SIGKILL/);
+  assert.match(rowOf(all, "log 1"), /^log 1 \(40 bytes\)\n+row 1\n[^]*^bytes 0 to 40 of /m);
+  assert.match(rowOf(all, "⟳ poll → 99"), /unknown sessionId: 99/);
+  assert.doesNotMatch(await tui.screen(), /session running/, "the footer is empty again");
+  await tui.keepScreen("stream-2-rows");
+});
+
+test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
+  const place = scratch(t);
+  const script = [
+    turn("One.", bash("printf 'up\\033[2J\\n'; exec sleep 7340", { yieldMs: 1_000 })),
+    turn("Running."),
+    turn("Wait.", bash("echo waiting; exec sleep 7341")),
+    turn("Never."),
+  ];
+  const tui = await Tui.start(place, { args: STREAM, script });
+  await tui.submit("go");
+  await tui.waitScreen(/Running\.[^]*unified-exec: 1 session running/);
+  await tui.submit("/jobs");
+  await tui.waitScreen(/→ #1 \d+s printf 'up/);
+  await tui.keepScreen("stream-3-jobs");
+  await tui.key("Enter");
+  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n *log: \S+\.log/m);
+  await tui.submit("/tail 1 1");
+  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n/m);
+
+  await tui.submit("wait");
+  await tui.waitScreen(/waiting\n[^]*elapsed \d/);
+  await tui.key("Escape");
+  await tui.waitScreen(/ended by Esc\n *took \d+\.\ds · signal=SIGKILL/);
+  assert.equal(processesLike(place.tag, /^sleep 7341$/).length, 0);
+  assert.equal(processesLike(place.tag, /^sleep 7340$/).length, 1, "only what was waited for");
+  await tui.submit("/kill 1");
+  await tui.waitScreen(/execd: killed #1 printf/);
+  assert.equal(processesLike(place.tag, /^sleep 7340$/).length, 0);
+  await tui.key("C-d");
+  await tui.waitExit();
+
+  const resumed = await Tui.start(place, { script, args: [...STREAM, "--continue"] });
+  const restored = await resumed.waitScreen(/ended by Esc/);
+  assert.match(restored, /\$ printf 'up.*\(yield 1s\)\n+ *up\n+ *yielded 1\.0s · sessionId=1 · /);
+});

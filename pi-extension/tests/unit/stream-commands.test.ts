@@ -1,0 +1,169 @@
+/** /jobs, /tail and /kill, and which surfaces go together, under a stub of pi. */
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { plainText } from "../../src/plain.ts";
+import type { JobReport } from "../../src/wire.ts";
+import { Pi, processesWith, type Result, textOf } from "./lib.ts";
+
+process.env.PI_EXECD_TOOLS = "stream";
+
+const idOf = (result: Result) => (result.details as unknown as Required<JobReport>).sessionId;
+
+describe("commands for people", () => {
+  let pi: Pi;
+  let offered: string[] = [];
+  let choose = (_labels: string[]): string | undefined => undefined;
+  before(async () => {
+    pi = new Pi();
+    Object.assign(pi.ctx.ui as object, {
+      select: async (_title: string, labels: string[]) => {
+        offered = labels;
+        return choose(labels);
+      },
+    });
+    await pi.start();
+  });
+  after(() => pi.shutdown());
+
+  /** Runs a command of pi and gives the notices that it made. */
+  async function run(name: string, args = ""): Promise<string[]> {
+    const before = pi.notices.length;
+    await pi.commands.get(name)?.(args, pi.ctx);
+    return pi.notices.slice(before);
+  }
+
+  it("nothing has run: they say so and start nothing", async () => {
+    const idle = new Pi();
+    await idle.commands.get("jobs")?.("", idle.ctx);
+    await idle.commands.get("tail")?.("1", idle.ctx);
+    assert.deepEqual(idle.notices, ["execd: no processes", "execd: unknown sessionId: 1"]);
+  });
+
+  it("/jobs: running first, then what has ended; the chosen one's output is shown", async () => {
+    const ended = idOf(await pi.call("bash_stream", { command: "seq 1 300; exit 3" }));
+    const params = { command: "echo up; sleep 450", yieldMs: 1_000, name: "a nap" };
+    const running = idOf(await pi.call("bash_stream", params));
+    assert.deepEqual(await run("jobs"), []);
+    assert.deepEqual(
+      offered.map((label) => label.replace(/ \d+s /, " Ns ")),
+      [`#${running} Ns a nap: echo up; sleep 450`, `#${ended} exit 3 seq 1 300; exit 3`],
+    );
+    choose = ([first]) => first;
+    const [shown = ""] = await run("jobs");
+    assert.match(shown, new RegExp(`^#${running} \\d+s a nap: .*\nup\nlog: /`));
+    choose = (labels) => labels.at(-1);
+    const [last = ""] = await run("jobs");
+    const lines = last.split("\n");
+    assert.equal(lines[0], `#${ended} exit 3 seq 1 300; exit 3 · last 200 lines`);
+    assert.deepEqual([lines[1], lines[200]], ["101", "300"]);
+    assert.match(lines[201] ?? "", /^log: /);
+
+    const poll = await pi.call("poll_process", { sessionId: running });
+    assert.match(textOf(poll), /\n---\nup\n/, "what people looked at is still the model's");
+    await pi.call("kill_process", { sessionId: running });
+  });
+
+  it("/tail: so many lines, of any process, and its usage", async () => {
+    const id = idOf(await pi.call("bash_stream", { command: "seq 1 5000" }));
+    const linesOf = async (args: string) => (await run("tail", args))[0]?.split("\n") ?? [];
+    assert.deepEqual((await linesOf(`${id} 2`)).slice(0, 3), [
+      `#${id} exit 0 seq 1 5000 · last 2 lines`, "4999", "5000",
+    ]);
+    assert.match((await linesOf(`#${id} 1`))[0] ?? "", / · last line$/);
+    assert.equal((await linesOf(`${id}`)).length, 202);
+    assert.equal((await linesOf(`${id} 99999`)).length, 2_002);
+    const none = idOf(await pi.call("bash_stream", { command: "true" }));
+    const [head, text] = await linesOf(`${none}`);
+    assert.deepEqual([head, text], [`#${none} exit 0 true`, "(no output)"]);
+    const usage = ["execd: usage: /tail ID [LINES], at most 2000"];
+    for (const args of ["", "x", "1 0", "1 x", "1 2 3", "-1"]) {
+      assert.deepEqual(await run("tail", args), usage, args);
+    }
+    assert.deepEqual(await run("tail", "9999"), ["execd: unknown sessionId: 9999"]);
+  });
+
+  it("/tail: nothing of the output steers the terminal", async () => {
+    const command = "printf '\\033]2;x\\007\\033[2Jone\\r\\ntwo\\r10%%\\r20%%\\n\\twide\\n'";
+    const id = idOf(await pi.call("bash_stream", { command }));
+    const lines = (await run("tail", `${id}`))[0]?.split("\n") ?? [];
+    assert.deepEqual(lines.slice(1, 4), ["one", "20%", "   wide"]);
+  });
+
+  it("/kill: what runs, what has ended, what is unknown", async () => {
+    const params = { command: "sleep 451 & sleep 451", yieldMs: 1_000 };
+    const id = idOf(await pi.call("bash_stream", params));
+    assert.deepEqual(await run("kill", `${id}`), [`execd: killed #${id} sleep 451 & sleep 451`]);
+    assert.deepEqual(processesWith("sleep 451"), []);
+    assert.match((await run("kill", `${id}`))[0] ?? "", /^execd: #\d+ SIGKILL .*: it had ended /);
+    assert.deepEqual(await run("kill", "9999"), ["execd: unknown sessionId: 9999"]);
+    assert.deepEqual(await run("kill"), ["execd: usage: /kill ID"]);
+  });
+
+  it("ids that run complete; one that is complete is left for Enter", async () => {
+    const params = { command: "sleep 453", yieldMs: 1_000 };
+    const id = String(idOf(await pi.call("bash_stream", params)));
+    const complete = (prefix: string) =>
+      pi.completions.get("kill")?.(prefix)?.map(({ value }) => value) ?? null;
+    assert.deepEqual(complete(""), [id]);
+    assert.equal(complete(id), null);
+    assert.equal(complete("x"), null);
+    await run("kill", id);
+    assert.equal(complete(""), null);
+  });
+
+  it("without a selector /jobs is a notice", async () => {
+    const plain = { ui: { notify: (text: string) => pi.notices.push(text) } };
+    const before = pi.notices.length;
+    await pi.commands.get("jobs")?.("", plain);
+    assert.match(pi.notices[before] ?? "", /^execd: #\d+ .*; #\d+ /);
+  });
+});
+
+it("unified and stream exclude each other: the first one named is used", async () => {
+  for (const [asked, used, tool] of [
+    ["stream,unified", "stream", "bash_stream"],
+    ["unified,stream", "unified", "exec_command"],
+  ] as const) {
+    const pi = new Pi({ getAllTools: () => [] });
+    pi.flags["exec-tools"] = asked;
+    await pi.start();
+    assert.ok(pi.tools.has(tool));
+    assert.equal(pi.tools.size, 6);
+    const [first, second] = asked.split(",");
+    assert.deepEqual(pi.notices, [
+      `unified-exec: ${first} and ${second} both have write_stdin; ${used}, which stands first in `
+        + "--exec-tools, is used",
+    ]);
+    await pi.shutdown();
+  }
+});
+
+it("pi's bash stays where bash_stream is not active", async () => {
+  const tools = [{ name: "bash", sourceInfo: { source: "builtin" } }, { name: "read" }];
+  const pi = new Pi({ getAllTools: () => tools });
+  await pi.start();
+  assert.deepEqual(pi.active, ["read", "bash", "edit"]);
+  await pi.shutdown();
+});
+
+it("the widget names the tools that there are", async () => {
+  const widgets: (string[] | undefined)[] = [];
+  const pi = new Pi();
+  const setWidget = (_key: string, lines: string[] | undefined) => widgets.push(lines);
+  Object.assign(pi.ctx.ui as object, { setWidget });
+  await pi.start();
+  await pi.call("bash_stream", { command: "sleep 452", yieldMs: 1_000 });
+  await pi.emit("session_tree");
+  assert.equal(
+    widgets.at(-1)?.at(-1),
+    "  Use list_processes for a fresh inventory, poll_process to poll, write_stdin to drive, "
+      + "or kill_process to stop.",
+  );
+  assert.equal(pi.statuses.at(-1), "unified-exec: 1 session running");
+  await pi.shutdown();
+});
+
+it("raw output as plain text", () => {
+  assert.equal(plainText("a\r\nb\r"), "a\nb");
+  assert.equal(plainText("10%\r20%\rdone\n\u001b[1mbold\u001b[0m\u0000"), "done\nbold");
+});

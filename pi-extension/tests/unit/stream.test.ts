@@ -1,0 +1,261 @@
+/** The stream tools under a minimal stub of pi, against the real execd. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import type { JobList, JobReport, LogPage, StdinResult } from "../../src/wire.ts";
+import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
+
+process.env.PI_EXECD_TOOLS = "stream";
+
+const reportOf = (result: Result) => result.details as unknown as Required<JobReport>;
+
+describe("the stream tools", { concurrency: 8 }, () => {
+  let pi: Pi;
+  before(async () => {
+    pi = new Pi();
+    await pi.start();
+  });
+  after(() => pi.shutdown());
+
+  it("registers six tools and takes pi's bash away", () => {
+    assert.deepEqual([...pi.tools.keys()].sort(), [
+      "bash_stream", "get_process_log", "kill_process", "list_processes", "poll_process",
+      "write_stdin",
+    ]);
+    assert.deepEqual(pi.active, ["read", "edit"]);
+    assert.deepEqual(pi.notices, []);
+  });
+
+  it("bash_stream: facts, both streams, details as execd gave them", async () => {
+    const result = await pi.call("bash_stream", { command: "echo one; echo two >&2; exit 3" });
+    const { sessionId, pid, startedAt, durationMs, logPath, ...rest } = reportOf(result);
+    assert.deepEqual(rest, {
+      status: "failed", exitCode: 3, stdout: "one\n", stderr: "two\n", aggregated: "one\ntwo\n",
+    });
+    assert.match(startedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    assert.equal(typeof pid, "number");
+    assert.equal(
+      textOf(result),
+      `[failed]\nsessionId: ${sessionId}\nexitCode: 3\ndurationMs: ${durationMs}\n`
+        + `logPath: ${logPath}\n---\nstdout:\none\nstderr:\ntwo\n`,
+    );
+    assert.equal(readFileSync(logPath, "utf8"), "one\ntwo\n");
+  });
+
+  it("only stdout needs no name, no output is said", async () => {
+    const plain = await pi.call("bash_stream", { command: "echo just this" });
+    assert.match(textOf(plain), /^\[completed\]\n[^]*\n---\njust this\n$/);
+    const silent = await pi.call("bash_stream", { command: "true" });
+    assert.match(textOf(silent), /\n---\n\(no output\)$/);
+    const errors = await pi.call("bash_stream", { command: "echo bad >&2" });
+    assert.match(textOf(errors), /\n---\nstderr:\nbad\n$/);
+  });
+
+  it("a spawn failure is a result", async () => {
+    const result = await pi.call("bash_stream", { command: "true", workdir: "no/such/dir" });
+    assert.equal(reportOf(result).exitCode, -1);
+    assert.match(textOf(result), /^\[failed\]\nexitCode: -1\nerror: workdir .*ENOENT/);
+  });
+
+  it("workdir, environment and loose types are as for exec_command", async () => {
+    const command = "pwd; echo $AI_AGENT $GIVEN ${LANG-unset}";
+    const result = await pi.call("bash_stream", {
+      command, workdir: "tests", env: { GIVEN: 5, LANG: null }, yieldMs: "5000.7", invented: 1,
+    });
+    assert.equal(reportOf(result).stdout, `${process.cwd()}/tests\npi 5 unset\n`);
+    const home = await pi.call("bash_stream", { command: "pwd", workdir: "~" });
+    assert.equal(reportOf(home).stdout, `${process.env.HOME}\n`);
+  });
+
+  it("yields, is polled, driven and ends; a finished one is polled again", async () => {
+    const started = await pi.call("bash_stream", {
+      command: "echo ready; cat; echo bye >&2; exit 7", yieldMs: 1_000, name: "a cat",
+    });
+    const { sessionId, pid, tail, status } = reportOf(started);
+    assert.deepEqual([status, tail], ["running", "ready\n"]);
+    assert.ok(textOf(started).startsWith(`[running]\nsessionId: ${sessionId}\npid: ${pid}\n`));
+    assert.match(textOf(started), /\n---\nready\n\n\[Still running, .*poll_process/);
+
+    const first = await pi.call("poll_process", { sessionId: String(sessionId) });
+    assert.deepEqual([reportOf(first).status, reportOf(first).stdout], ["running", "ready\n"]);
+    const nothing = await pi.call("poll_process", { sessionId });
+    assert.match(textOf(nothing), /\n---\n\(no new output\)\n\n\[Still running\./);
+
+    const literal = await pi.call("write_stdin", { sessionId, data: "a\\n\n" });
+    const wrote = literal.details as unknown as StdinResult;
+    assert.deepEqual(wrote, { written: 4, queued: 0, eof: false });
+    assert.equal(textOf(literal), "wrote 4 bytes. poll_process shows what it answers.");
+    const echoed = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
+    assert.equal(reportOf(echoed).stdout, "a\\n\n");
+
+    const data = { base64: Buffer.from("\u0001é\n").toString("base64") };
+    await pi.call("write_stdin", { sessionId, data, eof: true });
+    const isOver = async () => {
+      const poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
+      return reportOf(poll).status === "running" ? undefined : poll;
+    };
+    let ended: Result | undefined;
+    while (!ended) ended = await isOver();
+    assert.deepEqual([reportOf(ended).status, reportOf(ended).exitCode], ["failed", 7]);
+    assert.match(reportOf(ended).aggregated, /^ready\na\\n\n.*é\nbye\n$/);
+    const again = await pi.call("poll_process", { sessionId });
+    assert.deepEqual(again.details, ended.details);
+    await assert.rejects(pi.call("write_stdin", { sessionId, data: "x" }), /has exited/);
+  });
+
+  it("eof alone closes stdin", async () => {
+    const { sessionId } = reportOf(
+      await pi.call("bash_stream", { command: "cat; echo over", yieldMs: 1_000 }),
+    );
+    const closed = await pi.call("write_stdin", { sessionId, eof: "true", data: "" });
+    assert.equal((closed.details as unknown as StdinResult).eof, true);
+    assert.match(textOf(closed), /^wrote 0 bytes; stdin is closed\./);
+    const poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
+    assert.equal(reportOf(poll).aggregated, "over\n");
+  });
+
+  it("a terminal has one stream", async () => {
+    const command = "test -t 0 && test -t 2 && echo yes; echo err >&2";
+    const result = await pi.call("bash_stream", { command, stdinMode: "pty" });
+    assert.deepEqual([reportOf(result).stdout, reportOf(result).stderr], ["yes\nerr\n", ""]);
+  });
+
+  it("kill_process: the final status; all of it is gone", async () => {
+    const command = "sleep 411 & sleep 411; echo never";
+    const { sessionId } = reportOf(await pi.call("bash_stream", { command, yieldMs: 1_000 }));
+    const killed = await pi.call("kill_process", { sessionId });
+    assert.deepEqual([reportOf(killed).status, reportOf(killed).signal], ["failed", "SIGKILL"]);
+    assert.match(textOf(killed), /^\[failed\]\nsessionId: \d+\nsignal: SIGKILL\n/);
+    assert.deepEqual(processesWith("sleep 411"), []);
+  });
+
+  it("poll_process with killIf, and timeoutMs", async () => {
+    const { sessionId } = reportOf(
+      await pi.call("bash_stream", { command: "sleep 412", yieldMs: 1_000 }),
+    );
+    const killed = await pi.call("poll_process", { sessionId, killIf: "always" });
+    assert.equal(reportOf(killed).signal, "SIGKILL");
+    const late = await pi.call("bash_stream", { command: "sleep 413", timeoutMs: 200 });
+    assert.equal(reportOf(late).timedOut, true);
+    assert.match(textOf(late), /\ntimedOut: true\n/);
+  });
+
+  it("what stays in the background is named", async () => {
+    const result = await pi.call("bash_stream", { command: "sleep 414 & echo started" });
+    const { status, sessionId, backgroundPids } = reportOf(result);
+    assert.equal(status, "completed");
+    assert.match(
+      textOf(result),
+      new RegExp(`\n\\[Still running in the background: pid ${backgroundPids[0]}; kill_process`),
+    );
+    await pi.call("kill_process", { sessionId });
+    await until(() => processesWith("sleep 414").length === 0, "its end");
+  });
+
+  it("errors are thrown with execd's words", async () => {
+    const unknown = { message: "unknown sessionId: 9999" };
+    await assert.rejects(pi.call("poll_process", { sessionId: 9999 }), unknown);
+    await assert.rejects(pi.call("kill_process", { sessionId: 9999 }), unknown);
+    await assert.rejects(pi.call("get_process_log", { sessionId: 9999 }), unknown);
+    await assert.rejects(pi.call("write_stdin", { sessionId: 9999, data: "x" }), unknown);
+    const bad = { sessionId: 9999, signal: "FOO" };
+    await assert.rejects(pi.call("kill_process", bad), /^Error: unknown signal "FOO" \(/);
+  });
+
+  it("list_processes: running first, what has ended stays", async () => {
+    const params = { command: "sleep 415", yieldMs: 1_000, name: "nap" };
+    const { sessionId } = reportOf(await pi.call("bash_stream", params));
+    const listed = await pi.call("list_processes");
+    const { processes } = listed.details as unknown as JobList;
+    const mine = processes.find((row) => row.sessionId === sessionId);
+    assert.deepEqual([mine?.status, mine?.name, mine?.stdinMode], ["running", "nap", "pipe"]);
+    const line = new RegExp(`^- sessionId ${sessionId} · running · .* · nap · sleep 415 \\(`, "m");
+    assert.match(textOf(listed), line);
+    await pi.call("kill_process", { sessionId });
+    const after = await pi.call("list_processes");
+    const ended = new RegExp(`^- sessionId ${sessionId} · failed · SIGKILL · `, "m");
+    assert.match(textOf(after), ended);
+  });
+
+  it("get_process_log: pages that join, the end, one stream, exact bytes", async () => {
+    const command = "seq 1 20000; echo err >&2";
+    const { sessionId } = reportOf(await pi.call("bash_stream", { command }));
+    const page = async (params: object) => {
+      const result = await pi.call("get_process_log", { sessionId, ...params });
+      return { ...(result.details as unknown as LogPage), said: textOf(result) };
+    };
+    let all = "";
+    let offset = 0;
+    for (;;) {
+      const one = await page({ offset, limit: "50000" });
+      all += one.text;
+      offset = one.nextOffset;
+      if (one.eof) break;
+      assert.match(one.said, new RegExp(`; next page: offset ${offset}\\]\n---\n`));
+    }
+    const numbers = Array.from({ length: 20_000 }, (_, n) => `${n + 1}\n`).join("");
+    assert.equal(all.replace("err\n", ""), numbers);
+    const end = await page({ offset: -9 });
+    assert.equal(end.text, all.slice(-9));
+    assert.match(end.said, new RegExp(`^\\[log of sessionId ${sessionId}, bytes \\d+ to \\d+ of `));
+    assert.match(end.said, /; end of the log\]\n---\n/);
+    assert.equal((await page({ stream: "stderr" })).text, "err\n");
+    const exact = await page({ limit: 4, encoding: "base64" });
+    assert.deepEqual([exact.text, exact.encoding], [btoa("1\n2\n"), "base64"]);
+  });
+
+  it("long output: its end, and where the rest is", async () => {
+    const result = await pi.call("bash_stream", { command: "seq 1 20000", maxOutputChars: 10 });
+    const { truncated, logPath, stdout } = reportOf(result);
+    assert.equal(truncated, true);
+    assert.match(stdout, /^\[\.\.\. \d+ characters omitted; full output: .*\]\n[^]{10}$/);
+    assert.equal(readFileSync(logPath, "utf8").length, 108_894);
+    assert.match(textOf(result), /\n\n\[Only the end of it is shown; get_process_log with /);
+  });
+});
+
+describe("waits, settings and their precedence", { concurrency: 8 }, () => {
+  let pi: Pi;
+  before(async () => {
+    pi = new Pi();
+    await pi.start();
+  });
+  after(() => pi.shutdown());
+
+  /** How long bash_stream waited for a command that does not end. */
+  async function waitedMs(params: object = {}): Promise<number> {
+    const start = performance.now();
+    const result = await pi.call("bash_stream", { command: "sleep 420", ...params });
+    const waited = performance.now() - start;
+    await pi.call("kill_process", { sessionId: reportOf(result).sessionId });
+    return waited;
+  }
+
+  it("the call beats the flag, the flag the variable; what is invalid is left out", async () => {
+    const about = (ms: number, expected: number) =>
+      assert.ok(ms >= expected - 20 && ms < expected + 1_000, `${ms} ms, not ${expected}`);
+    process.env.PI_BASH_YIELD_MS = "1";
+    about(await waitedMs(), 1_000);
+    pi.flags["bash-yield-ms"] = "2500";
+    about(await waitedMs(), 2_500);
+    about(await waitedMs({ yieldMs: 1_200 }), 1_200);
+    pi.flags["bash-yield-ms"] = "soon";
+    about(await waitedMs(), 1_000);
+    delete process.env.PI_BASH_YIELD_MS;
+    delete pi.flags["bash-yield-ms"];
+  });
+
+  it("the cap of the output is read from the environment at each call", async () => {
+    const shown = async (params: object = {}) => {
+      const result = await pi.call("bash_stream", { command: "seq 1 9", ...params });
+      return reportOf(result).stdout.split("\n").slice(-3).join("\n");
+    };
+    process.env.PI_BASH_MAX_OUTPUT_CHARS = "2";
+    assert.match(await shown(), /\]\n9\n$/);
+    assert.equal(await shown({ maxOutputChars: 4 }), "8\n9\n");
+    process.env.PI_BASH_MAX_OUTPUT_CHARS = "-1";
+    const whole = await pi.call("bash_stream", { command: "seq 1 9" });
+    assert.equal(reportOf(whole).truncated, undefined);
+    delete process.env.PI_BASH_MAX_OUTPUT_CHARS;
+  });
+});

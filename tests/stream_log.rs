@@ -1,0 +1,447 @@
+//! get_process_log: any part of any output by pages, from the front, from the end and past it,
+//! of processes that run and that have ended, as text and as exact bytes, from disk and from
+//! memory.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/data.rs"]
+mod data;
+mod stream_help;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use common::*;
+use data::{Random, Stopped, assert_same};
+use serde_json::{Value, json};
+use stream_help::*;
+
+/// Fields of a page.
+const PAGE: [&str; 6] = ["sessionId", "text", "offset", "nextOffset", "totalBytes", "eof"];
+
+/// A page's offset, nextOffset, totalBytes and eof.
+fn place(page: &Value) -> (u64, u64, u64, bool) {
+    let eof = page["eof"].as_bool().expect("a boolean");
+    (number(page, "offset"), number(page, "nextOffset"), number(page, "totalBytes"), eof)
+}
+
+/// The bytes of a page in base64.
+fn exact(page: &Value) -> Vec<u8> {
+    assert_eq!(page["encoding"], "base64");
+    STANDARD.decode(text(page, "text")).expect("base64")
+}
+
+/// All pages from the front, each from where the one before ended.
+fn all_pages(execd: &mut Execd, session: u64, more: &Value) -> Vec<Value> {
+    let mut pages = Vec::new();
+    let mut offset = 0;
+    loop {
+        let got = page(execd, session, merged(json!({"offset": offset}), more.clone()));
+        assert_eq!(got["offset"], offset, "pages adjoin: {got}");
+        let (_, next, total, eof) = place(&got);
+        assert_eq!(eof, next == total, "{got}");
+        pages.push(got);
+        if eof {
+            return pages;
+        }
+        assert!(next > offset, "each page leads on");
+        offset = next;
+    }
+}
+
+fn text_of(pages: &[Value]) -> String {
+    pages.iter().map(|page| text(page, "text")).collect()
+}
+
+// ---- One page ---------------------------------------------------------------------------
+
+#[test]
+fn a_page_has_these_fields() {
+    let mut execd = Execd::start();
+    run(&mut execd, "echo 1; echo 2 >&2");
+    let got = page(&mut execd, 1, json!({}));
+    assert_fields(&got, &PAGE);
+    assert_eq!((&got["sessionId"], &got["text"]), (&json!(1), &json!("1\n2\n")));
+    assert_eq!(place(&got), (0, 4, 4, true));
+}
+
+#[test]
+fn a_page_is_raw_text() {
+    let mut execd = Execd::start();
+    run(&mut execd, "printf '\\033[1mbold\\r\\n10%%\\r20%%\\n'");
+    assert_eq!(page(&mut execd, 1, json!({}))["text"], "\u{1b}[1mbold\r\n10%\r20%\n");
+}
+
+#[test]
+fn the_output_of_a_terminal_is_raw_too() {
+    let mut execd = Execd::start();
+    run_with(&mut execd, "echo hi", json!({"stdinMode": "pty"}));
+    assert_eq!(page(&mut execd, 1, json!({}))["text"], "hi\r\n");
+}
+
+#[test]
+fn nothing_is_an_empty_page_at_the_end() {
+    let mut execd = Execd::start();
+    run(&mut execd, "true");
+    let got = page(&mut execd, 1, json!({}));
+    assert_eq!((text(&got, "text"), place(&got)), ("", (0, 0, 0, true)));
+}
+
+#[test]
+fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
+    let mut execd = Execd::start();
+    run(&mut execd, "head -c 400000 /dev/zero | tr '\\0' x");
+    for (limit, bytes) in [
+        (None, 30_000),
+        (Some(10), 10),
+        (Some(100_000), 100_000),
+        (Some(150_000), 150_000),
+        (Some(150_001), 150_000),
+        (Some(1_000_000_000), 150_000),
+    ] {
+        let more = limit.map_or(json!({}), |limit| json!({"limit": limit}));
+        let got = page(&mut execd, 1, more);
+        assert_eq!(text(&got, "text").len(), bytes, "{limit:?}");
+        assert_eq!(place(&got), (0, bytes as u64, 400_000, false), "{limit:?}");
+    }
+}
+
+#[test]
+fn offsets_count_from_the_front_or_from_the_end() {
+    let mut execd = Execd::start();
+    run(&mut execd, "printf 0123456789");
+    for (offset, wanted, at) in [
+        (3, "3456789", (3, 10, 10, true)),
+        (9, "9", (9, 10, 10, true)),
+        (10, "", (10, 10, 10, true)),
+        (11, "", (10, 10, 10, true)),
+        (i64::MAX, "", (10, 10, 10, true)),
+        (-1, "9", (9, 10, 10, true)),
+        (-10, "0123456789", (0, 10, 10, true)),
+        (-11, "0123456789", (0, 10, 10, true)),
+        (i64::MIN, "0123456789", (0, 10, 10, true)),
+    ] {
+        let got = page(&mut execd, 1, json!({"offset": offset}));
+        assert_eq!((text(&got, "text"), place(&got)), (wanted, at), "{offset}");
+    }
+    let got = page(&mut execd, 1, json!({"offset": -8, "limit": 4}));
+    assert_eq!((text(&got, "text"), place(&got)), ("2345", (2, 6, 10, false)));
+}
+
+// ---- Characters and bytes ---------------------------------------------------------------
+
+#[test]
+fn no_page_splits_a_character() {
+    let mut execd = Execd::start();
+    let all = "aä漢😀é€\n".repeat(40);
+    std::fs::write(execd.file("text"), &all).expect("a file");
+    run(&mut execd, "cat text");
+    for limit in [1, 2, 3, 4, 5, 6, 7, 11, 64] {
+        let pages = all_pages(&mut execd, 1, &json!({"limit": limit}));
+        assert_same(&format!("limit {limit}"), text_of(&pages).as_bytes(), all.as_bytes());
+        assert!(pages.iter().all(|page| !text(page, "text").contains('\u{fffd}')), "{limit}");
+    }
+}
+
+#[test]
+fn an_offset_inside_a_character_leaves_it_to_the_page_before() {
+    let mut execd = Execd::start();
+    run(&mut execd, "printf 'a漢字'");
+    let got = page(&mut execd, 1, json!({"offset": 2}));
+    assert_eq!((text(&got, "text"), place(&got)), ("字", (4, 7, 7, true)));
+    let got = page(&mut execd, 1, json!({"offset": -4}));
+    assert_eq!((text(&got, "text"), place(&got)), ("字", (4, 7, 7, true)));
+}
+
+#[test]
+fn invalid_bytes_are_replaced_in_text_and_exact_in_base64() {
+    let mut execd = Execd::start();
+    run(&mut execd, "printf 'a\\xffb\\xc3\\xe2\\x82'");
+    let got = page(&mut execd, 1, json!({}));
+    assert_eq!(text(&got, "text"), "a\u{fffd}b\u{fffd}\u{fffd}");
+    assert_eq!(place(&got), (0, 6, 6, true));
+    let got = page(&mut execd, 1, json!({"encoding": "base64"}));
+    assert_eq!((exact(&got), place(&got)), (b"a\xffb\xc3\xe2\x82".into(), (0, 6, 6, true)));
+    let got = page(&mut execd, 1, json!({"encoding": "base64", "offset": 5, "limit": 10}));
+    assert_eq!((exact(&got), place(&got)), (vec![0x82], (5, 6, 6, true)));
+}
+
+#[test]
+fn any_bytes_come_back_exactly_in_base64() {
+    let mut execd = Execd::start();
+    let bytes = Random::new(11).bytes(500_000);
+    std::fs::write(execd.file("bytes"), &bytes).expect("a file");
+    run(&mut execd, "cat bytes");
+    for limit in [9_999, 150_000] {
+        let more = json!({"encoding": "base64", "limit": limit});
+        let pages = all_pages(&mut execd, 1, &more);
+        let got: Vec<u8> = pages.iter().flat_map(exact).collect();
+        assert_same(&format!("limit {limit}"), &got, &bytes);
+    }
+}
+
+#[test]
+fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole() {
+    let mut execd = Execd::start();
+    // A byte that continues no character stands where a page begins.
+    run(&mut execd, "printf 'abcd\\x80\\x80efgh'");
+    let pages = all_pages(&mut execd, 1, &json!({"limit": 4}));
+    assert_eq!(text_of(&pages), "abcd\u{fffd}\u{fffd}efgh");
+    let bytes = Random::new(12).bytes(100_000);
+    std::fs::write(execd.file("bytes"), &bytes).expect("a file");
+    run(&mut execd, "cat bytes");
+    for limit in [1_000, 30_000] {
+        let pages = all_pages(&mut execd, 2, &json!({"limit": limit}));
+        let wanted = String::from_utf8_lossy(&bytes);
+        assert_same(&format!("limit {limit}"), text_of(&pages).as_bytes(), wanted.as_bytes());
+    }
+}
+
+// ---- A process that runs ----------------------------------------------------------------
+
+#[test]
+fn a_running_process_is_never_at_its_end() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo one; read x; echo two", "one");
+    let got = page(&mut execd, 1, json!({}));
+    assert_eq!((text(&got, "text"), place(&got)), ("one\n", (0, 4, 4, false)));
+    for offset in [4, 100] {
+        let got = page(&mut execd, 1, json!({"offset": offset}));
+        assert_eq!((text(&got, "text"), place(&got)), ("", (4, 4, 4, false)), "{offset}");
+    }
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    until_over(&mut execd, 1);
+    let got = page(&mut execd, 1, json!({"offset": 4}));
+    assert_eq!((text(&got, "text"), place(&got)), ("two\n", (4, 8, 8, true)));
+    assert_eq!(logged(&opened), b"one\ntwo\n");
+}
+
+#[test]
+fn a_character_that_has_not_come_whole_waits_for_its_rest() {
+    let mut execd = Execd::start();
+    let command = format!("printf 'a\\xe2\\x82'; {}; printf '\\xac'; read x", until_file("go"));
+    let opened = open(&mut execd, &command);
+    eventually("it is printed", || logged(&opened) == b"a\xe2\x82");
+    let got = page(&mut execd, 1, json!({}));
+    assert_eq!((text(&got, "text"), place(&got)), ("a", (0, 1, 3, false)));
+    go(&execd, "go");
+    until_printed(&opened, "€");
+    let got = page(&mut execd, 1, json!({"offset": 1}));
+    assert_eq!((text(&got, "text"), place(&got)), ("€", (1, 4, 4, false)));
+}
+
+#[test]
+fn the_pages_of_a_running_process_follow_it_to_its_end() {
+    let mut execd = Execd::start();
+    let command = "for i in {1..40}; do seq $i 2000; sleep 0.01; done";
+    open_with(&mut execd, command, json!({"stream": false}));
+    let (mut offset, mut all) = (0, String::new());
+    loop {
+        let got = page(&mut execd, 1, json!({"offset": offset, "limit": 150_000}));
+        assert_eq!(got["offset"], offset);
+        all.push_str(text(&got, "text"));
+        offset = number(&got, "nextOffset");
+        if got["eof"] == true {
+            break;
+        }
+    }
+    let numbers = (1..=40).flat_map(|first| first..=2_000);
+    let wanted: String = numbers.map(|number| format!("{number}\n")).collect();
+    assert_same("the pages", all.as_bytes(), wanted.as_bytes());
+}
+
+#[test]
+fn a_page_takes_nothing_away() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; read x", "hi");
+    for _ in 0..3 {
+        assert_eq!(page(&mut execd, 1, json!({}))["text"], "hi\n");
+    }
+    assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
+    assert_eq!(unified_poll(&mut execd, 1)["output"], "hi\n");
+}
+
+// ---- Large logs -------------------------------------------------------------------------
+
+#[test]
+fn a_large_log_is_read_by_pages_in_constant_memory() {
+    const BYTES: u64 = 64 * 1024 * 1024;
+    let mut execd = Execd::start();
+    let command = format!("seq -w 1 100000000 | head -c {BYTES}");
+    let result = run_with(&mut execd, &command, json!({"stream": false}));
+    // The first pages show what a page costs.
+    for _ in 0..8 {
+        page(&mut execd, 1, json!({"limit": 150_000}));
+    }
+    let before_kib = execd.rss_kib();
+    let file = std::fs::File::open(log_file(&result)).expect("the log");
+    let (mut offset, mut most_kib) = (0, 0);
+    let mut wanted = vec![0; 150_000];
+    while offset < BYTES {
+        let got = page(&mut execd, 1, json!({"offset": offset, "limit": 150_000}));
+        let next = number(&got, "nextOffset");
+        assert_eq!(place(&got), (offset, next, BYTES, next == BYTES));
+        let length = usize::try_from(next - offset).expect("a page");
+        let wanted = &mut wanted[..length];
+        std::os::unix::fs::FileExt::read_exact_at(&file, wanted, offset).expect("the file");
+        assert_same("a page", text(&got, "text").as_bytes(), wanted);
+        offset = next;
+        most_kib = execd.rss_kib().max(most_kib);
+    }
+    let grown_kib = most_kib.saturating_sub(before_kib);
+    assert!(grown_kib <= 2 * 1024, "{grown_kib} KiB more for {BYTES} bytes");
+    // From anywhere.
+    let middle = page(&mut execd, 1, json!({"offset": BYTES / 2, "limit": 10}));
+    let (line, column) = (BYTES / 2 / 10, usize::try_from(BYTES / 2 % 10).expect("a column"));
+    let lines = format!("{:09}\n{:09}\n", line + 1, line + 2);
+    assert_eq!(text(&middle, "text"), &lines[column..column + 10]);
+    let end = page(&mut execd, 1, json!({"offset": -5}));
+    assert_eq!((number(&end, "offset"), &end["eof"]), (BYTES - 5, &json!(true)));
+}
+
+#[test]
+fn a_page_that_is_slow_to_come_delays_nobody() {
+    let mut execd = Execd::start();
+    run_with(&mut execd, "seq 1 500000", json!({"stream": false}));
+    let keeper = execd.result("server_info", json!({}))["keeper_pid"].clone();
+    let keeper = i32::try_from(keeper.as_i64().expect("a pid")).expect("a pid");
+    let stopped = Stopped::new(keeper);
+    let request = execd.start_request("get_process_log", json!({"sessionId": 1, "limit": 10}));
+    execd.no_reply_yet(request);
+    open(&mut execd, "read x");
+    assert_eq!(poll(&mut execd, 2)["status"], "running");
+    execd.no_reply_yet(request);
+    drop(stopped);
+    assert_eq!(execd.result_of(request)["text"], "1\n2\n3\n4\n5\n");
+}
+
+#[test]
+fn many_pages_at_once_are_all_answered() {
+    let mut execd = Execd::start();
+    run_with(&mut execd, "seq -w 1 100000", json!({"stream": false}));
+    let requests: Vec<(u64, u64)> = (0..200)
+        .map(|at| {
+            let offset = at * 3_500;
+            let params = json!({"sessionId": 1, "offset": offset, "limit": 3_500});
+            (offset, execd.start_request("get_process_log", params))
+        })
+        .collect();
+    let mut all = String::new();
+    for (offset, request) in requests {
+        let got = execd.result_of(request);
+        assert_eq!(got["offset"], offset);
+        all.push_str(text(&got, "text"));
+    }
+    let wanted: String = (1..=100_000).map(|i| format!("{i:06}\n")).collect();
+    assert_same("the pages", all.as_bytes(), wanted.as_bytes());
+}
+
+#[test]
+fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "echo hi");
+    std::fs::remove_file(log_file(&result)).expect("the log");
+    let error = execd.error("get_process_log", json!({"sessionId": 1}));
+    assert_eq!(error["code"], -32000, "{error}");
+    assert!(text(&error, "message").contains("ENOENT"), "{error}");
+    assert_eq!(poll(&mut execd, 1), result, "the rest is still known");
+}
+
+// ---- One stream, and memory -------------------------------------------------------------
+
+#[test]
+fn one_stream_can_be_paged() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo out; echo err >&2; read x", "err");
+    for finished in [false, true] {
+        if finished {
+            execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+            until_over(&mut execd, 1);
+        }
+        for (stream, wanted) in [("stdout", "out\n"), ("stderr", "err\n")] {
+            let got = page(&mut execd, 1, json!({"stream": stream}));
+            assert_fields(&got, &PAGE);
+            assert_eq!((text(&got, "text"), place(&got)), (wanted, (0, 4, 4, finished)));
+            let got = page(&mut execd, 1, json!({"stream": stream, "offset": -2, "limit": 4}));
+            assert_eq!((text(&got, "text"), place(&got)), (&wanted[2..], (2, 4, 4, finished)));
+        }
+    }
+    assert_eq!(logged(&opened), b"out\nerr\n");
+}
+
+#[test]
+fn a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
+    let mut execd = Execd::start();
+    let command = "seq -w 1 100000; echo err >&2";
+    run_with(&mut execd, command, json!({"stream": false}));
+    let all: String = (1..=100_000).map(|i| format!("{i:06}\n")).collect();
+    let first = page(&mut execd, 1, json!({"stream": "stdout", "limit": 150_000}));
+    let (offset, next, total, _) = place(&first);
+    assert_eq!(total, all.len() as u64);
+    assert!(offset > 0 && next > offset, "{offset} {next}");
+    let range = usize::try_from(offset).expect("small")..usize::try_from(next).expect("small");
+    assert_same("the page", text(&first, "text").as_bytes(), &all.as_bytes()[range]);
+    let last = page(&mut execd, 1, json!({"stream": "stdout", "offset": -7}));
+    assert_eq!((text(&last, "text"), &last["eof"]), ("100000\n", &json!(true)));
+    assert_eq!(page(&mut execd, 1, json!({"stream": "stderr"}))["text"], "err\n");
+}
+
+#[test]
+fn without_logs_memory_is_paged() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let result = run(&mut execd, "echo out; echo err >&2");
+    assert_absent(&result, &["logPath"]);
+    let got = page(&mut execd, 1, json!({}));
+    assert_fields(&got, &PAGE);
+    assert_eq!(place(&got), (0, 8, 8, true));
+    assert!(text(&got, "text").contains("out\n") && text(&got, "text").contains("err\n"));
+    assert_absent(&row(&mut execd, 1).expect("a row"), &["logPath"]);
+}
+
+#[test]
+fn without_logs_a_flood_leaves_its_last_megabyte() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let all: String = (1..=400_000).map(|i| format!("{i:06}\n")).collect();
+    // While it runs, and when it has ended.
+    open_with(&mut execd, "seq -w 1 400000; read x", json!({"stream": false}));
+    eventually("all of it is read", || {
+        number(&row(&mut execd, 1).expect("a row"), "outputBytes") == all.len() as u64
+    });
+    for finished in [false, true] {
+        let mut got = page(&mut execd, 1, json!({"limit": 150_000}));
+        let first = number(&got, "offset");
+        assert_eq!(first, all.len() as u64 - 1024 * 1024, "the gap is what comes before");
+        let mut kept = text(&got, "text").to_owned();
+        while number(&got, "nextOffset") < all.len() as u64 {
+            let more = json!({"offset": got["nextOffset"], "limit": 150_000});
+            got = page(&mut execd, 1, more);
+            kept.push_str(text(&got, "text"));
+        }
+        assert_eq!(got["eof"], finished);
+        let from = usize::try_from(first).expect("small");
+        assert_same("what is kept", kept.as_bytes(), &all.as_bytes()[from..]);
+        if !finished {
+            execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+            until_over(&mut execd, 1);
+        }
+    }
+}
+
+// ---- Refusals ---------------------------------------------------------------------------
+
+#[test]
+fn wrong_params_are_refused_by_name() {
+    let mut execd = Execd::start();
+    run(&mut execd, "true");
+    for (params, param) in [
+        (json!({}), "sessionId"),
+        (json!({"sessionId": 1, "offset": "0"}), "offset"),
+        (json!({"sessionId": 1, "limit": 1.5}), "limit"),
+        (json!({"sessionId": 1, "stream": "both"}), "stream"),
+        (json!({"sessionId": 1, "encoding": "hex"}), "encoding"),
+        (json!({"sessionId": 1, "lines": 3}), "lines"),
+    ] {
+        execd.refused("get_process_log", params, param);
+    }
+    let message = execd.failed("get_process_log", json!({"sessionId": 9}), "unknown_session");
+    assert_eq!(message, "unknown sessionId: 9");
+}
