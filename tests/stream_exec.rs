@@ -321,6 +321,23 @@ fn one_that_ends_before_its_timeout_has_not_timed_out() {
     assert_eq!(result["exitCode"], 4);
 }
 
+/// It was called timed out when the time fell into the 50 ms after its shell's end.
+#[test]
+fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
+    let mut execd = Execd::start();
+    for timeout_ms in [10, 25, 40] {
+        let more = json!({"timeoutMs": timeout_ms});
+        let result = run_with(&mut execd, "sleep 300 & exit 0", more);
+        if result["status"] == "failed" {
+            // A machine so slow that the shell did not end in time.
+            assert_eq!(result["signal"], "SIGKILL", "{result}");
+            continue;
+        }
+        assert_eq!((&result["exitCode"], &result["timedOut"]), (&json!(0), &Value::Null));
+        assert_eq!(result["backgroundPids"].as_array().map(Vec::len), Some(1), "{result}");
+    }
+}
+
 // ---- Background children ----------------------------------------------------------------
 
 #[test]

@@ -133,6 +133,22 @@ fn the_background_of_a_finished_job_is_reached() {
     }
 }
 
+/// It got SIGKILL at once, and the answer came before it was gone.
+#[test]
+fn a_signal_to_the_background_of_a_finished_job_lets_it_clean_up() {
+    let mut execd = Execd::start();
+    let marker = execd.tmpdir().join("cleaned");
+    let trap = format!("trap 'sleep 0.2; : >{}; exit' TERM", marker.display());
+    let command = format!("({trap}; while :; do sleep 0.02; done) >/dev/null 2>&1 & echo hi");
+    let result = run(&mut execd, &command);
+    assert_eq!(result["status"], "completed");
+    eventually("the trap is set", || execd.session_processes().len() > 1);
+    let killed = kill_with(&mut execd, 1, json!("TERM"));
+    assert_eq!((&killed["status"], &killed["stdout"]), (&json!("completed"), &json!("hi\n")));
+    assert!(marker.exists(), "its trap has run");
+    assert!(execd.session_processes().is_empty(), "answered when all are gone");
+}
+
 #[test]
 fn a_session_of_exec_command_is_reached() {
     let mut execd = Execd::start();

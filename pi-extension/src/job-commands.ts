@@ -97,7 +97,8 @@ async function showTail(
   const params = { sessionId: row.sessionId, offset: -TAIL_BYTES, limit: TAIL_BYTES };
   const page = (await instance.client.request("get_process_log", params)) as LogPage;
   const all = drawable(plainText(page.text)).replace(/\n$/, "").split("\n");
-  if (page.offset > 0) all.shift();
+  // The first line of a part is broken, unless there is no other.
+  if (page.offset > 0 && all.length > 1) all.shift();
   const last = all.slice(-lines);
   const whole = page.offset === 0 && last.length === all.length;
   const what = whole ? "" : ` · last ${last.length === 1 ? "line" : `${last.length} lines`}`;

@@ -16,7 +16,7 @@ use crate::limits::{
 use crate::pure::clean::window_text;
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
-use crate::pure::utf8::lossy;
+use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
 use crate::session::ending::{Family, SIGKILL};
 use crate::session::job::{Capped, Job, JobSpec, capped};
 use crate::session::output::Source;
@@ -81,10 +81,17 @@ struct YieldNote<'a> {
 
 /// The last output of a session as the running forms tell it: raw text.
 fn short_tail(session: &Session) -> String {
-    let bytes = session.tail.to_vec();
-    let from = bytes.len().saturating_sub(JOB_TAIL_BYTES);
-    let cut = bytes[from..].iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
-    lossy(&bytes[from + if from > 0 { cut } else { 0 }..])
+    let all = session.tail.to_vec();
+    let mut bytes = &all[all.len().saturating_sub(JOB_TAIL_BYTES)..];
+    if bytes.len() < all.len() {
+        // The end of a character that begins before the tail.
+        let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
+        bytes = &bytes[inside..];
+    }
+    // An unfinished one comes with the next call.
+    let text = lossy(&bytes[..bytes.len() - incomplete_suffix_len(bytes)]);
+    // What is no UTF-8 has become longer.
+    text[ceil_boundary(&text, text.len().saturating_sub(JOB_TAIL_BYTES))..].to_owned()
 }
 
 impl Daemon {
@@ -137,13 +144,16 @@ impl Daemon {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let over = session.job_over(now_ns);
-        let started_ns = session.facts.started_ns;
+        let (started_ns, status) = (session.facts.started_ns, session.status());
         let Some(job) = &mut session.job else { return };
         if over {
             job.closed = true;
             return;
         }
-        let due = job.spec.timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns);
+        // A command whose shell has ended had its time: its background is kill_process's.
+        let alive = status.is_none();
+        let due =
+            alive && job.spec.timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns);
         if due && !job.timed_out {
             job.timed_out = true;
             self.begin_ending(id, SIGKILL, 0);
@@ -177,7 +187,8 @@ impl Daemon {
         }
         let Some(pending) = self.take_pending(wait.ticket) else { return };
         let mut report = match wait.kind {
-            _ if over => self.final_report(id),
+            // What is remembered stays the answer, whoever was ended since.
+            _ if over => self.finished_job(id).unwrap_or_else(|| self.final_report(id)),
             WaitKind::Stream => {
                 if let Some(session) = self.sessions.get(&id)
                     && let Ok(request_id) = serde_json::from_str(pending.id.as_json())

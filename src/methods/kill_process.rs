@@ -51,15 +51,15 @@ fn check(raw: &str) -> Result<(), RpcError> {
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, signal) = read(call.params)?;
     let id = session_id(params.session_id);
+    let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
     if let Some(report) = daemon.finished_job(id) {
-        // What outlived it in the background is ended with its id.
-        if daemon.readopt_left(id) {
-            daemon.kill(id, signal, 0);
+        // What outlived it in the background is reached by its id.
+        if !daemon.readopt_left(id) {
+            return Ok(Answer::of(&report));
         }
-        return Ok(Answer::of(&report));
+        return Ok(end(daemon, call, id, signal, wait_ms));
     }
     let unknown = daemon.unknown_job(id);
     daemon.live_job(id).ok_or(unknown)?;
-    let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
     Ok(end(daemon, call, id, signal, wait_ms))
 }

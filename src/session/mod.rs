@@ -279,7 +279,8 @@ impl Session {
     /// or its time is.
     fn job_due_ns(&self) -> Option<u64> {
         let job = self.job.as_ref().filter(|job| !job.closed && self.finished_ns.is_none())?;
-        let timeout_ms = job.spec.timeout_ms.filter(|_| !job.timed_out);
+        let waits = !job.timed_out && self.status().is_none();
+        let timeout_ms = job.spec.timeout_ms.filter(|_| waits);
         let timeout_ns = timeout_ms.map(|ms| self.facts.started_ns + ms * NS_PER_MS);
         self.shell_grace_ends_ns().into_iter().chain(timeout_ns).min()
     }
