@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use super::Daemon;
 use super::judge::status_fields;
 use crate::limits::{
-    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS, RUNNING_JOBS_MAX,
+    HEAD_TAIL_MAX_BYTES, JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS,
+    RUNNING_JOBS_MAX,
 };
 use crate::pure::clean::window_text;
 use crate::pure::life::ExitStatus;
@@ -97,7 +98,7 @@ fn short_tail(session: &Session) -> String {
 impl Daemon {
     /// Makes a session that was just started a job, and enters it into the table at once.
     pub fn make_job(&mut self, id: SessionId, spec: JobSpec) {
-        let keep_bytes = if self.config.logs.off { crate::limits::HEAD_TAIL_MAX_BYTES } else { 0 };
+        let keep_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { 0 };
         if let Some(session) = self.sessions.get_mut(&id) {
             session.job = Some(Box::new(Job::new(spec, keep_bytes)));
             session.listing = Listing::Listed;
@@ -151,10 +152,8 @@ impl Daemon {
             return;
         }
         // A command whose shell has ended had its time: its background is kill_process's.
-        let alive = status.is_none();
-        let due =
-            alive && job.spec.timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns);
-        if due && !job.timed_out {
+        let timeout_ms = job.spec.timeout_ms.filter(|_| status.is_none() && !job.timed_out);
+        if timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns) {
             job.timed_out = true;
             self.begin_ending(id, SIGKILL, 0);
         }
