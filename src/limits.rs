@@ -85,6 +85,9 @@ pub const STREAM_TAIL_BYTES: usize = 32 * 1024;
 pub const DEFAULT_MAX_BYTES: usize = 50 * 1024;
 /// Lines of model-facing text in one reply.
 pub const DEFAULT_MAX_LINES: usize = 2_000;
+/// Bytes at the start of a window that begins anywhere: they only tell whether it begins inside
+/// an escape sequence, most of which are shorter.
+pub const WINDOW_LEAD_BYTES: usize = 64;
 /// How many lines up a cursor-up redraw may reach (unified-exec.md, Text).
 pub const REDRAW_LINES: usize = 50;
 /// Columns that cursor movement alone may open up on a line of clean text.
@@ -103,6 +106,9 @@ pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
 pub const JOB_UNREAD_BYTES: usize = 256 * 1024;
 /// Text of one live chunk (bash-stream.md, Live).
 pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
+/// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
+/// a flood leaves room for the chunks of others.
+pub const LIVE_BACKLOG_BYTES: usize = 768 * 1024;
 /// Live chunks of one call; one more says that the rest is in the log.
 pub const LIVE_CHUNKS_MAX: usize = 10_000;
 /// The last output told by a stream call whose job goes on.
@@ -125,8 +131,9 @@ pub const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
 pub const FINISHED_JOBS_MAX: usize = 256;
 /// Memory of what is remembered of them, all together.
 pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
-/// The last bytes of each stream of one of them, for its pages.
-pub const FINISHED_STREAM_BYTES: usize = 4 * 1024;
+/// What is remembered of one of them (process-model.md, Bounded everything), unless its texts alone
+/// take more: later polls must give these again.
+pub const FINISHED_JOB_BYTES: usize = 64 * 1024;
 /// Stream jobs that run at once.
 pub const RUNNING_JOBS_MAX: usize = 64;
 /// Input that a job takes over its life unless --stdin-cap-bytes says otherwise.
@@ -277,6 +284,7 @@ const _: () = {
     assert!(MAX_CONFIGURABLE_POLL_MS < u64::MAX / NS_PER_MS / 2);
     // JSON escapes one byte as six at most: a model-facing reply always fits below the mark.
     assert!(DEFAULT_MAX_BYTES * 6 < OUTBOX_HIGH_BYTES);
+    assert!(LIVE_BACKLOG_BYTES < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
     assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);

@@ -87,10 +87,19 @@ fn what_could_not_start_has_failed_with_a_reason_and_no_process() {
         let result = run_with(&mut execd, command, more);
         assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(-1)));
         assert!(text(&result, "error").contains(reason), "{result}");
-        assert_absent(&result, &["sessionId", "pid", "signal", "logPath", "timedOut"]);
+        assert_absent(&result, &["pid", "signal", "logPath", "timedOut"]);
+        // It is remembered like any other that has ended.
+        let id = number(&result, "sessionId");
+        assert_eq!(poll(&mut execd, id), result);
+        let row = &rows(&mut execd)[0];
+        assert_eq!((&row["sessionId"], &row["status"]), (&json!(id), &json!("failed")));
+        assert_eq!((&row["exitCode"], &row["startedAt"]), (&json!(-1), &row["endedAt"]));
+        assert_absent(row, &["pid", "signal", "logPath"]);
+        let page = execd.result("get_process_log", json!({"sessionId": id}));
+        assert_eq!((&page["text"], &page["eof"]), (&json!(""), &json!(true)));
     }
-    assert!(rows(&mut execd).is_empty(), "there was no process");
-    assert!(execd.notified("session_started").is_empty());
+    assert!(execd.notified("session_started").is_empty(), "there was no process");
+    assert_eq!(run(&mut execd, "true")["sessionId"], 3, "their ids were used");
 }
 
 #[test]

@@ -377,6 +377,7 @@ fn a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
     let first = page(&mut execd, 1, json!({"stream": "stdout", "limit": 150_000}));
     let (offset, next, total, _) = place(&first);
     assert_eq!(total, all.len() as u64);
+    assert_eq!(first["omittedBytes"], offset, "the gap is told");
     assert!(offset > 0 && next > offset, "{offset} {next}");
     let range = usize::try_from(offset).expect("small")..usize::try_from(next).expect("small");
     assert_same("the page", text(&first, "text").as_bytes(), &all.as_bytes()[range]);
@@ -410,6 +411,7 @@ fn without_logs_a_flood_leaves_its_last_megabyte() {
         let mut got = page(&mut execd, 1, json!({"limit": 150_000}));
         let first = number(&got, "offset");
         assert_eq!(first, all.len() as u64 - 1024 * 1024, "the gap is what comes before");
+        assert_eq!(got["omittedBytes"], first);
         let mut kept = text(&got, "text").to_owned();
         while number(&got, "nextOffset") < all.len() as u64 {
             let more = json!({"offset": got["nextOffset"], "limit": 150_000});

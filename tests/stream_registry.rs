@@ -237,9 +237,8 @@ fn what_has_ended_takes_little_memory() {
     run_many(&mut execd, command, JOBS, &json!({}));
     assert_eq!(rows(&mut execd).len(), 64 + JOBS, "all of them are remembered");
     let grown_kib = execd.rss_kib().saturating_sub(before_kib);
-    // Three texts at the default cap, which later polls give again, and the ends of both streams.
-    // (process-model.md says 64 KiB, bash-stream.md that the texts stay: these win.) Some more is
-    // what the replies left behind.
-    let most_kib = JOBS as u64 * (3 * 30 + 2 * 4) + 6 * 1024;
+    // Three texts at the default cap, which later polls give again, in 64 KiB (process-model.md);
+    // some more is what the replies left behind.
+    let most_kib = JOBS as u64 * 64 + 6 * 1024;
     assert!(grown_kib <= most_kib, "{grown_kib} KiB for {JOBS} jobs");
 }

@@ -65,7 +65,7 @@ pub fn until_readable(fd: RawFd) {
 const REPLY_START: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
 
 /// Whether a line is the reply to this request.
-fn answers(line: &[u8], id: u64) -> bool {
+pub fn answers(line: &[u8], id: u64) -> bool {
     let rest = line.strip_prefix(REPLY_START);
     let rest = rest.and_then(|rest| rest.strip_prefix(id.to_string().as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b","))
@@ -139,6 +139,33 @@ impl Execd {
             let count = self.stdout.read(&mut buffer).unwrap();
             assert!(count > 0, "execd ended");
             self.rest.extend_from_slice(&buffer[..count]);
+        }
+    }
+
+    /// Gives out the lines that come while `time` passes.
+    pub fn lines_for(&mut self, time: Duration, mut take: impl FnMut(&[u8])) {
+        let until = Instant::now() + time;
+        loop {
+            while memchr::memchr(b'\n', &self.rest).is_some() {
+                take(&self.line().0);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let fd = self.stdout.as_raw_fd();
+            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one live pollfd.
+            let ready = unsafe {
+                libc::poll(&raw mut poll, 1, i32::try_from(left.as_millis()).unwrap_or(0))
+            };
+            if ready <= 0 {
+                return;
+            }
+            let mut buffer = [0; READ_BYTES];
+            let count = self.stdout.read(&mut buffer).unwrap();
+            assert!(count > 0, "execd ended");
+            self.rest.extend_from_slice(&buffer[..count]);
+            if left.is_zero() {
+                return;
+            }
         }
     }
 

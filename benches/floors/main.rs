@@ -37,13 +37,14 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 14] = [
+const BENCHES: [Bench; 15] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
     ("pty-flood", flood::pty),
     ("echo", latency::echo),
     ("ping-under-flood", steady::ping_under_flood),
+    ("ping-beside-chunks", steady::ping_beside_chunks),
     ("log-stall", steady::log_stall),
     ("deadline", steady::deadline),
     ("idle", exact::idle),

@@ -13,6 +13,8 @@ use super::report::{Goal, Report, Samples};
 
 /// Floods are logged up to here, so that a bench does not fill a disk.
 const FLOOD_LOG_BYTES: &str = "67108864";
+/// Live chunks that one call sends at most (bash-stream.md, Live).
+const CHUNKS_OF_A_CALL: usize = 10_000;
 /// The wait whose lateness is measured: the shortest that write_stdin knows.
 const YIELD: Duration = Duration::from_millis(250);
 
@@ -41,6 +43,75 @@ pub fn ping_under_flood(scale: Scale, report: &mut Report) {
         let name = format!("ping, {floods} × `yes`, p99");
         report.time(&name, (flooded.p99(), Some(quiet.p99())), goal, count);
     }
+}
+
+/// A job that floods its live chunks to the client that pings.
+struct Flooder {
+    request: u64,
+    session: Option<u64>,
+    chunks: usize,
+}
+
+impl Flooder {
+    fn start(execd: &mut Execd) -> Self {
+        let params = json!({"command": "exec yes", "yieldMs": 120_000});
+        let (request, _) = execd.send("bash_stream", &params);
+        Self { request, session: None, chunks: 0 }
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        if memchr::memmem::find(line, b"\"tool_execution_output\"").is_some() {
+            self.chunks += 1;
+            self.session = self.session.or_else(|| {
+                let note: serde_json::Value = serde_json::from_slice(line).unwrap();
+                note["params"]["sessionId"].as_u64()
+            });
+        }
+    }
+
+    /// It has sent as many chunks as one call sends.
+    fn spent(&self) -> bool {
+        self.chunks > CHUNKS_OF_A_CALL
+    }
+
+    fn end(self, execd: &mut Execd) {
+        let session = self.session.expect("a chunk names it");
+        execd.call("kill_process", &json!({"sessionId": session}));
+        execd.reply(self.request);
+    }
+}
+
+/// `ping` of a client that reads the live chunks of a `yes` meanwhile, as they come.
+pub fn ping_beside_chunks(scale: Scale, report: &mut Report) {
+    let count = scale.of(1_000, 100);
+    let mut execd = Execd::start(&["--log-max-bytes", FLOOD_LOG_BYTES]);
+    let quiet = pings(&mut execd, count);
+    let mut flooded = Samples::default();
+    let mut state = 0x9e37_79b9_u32;
+    while flooded.len() < count {
+        let mut job = Flooder::start(&mut execd);
+        execd.lines_for(Duration::from_millis(20), |line| job.take(line));
+        while !job.spent() && flooded.len() < count {
+            let (id, begun) = execd.send("ping", &json!({}));
+            let at = loop {
+                let (line, at) = execd.line();
+                if super::client::answers(&line, id) {
+                    break at;
+                }
+                job.take(&line);
+            };
+            if !job.spent() {
+                flooded.push(at - begun);
+            }
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let pause = Duration::from_micros(u64::from(1_000 + (state >> 16) % 7_000));
+            execd.lines_for(pause, |line| job.take(line));
+        }
+        job.end(&mut execd);
+    }
+    let goal = Some(Goal::AtMost(Duration::from_millis(2)));
+    report.time("ping, `yes` live, median", (flooded.p50(), Some(quiet.p50())), None, count);
+    report.time("ping, `yes` live, p99", (flooded.p99(), Some(quiet.p99())), goal, count);
 }
 
 /// strace on a process; dropping it detaches it.

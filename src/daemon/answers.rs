@@ -152,7 +152,7 @@ impl Daemon {
     }
 
     /// The note of a reply, where one applies.
-    fn note(&self, id: SessionId, exited: bool) -> Option<String> {
+    pub(super) fn note(&self, id: SessionId, exited: bool) -> Option<String> {
         let session = self.sessions.get(&id)?;
         if exited {
             let killed = session.status() == Some(ExitStatus::Signal(SIGKILL));

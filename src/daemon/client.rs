@@ -111,9 +111,12 @@ impl Client {
         !self.stopped && (readable || self.lines.has_complete_line())
     }
 
-    /// Queues a reply whose result is JSON text.
-    pub fn reply_json(&mut self, id: &RequestId, json: &[u8]) {
+    /// Queues the reply of a request that did not wait, its result as JSON text. It goes before
+    /// what has piled up for a slow reader: no chunk is so old that a ping must wait for it.
+    pub fn reply_at_once(&mut self, id: &RequestId, json: &[u8]) {
+        let before = self.outbox.len();
         wire::push_result_json(self.outbox.buffer(), id, json);
+        self.outbox.overtake(self.outbox.len() - before);
         self.note_level();
     }
 

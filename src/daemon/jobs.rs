@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use super::Daemon;
 use super::judge::status_fields;
+use super::launch::LaunchSpec;
+use super::logs::LogTrouble;
 use crate::limits::{
-    HEAD_TAIL_MAX_BYTES, JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS,
-    RUNNING_JOBS_MAX,
+    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS, RUNNING_JOBS_MAX,
 };
 use crate::pure::clean::window_text;
 use crate::pure::life::ExitStatus;
@@ -66,7 +67,11 @@ pub struct JobReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(flatten)]
+    pub log: LogTrouble,
 }
 
 #[derive(Serialize)]
@@ -82,9 +87,9 @@ struct YieldNote<'a> {
 
 /// The last output of a session as the running forms tell it: raw text.
 fn short_tail(session: &Session) -> String {
-    let all = session.tail.to_vec();
-    let mut bytes = &all[all.len().saturating_sub(JOB_TAIL_BYTES)..];
-    if bytes.len() < all.len() {
+    let (all, starts_at) = session.tail.last(JOB_TAIL_BYTES);
+    let mut bytes = all.as_slice();
+    if starts_at > 0 {
         // The end of a character that begins before the tail.
         let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
         bytes = &bytes[inside..];
@@ -98,9 +103,8 @@ fn short_tail(session: &Session) -> String {
 impl Daemon {
     /// Makes a session that was just started a job, and enters it into the table at once.
     pub fn make_job(&mut self, id: SessionId, spec: JobSpec) {
-        let keep_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { 0 };
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.job = Some(Box::new(Job::new(spec, keep_bytes)));
+            session.job = Some(Box::new(Job::new(spec)));
             session.listing = Listing::Listed;
             self.use_counter += 1;
             session.last_used = self.use_counter;
@@ -220,6 +224,7 @@ impl Daemon {
             started_at: Some(format_utc_ms(session.facts.started_wall_ms)),
             tail: Some(short_tail(session)),
             log_path: self.log_path(id),
+            log: self.log_trouble(id, false),
             ..JobReport::default()
         }
     }
@@ -283,6 +288,8 @@ impl Daemon {
             duration_ms: Some((ended_ns - session.facts.started_ns) / NS_PER_MS),
             truncated: cut.then_some(true),
             background_pids: self.background_pids(session),
+            note: self.note(id, true),
+            log: self.log_trouble(id, session.life.finished()),
             log_path,
             ..JobReport::default()
         }
@@ -297,10 +304,19 @@ impl Daemon {
         family.living().iter().take(NAMED_PROCESSES).map(|one| one.pid).collect()
     }
 
-    /// The final form of a command that could not be started.
-    pub fn failed_job(&self, failure: String) -> JobReport {
-        JobReport {
+    /// What is wrong with a session's log; `over`: all of its output has come.
+    pub fn log_trouble(&self, id: SessionId, over: bool) -> LogTrouble {
+        self.keeper.status(id).map(|status| status.trouble(over)).unwrap_or_default()
+    }
+
+    /// The final form of a command that could not be started. It has an id like any other and is
+    /// remembered under it.
+    pub fn failed_job(&mut self, spec: &LaunchSpec, failure: String) -> JobReport {
+        let id = self.next_session_id;
+        self.next_session_id += 1;
+        let report = JobReport {
             status: "failed",
+            session_id: Some(id),
             started_at: Some(format_utc_ms(clock::wall_ms())),
             exit_code: Some(-1),
             error: Some(failure),
@@ -309,7 +325,9 @@ impl Daemon {
             aggregated: Some(String::new()),
             duration_ms: Some(0),
             ..JobReport::default()
-        }
+        };
+        self.remember_failed(id, spec, report.clone());
+        report
     }
 }
 

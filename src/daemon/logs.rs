@@ -2,6 +2,7 @@
 //! (process-model.md, Logs). Moves no bytes itself.
 
 use nix::errno::Errno;
+use serde::Serialize;
 
 use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::LOG_QUEUE_BYTES;
@@ -52,6 +53,34 @@ pub struct LogStatus {
     pub truncated: bool,
     /// What went wrong with it.
     pub failure: Option<String>,
+}
+
+/// What the stream family's replies say of a log with which something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogTrouble {
+    /// Something of the stream so far is missing from the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_complete: Option<bool>,
+    /// It ended at a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_truncated: Option<bool>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_message: Option<String>,
+}
+
+impl LogStatus {
+    /// What a reply says of it; `over`: all output has come, so that what is not in the log yet is
+    /// missing.
+    pub fn trouble(self, over: bool) -> LogTrouble {
+        let incomplete = !self.complete && (over || self.failure.is_some());
+        LogTrouble {
+            log_complete: incomplete.then_some(false),
+            log_truncated: self.truncated.then_some(true),
+            failure_message: self.failure,
+        }
+    }
 }
 
 /// `ENOSPC: No space left on device`: an errno for people.

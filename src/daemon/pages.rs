@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::Daemon;
-use super::logs::errno_text;
+use super::logs::{LogTrouble, errno_text};
 use crate::keeper::frames::{Ack, ReadPage};
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, MAX_CHAR_BYTES, NS_PER_MS};
 use crate::pure::utf8::{incomplete_suffix_len, lossy};
@@ -27,13 +27,26 @@ pub struct PageSpec {
     pub base64: bool,
 }
 
-/// A page that the keeper was asked for.
+/// A page that the keeper is asked for.
 #[derive(Clone, Debug)]
 pub struct PendingPage {
-    spec: PageSpec,
+    /// Which page.
+    pub spec: PageSpec,
     /// Nothing more will be written to it.
-    finished: bool,
-    due_ns: u64,
+    pub finished: bool,
+    /// What is wrong with the log.
+    pub log: LogTrouble,
+}
+
+/// Where a page is to be found.
+#[derive(Debug)]
+pub struct Found {
+    /// Where.
+    pub from: PageSource,
+    /// Nothing more will come.
+    pub finished: bool,
+    /// What is wrong with the log.
+    pub log: LogTrouble,
 }
 
 /// The result of get_process_log.
@@ -48,7 +61,11 @@ pub struct PageReport {
     pub total_bytes: u64,
     pub eof: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
+    #[serde(flatten)]
+    pub log: LogTrouble,
 }
 
 /// Where a page comes from.
@@ -61,7 +78,7 @@ pub enum PageSource {
 }
 
 /// Where a page begins in `total` bytes.
-fn begins_at(spec: &PageSpec, total: u64) -> u64 {
+pub(super) fn begins_at(spec: &PageSpec, total: u64) -> u64 {
     let back = spec.offset.unsigned_abs();
     if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) }
 }
@@ -90,7 +107,18 @@ fn report(
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
         let (next_offset, total_bytes, encoding) = (end, total, Some("base64"));
         let eof = finished && end == total;
-        return PageReport { session_id, text, offset, next_offset, total_bytes, eof, encoding };
+        let log = LogTrouble::default();
+        return PageReport {
+            session_id,
+            text,
+            offset,
+            next_offset,
+            total_bytes,
+            eof,
+            omitted_bytes: None,
+            encoding,
+            log,
+        };
     }
     // Such a character belongs to the page before it.
     let skipped = inside_a_character(before, bytes);
@@ -106,7 +134,9 @@ fn report(
         next_offset,
         total_bytes: total,
         eof: finished && next_offset == total,
+        omitted_bytes: None,
         encoding: None,
+        log: LogTrouble::default(),
     }
 }
 
@@ -119,16 +149,20 @@ impl Daemon {
         finished: bool,
     ) -> PageReport {
         let total = starts_at + bytes.len() as u64;
-        // What memory has lost is a gap: the page begins behind it, and its offset says so.
-        let offset = begins_at(spec, total).max(starts_at);
+        // What memory has lost is a gap: the page begins behind it.
+        let wanted = begins_at(spec, total);
+        let offset = wanted.max(starts_at);
+        let gap = offset - wanted;
         let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
         let length = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len() - from);
         let (before, bytes) = (&bytes[..from], &bytes[from..from + length]);
-        report(spec, before, bytes, (offset, total), finished)
+        let page = report(spec, before, bytes, (offset, total), finished);
+        PageReport { omitted_bytes: (gap > 0).then_some(gap), ..page }
     }
 
     /// Asks the keeper for a page; the request waits for it under `ticket`.
-    pub fn ask_page(&mut self, ticket: Ticket, spec: PageSpec, name: String, finished: bool) {
+    pub fn ask_page(&mut self, ticket: Ticket, name: String, page: PendingPage) {
+        let spec = &page.spec;
         let back = LOG_PAGE_LOOKBACK_BYTES.cast_signed();
         let early = spec.offset.saturating_sub(back);
         // Not before the start: a negative offset would count from the end.
@@ -136,7 +170,7 @@ impl Daemon {
         let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
         let wanted = ReadPage { token: ticket, offset, length, name };
         let due_ns = self.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
-        self.pending_pages.insert(ticket, PendingPage { spec, finished, due_ns });
+        self.pending_pages.insert(ticket, (page, due_ns));
         if !self.keeper.ask_page(&wanted) {
             self.fail_page(ticket, "nobody can read it now: its keeper is gone");
         }
@@ -155,7 +189,7 @@ impl Daemon {
         if ack.errno != 0 {
             return self.fail_page(ack.token, &errno_text(ack.errno));
         }
-        let Some(page) = self.pending_pages.remove(&ack.token) else { return };
+        let Some((page, _)) = self.pending_pages.remove(&ack.token) else { return };
         let Some(pending) = self.take_pending(ack.token) else { return };
         let (starts_at, total) = (ack.logged, ack.noted);
         let offset = begins_at(&page.spec, total);
@@ -164,7 +198,7 @@ impl Daemon {
         let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
-        self.client.reply(&pending.id, &report);
+        self.client.reply(&pending.id, &PageReport { log: page.log, ..report });
         self.arm_pages();
     }
 
@@ -180,20 +214,16 @@ impl Daemon {
 
     /// Gives up on pages that took too long; on all of them with `all`.
     pub(super) fn give_up_pages(&mut self, all: bool, why: &str) {
-        let late = |page: &PendingPage| all || page.due_ns <= self.now_ns;
-        let late: Vec<Ticket> = self
-            .pending_pages
-            .iter()
-            .filter(|(_, page)| late(page))
-            .map(|(ticket, _)| *ticket)
-            .collect();
+        let late = |due_ns: u64| all || due_ns <= self.now_ns;
+        let pages = self.pending_pages.iter().filter(|(_, (_, due_ns))| late(*due_ns));
+        let late: Vec<Ticket> = pages.map(|(ticket, _)| *ticket).collect();
         for ticket in late {
             self.fail_page(ticket, why);
         }
     }
 
     fn arm_pages(&mut self) {
-        let due = self.pending_pages.values().map(|page| page.due_ns).min();
+        let due = self.pending_pages.values().map(|(_, due_ns)| *due_ns).min();
         self.deadlines.set(super::Owner::Pages, due);
     }
 }
@@ -236,6 +266,7 @@ mod tests {
         assert_eq!((past.text.as_str(), past.offset, past.next_offset), ("", 100, 100));
         let lost = page(0, true);
         assert_eq!((lost.text.as_str(), lost.offset, lost.total_bytes), ("0123456789", 90, 100));
+        assert_eq!((lost.omitted_bytes, end.omitted_bytes), (Some(90), None));
         assert!(!page(0, false).eof, "more may come");
     }
 

@@ -74,7 +74,7 @@ impl Daemon {
         let outcome = self.carry_out(&request);
         let Some(id) = &request.id else { return };
         match outcome {
-            Ok(Answer::Json(json)) => self.client.reply_json(id, &json),
+            Ok(Answer::Json(json)) => self.client.reply_at_once(id, &json),
             Ok(Answer::Waits) => {}
             Err(error) => self.client.refuse(id, &error),
         }

@@ -116,7 +116,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     daemon.count_spawn();
     let id = match daemon.launch(&spec) {
         Ok(id) => id,
-        Err(failure) => return Ok(Answer::of(&daemon.failed_job(failure))),
+        Err(failure) => return Ok(Answer::of(&daemon.failed_job(&spec, failure))),
     };
     daemon.make_job(id, job);
     let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
-use crate::daemon::pages::{PageSource, PageSpec};
+use crate::daemon::pages::{Found, PageReport, PageSource, PageSpec, PendingPage};
 use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
 use crate::session::output::Source;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -20,7 +20,7 @@ pub(super) const METHOD: Method = Method {
         Param::optional(
             "stream",
             Kind::Choice(&["stdout", "stderr"]),
-            "only this stream, as far as memory has it; default both, from the log",
+            "only this stream, as far as it is kept apart; default both",
         ),
         Param::optional(
             "encoding",
@@ -67,14 +67,15 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         source,
         base64: params.encoding.as_deref() == Some("base64"),
     };
-    let (from, finished) = daemon.page_source(spec.id, source)?;
+    let Found { from, finished, log } = daemon.find_page(&spec)?;
     match from {
         PageSource::Memory(bytes, starts_at) => {
-            Ok(Answer::of(&Daemon::page_from_memory(&spec, &bytes, starts_at, finished)))
+            let page = Daemon::page_from_memory(&spec, &bytes, starts_at, finished);
+            Ok(Answer::of(&PageReport { log, ..page }))
         }
         PageSource::Log(name) => {
             if let Some(ticket) = daemon.open_ticket(call, None) {
-                daemon.ask_page(ticket, spec, name, finished);
+                daemon.ask_page(ticket, name, PendingPage { spec, finished, log });
             }
             Ok(Answer::Waits)
         }

@@ -15,6 +15,7 @@ mod screen;
 use memchr::memchr;
 use vte::{Params, Parser, Perform};
 
+use crate::limits::WINDOW_LEAD_BYTES;
 use crate::pure::clean::screen::Screen;
 use crate::pure::head_tail::Kept;
 use crate::pure::utf8;
@@ -208,8 +209,20 @@ impl Cleaner {
 /// unless nothing would be left. A character that is unfinished at the end is left out.
 pub fn window_text(bytes: &[u8], broken_start: bool) -> String {
     let whole = if broken_start { without_broken_line(bytes) } else { bytes };
-    let mut screen = Screen::below(String::with_capacity(whole.len()));
-    Cleaner::new().feed(&mut screen, whole);
+    // One line that began long before: a sequence may have begun there too.
+    let torn = broken_start && memchr(b'\n', bytes).is_none_or(|at| at + 1 == bytes.len());
+    let lead = if torn && whole.len() > 2 * WINDOW_LEAD_BYTES { WINDOW_LEAD_BYTES } else { 0 };
+    text_behind(whole, lead)
+}
+
+/// The clean text of `bytes` behind the first `lead_bytes`, which are read only to know whether
+/// the text begins inside an escape sequence or a character.
+pub fn text_behind(bytes: &[u8], lead_bytes: usize) -> String {
+    let (lead, shown) = bytes.split_at(lead_bytes.min(bytes.len()));
+    let mut cleaner = Cleaner::new();
+    cleaner.feed(&mut Screen::below(String::new()), lead);
+    let mut screen = Screen::below(String::with_capacity(shown.len()));
+    cleaner.feed(&mut screen, shown);
     screen.into_text()
 }
 

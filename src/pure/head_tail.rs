@@ -149,6 +149,15 @@ impl TailRing {
         [older, newer].concat()
     }
 
+    /// A copy of the last `most_bytes` of the kept bytes, and the first one's offset in the stream.
+    pub fn last(&self, most_bytes: usize) -> (Vec<u8>, u64) {
+        let (newer, older) = self.bytes.split_at(self.oldest);
+        let dropped = self.bytes.len().saturating_sub(most_bytes);
+        let older_kept = &older[dropped.min(older.len())..];
+        let newer_kept = &newer[dropped.saturating_sub(older.len())..];
+        ([older_kept, newer_kept].concat(), self.starts_at() + dropped as u64)
+    }
+
     /// Offset in the stream of the first kept byte, counted from 0; the stream's length when
     /// nothing is kept.
     pub fn starts_at(&self) -> u64 {

@@ -6,6 +6,7 @@ pub mod byte_queue;
 pub mod clean;
 pub mod deadlines;
 pub mod head_tail;
+pub mod interleave;
 pub mod json_guard;
 pub mod life;
 pub mod lines;

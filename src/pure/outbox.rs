@@ -11,12 +11,37 @@ pub struct Outbox {
     buf: Vec<u8>,
     /// Bytes at the beginning of `buf` that are sent already.
     sent: usize,
+    /// Bytes at the beginning of `buf` behind which a line that overtakes others goes.
+    overtaken: usize,
+    /// The last byte that was sent did not end a line.
+    mid_line: bool,
+    /// Bytes sent ever.
+    sent_total: u64,
 }
 
 impl Outbox {
     /// An empty queue that takes no memory.
     pub const fn new() -> Self {
-        Self { buf: Vec::new(), sent: 0 }
+        Self { buf: Vec::new(), sent: 0, overtaken: 0, mid_line: false, sent_total: 0 }
+    }
+
+    /// Bytes taken off the front ever.
+    pub fn sent_total(&self) -> u64 {
+        self.sent_total
+    }
+
+    /// Lets the lines at the end, `bytes` of them, overtake what is unsent but a line that has
+    /// begun and lines that overtook before. Costs a move of what is overtaken.
+    pub fn overtake(&mut self, bytes: usize) {
+        let lines_from = self.buf.len().saturating_sub(bytes).max(self.sent);
+        let mut at = self.overtaken.clamp(self.sent, lines_from);
+        if at == self.sent && self.mid_line {
+            let rest = &self.buf[at..lines_from];
+            at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        }
+        let overtaking = self.buf.len() - lines_from;
+        self.buf[at..].rotate_right(overtaking);
+        self.overtaken = at + overtaking;
     }
 
     /// Appends bytes.
@@ -37,7 +62,12 @@ impl Outbox {
 
     /// Takes `n` bytes off the front; more than there are takes all.
     pub fn consume(&mut self, n: usize) {
+        let before = self.sent;
         self.sent = self.sent.saturating_add(n).min(self.buf.len());
+        if let Some(last) = self.buf.get(before..self.sent).and_then(<[u8]>::last) {
+            self.mid_line = *last != b'\n';
+            self.sent_total += (self.sent - before) as u64;
+        }
         let unsent = self.buf.len() - self.sent;
         if unsent == 0 {
             self.clear();
@@ -45,6 +75,7 @@ impl Outbox {
             // Fewer bytes move than were sent since the last move, so each byte that is ever
             // pushed pays for less than one move.
             self.buf.drain(..self.sent);
+            self.overtaken = self.overtaken.saturating_sub(self.sent);
             self.sent = 0;
             if self.buf.capacity() > BUFFER_KEEP_BYTES && unsent < self.buf.capacity() / 4 {
                 self.buf.shrink_to(BUFFER_KEEP_BYTES.max(unsent * 2));
@@ -70,6 +101,7 @@ impl Outbox {
     /// Drops everything unsent, and the memory when it is much.
     pub fn clear(&mut self) {
         self.sent = 0;
+        self.overtaken = 0;
         if self.buf.capacity() > BUFFER_KEEP_BYTES {
             self.buf = Vec::new();
         } else {
@@ -125,6 +157,66 @@ mod tests {
                 assert_eq!((outbox.len(), outbox.is_empty()), (model.len(), model.is_empty()));
                 assert!(outbox.heap_bytes() >= outbox.len());
             }
+        }
+    }
+
+    #[test]
+    fn a_line_overtakes_but_not_one_that_has_begun_nor_those_before_it() {
+        let mut outbox = Outbox::new();
+        let push = |outbox: &mut Outbox, line: &[u8], overtakes: bool| {
+            outbox.push(line);
+            if overtakes {
+                outbox.overtake(line.len());
+            }
+        };
+        push(&mut outbox, b"first\n", true);
+        push(&mut outbox, b"slow 1\n", false);
+        push(&mut outbox, b"slow 2\n", false);
+        push(&mut outbox, b"quick 1\n", true);
+        assert_eq!(outbox.front(), b"first\nquick 1\nslow 1\nslow 2\n");
+        outbox.consume(b"first\nquick 1\nslo".len());
+        push(&mut outbox, b"quick 2\n", true);
+        push(&mut outbox, b"quick 3\n", true);
+        assert_eq!(outbox.front(), b"w 1\nquick 2\nquick 3\nslow 2\n");
+        outbox.consume(b"w 1\nquick 2\nquick 3\n".len());
+        push(&mut outbox, b"quick 4\n", true);
+        assert_eq!(outbox.front(), b"quick 4\nslow 2\n");
+        outbox.consume(usize::MAX);
+        push(&mut outbox, b"quick 5\n", true);
+        assert_eq!(outbox.front(), b"quick 5\n");
+        assert_eq!(outbox.sent_total(), 6 + 3 * 8 + 2 * 7 + 8);
+    }
+
+    #[test]
+    fn lines_that_overtake_keep_their_order_whatever_is_sent_between() {
+        let mut random = Random(0x1234_5678_9abc_def1);
+        for _ in 0..300 {
+            let mut outbox = Outbox::new();
+            let (mut sent, mut made) = (Vec::new(), [0_u32; 2]);
+            for _ in 0..200 {
+                if random.below(2) == 0 {
+                    let quick = random.below(4) == 0;
+                    let number = &mut made[usize::from(quick)];
+                    let line = format!("{} {number}\n", if quick { "quick" } else { "slow" });
+                    *number += 1;
+                    outbox.push(line.as_bytes());
+                    if quick {
+                        outbox.overtake(line.len());
+                    }
+                } else {
+                    let count = random.below(30).min(outbox.len());
+                    sent.extend_from_slice(&outbox.front()[..count]);
+                    outbox.consume(count);
+                }
+            }
+            sent.extend_from_slice(outbox.front());
+            let sent = String::from_utf8(sent).unwrap();
+            for (kind, count) in [("slow", made[0]), ("quick", made[1])] {
+                let wanted: Vec<String> = (0..count).map(|at| format!("{kind} {at}")).collect();
+                let came: Vec<&str> = sent.lines().filter(|one| one.starts_with(kind)).collect();
+                assert_eq!(came, wanted, "{sent}");
+            }
+            assert_eq!(sent.lines().count(), (made[0] + made[1]) as usize, "{sent}");
         }
     }
 

@@ -113,6 +113,9 @@ fn the_ring_keeps_the_last_bytes_of_everything() {
             let start = all.len().saturating_sub(capacity);
             assert_eq!(ring.to_vec(), &all[start..]);
             assert_eq!(ring.starts_at(), start as u64);
+            let last = start.max(all.len().saturating_sub(random(50)));
+            let most = all.len() - last;
+            assert_eq!(ring.last(most), (all[last..].to_vec(), last as u64));
             assert_eq!(ring.total_bytes(), all.len() as u64);
         }
     }

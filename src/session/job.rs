@@ -2,8 +2,8 @@
 //! the last of each, and what no stream call has told yet.
 
 use super::view::{TextLimits, View};
-use crate::limits::{JOB_UNREAD_BYTES, MAX_CHAR_BYTES};
-use crate::pure::clean::window_text;
+use crate::limits::{JOB_UNREAD_BYTES, MAX_CHAR_BYTES, WINDOW_LEAD_BYTES};
+use crate::pure::clean::text_behind;
 use crate::pure::head_tail::TailRing;
 use crate::pure::utf8::incomplete_suffix_len;
 use crate::session::output::Source;
@@ -108,13 +108,14 @@ impl Kept {
         let wanted = usize::try_from(newest_bytes).unwrap_or(usize::MAX);
         let bytes = &all[all.len().saturating_sub(wanted)..];
         let broken = (bytes.len() as u64) < newest_bytes;
-        let mut held = chars_in(bytes);
-        let line_end = bytes.iter().position(|&byte| byte == b'\n').filter(|_| broken);
-        if let Some(end) = line_end.filter(|&end| end + 1 < bytes.len()) {
-            // The broken first line is left out of a window's text.
-            held -= chars_in(&bytes[..=end]);
+        // The ring is longer by this, so that it costs no character of the cap.
+        let mut lead = if broken { WINDOW_LEAD_BYTES.min(bytes.len()) } else { 0 };
+        while lead > 0 && bytes.get(lead).is_some_and(|byte| byte & 0xC0 == 0x80) {
+            // Not in the middle of a character, of which four bytes are the most.
+            lead += 1;
         }
-        let mut text = window_text(bytes, broken);
+        let held = chars_in(&bytes[lead..]);
+        let mut text = text_behind(bytes, lead);
         if last && incomplete_suffix_len(bytes) > 0 {
             text.push(char::REPLACEMENT_CHARACTER);
         }
@@ -152,14 +153,14 @@ impl Half {
 }
 
 impl Job {
-    /// A job that has written nothing yet. `keep_bytes`: what the merged stream keeps at least.
-    pub fn new(spec: JobSpec, keep_bytes: usize) -> Self {
-        let kept_bytes = spec.max_chars.saturating_mul(MAX_CHAR_BYTES);
+    /// A job that has written nothing yet.
+    pub fn new(spec: JobSpec) -> Self {
+        let kept_bytes = spec.max_chars.saturating_mul(MAX_CHAR_BYTES) + WINDOW_LEAD_BYTES;
         Self {
             spec,
-            stdout: Half::new(if spec.pty { kept_bytes.max(keep_bytes) } else { kept_bytes }),
+            stdout: Half::new(kept_bytes),
             stderr: Half::new(kept_bytes),
-            merged: Kept::new(if spec.pty { 0 } else { kept_bytes.max(keep_bytes) }),
+            merged: Kept::new(if spec.pty { 0 } else { kept_bytes }),
             timed_out: false,
             closed: false,
             stdin_bytes: 0,
@@ -196,22 +197,21 @@ impl Job {
 
     /// The clean text of the whole life of `source`; of both streams merged without one.
     pub fn life(&self, source: Option<Source>, log_path: Option<&str>) -> Capped {
-        let kept = match source {
-            Some(Source::Errors) => &self.stderr.life,
-            None if !self.spec.pty => &self.merged,
-            _ => &self.stdout.life,
-        };
+        let kept = self.kept(source);
         kept.text(kept.whole(), self.spec.max_chars, self.closed, log_path)
     }
 
-    /// The bytes that are kept of `source` (of both without one), and the first one's offset.
-    pub fn kept(&self, source: Option<Source>) -> (Vec<u8>, u64) {
-        let kept = match source {
+    /// What is kept of the output of `source`.
+    pub fn ring(&self, source: Source) -> &TailRing {
+        &self.kept(Some(source)).ring
+    }
+
+    fn kept(&self, source: Option<Source>) -> &Kept {
+        match source {
             Some(Source::Errors) => &self.stderr.life,
             None if !self.spec.pty => &self.merged,
             _ => &self.stdout.life,
-        };
-        (kept.ring.to_vec(), kept.ring.starts_at())
+        }
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
 
     fn job(max_chars: usize, pty: bool) -> Job {
         let (yield_ms, timeout_ms, stdin_cap_bytes) = (1_000, None, None);
-        Job::new(JobSpec { yield_ms, timeout_ms, max_chars, pty, stdin_cap_bytes }, 0)
+        Job::new(JobSpec { yield_ms, timeout_ms, max_chars, pty, stdin_cap_bytes })
     }
 
     #[test]
@@ -270,6 +270,26 @@ mod tests {
         }
         let capped = job.life(None, None);
         assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
+    }
+
+    #[test]
+    fn a_text_that_begins_inside_a_sequence_shows_nothing_of_it() {
+        let mut job = job(10, false);
+        // Whatever the ring begins with, it is somewhere in "\x1b[38;5;123mx".
+        for _ in 0..1_000 {
+            job.push(Source::Output, b"\x1b[38;5;123mx");
+        }
+        let text = job.life(None, None).text;
+        let shown = text.lines().nth(1).unwrap_or_default();
+        assert!(!shown.is_empty() && shown.chars().all(|one| one == 'x'), "{text}");
+    }
+
+    #[test]
+    fn a_long_line_before_the_last_one_fills_the_cap() {
+        let mut job = job(10, false);
+        job.push(Source::Output, "ä".repeat(1_000).as_bytes());
+        job.push(Source::Output, b"\nend\n");
+        assert_eq!(job.life(None, None).text, "[... 995 characters omitted]\näääää\nend\n");
     }
 
     #[test]

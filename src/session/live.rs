@@ -1,7 +1,7 @@
 //! Live chunks of one call (bash-stream.md, Live): text cut into bounded pieces at characters.
 
 use super::output::Source;
-use crate::limits::{LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
+use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
 use crate::pure::utf8::{Decoder, floor_boundary};
 
 /// What becomes of a piece.
@@ -27,13 +27,33 @@ pub struct Live {
     dropped_bytes: u64,
     /// Dropped in all.
     pub dropped_total: u64,
+    /// Bytes of its chunks that were queued since all of them were sent, at most that many are not.
+    unsent: usize,
+    /// What the client will have been sent, in all, when the last of them is.
+    sent_at: u64,
 }
 
 impl Live {
     /// No chunk yet.
     pub fn new() -> Self {
         let decoders = [Decoder::new(), Decoder::new()];
-        Self { decoders, sent: 0, dropped_bytes: 0, dropped_total: 0 }
+        Self { decoders, sent: 0, dropped_bytes: 0, dropped_total: 0, unsent: 0, sent_at: 0 }
+    }
+
+    /// Whether it may queue more, when the client was sent `sent_total` bytes in all.
+    pub fn has_room(&mut self, sent_total: u64) -> bool {
+        if sent_total >= self.sent_at {
+            self.unsent = 0;
+        }
+        self.unsent < LIVE_BACKLOG_BYTES
+    }
+
+    /// Chunks were queued, `bytes` of them; all are sent when `sent_at` bytes are.
+    pub fn queued(&mut self, bytes: usize, sent_at: u64) {
+        if bytes > 0 {
+            self.unsent += bytes;
+            self.sent_at = sent_at;
+        }
     }
 
     /// The pieces that `bytes` of `source` give; without `room` for them they are dropped and
@@ -112,6 +132,17 @@ mod tests {
         let next = Piece::Chunk { text: "here".to_owned(), dropped_bytes: 7 };
         assert_eq!(live.pieces(Source::Output, b"here", true), [next]);
         assert_eq!(live.dropped_total, 7);
+    }
+
+    #[test]
+    fn a_call_has_room_again_when_all_it_queued_is_sent() {
+        let mut live = Live::new();
+        live.queued(LIVE_BACKLOG_BYTES - 1, 500_000);
+        assert!(live.has_room(0));
+        live.queued(1, 500_001);
+        assert!(!live.has_room(500_000));
+        assert!(live.has_room(500_001));
+        assert!(live.has_room(500_001), "nothing of it is unsent");
     }
 
     #[test]

@@ -16,7 +16,6 @@ use std::os::fd::OwnedFd;
 
 use crate::limits::{
     EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
-    STREAM_TAIL_BYTES,
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
@@ -131,14 +130,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose leader has just been started.
+    /// A session whose leader has just been started; it keeps its last `tail_bytes` of output.
     pub fn new(
         id: SessionId,
         facts: Facts,
         pidfd: OwnedFd,
         output: Output,
         input: Input,
-        retention_bytes: usize,
+        tail_bytes: usize,
     ) -> Self {
         Self {
             id,
@@ -152,8 +151,8 @@ impl Session {
             errors: None,
             errors_first: false,
             input,
-            view: View::new(retention_bytes),
-            tail: TailRing::new(STREAM_TAIL_BYTES),
+            view: View::default(),
+            tail: TailRing::new(tail_bytes),
             waits: Vec::new(),
             listing: Listing::Early,
             wake: None,

@@ -7,16 +7,23 @@ use serde::Serialize;
 use super::{JobReport, end_word};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
-use crate::daemon::pages::PageSource;
+use crate::daemon::launch::LaunchSpec;
+use crate::daemon::pages::{Found, PageSource, PageSpec, begins_at};
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{
-    FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, FINISHED_STREAM_BYTES, LISTED_JOB_COMMAND_BYTES,
-    NS_PER_MS,
+    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, LISTED_JOB_COMMAND_BYTES,
+    LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS,
 };
+use crate::pure::head_tail::TailRing;
+use crate::pure::interleave::Interleaving;
 use crate::pure::rfc3339::format_utc_ms;
+use crate::session::job::Job;
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
+
+/// About what the texts of a row take besides its command and directory.
+const ROW_TEXTS_BYTES: usize = 256;
 
 /// One row of list_processes.
 #[derive(Clone, Debug, Serialize)]
@@ -28,7 +35,8 @@ pub struct JobRow {
     pub name: Option<String>,
     pub command: String,
     pub cwd: String,
-    pub pid: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -47,27 +55,116 @@ pub struct JobRow {
     ended_ns: Option<u64>,
 }
 
+/// The bytes that are kept of a stream, and the first one's offset.
+type KeptBytes = (Vec<u8>, u64);
+
+/// The text of both streams in order of arrival.
+#[derive(Debug)]
+enum Whole {
+    /// It is that of this one, for the other wrote nothing.
+    Same(Source),
+    /// It is made of both.
+    Mixed(Interleaving),
+}
+
+/// The streams of a session that has finished, for pages of one of them.
+#[derive(Debug)]
+enum Streams {
+    /// Only this one wrote: its pages are those of the whole.
+    One(Source),
+    /// The ends of both.
+    Apart([KeptBytes; 2]),
+}
+
 /// What is remembered of a session that has finished.
 #[derive(Debug)]
-pub struct Finished {
+struct Finished {
     row: JobRow,
+    /// Its final form, but for the text of both streams.
     report: JobReport,
-    /// The last bytes of its output and the first one's offset, where no log has them.
-    kept: Option<(Vec<u8>, u64)>,
-    /// The same of its streams, where they were apart.
-    streams: Option<[(Vec<u8>, u64); 2]>,
+    whole: Whole,
+    /// The last bytes of its output, where no log has them.
+    kept: Option<KeptBytes>,
+    streams: Streams,
     /// Since when it is remembered.
     since_ns: u64,
 }
 
 impl Finished {
+    /// `kept`: the last bytes of its output, where no log has them.
+    fn new(row: JobRow, mut report: JobReport, kept: Option<KeptBytes>, since_ns: u64) -> Self {
+        let texts = (report.stdout.as_deref(), report.stderr.as_deref());
+        let (out, err) = (texts.0.unwrap_or_default(), texts.1.unwrap_or_default());
+        let whole = match report.aggregated.take() {
+            Some(whole) if whole != out && whole == err => Whole::Same(Source::Errors),
+            Some(whole) if whole != out => Whole::Mixed(Interleaving::new(&whole, out, err)),
+            _ => Whole::Same(Source::Output),
+        };
+        for text in [&mut report.stdout, &mut report.stderr] {
+            text.iter_mut().for_each(String::shrink_to_fit);
+        }
+        let streams = Streams::One(Source::Output);
+        Self { row, report, whole, kept, streams, since_ns }
+    }
+
+    /// Remembers the ends of both streams, as far as there is room.
+    fn keep_apart(&mut self, job: &Job) {
+        let rings = [Source::Output, Source::Errors].map(|source| job.ring(source));
+        self.streams = match rings.map(TailRing::total_bytes) {
+            [_, 0] => Streams::One(Source::Output),
+            [0, _] => Streams::One(Source::Errors),
+            _ => {
+                let most = FINISHED_JOB_BYTES.saturating_sub(self.bytes()) / 2;
+                Streams::Apart(rings.map(|ring| ring.last(most)))
+            }
+        };
+    }
+
+    /// Its final form.
+    fn report(&self) -> JobReport {
+        let mut report = self.report.clone();
+        let (out, err) = (report.stdout.as_deref(), report.stderr.as_deref());
+        report.aggregated = match &self.whole {
+            Whole::Same(Source::Output) => out.map(str::to_owned),
+            Whole::Same(Source::Errors) => err.map(str::to_owned),
+            Whole::Mixed(order) => {
+                Some(order.text(out.unwrap_or_default(), err.unwrap_or_default()))
+            }
+        };
+        report
+    }
+
+    /// Where pages of `source` (of both without one) come from.
+    fn pages(&self, source: Option<Source>) -> PageSource {
+        match (source, &self.streams) {
+            (Some(source), Streams::Apart(ends)) => {
+                let (bytes, starts_at) = &ends[source as usize];
+                PageSource::Memory(bytes.clone(), *starts_at)
+            }
+            (Some(source), Streams::One(only)) if source != *only => PageSource::Memory(vec![], 0),
+            _ => match (&self.kept, &self.row.log_path) {
+                (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
+                (None, Some(path)) => PageSource::Log(file_name(path)),
+                (None, None) => PageSource::Memory(vec![], self.row.output_bytes),
+            },
+        }
+    }
+
     /// About how much memory it takes.
     fn bytes(&self) -> usize {
-        let report = &self.report;
-        let texts = [&report.stdout, &report.stderr, &report.aggregated];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
-        let kept = self.kept.iter().chain(self.streams.iter().flatten());
-        texts + kept.map(|(bytes, _)| bytes.len()).sum::<usize>()
+        let texts = [&self.report.stdout, &self.report.stderr].into_iter().flatten();
+        let order = match &self.whole {
+            Whole::Mixed(order) => order.heap_bytes(),
+            Whole::Same(_) => 0,
+        };
+        let ends = match &self.streams {
+            Streams::Apart(ends) => ends.iter().map(|(bytes, _)| bytes.len()).sum(),
+            Streams::One(_) => 0,
+        };
+        let kept = self.kept.as_ref().map_or(0, |(bytes, _)| bytes.len());
+        // The row's texts stand in the report once more, but for the command.
+        let row = self.row.command.len() + 2 * (self.row.cwd.len() + ROW_TEXTS_BYTES);
+        texts.map(String::len).sum::<usize>() + order + ends + kept + row
     }
 }
 
@@ -101,11 +198,7 @@ impl Daemon {
     /// What is remembered of a session that has finished.
     pub fn finished_job(&mut self, id: SessionId) -> Option<JobReport> {
         self.expire_jobs();
-        self.finished_jobs.0.get(&id).map(|finished| {
-            let mut report = finished.report.clone();
-            report.aggregated = report.aggregated.or_else(|| report.stdout.clone());
-            report
-        })
+        self.finished_jobs.0.get(&id).map(Finished::report)
     }
 
     /// The rows of list_processes: running first, then what has ended, newest first.
@@ -135,7 +228,7 @@ impl Daemon {
             name: session.facts.name.clone(),
             command: command_for_lists(&session.facts.command, LISTED_JOB_COMMAND_BYTES),
             cwd: session.facts.cwd.clone(),
-            pid: session.facts.pid,
+            pid: Some(session.facts.pid),
             status: if over { end_word(session.status(), timed_out) } else { "running" },
             exit_code,
             signal,
@@ -150,40 +243,43 @@ impl Daemon {
         }
     }
 
-    /// Where the output of a process is to be read from, and whether nothing more will come.
-    pub fn page_source(
-        &mut self,
-        id: SessionId,
-        source: Option<Source>,
-    ) -> Result<(PageSource, bool), RpcError> {
+    /// Where a page is to be read from: memory while it is there, else the log.
+    pub fn find_page(&mut self, spec: &PageSpec) -> Result<Found, RpcError> {
         self.expire_jobs();
-        let unknown = self.unknown_job(id);
-        if let Some(finished) = self.finished_jobs.0.get(&id) {
-            let kept = match (source, &finished.streams) {
-                (Some(source), Some(streams)) => Some(&streams[source as usize]),
-                (Some(Source::Errors), None) => return Ok((PageSource::Memory(vec![], 0), true)),
-                _ => finished.kept.as_ref(),
-            };
-            let from = match (kept, &finished.row.log_path) {
-                (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
-                (None, Some(path)) => PageSource::Log(file_name(path)),
-                (None, None) => PageSource::Memory(vec![], finished.row.output_bytes),
-            };
-            return Ok((from, true));
+        let (id, source) = (spec.id, spec.source);
+        if let Some(one) = self.finished_jobs.0.get(&id) {
+            let (from, log) = (one.pages(source), one.report.log.clone());
+            return Ok(Found { from, finished: true, log });
         }
-        let log_path = self.log_path(id);
+        let (unknown, log_path) = (self.unknown_job(id), self.log_path(id));
+        let log = self.log_trouble(id, false);
         let session = self.live_job(id).ok_or(unknown)?;
-        let over = session.life.finished();
-        let (bytes, starts_at) = match (&session.job, source) {
-            (Some(job), Some(_)) => job.kept(source),
-            (None, Some(Source::Errors)) => (vec![], 0),
-            (Some(job), None) if log_path.is_none() => job.kept(None),
-            (_, None) if log_path.is_some() => {
-                return Ok((PageSource::Log(file_name(&log_path.unwrap_or_default())), over));
-            }
-            _ => (session.tail.to_vec(), session.tail.starts_at()),
+        let finished = session.life.finished();
+        let job = session.job.as_ref();
+        let wrote = |of: Source| job.is_some_and(|job| job.ring(of).total_bytes() > 0);
+        // While only one of them has written, its pages are those of the whole.
+        let whole = match source {
+            None => true,
+            Some(Source::Output) => !wrote(Source::Errors),
+            Some(Source::Errors) => wrote(Source::Errors) && !wrote(Source::Output),
         };
-        Ok((PageSource::Memory(bytes, starts_at), over))
+        let ring = match (job, source) {
+            (Some(job), Some(source)) if !whole => job.ring(source),
+            (None, _) if !whole => {
+                let from = PageSource::Memory(vec![], 0);
+                return Ok(Found { from, finished, log });
+            }
+            _ => &session.tail,
+        };
+        let starts_at = ring.starts_at();
+        let begins_at = begins_at(spec, ring.total_bytes());
+        // A few bytes more tell whether the page begins inside a character.
+        let held = starts_at == 0 || begins_at >= starts_at + LOG_PAGE_LOOKBACK_BYTES;
+        let from = match log_path.filter(|_| whole && !held) {
+            Some(path) => PageSource::Log(file_name(&path)),
+            None => PageSource::Memory(ring.to_vec(), starts_at),
+        };
+        Ok(Found { from, finished, log })
     }
 
     /// Notes a session that has finished, once: it can be asked for until its time is over.
@@ -196,33 +292,39 @@ impl Daemon {
             return;
         }
         let row = self.job_row(session);
-        let kept = self.config.logs.off.then(|| match &session.job {
-            Some(job) => job.kept(None),
-            None => (session.tail.to_vec(), session.tail.starts_at()),
-        });
-        let streams = session.job.as_ref().map(|job| {
-            [Source::Output, Source::Errors].map(|source| newest(job.kept(Some(source))))
-        });
-        let mut report = self.final_report(id);
-        if streams.is_none() {
-            // One stream: the merged text is the same again.
-            report.aggregated = None;
-        }
-        for text in [&mut report.stdout, &mut report.stderr, &mut report.aggregated] {
-            text.iter_mut().for_each(String::shrink_to_fit);
+        let kept = self.config.logs.off.then(|| session.tail.last(usize::MAX));
+        let mut finished = Finished::new(row, self.final_report(id), kept, self.now_ns);
+        if let Some(job) = &session.job {
+            finished.keep_apart(job);
         }
         self.expire_jobs();
-        let since_ns = self.now_ns;
-        self.finished_jobs.insert(id, Finished { row, report, kept, streams, since_ns });
+        self.finished_jobs.insert(id, finished);
     }
-}
 
-/// The last of the bytes that are kept, with the first one's offset.
-fn newest((mut bytes, starts_at): (Vec<u8>, u64)) -> (Vec<u8>, u64) {
-    let dropped = bytes.len().saturating_sub(FINISHED_STREAM_BYTES);
-    bytes.drain(..dropped);
-    bytes.shrink_to_fit();
-    (bytes, starts_at + dropped as u64)
+    /// Notes a job that could not be started.
+    pub(super) fn remember_failed(&mut self, id: SessionId, spec: &LaunchSpec, report: JobReport) {
+        let started_at = report.started_at.clone().unwrap_or_default();
+        let row = JobRow {
+            session_id: id,
+            name: spec.name.clone(),
+            command: command_for_lists(&spec.command, LISTED_JOB_COMMAND_BYTES),
+            cwd: self.resolved_cwd(spec.workdir.as_deref()),
+            pid: None,
+            status: report.status,
+            exit_code: report.exit_code,
+            signal: None,
+            ended_at: Some(started_at.clone()),
+            started_at,
+            duration_ms: 0,
+            output_bytes: 0,
+            stdin_mode: if spec.tty.is_some() { "pty" } else { "pipe" },
+            stdin_open: false,
+            log_path: None,
+            ended_ns: Some(self.now_ns),
+        };
+        self.expire_jobs();
+        self.finished_jobs.insert(id, Finished::new(row, report, None, self.now_ns));
+    }
 }
 
 /// The name of a log in its directory.
