@@ -254,6 +254,17 @@ fn the_protocol_document_has_every_method_with_just_its_params() {
         let own = own.unwrap_or_else(|| panic!("docs/protocol.md has no section {name}"));
         assert_eq!(&first_column(own, "param"), params, "params of {name}");
     }
+    // A second form stands behind a word of its own.
+    let described = describe();
+    let described = described["methods"].as_array().expect("methods").iter();
+    for method in described.filter(|method| method["otherParams"].is_object()) {
+        let name = method["name"].as_str().expect("a name");
+        let own = section(listed, &format!("### {name}")).expect("it has a section");
+        let (_, other) = own.split_once("**With `").expect("the section tells its other form");
+        let wanted = method["otherParams"]["properties"].as_object().expect("its params");
+        let wanted: BTreeSet<String> = wanted.keys().cloned().collect();
+        assert_eq!(first_column(other, "param"), wanted, "other params of {name}");
+    }
     let headings = listed.lines().filter_map(|line| line.strip_prefix("### "));
     for heading in headings {
         assert!(methods.iter().any(|(name, _)| name == heading), "there is no method {heading}");

@@ -6,6 +6,8 @@
 mod common;
 #[path = "common/data.rs"]
 mod data;
+#[path = "common/outside.rs"]
+mod outside;
 mod stream_help;
 
 use base64::Engine as _;
@@ -264,10 +266,21 @@ fn a_page_takes_nothing_away() {
 
 #[test]
 fn a_large_log_is_read_by_pages_in_constant_memory() {
-    const BYTES: u64 = 64 * 1024 * 1024;
+    large_log(64 << 20);
+}
+
+#[test]
+#[ignore = "takes minutes and 2 GiB of disk; the one above is the same with 64 MiB"]
+fn a_log_of_two_gibibytes_is_read_by_pages_in_constant_memory() {
+    large_log(2 << 30);
+}
+
+/// A log of so many bytes, read by pages: all equal the file, in constant memory.
+fn large_log(bytes: u64) {
     let mut execd = Execd::start();
-    let command = format!("seq -w 1 100000000 | head -c {BYTES}");
-    let result = run_with(&mut execd, &command, json!({"stream": false}));
+    let command = format!("seq -w 1 999999999 | head -c {bytes}");
+    let more = json!({"stream": false, "yieldMs": 120_000});
+    let result = run_with(&mut execd, &command, more);
     // The first pages show what a page costs.
     for _ in 0..8 {
         page(&mut execd, 1, json!({"limit": 150_000}));
@@ -276,10 +289,10 @@ fn a_large_log_is_read_by_pages_in_constant_memory() {
     let file = std::fs::File::open(log_file(&result)).expect("the log");
     let (mut offset, mut most_kib) = (0, 0);
     let mut wanted = vec![0; 150_000];
-    while offset < BYTES {
+    while offset < bytes {
         let got = page(&mut execd, 1, json!({"offset": offset, "limit": 150_000}));
         let next = number(&got, "nextOffset");
-        assert_eq!(place(&got), (offset, next, BYTES, next == BYTES));
+        assert_eq!(place(&got), (offset, next, bytes, next == bytes));
         let length = usize::try_from(next - offset).expect("a page");
         let wanted = &mut wanted[..length];
         std::os::unix::fs::FileExt::read_exact_at(&file, wanted, offset).expect("the file");
@@ -288,14 +301,14 @@ fn a_large_log_is_read_by_pages_in_constant_memory() {
         most_kib = execd.rss_kib().max(most_kib);
     }
     let grown_kib = most_kib.saturating_sub(before_kib);
-    assert!(grown_kib <= 2 * 1024, "{grown_kib} KiB more for {BYTES} bytes");
+    assert!(grown_kib <= 2 * 1024, "{grown_kib} KiB more for {bytes} bytes");
     // From anywhere.
-    let middle = page(&mut execd, 1, json!({"offset": BYTES / 2, "limit": 10}));
-    let (line, column) = (BYTES / 2 / 10, usize::try_from(BYTES / 2 % 10).expect("a column"));
+    let middle = page(&mut execd, 1, json!({"offset": bytes / 2, "limit": 10}));
+    let (line, column) = (bytes / 2 / 10, usize::try_from(bytes / 2 % 10).expect("a column"));
     let lines = format!("{:09}\n{:09}\n", line + 1, line + 2);
     assert_eq!(text(&middle, "text"), &lines[column..column + 10]);
     let end = page(&mut execd, 1, json!({"offset": -5}));
-    assert_eq!((number(&end, "offset"), &end["eof"]), (BYTES - 5, &json!(true)));
+    assert_eq!((number(&end, "offset"), &end["eof"]), (bytes - 5, &json!(true)));
 }
 
 #[test]
@@ -344,6 +357,87 @@ fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
     assert_eq!(error["code"], -32000, "{error}");
     assert!(text(&error, "message").contains("ENOENT"), "{error}");
     assert_eq!(poll(&mut execd, 1), result, "the rest is still known");
+}
+
+#[test]
+fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo hi; read x; echo ho; read x", "hi");
+    std::fs::remove_file(log_file(&opened)).expect("the log");
+    let got = page(&mut execd, 1, json!({}));
+    assert_eq!((text(&got, "text"), place(&got)), ("hi\n", (0, 3, 3, false)));
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
+    let got = page(&mut execd, 1, json!({"offset": 3}));
+    assert_eq!((text(&got, "text"), place(&got)), ("ho\n", (3, 6, 6, false)));
+    // The text of what is cut off its own beginning comes from the log, or not at all.
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "seq -w 1 20000; read x", "20000");
+    until_logged(&json!({"log_path": opened["logPath"]}), "20000\n");
+    std::fs::remove_file(log_file(&opened)).expect("the log");
+    let end = page(&mut execd, 1, json!({"offset": -12}));
+    assert_eq!((text(&end, "text"), number(&end, "totalBytes")), ("19999\n20000\n", 120_000));
+    let error = execd.error("get_process_log", json!({"sessionId": 1}));
+    assert!(text(&error, "message").contains("ENOENT"), "{error}");
+}
+
+#[test]
+fn the_only_stream_that_wrote_has_all_its_pages() {
+    let mut execd = Execd::start();
+    run_with(&mut execd, "seq -w 1 20000", json!({"stream": false}));
+    run_with(&mut execd, "seq -w 1 20000 >&2", json!({"stream": false}));
+    let all: String = (1..=20_000).map(|i| format!("{i:05}\n")).collect();
+    for (id, only, other) in [(1, "stdout", "stderr"), (2, "stderr", "stdout")] {
+        let pages = all_pages(&mut execd, id, &json!({"stream": only}));
+        assert_same(only, text_of(&pages).as_bytes(), all.as_bytes());
+        let none = page(&mut execd, id, json!({"stream": other}));
+        assert_eq!((text(&none, "text"), place(&none)), ("", (0, 0, 0, true)));
+    }
+}
+
+// ---- Trouble with the log ---------------------------------------------------------------
+
+#[test]
+fn each_reply_tells_that_the_log_ended_at_its_limit() {
+    let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
+    let command = "seq 1 1000; read x";
+    let request = execd.start_request("bash_stream", json!({"command": command, "yieldMs": 1000}));
+    let opened = execd.result_of(request);
+    assert_eq!((&opened["status"], &opened["logTruncated"]), (&json!("running"), &json!(true)));
+    assert_eq!(poll(&mut execd, 1)["logTruncated"], true);
+    assert_eq!(page(&mut execd, 1, json!({"limit": 10}))["logTruncated"], true);
+    let ended = kill(&mut execd, 1);
+    assert_eq!(ended["logTruncated"], true, "{ended}");
+    assert_absent(&ended, &["logComplete", "failureMessage"]);
+    let again = page(&mut execd, 1, json!({"limit": 10}));
+    assert_eq!((&again["logTruncated"], text(&again, "text")), (&json!(true), "1\n2\n3\n4\n5\n"));
+}
+
+#[test]
+fn each_reply_tells_of_a_full_disk() {
+    let Some(disk) = outside::SmallDisk::mount(2_048) else { return };
+    let logs = disk.path().join("logs");
+    let mut execd = Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]);
+    let command = "echo up; read x; head -c 3000000 /dev/zero | tr '\\0' q; echo; echo end; read x";
+    open_until(&mut execd, command, "up");
+    std::fs::write(disk.path().join("filler"), vec![b'f'; 2_000 * 1024]).expect("room");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    let tells = |reply: &Value| {
+        let failure = reply["failureMessage"].as_str().unwrap_or_default();
+        failure.contains("log write failed: ENOSPC: No space left on device")
+            && reply["logComplete"] == false
+    };
+    eventually("all of it is read", || {
+        number(&row(&mut execd, 1).expect("a row"), "outputBytes") == 3_000_008
+    });
+    eventually("a poll tells of it", || tells(&poll(&mut execd, 1)));
+    let got = page(&mut execd, 1, json!({"offset": -4}));
+    assert!(tells(&got) && got["text"] == "end\n", "{got}");
+    let ended = kill(&mut execd, 1);
+    assert!(tells(&ended), "{ended}");
+    assert!(text(&ended, "stdout").ends_with("q\nend\n"), "memory has it");
+    assert_eq!(poll(&mut execd, 1), ended);
+    assert!(tells(&page(&mut execd, 1, json!({}))));
 }
 
 // ---- One stream, and memory -------------------------------------------------------------

@@ -166,7 +166,6 @@ export interface ProgressDetails {
 /** The reply of bash_stream, poll_process and kill_process. */
 export interface JobReport {
   status: "running" | "completed" | "failed";
-  /** Absent where the command could not be started. */
   sessionId?: number;
   pid?: number;
   startedAt?: string;
@@ -188,7 +187,15 @@ export interface JobReport {
   backgroundPids?: number[];
   /** Bytes of live chunks that were not sent. */
   droppedBytes?: number;
+  /** What else there is to know of its end. */
+  note?: string;
   logPath?: string;
+  /** Something of the output is missing from the log. */
+  logComplete?: false;
+  /** The log ended at a limit. */
+  logTruncated?: true;
+  /** What went wrong with the log. */
+  failureMessage?: string;
 }
 
 /** One process of list_processes. */
@@ -197,7 +204,8 @@ export interface JobRow {
   name?: string;
   command: string;
   cwd: string;
-  pid: number;
+  /** Absent where the command could not be started. */
+  pid?: number;
   status: "running" | "completed" | "failed";
   exitCode?: number;
   signal?: string;
@@ -224,7 +232,12 @@ export interface LogPage {
   totalBytes: number;
   /** Nothing will follow. */
   eof: boolean;
+  /** Bytes that nobody has any more, between the offset that was asked for and the page. */
+  omittedBytes?: number;
   encoding?: "base64";
+  logComplete?: false;
+  logTruncated?: true;
+  failureMessage?: string;
 }
 
 /** The reply of write_stdin with a sessionId. */

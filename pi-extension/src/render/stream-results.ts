@@ -68,6 +68,8 @@ function reportNotices(details: Fields): Span[] {
     ...notice(pids.length > 0 ? `still in the background: ${pids.join(", ")}` : "", "warning"),
     ...notice(details.timedOut === true ? "its time was over" : undefined, "error"),
     ...notice(stringOf(details.error), "error"),
+    ...notice(stringOf(details.note), "warning"),
+    ...notice(stringOf(details.failureMessage), "error"),
     ...notice(details.aborted === true ? "ended by Esc" : undefined, "error"),
   ];
 }
@@ -98,7 +100,10 @@ function sessionPart(details: Fields): Span | undefined {
 
 function logPart(details: Fields): Span | undefined {
   const path = logPath(details);
-  return path === undefined ? undefined : muted(`log: ${path}`);
+  if (path === undefined) return undefined;
+  if (details.logComplete === false) return span(`log: ${path} (incomplete)`, "warning");
+  if (details.logTruncated === true) return span(`log: ${path} (truncated)`, "warning");
+  return muted(`log: ${path}`);
 }
 
 function logPath(details: Fields): string | undefined {

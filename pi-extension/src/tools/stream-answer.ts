@@ -1,7 +1,7 @@
 /** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
 import { formatAge, formatSize, oneLine } from "../render/safe.ts";
 import { plainText } from "../plain.ts";
-import type { JobRow, LogPage, StdinResult } from "../wire.ts";
+import type { JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
 import type { Waited } from "./stream-wait.ts";
 
 const COMMAND_CELLS = 200;
@@ -39,7 +39,8 @@ function lineOf(text: string): string {
 function notesOf(report: Waited): string[] {
   const { status, sessionId, stdout, truncated, backgroundPids = [] } = report;
   const runs = status === "running";
-  const notes: string[] = [];
+  const notes: string[] = report.note ? [report.note] : [];
+  notes.push(...logNotes(report));
   if (truncated) {
     notes.push(`Only the end of it is shown; get_process_log with sessionId ${sessionId} gives `
       + "any part of the log");
@@ -62,6 +63,12 @@ function notesOf(report: Waited): string[] {
       + `${sessionId} gives its output and then what is new`
     : "Still running. poll_process with maxDrainMs waits for more";
   return [...notes, `${go}; write_stdin types into it, kill_process ends it`];
+}
+
+/** What is wrong with a log. */
+function logNotes({ failureMessage, logTruncated }: JobReport | LogPage): string[] {
+  const limit = logTruncated ? "the log ended at its limit, what came later is not in it" : "";
+  return [failureMessage ?? "", limit].filter(Boolean);
 }
 
 /** Takes the processes and gives one line for each. */
@@ -97,7 +104,9 @@ export function pageText(page: LogPage): string {
     : atEnd ? "all there is so far"
     : `next page: offset ${nextOffset}`;
   const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
-  return `[log of sessionId ${sessionId}, ${what}; ${go}]\n---\n${text || "(nothing)"}`;
+  const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it are kept nowhere`] : [];
+  const said = [what, go, ...gap, ...logNotes(page)].join("; ");
+  return `[log of sessionId ${sessionId}, ${said}]\n---\n${text || "(nothing)"}`;
 }
 
 /** Takes what became of input and gives it in words. */

@@ -82,6 +82,15 @@ describe("commands for people", () => {
     assert.deepEqual(await run("tail", "9999"), ["execd: unknown sessionId: 9999"]);
   });
 
+  it("/tail: one line that is larger than a page shows its end", async () => {
+    const command = "head -c 400000 /dev/zero | tr '\\0' x; echo end";
+    const id = idOf(await pi.call("bash_stream", { command }));
+    const [head = "", line = "", ...rest] = (await run("tail", `${id} 5`))[0]?.split("\n") ?? [];
+    assert.match(head, new RegExp(`^#${id} exit 0 head .* · last line$`));
+    assert.match(line, /^x{1000,}end$/);
+    assert.ok(rest.length <= 1, `${rest.length} more lines`);
+  });
+
   it("/tail: nothing of the output steers the terminal", async () => {
     const command = "printf '\\033]2;x\\007\\033[2Jone\\r\\ntwo\\r10%%\\r20%%\\n\\twide\\n'";
     const id = idOf(await pi.call("bash_stream", { command }));

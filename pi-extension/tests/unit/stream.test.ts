@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
+import { pageText, reportText } from "../../src/tools/stream-answer.ts";
 import type { JobList, JobReport, LogPage, StdinResult } from "../../src/wire.ts";
 import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
@@ -54,7 +55,23 @@ describe("the stream tools", { concurrency: 8 }, () => {
   it("a spawn failure is a result", async () => {
     const result = await pi.call("bash_stream", { command: "true", workdir: "no/such/dir" });
     assert.equal(reportOf(result).exitCode, -1);
-    assert.match(textOf(result), /^\[failed\]\nexitCode: -1\nerror: workdir .*ENOENT/);
+    assert.match(textOf(result), /^\[failed\]\nsessionId: \d+\nexitCode: -1\nerror: workdir .*ENOENT/);
+    const listed = await pi.call("list_processes");
+    const { sessionId } = reportOf(result);
+    assert.match(textOf(listed), new RegExp(`^- sessionId ${sessionId} · failed · exitCode -1`, "m"));
+  });
+
+  it("a model is told of trouble with the log, of a gap and of an odd end", () => {
+    const report = { status: "failed", sessionId: 1, signal: "SIGKILL", stdout: "x\n" } as const;
+    const said = reportText({
+      ...report, note: "ended by somebody", failureMessage: "log write failed: ENOSPC: none left",
+    });
+    assert.match(said, /\nx\n\n\[ended by somebody\]\n\n\[log write failed: ENOSPC: none left\]$/);
+    const limited = reportText({ ...report, logTruncated: true });
+    assert.match(limited, /\n\[the log ended at its limit, what came later is not in it\]$/);
+    const page = { sessionId: 1, text: "x", offset: 5, nextOffset: 6, totalBytes: 6, eof: true };
+    assert.match(pageText({ ...page, omittedBytes: 5 }),
+      /^\[log of sessionId 1, bytes 5 to 6 of 6; end of the log; 5 bytes before it are kept nowhere\]/);
   });
 
   it("workdir, environment and loose types are as for exec_command", async () => {
