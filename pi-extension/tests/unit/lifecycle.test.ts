@@ -154,6 +154,27 @@ it("EXECD_COMMAND: a command line; nothing of this machine's environment is sent
   });
 });
 
+it("EXECD_COMMAND with the stream tools: the same, and logs are read there", async () => {
+  const line = `env -i EXECD_THERE='a b' PATH="$PATH" '${EXECD}'`;
+  const env = {
+    EXECD_COMMAND: line, EXECD_TEST_HERE: "1", PI_EXECD_TOOLS: "stream", PI_BASH_YIELD_MS: "1000",
+  };
+  await withEnv(env, async () => {
+    const pi = new Pi();
+    await pi.start();
+    assert.match(pi.tools.get("bash_stream")?.description ?? "", /on another machine/);
+    const command = 'echo "$EXECD_THERE ${EXECD_TEST_HERE-none} $AI_AGENT"; pwd; sleep 461';
+    const started = await pi.call("bash_stream", { command });
+    const wanted = `a b none pi\n${process.cwd()}\n`;
+    const { sessionId, status, tail } = started.details as Record<string, unknown>;
+    assert.deepEqual([status, tail], ["running", wanted], "the window of this environment");
+    const page = await pi.call("get_process_log", { sessionId });
+    assert.equal((page.details as Record<string, unknown>).text, wanted);
+    await pi.call("kill_process", { sessionId });
+    await pi.shutdown();
+  });
+});
+
 it("a second extension with one of the names: theirs win, one notice", async () => {
   const theirs = { name: "exec_command", sourceInfo: { path: "/theirs.ts" } };
   const pi = new Pi({ getAllTools: () => [{ name: "bash" }, theirs] });
