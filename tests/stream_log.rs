@@ -279,8 +279,14 @@ fn a_log_of_two_gibibytes_is_read_by_pages_in_constant_memory() {
 fn large_log(bytes: u64) {
     let mut execd = Execd::start();
     let command = format!("seq -w 1 999999999 | head -c {bytes}");
-    let more = json!({"stream": false, "yieldMs": 120_000});
-    let result = run_with(&mut execd, &command, more);
+    open_with(&mut execd, &command, json!({"stream": false}));
+    // Gibibytes may take longer than any other wait of these tests.
+    let deadline = now() + 10 * PATIENCE;
+    while row(&mut execd, 1).expect("a row")["status"] == "running" {
+        assert!(now() < deadline, "the log is not written in {:?}", 10 * PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let result = poll(&mut execd, 1);
     // The first pages show what a page costs.
     for _ in 0..8 {
         page(&mut execd, 1, json!({"limit": 150_000}));

@@ -138,7 +138,8 @@ test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
   for (const end of wrong) {
     assert.deepEqual([end.isError, end.text], [true, "unknown sessionId: 9"]);
   }
-  assert.match(run.toolEnd("bash_stream", 2).text, /^\[failed\]\nexitCode: -1\nerror: .*ENOENT/);
+  assert.match(run.toolEnd("bash_stream", 2).text,
+    /^\[failed\]\nsessionId: \d+\nexitCode: -1\nerror: .*ENOENT/);
   // pi's exit means that they are gone: nothing is waited for here.
   assert.deepEqual(processesOf(place.tag), []);
 });
