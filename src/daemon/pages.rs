@@ -164,7 +164,7 @@ impl Daemon {
         let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
-        self.client.reply(&pending.id, &report);
+        self.clients.reply(&pending, &report);
         self.arm_pages();
     }
 
@@ -174,7 +174,7 @@ impl Daemon {
         }
         let Some(pending) = self.take_pending(ticket) else { return };
         let error = RpcError::failed(Reason::System, format!("the log: {why}"));
-        self.client.refuse(&pending.id, &error);
+        self.clients.refuse(&pending, &error);
         self.arm_pages();
     }
 
@@ -189,6 +189,13 @@ impl Daemon {
             .collect();
         for ticket in late {
             self.fail_page(ticket, why);
+        }
+    }
+
+    /// Nobody waits for a page any more.
+    pub(super) fn forget_page(&mut self, ticket: Ticket) {
+        if self.pending_pages.remove(&ticket).is_some() {
+            self.arm_pages();
         }
     }
 
