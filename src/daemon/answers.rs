@@ -1,5 +1,6 @@
 //! Building the answers of waits: from a session's state to the fields of its report.
 
+use super::clients::STDIN_CLIENT;
 use super::judge::status_fields;
 use super::logs::LogStatus;
 use super::{Daemon, Pending};
@@ -41,14 +42,14 @@ impl Daemon {
         }
         if wait.kind == WaitKind::Kill {
             let report = self.kill_report(id, wait, why, takes_output);
-            self.client.reply(&pending.id, &report);
+            self.clients.reply(&pending, &report);
         } else {
             let mut report = self.exec_report(id, wait, why, takes_output && !takes_nothing);
             report.write_header();
-            if self.front.is_some() {
+            if self.front.is_some() && pending.client == STDIN_CLIENT {
                 return self.front_ended(report);
             }
-            self.client.reply(&pending.id, &report);
+            self.clients.reply(&pending, &report);
         }
     }
 
@@ -56,8 +57,10 @@ impl Daemon {
     pub(super) fn take_pending(&mut self, ticket: u64) -> Option<Pending> {
         let pending = self.pending.remove(&ticket);
         debug_assert!(pending.is_some(), "a wait without its request");
-        if let Some(pending) = &pending {
-            self.client.in_flight.remove(&pending.id);
+        if let Some(pending) = &pending
+            && let Some(client) = self.clients.get_mut(pending.client)
+        {
+            client.in_flight.remove(&pending.id);
         }
         pending
     }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
 use crate::limits::{
-    MAX_PENDING_REQUESTS, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
-    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES,
+    OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES, REPLY_WRITE_TURN_BYTES,
+    REQUEST_READ_TURN_BYTES,
 };
 use crate::pure::lines::LineSplitter;
 use crate::pure::outbox::Outbox;
@@ -39,6 +41,8 @@ pub struct Client {
     pub output_ready: bool,
     /// The poll is asked to tell when the output becomes writable.
     pub output_watched: bool,
+    /// Its output in the poll: the token, what is asked for, and what while it has no room.
+    pub output_watch: (Token, Interest, Interest),
     /// Nobody reads any more.
     pub reader_gone: bool,
     /// The outbox went over its high mark and has not come below the low one.
@@ -63,16 +67,12 @@ impl Client {
             input_ended: false,
             output_ready: true,
             output_watched: false,
+            output_watch: (super::REPLIES, Interest::PRIORITY, Interest::WRITABLE),
             reader_gone: false,
             crowded: false,
             stopped: false,
             quiet: false,
         }
-    }
-
-    /// Whether one more request may wait.
-    pub fn may_wait(&self) -> bool {
-        self.in_flight.len() < MAX_PENDING_REQUESTS
     }
 
     /// Whether replies of waits may be built, and progress sent.
@@ -105,18 +105,33 @@ impl Client {
         total
     }
 
-    /// Whether there is input to be taken up without waiting for an event.
+    /// Whether something can be done without waiting for an event: input to be taken up, or
+    /// output that may be taken.
     pub fn has_work(&self) -> bool {
         let readable = self.input_ready && !self.input_ended;
-        !self.stopped && (readable || self.lines.has_complete_line())
+        let input = !self.stopped && (readable || self.lines.has_complete_line());
+        input || (self.output_ready && !self.outbox.is_empty())
     }
 
-    /// Queues the reply of a request that did not wait, its result as JSON text. It goes before
-    /// what has piled up for a slow reader: no chunk is so old that a ping must wait for it.
-    pub fn reply_at_once(&mut self, id: &RequestId, json: &[u8]) {
+    /// Whether everything it asked for is answered and written, or nobody is there to read it.
+    pub fn is_served(&self) -> bool {
+        self.reader_gone || (self.outbox.is_empty() && self.in_flight.is_empty())
+    }
+
+    /// Whether nothing is left to be done for it. What a client sent before it hung up is still
+    /// carried out.
+    pub fn is_over(&self) -> bool {
+        self.input_ended && !self.lines.has_complete_line() && self.is_served()
+    }
+
+    /// Queues a reply whose result is JSON text. One that `overtakes` goes before what has piled up
+    /// for a slow reader.
+    pub fn reply_json(&mut self, id: &RequestId, json: &[u8], overtakes: bool) {
         let before = self.outbox.len();
         wire::push_result_json(self.outbox.buffer(), id, json);
-        self.outbox.overtake(self.outbox.len() - before);
+        if overtakes {
+            self.outbox.overtake(self.outbox.len() - before);
+        }
         self.note_level();
     }
 
@@ -134,7 +149,7 @@ impl Client {
 
     /// Queues a notification that is never dropped.
     pub fn notify(&mut self, method: &str, params: &impl Serialize) {
-        if self.quiet {
+        if self.quiet || self.reader_gone {
             return;
         }
         wire::push_notification(self.outbox.buffer(), method, params);
@@ -146,9 +161,29 @@ impl Client {
         self.stopped |= self.outbox.len() > OUTBOX_STOP_BYTES;
     }
 
+    /// Asks the poll to tell when the output has room, while it has none.
+    pub fn watch_output(&mut self, registry: &Registry) {
+        let full = !self.outbox.is_empty() && !self.output_ready;
+        if full == self.output_watched {
+            return;
+        }
+        let (token, idle, busy) = self.output_watch;
+        let interest = if full { busy } else { idle };
+        match self.output.poll_fd() {
+            Some(fd) if registry.reregister(&mut SourceFd(&fd), token, interest).is_ok() => {
+                self.output_watched = full;
+            }
+            // What the poll does not watch is always ready, or tried again in the next turn.
+            _ => self.output_ready = true,
+        }
+    }
+
     /// Writes what the reader takes, a bounded amount. True when room was made where there had
     /// been none.
     pub fn write_output(&mut self) -> bool {
+        if self.reader_gone {
+            self.outbox.clear();
+        }
         let mut left = REPLY_WRITE_TURN_BYTES;
         while self.output_ready && !self.outbox.is_empty() && left > 0 {
             let front = self.outbox.front();

@@ -3,11 +3,13 @@
 
 use serde_json::{Value, json};
 
+use super::client::Client;
+use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner};
 use crate::config::OnEof;
 use crate::limits::{LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS};
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
-use crate::session::{Listing, SessionId, Ticket};
+use crate::session::{ClientId, Listing, SessionId, Ticket};
 
 /// SIGHUP's number, signal(7).
 const SIGHUP: i32 = 1;
@@ -56,9 +58,10 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Whether pending requests answer with what they have.
-    pub fn answers_pending(&self) -> bool {
-        !matches!(self.cause, Cause::EndOfInput)
+    /// Whether pending requests of a client answer with what they have. At the end of stdin
+    /// its own run to their end, and nobody else's keep execd alive.
+    pub fn answers_pending(&self, client: ClientId) -> bool {
+        !matches!(self.cause, Cause::EndOfInput) || client != STDIN_CLIENT
     }
 
     /// Notes what is still unsent. A reader that takes some of it, however slowly, gets all of
@@ -169,7 +172,7 @@ impl Daemon {
     /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
     /// it is done.
     pub(super) fn step_closing(&mut self) -> Option<i32> {
-        if self.client.reader_gone {
+        if self.clients.stdin.reader_gone {
             self.close(Cause::ReaderGone, None);
         } else if self.closing.is_none()
             && (self.input_is_over() || self.only_the_reader_is_missing())
@@ -197,16 +200,15 @@ impl Daemon {
         }
         let closing = self.closing.as_mut()?;
         if closing.phase == Phase::Flushing {
-            closing.note_unsent(self.client.outbox.len(), now_ns);
+            closing.note_unsent(self.clients.stdin.outbox.len(), now_ns);
         }
         let until_ns = closing.until_ns;
         if closing.phase == Phase::Flushing {
-            let reader_gone = self.client.reader_gone;
-            let answered =
-                reader_gone || (self.client.outbox.is_empty() && self.pending.is_empty());
+            let reader_gone = self.clients.stdin.reader_gone;
+            let answered = self.clients.iter().all(Client::is_served);
             // The output of `execd run` is its purpose: a slow reader gets all of it.
             let patient = matches!(closing.cause, Cause::Ran(_)) && !reader_gone;
-            let late = now_ns >= until_ns && (!patient || self.client.outbox.is_empty());
+            let late = now_ns >= until_ns && (!patient || self.clients.stdin.outbox.is_empty());
             if (answered && self.keeper.all_settled()) || late {
                 let status = closing.status();
                 self.reap_the_last();
@@ -255,13 +257,11 @@ impl Daemon {
     /// stdin has ended, all waits are over, and nothing but a reader that does not read keeps
     /// them from being answered: that reader has as long as the last flush.
     fn only_the_reader_is_missing(&mut self) -> bool {
-        let stuck = self.client.input_ended
-            && self.client.crowded
-            && !self.pending.is_empty()
-            && self.pending.values().all(|pending| {
-                pending.session.is_some_and(|session| self.held_back.contains(&session))
-            });
-        let unsent = self.client.outbox.len();
+        let stuck = self.clients.stdin.input_ended
+            && self.clients.stdin.crowded
+            && !self.clients.stdin.in_flight.is_empty()
+            && self.clients.stdin.in_flight.values().all(|ticket| self.is_held_back(*ticket));
+        let unsent = self.clients.stdin.outbox.len();
         match self.stuck_since {
             Some((since_ns, before)) if stuck && before == unsent => {
                 let due_ns = since_ns + LAST_FLUSH_MS * NS_PER_MS;
@@ -282,9 +282,9 @@ impl Daemon {
     /// stdin has ended, everything it asked for is answered, and nothing is waited for.
     fn input_is_over(&self) -> bool {
         self.front.is_none()
-            && self.client.input_ended
-            && !self.client.lines.has_complete_line()
-            && self.pending.is_empty()
+            && self.clients.stdin.input_ended
+            && !self.clients.stdin.lines.has_complete_line()
+            && self.clients.stdin.in_flight.is_empty()
             && self.touched.is_empty()
             && !(self.config.on_eof == OnEof::Wait && self.has_live_session())
     }
@@ -295,6 +295,22 @@ impl Daemon {
             let untold = session.announced && !session.exit_told;
             session.listing != Listing::Gone && (!session.life.finished() || untold)
         })
+    }
+
+    /// Who asked for the end is gone: it comes all the same.
+    pub(super) fn forget_shutdown(&mut self, ticket: Ticket) {
+        if let Some(closing) = &mut self.closing
+            && closing.ticket == Some(ticket)
+        {
+            closing.ticket = None;
+        }
+    }
+
+    /// Whether nothing but room keeps a waiting request from being answered.
+    fn is_held_back(&self, ticket: Ticket) -> bool {
+        let session = self.pending.get(&ticket).and_then(|pending| pending.session);
+        let Some(session) = session.and_then(|id| self.sessions.get(&id)) else { return false };
+        session.waits.iter().any(|wait| wait.ticket == ticket && wait.held_back)
     }
 
     fn answer_shutdown(&mut self) {
@@ -312,7 +328,7 @@ impl Daemon {
             if !survivors.is_empty() {
                 result["survivors"] = json!(survivors);
             }
-            self.client.reply(&pending.id, &result);
+            self.clients.reply(&pending, &result);
         }
     }
 }

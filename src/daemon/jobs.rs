@@ -203,7 +203,7 @@ impl Daemon {
                         started_at: format_utc_ms(session.facts.started_wall_ms),
                         last_output_tail: short_tail(session),
                     };
-                    self.client.notify("tool_execution_progress", &note);
+                    self.clients.notify(pending.client, "tool_execution_progress", &note);
                 }
                 self.running_report(id)
             }
@@ -211,7 +211,7 @@ impl Daemon {
         };
         let dropped = wait.live.as_ref().map_or(0, |live| live.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
-        self.client.reply(&pending.id, &report);
+        self.clients.reply(&pending, &report);
     }
 
     /// The running form: who runs, and the last of what it wrote.

@@ -7,6 +7,7 @@ use mio::Interest;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner, Port, token_of};
 use crate::config::OnEof;
 use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, STREAM_TAIL_BYTES, TEXT_TURN_BYTES};
@@ -15,7 +16,7 @@ use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
 use crate::session::output::Source;
 use crate::session::wait::{Moment, Progress, Wait, WaitKind, Why};
-use crate::session::{Listing, Session, SessionId};
+use crate::session::{ClientId, Listing, Session, SessionId};
 use crate::sys::clock;
 
 #[derive(Serialize)]
@@ -127,9 +128,8 @@ impl Daemon {
             self.evict_down_to(self.config.max_sessions);
         }
         if let Some(session) = self.sessions.get(&id) {
-            let held_back = self.held_back.contains(&id);
-            let due = session.next_due_ns(held_back);
-            let wall = session.next_wall_due_ms(held_back);
+            let due = session.next_due_ns();
+            let wall = session.next_wall_due_ms();
             debug_assert!(due.is_none_or(|due| due > self.now_ns), "session {id}: a past deadline");
             self.deadlines.set(Owner::Session(id), due);
             let wall = wall.map(|ms| u64::try_from(ms).unwrap_or(0));
@@ -203,7 +203,7 @@ impl Daemon {
             cwd: &facts.cwd,
             log_path,
         };
-        self.client.notify("session_started", &note);
+        self.clients.notify_all("session_started", &note);
     }
 
     /// Sends progress to the waits that asked for it and are due.
@@ -216,12 +216,15 @@ impl Daemon {
         if session.finished_ns.is_some() || !session.waits.iter().any(due) {
             return;
         }
-        let crowded = !self.client.has_room();
-        let log = self.keeper.status(id).filter(|_| !crowded).and_then(|status| status.path);
-        let tail = if crowded { String::new() } else { tail_text(session) };
+        let log = self.keeper.status(id).and_then(|status| status.path);
+        // Made for the first who has room for it.
+        let mut tail: Option<String> = None;
         let elapsed_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        for wait in session.waits.iter_mut().filter(|wait| due(wait)) {
-            if crowded {
+        let running = session.life.status().is_none();
+        let mut waits = std::mem::take(&mut session.waits);
+        for wait in waits.iter_mut().filter(|wait| due(wait)) {
+            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
+            if !self.clients.has_room(pending.client) {
                 // Dropped; the next one says it all.
                 if let Some(progress) = &mut wait.progress {
                     progress.sent_ns = Some(now_ns);
@@ -229,7 +232,6 @@ impl Daemon {
                 continue;
             }
             wait.progress = Some(Progress { sent_ns: Some(now_ns), sent_total: total });
-            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
             let Ok(request_id) = serde_json::from_str::<&RawValue>(pending.id.as_json()) else {
                 continue;
             };
@@ -237,14 +239,15 @@ impl Daemon {
                 request_id,
                 session_id: id,
                 pid,
-                tail: &tail,
+                tail: tail.get_or_insert_with(|| tail_text(session)),
                 total_bytes: total,
                 elapsed_ms,
-                running: session.life.status().is_none(),
+                running,
                 log_path: log.as_deref(),
             };
-            self.client.notify("progress", &note);
+            self.clients.notify(pending.client, "progress", &note);
         }
+        session.waits = waits;
     }
 
     /// Answers the waits that are over, oldest first. Whether one of them was told the exit.
@@ -259,18 +262,21 @@ impl Daemon {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     // A verdict may be withdrawn: the wall clock was set back.
                     session.waits[at].held_since_ns = None;
+                    session.waits[at].held_back = false;
                 }
                 at += 1;
                 continue;
             };
-            if why == Why::ShuttingDown
-                && let Some(session) = self.sessions.get_mut(&id)
-            {
-                session.waits[at].shut_down = true;
+            let room = self.has_room_for(wait);
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.waits[at].shut_down |= why == Why::ShuttingDown;
+                session.waits[at].held_back = !room;
             }
-            if !self.client.has_room() {
+            if !room {
+                // Those of other clients don't wait for this one's reader.
                 self.held_back.insert(id);
-                return observed;
+                at += 1;
+                continue;
             }
             if !self.log_allows(id, at, why) {
                 // A younger wait must not take what this one is to tell.
@@ -296,14 +302,25 @@ impl Daemon {
         }
     }
 
+    /// Whose a wait is.
+    fn client_of(&self, wait: &Wait) -> ClientId {
+        self.pending.get(&wait.ticket).map_or(STDIN_CLIENT, |pending| pending.client)
+    }
+
+    /// Whether the answer of a wait may be built.
+    fn has_room_for(&self, wait: &Wait) -> bool {
+        self.clients.has_room(self.client_of(wait))
+    }
+
     /// Why a wait of `session` is over.
     fn verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
+        let client = self.client_of(wait);
         let moment = Moment {
             now_ns: self.now_ns,
             wall_ms: if wait.until.is_some() { clock::wall_ms() } else { 0 },
             finished: session.life.finished(),
             shell_grace_ends_ns: session.shell_grace_ends_ns(),
-            closing: self.closing.as_ref().is_some_and(|closing| closing.answers_pending()),
+            closing: self.closing.as_ref().is_some_and(|one| one.answers_pending(client)),
         };
         if let Some(why) = self.job_verdict(session, wait) {
             return Some(why);
@@ -350,7 +367,7 @@ impl Daemon {
 
     /// Sends session_exited, once, for a session that was announced.
     fn tell_exit(&mut self, id: SessionId, observed: bool) {
-        let with_tail = self.client.input_ended && self.config.on_eof == OnEof::Wait;
+        let with_tail = self.clients.stdin.input_ended && self.config.on_eof == OnEof::Wait;
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
@@ -364,18 +381,21 @@ impl Daemon {
         let ended_ns = session.finished_ns.unwrap_or(now_ns);
         let (exit_code, signal) = status_fields(session.status());
         // Killed, evicted or ended with execd: no wake (unified-exec.md, set_on_exit).
-        let wake = session.wake.take().is_some() && session.ending.is_none();
-        let note = ExitedNote {
+        let wakes = session.wake.take().filter(|_| session.ending.is_none() && !observed);
+        let mut note = ExitedNote {
             session_id: id,
             exit_code,
             signal,
             observed,
-            wake: (wake && !observed).then_some(true),
+            wake: None,
             elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
             log_path,
             tail: with_tail.then(|| tail_text(session)),
         };
-        self.client.notify("session_exited", &note);
+        for client in self.clients.iter_mut() {
+            note.wake = (wakes == Some(client.id)).then_some(true);
+            client.notify("session_exited", &note);
+        }
     }
 
     /// What follows when nobody waits (any more): the word of the exit, removal.

@@ -5,6 +5,7 @@
 //! | `start` | limits, log directory, keeper, poll |
 //! | `turn` | the numbered steps of a turn, and nothing else that polls |
 //! | `client` | a connection: lines in, replies out |
+//! | `clients` | all connections: stdin's, and the socket's |
 //! | `requests` | from a line to a method and its answer |
 //! | `launch` | from a request to a running session |
 //! | `streams` | children's output and stdin |
@@ -19,6 +20,7 @@
 
 pub mod answers;
 pub mod client;
+pub mod clients;
 pub mod closing;
 pub mod jobs;
 mod judge;
@@ -50,7 +52,7 @@ use crate::sys::clock::Timer;
 use crate::sys::signals::SignalFd;
 use crate::sys::spawn::Spawner;
 use crate::wire::RequestId;
-use client::Client;
+use clients::Clients;
 use closing::Closing;
 use keeper_link::{KeeperFds, KeeperLink};
 use launch::BaseEnv;
@@ -121,8 +123,8 @@ pub struct Daemon {
     clock_failed: bool,
     deadlines: Deadlines<Owner>,
     wall_deadlines: Deadlines<SessionId>,
-    /// The client on stdin and stdout.
-    pub client: Client,
+    /// The client on stdin and stdout, and those of the socket.
+    pub clients: Clients,
     spawner: Spawner,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
@@ -247,17 +249,17 @@ impl Daemon {
     fn watch_own(&mut self) -> io::Result<()> {
         self.watch(self.signals.fd(), SIGNALS, Interest::READABLE)?;
         self.watch(self.clock.fd(), CLOCK, Interest::READABLE)?;
-        if let Some(fd) = self.client.input.poll_fd()
+        if let Some(fd) = self.clients.stdin.input.poll_fd()
             && self.watch_or_always(fd, REQUESTS, Interest::READABLE)?
         {
-            self.client.input.always_ready();
+            self.clients.stdin.input.always_ready();
         }
         // Only the end of the reader is asked for (EPOLLHUP and EPOLLERR always come); room in
         // the pipe is, once a write found none.
-        if let Some(fd) = self.client.output.poll_fd()
+        if let Some(fd) = self.clients.stdin.output.poll_fd()
             && self.watch_or_always(fd, REPLIES, Interest::PRIORITY)?
         {
-            self.client.output.always_ready();
+            self.clients.stdin.output.always_ready();
         }
         Ok(())
     }
@@ -332,21 +334,6 @@ impl Daemon {
             if self.rewatch(fd, KEEPER_GUARD, interest).is_ok() {
                 self.guard_watched = waiting;
             }
-        }
-    }
-
-    /// Asks the poll to tell when stdout has room, while it has none.
-    fn watch_output(&mut self, full: bool) {
-        if full == self.client.output_watched {
-            return;
-        }
-        let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
-        match self.client.output.poll_fd() {
-            Some(fd) if self.rewatch(fd, REPLIES, interest).is_ok() => {
-                self.client.output_watched = full;
-            }
-            // What the poll does not watch is always ready, or tried again in the next turn.
-            _ => self.client.output_ready = true,
         }
     }
 

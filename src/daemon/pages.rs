@@ -198,7 +198,7 @@ impl Daemon {
         let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
-        self.client.reply(&pending.id, &PageReport { log: page.log, ..report });
+        self.clients.reply(&pending, &PageReport { log: page.log, ..report });
         self.arm_pages();
     }
 
@@ -208,7 +208,7 @@ impl Daemon {
         }
         let Some(pending) = self.take_pending(ticket) else { return };
         let error = RpcError::failed(Reason::System, format!("the log: {why}"));
-        self.client.refuse(&pending.id, &error);
+        self.clients.refuse(&pending, &error);
         self.arm_pages();
     }
 
@@ -219,6 +219,13 @@ impl Daemon {
         let late: Vec<Ticket> = pages.map(|(ticket, _)| *ticket).collect();
         for ticket in late {
             self.fail_page(ticket, why);
+        }
+    }
+
+    /// Nobody waits for a page any more.
+    pub(super) fn forget_page(&mut self, ticket: Ticket) {
+        if self.pending_pages.remove(&ticket).is_some() {
+            self.arm_pages();
         }
     }
 

@@ -1,86 +1,117 @@
 //! From a line to a method and its answer (protocol.md).
 
+use super::client::Client;
 use super::{Daemon, Owner, Pending};
-use crate::limits::{NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
-use crate::methods::{self, Answer, Call};
+use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
+use crate::methods::{self, Answer, Call, Method};
 use crate::pure::lines::{Line, LineSplitter};
 use crate::session::wait::Wait;
-use crate::session::{SessionId, Ticket};
+use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
 
 impl Daemon {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
     pub(super) fn read_requests(&mut self) {
-        if self.front.is_some() {
-            return self.feed_front();
-        }
-        // The silence begins with the first turn, not with the first request.
-        let heard = self.client.read_input(&mut self.read_buffer) > 0 || self.counters.turns == 1;
-        if heard && let Some(silence_s) = self.config.exit_after_silence_s {
-            self.deadlines.set(Owner::Silence, Some(self.now_ns + silence_s * NS_PER_S));
-        }
+        self.read_clients();
         self.spawns_left = SPAWNS_PER_TURN;
-        // The splitter is out of its place meanwhile, so that a line need not be copied.
-        let mut lines = std::mem::replace(&mut self.client.lines, LineSplitter::new(0));
         for _ in 0..REQUESTS_PER_TURN {
-            if self.client.stopped || self.spawns_left == 0 {
+            if self.spawns_left == 0 {
                 break;
             }
-            match lines.next_line() {
-                None => break,
-                Some(Line::Text(line)) => self.take_line(line),
-                Some(Line::TooLong) => {
-                    let max = self.config.max_line_bytes;
-                    let message = format!("the line is longer than {max} bytes and was skipped");
-                    let error = RpcError::failed(Reason::LineTooLong, message);
-                    self.client.refuse(&RequestId::null(), &error);
-                }
+            let has_line = |one: &Client| !one.stopped && one.lines.has_complete_line();
+            let Some(client) = self.clients.next_in_turn(has_line) else { break };
+            self.take_up(client);
+        }
+    }
+
+    /// Reads what clients have sent, of each a bounded amount.
+    fn read_clients(&mut self) {
+        if self.front.is_some() {
+            self.feed_front();
+        } else {
+            // The silence begins with the first turn, not with the first request.
+            let read = self.clients.stdin.read_input(&mut self.read_buffer);
+            if read > 0 || self.counters.turns == 1 {
+                let silence = self.config.exit_after_silence_s;
+                let due_ns = silence.map(|silence_s| self.now_ns + silence_s * NS_PER_S);
+                self.deadlines.set(Owner::Silence, due_ns);
             }
         }
-        self.client.lines = lines;
+        for client in self.clients.others_mut() {
+            client.read_input(&mut self.read_buffer);
+        }
+    }
+
+    /// Takes up the next line of a client.
+    fn take_up(&mut self, id: ClientId) {
+        let Some(client) = self.clients.get_mut(id) else { return };
+        // The splitter is out of its place meanwhile, so that a line need not be copied.
+        let mut lines = std::mem::replace(&mut client.lines, LineSplitter::new(0));
+        match lines.next_line() {
+            None => {}
+            Some(Line::Text(line)) => self.take_line(id, line),
+            Some(Line::TooLong) => {
+                let max = self.config.max_line_bytes;
+                let message = format!("the line is longer than {max} bytes and was skipped");
+                let error = RpcError::failed(Reason::LineTooLong, message);
+                self.clients.refuse_to(id, &RequestId::null(), &error);
+            }
+        }
+        if let Some(client) = self.clients.get_mut(id) {
+            client.lines = lines;
+        }
     }
 
     /// Nothing came for --exit-after-silence. After the end of stdin nothing can, and while we
     /// don't read we would not know.
     pub(super) fn silence_is_over(&mut self) {
-        if self.client.input_ended {
+        if self.clients.stdin.input_ended {
             return;
         }
-        match self.config.exit_after_silence_s.filter(|_| self.client.stopped) {
+        match self.config.exit_after_silence_s.filter(|_| self.clients.stdin.stopped) {
             Some(s) => self.deadlines.set(Owner::Silence, Some(self.now_ns + s * NS_PER_S)),
             None => self.close(super::closing::Cause::Silence, None),
         }
     }
 
     /// Carries out one line and answers it, unless it waits or has no id.
-    pub(super) fn take_line(&mut self, line: &[u8]) {
+    fn take_line(&mut self, client: ClientId, line: &[u8]) {
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {
                 if let Some(id) = refused.id {
-                    self.client.refuse(&id, &refused.error);
+                    self.clients.refuse_to(client, &id, &refused.error);
                 }
                 return;
             }
         };
         self.counters.requests += 1;
         if let Some(id) = &request.id
-            && self.client.in_flight.contains_key(id)
+            && self.clients.get(client).is_some_and(|one| one.in_flight.contains_key(id))
         {
             let message = format!("id {} is still in flight", wire::quoted(id.as_json()));
             let error = RpcError::invalid_request(&message);
-            return self.client.refuse(id, &error);
+            return self.clients.refuse_to(client, id, &error);
         }
-        let outcome = self.carry_out(&request);
+        let outcome = self.carry_out(client, &request);
         let Some(id) = &request.id else { return };
         match outcome {
-            Ok(Answer::Json(json)) => self.client.reply_at_once(id, &json),
+            Ok(Answer::Json(json)) => {
+                let overtakes = methods::find(&request.method).is_some_and(Method::overtakes);
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.reply_json(id, &json, overtakes);
+                }
+            }
             Ok(Answer::Waits) => {}
-            Err(error) => self.client.refuse(id, &error),
+            Err(error) => self.clients.refuse_to(client, id, &error),
         }
     }
 
-    fn carry_out(&mut self, request: &wire::Request<'_>) -> Result<Answer, RpcError> {
+    fn carry_out(
+        &mut self,
+        client: ClientId,
+        request: &wire::Request<'_>,
+    ) -> Result<Answer, RpcError> {
         let method = methods::find(&request.method)
             .ok_or_else(|| RpcError::unknown_method(&request.method, &methods::names()))?;
         if self.closing.is_some() && !method.while_closing {
@@ -88,13 +119,13 @@ impl Daemon {
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
         // What has no id never waits.
-        if method.waits && request.id.is_some() && !self.client.may_wait() {
-            let waiting = self.client.in_flight.len();
+        let waiting = self.clients.get(client).map_or(0, |one| one.in_flight.len());
+        if method.waits && request.id.is_some() && waiting >= MAX_PENDING_REQUESTS {
             let message =
                 format!("{waiting} requests are waiting already: await or cancel some first");
             return Err(RpcError::failed(Reason::TooManyRequests, message));
         }
-        let call = Call { client: self.client.id, id: request.id.clone(), params: request.params };
+        let call = Call { client, id: request.id.clone(), params: request.params };
         (method.call)(self, &call)
     }
 
@@ -103,7 +134,7 @@ impl Daemon {
         let id = call.id.clone()?;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.client.in_flight.insert(id.clone(), ticket);
+        self.clients.get_mut(call.client)?.in_flight.insert(id.clone(), ticket);
         self.pending.insert(ticket, Pending { client: call.client, id, session });
         Some(ticket)
     }
@@ -121,8 +152,9 @@ impl Daemon {
     }
 
     /// Cancels the wait of a client's request; whether there was one.
-    pub fn cancel(&mut self, id: &RequestId) -> bool {
-        let Some(ticket) = self.client.in_flight.get(id).copied() else { return false };
+    pub fn cancel(&mut self, client: ClientId, id: &RequestId) -> bool {
+        let in_flight = self.clients.get(client).map(|client| &client.in_flight);
+        let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let Some(session_id) = self.pending.get(&ticket).and_then(|one| one.session) else {
             return false;
         };

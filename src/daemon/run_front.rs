@@ -1,6 +1,7 @@
 //! `execd run`: the daemon with one command in front instead of a client. Its output goes to
 //! stdout as it comes, byte for byte; its end is execd's.
 
+use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::launch::LaunchSpec;
 use super::{Daemon, Pending};
@@ -44,7 +45,7 @@ impl Daemon {
         timeout_s: Option<u64>,
         collect: bool,
     ) -> Result<(), (String, i32)> {
-        self.client.quiet = true;
+        self.clients.stdin.quiet = true;
         let session = self.launch(spec).map_err(|failure| {
             let missing = failure.contains("ENOENT");
             (failure, if missing { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE })
@@ -53,16 +54,16 @@ impl Daemon {
         self.front = Some(RunFront { session, collect, feeds_terminal, held: false, report: None });
         if !feeds_terminal {
             // stdin is the command's own: we neither read nor watch it.
-            if let Some(fd) = self.client.input.poll_fd() {
+            if let Some(fd) = self.clients.stdin.input.poll_fd() {
                 self.unwatch(fd);
             }
-            self.client.input_ready = false;
+            self.clients.stdin.input_ready = false;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let pending =
-            Pending { client: self.client.id, id: RequestId::null(), session: Some(session) };
-        self.client.in_flight.insert(RequestId::null(), ticket);
+            Pending { client: STDIN_CLIENT, id: RequestId::null(), session: Some(session) };
+        self.clients.stdin.in_flight.insert(RequestId::null(), ticket);
         self.pending.insert(ticket, pending);
         let now_ns = self.now_ns;
         self.add_wait(
@@ -79,16 +80,16 @@ impl Daemon {
     /// [`Self::front_has_room`]'s.
     pub(super) fn pass_on(&mut self, id: SessionId, bytes: usize) {
         if self.front.as_ref().is_some_and(|front| front.session == id && !front.collect) {
-            self.client.outbox.push(&self.read_buffer[..bytes]);
+            self.clients.stdin.outbox.push(&self.read_buffer[..bytes]);
         }
     }
 
     /// Whether a session's output may be read as far as stdout goes: the command in front waits
     /// for a slow reader, as it would without execd.
     pub(super) fn front_has_room(&mut self, id: SessionId) -> bool {
-        let full = self.client.outbox.len() > OUTBOX_HIGH_BYTES;
+        let full = self.clients.stdin.outbox.len() > OUTBOX_HIGH_BYTES;
         match &mut self.front {
-            Some(front) if front.session == id && full && !self.client.reader_gone => {
+            Some(front) if front.session == id && full && !self.clients.stdin.reader_gone => {
                 front.held = true;
                 false
             }
@@ -98,7 +99,7 @@ impl Daemon {
 
     /// stdout has taken something: reading goes on.
     pub(super) fn front_drained(&mut self) {
-        let room = self.client.outbox.len() <= OUTBOX_HIGH_BYTES;
+        let room = self.clients.stdin.outbox.len() <= OUTBOX_HIGH_BYTES;
         if let Some(front) = &mut self.front
             && front.held
             && room
@@ -118,22 +119,24 @@ impl Daemon {
         let Some(front) = self.front.as_ref().filter(|front| front.feeds_terminal) else { return };
         let id = front.session;
         let mut total = 0;
-        while self.client.input_ready && !self.client.input_ended && total < REQUEST_READ_TURN_BYTES
+        while self.clients.stdin.input_ready
+            && !self.clients.stdin.input_ended
+            && total < REQUEST_READ_TURN_BYTES
         {
             let Some(session) = self.sessions.get_mut(&id) else { return };
             if session.input.backlog_bytes() > STDIN_BACKLOG_BYTES / 2 {
                 // Goes on when the command has read some of it: see front_fed.
-                self.client.stopped = true;
+                self.clients.stdin.stopped = true;
                 break;
             }
-            match self.client.input.read(&mut self.read_buffer) {
+            match self.clients.stdin.input.read(&mut self.read_buffer) {
                 Io::Moved(bytes) => {
                     total += bytes;
                     session.input.push(&self.read_buffer[..bytes]);
                 }
-                Io::WouldBlock => self.client.input_ready = false,
+                Io::WouldBlock => self.clients.stdin.input_ready = false,
                 Io::Ended | Io::HungUp | Io::Failed(_) => {
-                    self.client.input_ended = true;
+                    self.clients.stdin.input_ended = true;
                     if let Some(chars) = session.canonical_mode() {
                         session.input.push(&[chars.eof]);
                     }
@@ -152,7 +155,7 @@ impl Daemon {
         if self.front.as_ref().is_some_and(|front| front.session == id)
             && self.sessions.get(&id).is_some_and(room)
         {
-            self.client.stopped = false;
+            self.clients.stdin.stopped = false;
         }
     }
 

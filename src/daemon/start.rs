@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use mio::Poll;
 
 use super::client::Client;
+use super::clients::{Clients, STDIN_CLIENT};
 use super::jobs::FinishedJobs;
 use super::keeper_link::{KeeperLink, KeeperPlan};
 use super::launch::{self, BaseEnv};
@@ -43,7 +44,7 @@ impl Daemon {
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
         let input = Channel::open(0).map_err(system("stdin"))?;
         let output = Channel::open(1).map_err(system("stdout"))?;
-        let client = Client::new(0, input, output, config.max_line_bytes);
+        let client = Client::new(STDIN_CLIENT, input, output, config.max_line_bytes);
         let now_ns = clock::now_ns();
         let chunk_seed = u64::from_str_radix(&instance, 16).unwrap_or(now_ns);
         let mut daemon = Self {
@@ -60,7 +61,7 @@ impl Daemon {
             clock_failed: false,
             deadlines: Deadlines::new(),
             wall_deadlines: Deadlines::new(),
-            client,
+            clients: Clients::new(client),
             spawner,
             keeper,
             instance,

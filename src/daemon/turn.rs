@@ -6,6 +6,7 @@ use std::time::Duration;
 use mio::Events;
 use mio::event::Event;
 
+use super::client::Client;
 use super::{
     CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, Owner, Port, REPLIES,
     REQUESTS, SIGNALS, WALL_CLOCK, session_of,
@@ -60,7 +61,8 @@ impl Daemon {
         self.feed_children();
         // 11. Logs out: a reply that does not point at the log never waits for it.
         self.pump_logs();
-        // 12. Members that outlive their session; the end of execd.
+        // 12. Clients that are gone; members that outlive their session; the end of execd.
+        self.drop_clients();
         self.look_after_members();
         let done = self.step_closing();
         if done.is_some() {
@@ -82,18 +84,18 @@ impl Daemon {
             || !self.feedable.is_empty()
             || self.look_for_children
             || !self.over.is_empty()
-            || self.client.has_work()
-            || (self.client.output_ready && !self.client.outbox.is_empty())
+            || self.clients.iter().any(Client::has_work)
             || self.keeper.wants_pumping()
     }
 
     fn note_events(&mut self, events: &Events) {
         for event in events {
             match event.token() {
-                REQUESTS => self.client.input_ready = true,
+                REQUESTS => self.clients.stdin.input_ready = true,
                 REPLIES => {
-                    self.client.output_ready |= event.is_writable();
-                    self.client.reader_gone |= event.is_error() || event.is_write_closed();
+                    let client = &mut self.clients.stdin;
+                    client.output_ready |= event.is_writable();
+                    client.reader_gone |= event.is_error() || event.is_write_closed();
                 }
                 SIGNALS => {}
                 CLOCK => {
@@ -194,15 +196,17 @@ impl Daemon {
     }
 
     fn write_replies(&mut self) {
-        let room = self.client.write_output();
+        let mut room = false;
+        for client in self.clients.iter_mut() {
+            room |= client.write_output();
+            client.watch_output(self.poll.registry());
+        }
         self.front_drained();
         if room {
             for id in std::mem::take(&mut self.held_back) {
                 self.touch(id);
             }
         }
-        let full = !self.client.outbox.is_empty() && !self.client.output_ready;
-        self.watch_output(full);
     }
 
     fn arm(&mut self) {
@@ -251,7 +255,8 @@ impl Daemon {
         let waits: usize = self.sessions.values().map(|session| session.waits.len()).sum();
         let others = self.pending.values().filter(|pending| pending.session.is_none()).count();
         debug_assert_eq!(self.pending.len(), waits + others, "each pending request waits once");
-        debug_assert_eq!(self.client.in_flight.len(), self.pending.len(), "one id each");
+        let in_flight: usize = self.clients.iter().map(|client| client.in_flight.len()).sum();
+        debug_assert_eq!(in_flight, self.pending.len(), "one id each");
         for session in self.sessions.values().filter(|session| Self::is_readable(session)) {
             debug_assert!(session.output.queued, "session {} forgotten by reading", session.id);
         }

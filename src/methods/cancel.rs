@@ -38,6 +38,6 @@ fn check(raw: &str) -> Result<(), RpcError> {
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let known = RequestId::from_json(params.id.get());
-    let cancelled = known.is_some_and(|id| daemon.cancel(&id));
+    let cancelled = known.is_some_and(|id| daemon.cancel(call.client, &id));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))
 }

@@ -76,6 +76,12 @@ pub struct Method {
 }
 
 impl Method {
+    /// Whether its reply goes before what is unsent: it says nothing of any session, whose history
+    /// stays in order, and tells whether execd lives.
+    pub fn overtakes(&self) -> bool {
+        matches!(self.name, "ping" | "server_info")
+    }
+
     /// The params of the method's other form, where it has one: write_stdin with sessionId.
     pub fn other_params(&self) -> Option<&'static [Param]> {
         (self.name == write_stdin::METHOD.name).then_some(job_input::PARAMS)

@@ -245,7 +245,7 @@ impl Session {
     /// When something about this session has to be looked at next if nothing else happens,
     /// on the monotonic clock. Waits that are held back for want of room for their answers have
     /// no deadline: room is an event.
-    pub fn next_due_ns(&self, held_back: bool) -> Option<u64> {
+    pub fn next_due_ns(&self) -> Option<u64> {
         let log_wait_ns = LOG_ACK_WAIT_MS * NS_PER_MS;
         let mut due = [self.grace_ends_ns(), self.ending.as_ref().and_then(Ending::next_due_ns)]
             .into_iter()
@@ -256,7 +256,7 @@ impl Session {
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
-        for wait in self.waits.iter().filter(|_| !held_back) {
+        for wait in self.waits.iter().filter(|wait| !wait.held_back) {
             if let Some(since) = wait.held_since_ns {
                 // It has its verdict, and those behind it wait for its answer: only the log's
                 // time counts.
@@ -291,8 +291,9 @@ impl Session {
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.
-    pub fn next_wall_due_ms(&self, held_back: bool) -> Option<i64> {
-        let waits = self.waits.iter().filter(|wait| !held_back && wait.held_since_ns.is_none());
+    pub fn next_wall_due_ms(&self) -> Option<i64> {
+        let open = |wait: &&Wait| !wait.held_back && wait.held_since_ns.is_none();
+        let waits = self.waits.iter().filter(open);
         waits.filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
     }
 

@@ -78,6 +78,8 @@ pub struct Wait {
     pub saw_leader: bool,
     /// Since when it has its verdict and only the log keeps it from being answered.
     pub held_since_ns: Option<u64>,
+    /// It is over, but its client has no room for the answer.
+    pub held_back: bool,
     /// The shutdown reached it while its session ran: that is its answer, whatever follows.
     pub shut_down: bool,
     /// What went wrong in this call besides.
@@ -103,6 +105,7 @@ impl Wait {
             cancelled: false,
             saw_leader: true,
             held_since_ns: None,
+            held_back: false,
             shut_down: false,
             failure: None,
             warning: None,

@@ -34,20 +34,20 @@ fn stream_name(source: Source) -> &'static str {
 impl Daemon {
     /// Sends what came on a stream to the calls that asked for it live.
     pub(in crate::daemon) fn send_chunks(&mut self, id: SessionId, source: Source, length: usize) {
-        let crowded = !self.client.has_room();
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let log_path = self.keeper.status(id).and_then(|status| status.path);
         for wait in session.waits.iter_mut() {
             let Some(live) = &mut wait.live else { continue };
-            let room = !crowded && live.has_room(self.client.outbox.sent_total());
-            let pieces = live.pieces(source, &self.read_buffer[..length], room);
             let Some(pending) = self.pending.get(&wait.ticket) else { continue };
-            let unsent = self.client.outbox.len();
+            let Some(client) = self.clients.get_mut(pending.client) else { continue };
+            let room = client.has_room() && live.has_room(client.outbox.sent_total());
+            let pieces = live.pieces(source, &self.read_buffer[..length], room);
+            let unsent = client.outbox.len();
             for piece in pieces {
                 let note = (pending.id.as_json(), id, source, log_path.as_deref());
-                send_piece(&mut self.client, note, piece);
+                send_piece(client, note, piece);
             }
-            let outbox = &self.client.outbox;
+            let outbox = &client.outbox;
             live.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
         }
     }
@@ -57,9 +57,10 @@ impl Daemon {
         let (Some(live), Some(pending)) = (&mut wait.live, self.pending.get(&wait.ticket)) else {
             return;
         };
+        let Some(client) = self.clients.get_mut(pending.client) else { return };
         for source in [Source::Output, Source::Errors] {
             for piece in live.rest(source) {
-                send_piece(&mut self.client, (pending.id.as_json(), id, source, None), piece);
+                send_piece(client, (pending.id.as_json(), id, source, None), piece);
             }
         }
     }
