@@ -102,8 +102,13 @@ pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
 pub const CANONICAL_LINE_BYTES: usize = 4_095;
 /// Bytes waiting per session until the log pipe takes them; above, its output is not read.
 pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
-/// Bytes of one stream of a job that no stream call has told; half for the head, half for the tail.
-pub const JOB_UNREAD_BYTES: usize = 256 * 1024;
+/// Most bytes that are kept of one stream of a job: 150,000 characters of three bytes.
+pub const JOB_RING_BYTES_MAX: usize = 450_000;
+/// Runs of bytes of one stream behind which the order of a job's two streams is forgotten.
+pub const ARRIVAL_RUNS_MAX: usize = 16 * 1024;
+/// Bytes before the unread ones that are read again, to know whether these begin inside an escape
+/// sequence.
+pub const UNREAD_LEAD_BYTES: usize = 4 * 1024;
 /// Text of one live chunk (bash-stream.md, Live).
 pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
 /// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
@@ -129,8 +134,11 @@ pub const JOB_TTL_MS: u64 = 1_800_000;
 pub const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
 /// Finished jobs that are remembered.
 pub const FINISHED_JOBS_MAX: usize = 256;
-/// Memory of what is remembered of them, all together.
+/// Memory of what is remembered of them, all together: above, the texts of the oldest are cut. At
+/// the default cap 256 of them fit, whatever their characters.
 pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
+/// Characters that are left of each text of one whose texts are cut.
+pub const SHRUNK_JOB_CHARS: usize = 2_000;
 /// What is remembered of one of them (process-model.md, Bounded everything), unless its texts alone
 /// take more: later polls must give these again.
 pub const FINISHED_JOB_BYTES: usize = 64 * 1024;
@@ -146,6 +154,8 @@ pub const LOG_PAGE_BYTES: u64 = 30_000;
 pub const LOG_PAGE_MAX_BYTES: u64 = 150_000;
 /// Bytes read before a page of text: where it begins inside a character is told from these.
 pub const LOG_PAGE_LOOKBACK_BYTES: u64 = 3;
+/// Log pages that the keeper is asked for at once; the others wait in line.
+pub const LOG_PAGES_ASKED_MAX: usize = 4;
 /// How long a log page is waited for: a disk may stand still for ever.
 pub const LOG_PAGE_WAIT_MS: u64 = 10_000;
 /// Bytes of the longest character in UTF-8.
@@ -284,6 +294,12 @@ const _: () = {
     assert!(MAX_CONFIGURABLE_POLL_MS < u64::MAX / NS_PER_MS / 2);
     // JSON escapes one byte as six at most: a model-facing reply always fits below the mark.
     assert!(DEFAULT_MAX_BYTES * 6 < OUTBOX_HIGH_BYTES);
+    // Two texts at the default cap; the order of both is told by bits.
+    assert!(FINISHED_JOBS_MAX * 2 * JOB_OUTPUT_CHARS * MAX_CHAR_BYTES < FINISHED_JOBS_BYTES);
+    // What is kept of a job leaves something to unified-exec.
+    assert!(
+        2 * (JOB_RING_BYTES_MAX + WINDOW_LEAD_BYTES) + 4 * ARRIVAL_RUNS_MAX < HEAD_TAIL_MAX_BYTES
+    );
     assert!(LIVE_BACKLOG_BYTES < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);

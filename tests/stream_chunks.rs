@@ -375,6 +375,28 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
     data::assert_prints(&log_file(result), &command);
 }
 
+/// A thousand pages for a slow reader once cost 444 MB: each was made into a reply at once.
+#[test]
+fn pages_for_a_slow_reader_are_made_as_it_reads() {
+    const PAGES: u64 = 300;
+    let mut slow = Slow::start("seq -w 1 300000");
+    eventually("all of it is in the log", || slow.logged_bytes() == 300_000 * 7);
+    for id in 0..PAGES {
+        let params = json!({"sessionId": 1, "limit": 150_000, "encoding": "base64"});
+        slow.send(100 + id, "get_process_log", params);
+    }
+    let mut answered = 0;
+    while answered < PAGES {
+        let line = slow.line();
+        if line["id"].as_u64().is_some_and(|id| id >= 100) {
+            assert_eq!(line["result"]["nextOffset"], 150_000, "{}", line["error"]);
+            answered += 1;
+        }
+    }
+    let peak_kib = slow.host.status_kib("VmHWM:");
+    assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
+}
+
 #[test]
 fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
     let mut slow = Slow::start("exec seq -w 1 100000000");

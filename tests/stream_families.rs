@@ -162,10 +162,24 @@ fn of_a_long_one_the_last_32_kib_are_told_and_the_log_has_it_all() {
     assert!(got.starts_with("[... "), "{}", &got[..100]);
     assert!(got.ends_with("\n99999\n100000\n"));
     let kept = got.split_once('\n').expect("lines").1;
-    assert!((32 * 1024 - 7..=32 * 1024).contains(&kept.len()), "{}", kept.len());
+    // A few bytes at the start only tell whether a sequence is open there.
+    assert!((32 * 1024 - 71..=32 * 1024).contains(&kept.len()), "{}", kept.len());
     assert!(all.ends_with(kept));
+    let omitted = format!("[... {} characters omitted; ", all.len() - kept.len());
+    assert!(got.starts_with(&omitted), "{}", &got[..100]);
     let end = page(&mut execd, session, json!({"offset": -7}));
     assert_eq!((&end["text"], &end["totalBytes"]), (&json!("100000\n"), &json!(all.len())));
+}
+
+#[test]
+fn what_is_omitted_is_counted_in_characters_of_any_session() {
+    let mut execd = Execd::start();
+    let opened = execd.open("head -c 300000 /dev/zero | sed 's/\\x00/ä/g'; echo; read x");
+    until_logged(&opened, "ä\n");
+    let polled = poll(&mut execd, session_of(&opened));
+    let (first, kept) = text(&polled, "stdout").split_once('\n').expect("a first line");
+    let omitted = 300_001 - kept.chars().count();
+    assert!(first.starts_with(&format!("[... {omitted} characters omitted; ")), "{first}");
 }
 
 #[test]
@@ -252,6 +266,7 @@ fn the_exit_of_a_job_with_a_background_comes_when_that_has_ended() {
     go(&execd, "go");
     let exit = execd.notification("session_exited", |_| true);
     assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(1), &json!(2)));
+    assert_eq!(exit["observed"], true, "the reply told the end");
 }
 
 // ---- The end of execd -------------------------------------------------------------------

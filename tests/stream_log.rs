@@ -372,6 +372,7 @@ fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
     std::fs::remove_file(log_file(&opened)).expect("the log");
     let got = page(&mut execd, 1, json!({}));
     assert_eq!((text(&got, "text"), place(&got)), ("hi\n", (0, 3, 3, false)));
+    assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
     execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
     poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
     let got = page(&mut execd, 1, json!({"offset": 3}));

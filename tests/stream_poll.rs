@@ -138,10 +138,10 @@ fn a_poll_does_not_wait_unless_it_is_told_to() {
     open(&mut execd, "sleep 60");
     for more in [json!({}), json!({"maxDrainMs": 0}), json!({"maxDrainMs": -5})] {
         let request = execd.start_request("poll_process", merged(json!({"sessionId": 1}), more));
-        let ping = execd.start_request("ping", json!({}));
-        execd.result_of(ping);
+        let next = execd.start_request("list_processes", json!({}));
+        execd.result_of(next);
         assert_eq!(execd.result_of(request)["status"], "running");
-        assert!(execd.reply_position(request) < execd.reply_position(ping), "answered at once");
+        assert!(execd.reply_position(request) < execd.reply_position(next), "answered at once");
     }
 }
 
@@ -283,6 +283,17 @@ fn kill_if_of_what_has_ended_changes_nothing() {
     for kill_if in ["always", "timeout"] {
         assert_eq!(poll_with(&mut execd, 1, json!({"killIf": kill_if})), result);
     }
+}
+
+#[test]
+fn kill_if_always_ends_what_a_finished_job_left_behind() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "sleep 300 >/dev/null 2>&1 & echo $!");
+    let left = text(&result, "stdout").trim().parse().expect("a pid");
+    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "timeout"})), result);
+    assert!(is_alive(left), "its time is not over");
+    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "always"})), result);
+    assert!(!is_alive(left), "gone when the answer comes");
 }
 
 // ---- What has ended ---------------------------------------------------------------------

@@ -12,16 +12,14 @@ use super::Daemon;
 use super::judge::status_fields;
 use super::launch::LaunchSpec;
 use super::logs::LogTrouble;
-use crate::limits::{
-    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NAMED_PROCESSES, NS_PER_MS, RUNNING_JOBS_MAX,
-};
-use crate::pure::clean::window_text;
+use crate::limits::{JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, RUNNING_JOBS_MAX};
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
-use crate::session::ending::{Family, SIGKILL};
-use crate::session::job::{Capped, Job, JobSpec, capped};
+use crate::session::ending::SIGKILL;
+use crate::session::job::{Capped, Job, JobSpec, text_of};
 use crate::session::output::Source;
+use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
@@ -72,6 +70,9 @@ pub struct JobReport {
     pub log_path: Option<String>,
     #[serde(flatten)]
     pub log: LogTrouble,
+    /// Characters left out of stdout, stderr and aggregated.
+    #[serde(skip)]
+    pub omitted_chars: [u64; 3],
 }
 
 #[derive(Serialize)]
@@ -104,6 +105,7 @@ impl Daemon {
     /// Makes a session that was just started a job, and enters it into the table at once.
     pub fn make_job(&mut self, id: SessionId, spec: JobSpec) {
         if let Some(session) = self.sessions.get_mut(&id) {
+            session.view = View::new(spec.unified_bytes());
             session.job = Some(Box::new(Job::new(spec)));
             session.listing = Listing::Listed;
             self.use_counter += 1;
@@ -171,7 +173,7 @@ impl Daemon {
         if session.job_over(self.now_ns) {
             return Some(Why::Completed);
         }
-        let told = session.output_bytes_total() > session.stream_told_bytes;
+        let told = session.output_bytes_total() > session.stream_told.0;
         let news = session.job.as_ref().map_or(told, |job| job.has_news());
         news.then_some(Why::Deadline)
     }
@@ -241,8 +243,8 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return report };
         let (out, err) = match &mut session.job {
             Some(job) => (
-                job.take(Source::Output, false, log_path.as_deref()),
-                job.take(Source::Errors, false, log_path.as_deref()),
+                job.take(Source::Output, log_path.as_deref()),
+                job.take(Source::Errors, log_path.as_deref()),
             ),
             None => (take_tail(session, max_chars, log_path.as_deref()), Capped::default()),
         };
@@ -270,7 +272,8 @@ impl Daemon {
                 (text.clone(), Capped::default(), text)
             }
         };
-        let cut = out.omitted_chars + err.omitted_chars + all.omitted_chars > 0;
+        let omitted_chars = [&out, &err, &all].map(|text| text.omitted_chars);
+        let cut = omitted_chars.iter().any(|chars| *chars > 0);
         let timed_out = session.job.as_ref().is_some_and(|job| job.timed_out);
         let (exit_code, signal) = status_fields(session.status());
         let ended_ns = session.reaped_ns.unwrap_or(self.now_ns);
@@ -291,17 +294,17 @@ impl Daemon {
             note: self.note(id, true),
             log: self.log_trouble(id, session.life.finished()),
             log_path,
+            omitted_chars,
             ..JobReport::default()
         }
     }
 
-    /// Who still holds the output of a session whose shell is gone.
+    /// Who may still hold the output of a session whose shell is gone.
     fn background_pids(&self, session: &Session) -> Vec<i32> {
         if !session.life.shell_gone() {
             return Vec::new();
         }
-        let family = Family { detached_marks: None, ..self.family(session) };
-        family.living().iter().take(NAMED_PROCESSES).map(|one| one.pid).collect()
+        self.holders(session).iter().map(|holder| holder.pid).collect()
     }
 
     /// What is wrong with a session's log; `over`: all of its output has come.
@@ -337,16 +340,15 @@ fn end_word(status: Option<ExitStatus>, timed_out: bool) -> &'static str {
 
 /// The clean text of the last output of a session that bash_stream did not start.
 fn tail_capped(session: &Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let before = session.tail.starts_at();
-    capped(window_text(&session.tail.to_vec(), before > 0), before, max_chars, log_path)
+    let newest = (session.output_bytes_total(), session.output_chars);
+    let last = session.life.finished();
+    text_of(&session.tail.to_vec(), newest, max_chars, last, log_path)
 }
 
 /// The same of what no stream call has told.
 fn take_tail(session: &mut Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let (told, from) = (session.stream_told_bytes, session.tail.starts_at());
-    let bytes = session.tail.to_vec();
-    let start = usize::try_from(told.saturating_sub(from)).unwrap_or(bytes.len()).min(bytes.len());
-    session.stream_told_bytes = session.output_bytes_total();
-    let missed = from.saturating_sub(told);
-    capped(window_text(&bytes[start..], missed > 0), missed, max_chars, log_path)
+    let whole = (session.output_bytes_total(), session.output_chars);
+    let told = std::mem::replace(&mut session.stream_told, whole);
+    let newest = (whole.0 - told.0, whole.1 - told.1);
+    text_of(&session.tail.to_vec(), newest, max_chars, false, log_path)
 }

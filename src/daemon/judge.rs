@@ -286,6 +286,9 @@ impl Daemon {
             let mut wait = session.waits.remove(at);
             if wait.kind.is_job() {
                 let told = session.life.finished() && session.wake.is_none();
+                // The reply tells the end also where its background goes on.
+                let ours = session.job.is_some() && session.wake.is_none();
+                session.observed |= ours && session.job_over(self.now_ns);
                 self.answer_job(id, &mut wait);
                 if told {
                     self.tell_exit(id, true);

@@ -163,8 +163,8 @@ pub struct Daemon {
     evicted: VecDeque<(SessionId, Option<String>)>,
     /// What the stream family remembers of sessions that have finished.
     finished_jobs: jobs::FinishedJobs,
-    /// Pages of logs that the keeper was asked for, and when each is given up.
-    pending_pages: BTreeMap<Ticket, (pages::PendingPage, u64)>,
+    /// Pages of logs in line, the first that was asked for first.
+    pending_pages: BTreeMap<Ticket, pages::WaitingPage>,
     raised_pipe_bytes: usize,
     closing: Option<Closing>,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.

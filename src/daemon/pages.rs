@@ -6,7 +6,9 @@ use serde::Serialize;
 use super::Daemon;
 use super::logs::{LogTrouble, errno_text};
 use crate::keeper::frames::{Ack, ReadPage};
-use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, MAX_CHAR_BYTES, NS_PER_MS};
+use crate::limits::{
+    LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, MAX_CHAR_BYTES, NS_PER_MS,
+};
 use crate::pure::utf8::{incomplete_suffix_len, lossy};
 use crate::session::output::Source;
 use crate::session::{SessionId, Ticket};
@@ -36,6 +38,28 @@ pub struct PendingPage {
     pub finished: bool,
     /// What is wrong with the log.
     pub log: LogTrouble,
+}
+
+/// A page in line.
+#[derive(Clone, Debug)]
+pub struct WaitingPage {
+    page: PendingPage,
+    /// The log.
+    name: String,
+    /// When it is given up; none while the keeper is not asked for it yet.
+    due_ns: Option<u64>,
+}
+
+impl WaitingPage {
+    /// What the keeper is asked for: the page and a few bytes before it.
+    fn wanted(&self, ticket: Ticket) -> ReadPage {
+        let spec = &self.page.spec;
+        let early = spec.offset.saturating_sub(LOG_PAGE_LOOKBACK_BYTES.cast_signed());
+        // Not before the start: a negative offset would count from the end.
+        let offset = if spec.offset < 0 { early } else { early.max(0) };
+        let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
+        ReadPage { token: ticket, offset, length, name: self.name.clone() }
+    }
 }
 
 /// Where a page is to be found.
@@ -160,36 +184,51 @@ impl Daemon {
         PageReport { omitted_bytes: (gap > 0).then_some(gap), ..page }
     }
 
-    /// Asks the keeper for a page; the request waits for it under `ticket`.
+    /// Puts a request for a page in line; it waits under `ticket`.
     pub fn ask_page(&mut self, ticket: Ticket, name: String, page: PendingPage) {
-        let spec = &page.spec;
-        let back = LOG_PAGE_LOOKBACK_BYTES.cast_signed();
-        let early = spec.offset.saturating_sub(back);
-        // Not before the start: a negative offset would count from the end.
-        let offset = if spec.offset < 0 { early } else { early.max(0) };
-        let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
-        let wanted = ReadPage { token: ticket, offset, length, name };
+        self.pending_pages.insert(ticket, WaitingPage { page, name, due_ns: None });
+        self.ask_pages();
+    }
+
+    /// Asks the keeper for the pages that are first in line: a few at once, and only for readers
+    /// with room for them, so that no more of them than that is ever in memory.
+    pub(super) fn ask_pages(&mut self) {
+        let asked = self.pending_pages.values().filter(|one| one.due_ns.is_some()).count();
+        let may = |ticket: &Ticket| {
+            self.pending.get(ticket).is_some_and(|one| self.clients.has_room(one.client))
+        };
+        let waiting = self.pending_pages.iter().filter(|(_, one)| one.due_ns.is_none());
+        let first = waiting.map(|(ticket, _)| *ticket).filter(may);
+        let next: Vec<Ticket> = first.take(LOG_PAGES_ASKED_MAX.saturating_sub(asked)).collect();
         let due_ns = self.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
-        self.pending_pages.insert(ticket, (page, due_ns));
-        if !self.keeper.ask_page(&wanted) {
-            self.fail_page(ticket, "nobody can read it now: its keeper is gone");
+        for ticket in next {
+            let Some(one) = self.pending_pages.get_mut(&ticket) else { continue };
+            one.due_ns = Some(due_ns);
+            let wanted = one.wanted(ticket);
+            if !self.keeper.ask_page(&wanted) {
+                self.fail_page(ticket, "nobody can read it now: its keeper is gone");
+            }
         }
-        self.answer_pages();
         self.arm_pages();
     }
 
-    /// Answers the requests whose page has come.
+    /// Answers the requests whose page has come, and asks for the next ones.
     pub(super) fn answer_pages(&mut self) {
-        for (ack, bytes) in self.keeper.take_pages() {
+        let pages = self.keeper.take_pages();
+        if pages.is_empty() {
+            return;
+        }
+        for (ack, bytes) in pages {
             self.answer_page(&ack, &bytes);
         }
+        self.ask_pages();
     }
 
     fn answer_page(&mut self, ack: &Ack, bytes: &[u8]) {
         if ack.errno != 0 {
             return self.fail_page(ack.token, &errno_text(ack.errno));
         }
-        let Some((page, _)) = self.pending_pages.remove(&ack.token) else { return };
+        let Some(WaitingPage { page, .. }) = self.pending_pages.remove(&ack.token) else { return };
         let Some(pending) = self.take_pending(ack.token) else { return };
         let (starts_at, total) = (ack.logged, ack.noted);
         let offset = begins_at(&page.spec, total);
@@ -199,7 +238,6 @@ impl Daemon {
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
         self.clients.reply(&pending, &PageReport { log: page.log, ..report });
-        self.arm_pages();
     }
 
     fn fail_page(&mut self, ticket: Ticket, why: &str) {
@@ -212,12 +250,15 @@ impl Daemon {
         self.arm_pages();
     }
 
-    /// Gives up on pages that took too long; on all of them with `all`.
+    /// Gives up on the pages, with `all`, or when one took too long: the others in line would wait
+    /// for the same disk.
     pub(super) fn give_up_pages(&mut self, all: bool, why: &str) {
-        let late = |due_ns: u64| all || due_ns <= self.now_ns;
-        let pages = self.pending_pages.iter().filter(|(_, (_, due_ns))| late(*due_ns));
-        let late: Vec<Ticket> = pages.map(|(ticket, _)| *ticket).collect();
-        for ticket in late {
+        let late = |one: &WaitingPage| one.due_ns.is_some_and(|due_ns| due_ns <= self.now_ns);
+        if !all && !self.pending_pages.values().any(late) {
+            return;
+        }
+        let tickets: Vec<Ticket> = self.pending_pages.keys().copied().collect();
+        for ticket in tickets {
             self.fail_page(ticket, why);
         }
     }
@@ -230,7 +271,7 @@ impl Daemon {
     }
 
     fn arm_pages(&mut self) {
-        let due = self.pending_pages.values().map(|(_, due_ns)| *due_ns).min();
+        let due = self.pending_pages.values().filter_map(|one| one.due_ns).min();
         self.deadlines.set(super::Owner::Pages, due);
     }
 }

@@ -7,6 +7,7 @@ use crate::limits::{
     DRAIN_TURN_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES, READ_TURN_BYTES,
 };
 use crate::pure::life::{Fact, Stream};
+use crate::pure::utf8::chars_in;
 use crate::session::input::Fed;
 use crate::session::output::{Piece, Source};
 use crate::session::wait::{Wait, WaitKind};
@@ -155,6 +156,7 @@ impl Daemon {
         let bytes = &self.read_buffer[..bytes];
         session.view.push(bytes);
         session.tail.push(bytes);
+        session.output_chars += chars_in(bytes);
         if let Some(job) = &mut session.job {
             job.push(source, bytes);
         }

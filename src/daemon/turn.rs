@@ -206,6 +206,7 @@ impl Daemon {
             for id in std::mem::take(&mut self.held_back) {
                 self.touch(id);
             }
+            self.ask_pages();
         }
     }
 

@@ -51,7 +51,12 @@ fn check(raw: &str) -> Result<(), RpcError> {
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
+    let always = params.kill_if.as_deref() == Some("always");
     if let Some(report) = daemon.finished_job(id) {
+        // What outlived it in the background is reached by its id.
+        if always && daemon.readopt_left(id) {
+            return Ok(end(daemon, call, id, SIGKILL, None));
+        }
         return Ok(Answer::of(&report));
     }
     let unknown = daemon.unknown_job(id);
@@ -63,12 +68,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         .as_ref()
         .map_or(default_yield_ms, |job| job.spec.timeout_ms.unwrap_or(job.spec.yield_ms));
     let late = session.facts.started_ns + window_ms * NS_PER_MS <= now_ns;
-    let kills = match params.kill_if.as_deref() {
-        Some("always") => true,
-        Some(_) => late,
-        None => false,
-    };
-    if kills {
+    if always || (late && params.kill_if.is_some()) {
         return Ok(end(daemon, call, id, SIGKILL, None));
     }
     let drain_ms = params.max_drain_ms.map_or(0, |given| given.clamped(0, JOB_YIELD_MAX_MS));

@@ -79,6 +79,11 @@ impl Decoder {
     }
 }
 
+/// The characters that begin in `bytes`.
+pub fn chars_in(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,15 @@
 //! A session as the stream family sees it (bash-stream.md): stdout and stderr apart and merged,
 //! the last of each, and what no stream call has told yet.
 
-use super::view::{TextLimits, View};
-use crate::limits::{JOB_UNREAD_BYTES, MAX_CHAR_BYTES, WINDOW_LEAD_BYTES};
+use crate::limits::{
+    ARRIVAL_RUNS_MAX, HEAD_TAIL_MAX_BYTES, JOB_RING_BYTES_MAX, MAX_CHAR_BYTES, UNREAD_LEAD_BYTES,
+    WINDOW_LEAD_BYTES,
+};
+use crate::pure::arrival::Arrival;
 use crate::pure::clean::text_behind;
 use crate::pure::head_tail::TailRing;
-use crate::pure::utf8::incomplete_suffix_len;
+use crate::pure::utf8::{chars_in, incomplete_suffix_len};
 use crate::session::output::Source;
-
-/// Lines do not bound the stream family's texts, characters do.
-const ANY_LINES: usize = usize::MAX;
 
 /// What a job was started with.
 #[derive(Clone, Copy, Debug)]
@@ -35,22 +35,17 @@ pub struct Capped {
     pub omitted_chars: u64,
 }
 
-/// The last output of one stream.
+/// One stream: the last of its output, and how much of it stream calls have told.
 #[derive(Debug)]
 struct Kept {
     ring: TailRing,
     /// Characters that came, told by their first bytes.
     chars: u64,
-}
-
-/// One stream, and what of it no stream call has told.
-#[derive(Debug)]
-struct Half {
-    life: Kept,
-    /// Knows how to go on where the last call's text ended.
-    unread: View,
-    /// Characters that had come at the last call.
-    told_chars: u64,
+    /// Bytes that had come at the last call.
+    seen_bytes: u64,
+    /// Bytes and characters of them that calls have told: a character that had not come whole is
+    /// told by the next one.
+    told: (u64, u64),
 }
 
 /// The stream family's view of a session.
@@ -58,21 +53,16 @@ struct Half {
 pub struct Job {
     /// What it was started with.
     pub spec: JobSpec,
-    stdout: Half,
-    stderr: Half,
-    /// Both in order of arrival; empty for a terminal, whose stdout it would repeat.
-    merged: Kept,
+    stdout: Kept,
+    stderr: Kept,
+    /// In which order their bytes came.
+    arrival: Arrival,
     /// Its time was over: it was ended for that.
     pub timed_out: bool,
     /// It is over for this family: what its background children still write goes to the log.
     pub closed: bool,
     /// Bytes of input that were taken for it.
     pub stdin_bytes: u64,
-}
-
-/// The characters that begin in `bytes`.
-fn chars_in(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u64
 }
 
 /// `text` cut to its last `max_chars` characters, of which `before` more came before it.
@@ -90,9 +80,39 @@ pub fn capped(text: String, before: u64, max_chars: usize, log_path: Option<&str
     Capped { text, omitted_chars }
 }
 
+/// The clean text of output of which `newest` bytes and characters are wanted. `bytes` are its last
+/// ones: fewer, or with more before them, which then only tell where the text begins. `last`:
+/// nothing will follow, so that an unfinished character will stay so.
+pub fn text_of(
+    bytes: &[u8],
+    newest: (u64, u64),
+    max_chars: usize,
+    last: bool,
+    log_path: Option<&str>,
+) -> Capped {
+    let wanted = usize::try_from(newest.0).unwrap_or(usize::MAX);
+    let (lead, before) = match bytes.len().checked_sub(wanted) {
+        Some(before) => (before.min(UNREAD_LEAD_BYTES), before.saturating_sub(UNREAD_LEAD_BYTES)),
+        None => {
+            // The rings are longer by this, so that it costs no character of the cap; and not in
+            // the middle of a character, of which four bytes are the most.
+            let lead = WINDOW_LEAD_BYTES.min(bytes.len());
+            let inside = bytes[lead..].iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80);
+            (lead + inside.count(), 0)
+        }
+    };
+    let bytes = &bytes[before..];
+    let held = chars_in(&bytes[lead..]);
+    let mut text = text_behind(bytes, lead);
+    if last && incomplete_suffix_len(bytes) > 0 {
+        text.push(char::REPLACEMENT_CHARACTER);
+    }
+    capped(text, newest.1.saturating_sub(held), max_chars, log_path)
+}
+
 impl Kept {
     fn new(capacity_bytes: usize) -> Self {
-        Self { ring: TailRing::new(capacity_bytes), chars: 0 }
+        Self { ring: TailRing::new(capacity_bytes), chars: 0, seen_bytes: 0, told: (0, 0) }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -100,67 +120,35 @@ impl Kept {
         self.ring.push(bytes);
     }
 
-    /// The clean text of the last `newest_bytes` that came, in which `newest_chars` characters
-    /// began. `last`: nothing will follow, so that an unfinished character will stay so.
-    fn text(&self, newest: (u64, u64), max_chars: usize, last: bool, log: Option<&str>) -> Capped {
-        let (newest_bytes, newest_chars) = newest;
-        let all = self.ring.to_vec();
-        let wanted = usize::try_from(newest_bytes).unwrap_or(usize::MAX);
-        let bytes = &all[all.len().saturating_sub(wanted)..];
-        let broken = (bytes.len() as u64) < newest_bytes;
-        // The ring is longer by this, so that it costs no character of the cap.
-        let mut lead = if broken { WINDOW_LEAD_BYTES.min(bytes.len()) } else { 0 };
-        while lead > 0 && bytes.get(lead).is_some_and(|byte| byte & 0xC0 == 0x80) {
-            // Not in the middle of a character, of which four bytes are the most.
-            lead += 1;
-        }
-        let held = chars_in(&bytes[lead..]);
-        let mut text = text_behind(bytes, lead);
-        if last && incomplete_suffix_len(bytes) > 0 {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-        capped(text, newest_chars.saturating_sub(held), max_chars, log)
-    }
-
     fn whole(&self) -> (u64, u64) {
         (self.ring.total_bytes(), self.chars)
     }
-}
 
-impl Half {
-    fn new(kept_bytes: usize) -> Self {
-        let (life, unread) = (Kept::new(kept_bytes), View::new(JOB_UNREAD_BYTES));
-        Self { life, unread, told_chars: 0 }
+    fn has_news(&self) -> bool {
+        self.ring.total_bytes() > self.seen_bytes
     }
 
-    fn push(&mut self, bytes: &[u8]) {
-        self.life.push(bytes);
-        self.unread.push(bytes);
-    }
-
-    fn take(&mut self, max_chars: usize, last: bool, log_path: Option<&str>) -> Capped {
-        let news = (self.unread.unread_bytes(), self.life.chars - self.told_chars);
-        self.told_chars = self.life.chars;
-        let max_bytes = max_chars.saturating_mul(MAX_CHAR_BYTES);
-        let limits = TextLimits { max_lines: ANY_LINES, max_bytes };
-        let text = self.unread.take(limits, false, last, log_path);
-        if text.omitted_bytes > 0 || text.truncation.is_some() {
-            // More came than is kept from call to call: the life's tail is what is left of it.
-            return self.life.text(news, max_chars, last, log_path);
-        }
-        capped(text.output, 0, max_chars, log_path)
+    /// The clean text of what came since the last call.
+    fn take(&mut self, max_chars: usize, log_path: Option<&str>) -> Capped {
+        let (total, chars) = self.whole();
+        let newest = (total - self.told.0, chars - self.told.1);
+        let bytes = self.ring.to_vec();
+        let unfinished = incomplete_suffix_len(&bytes) as u64;
+        self.seen_bytes = total;
+        self.told = (total - unfinished, chars - u64::from(unfinished > 0));
+        text_of(&bytes, newest, max_chars, false, log_path)
     }
 }
 
 impl Job {
     /// A job that has written nothing yet.
     pub fn new(spec: JobSpec) -> Self {
-        let kept_bytes = spec.max_chars.saturating_mul(MAX_CHAR_BYTES) + WINDOW_LEAD_BYTES;
+        let kept = || Kept::new(spec.ring_bytes());
         Self {
             spec,
-            stdout: Half::new(kept_bytes),
-            stderr: Half::new(kept_bytes),
-            merged: Kept::new(if spec.pty { 0 } else { kept_bytes }),
+            stdout: kept(),
+            stderr: kept(),
+            arrival: Arrival::new(),
             timed_out: false,
             closed: false,
             stdin_bytes: 0,
@@ -176,42 +164,64 @@ impl Job {
             Source::Output => self.stdout.push(bytes),
             Source::Errors => self.stderr.push(bytes),
         }
-        if !self.spec.pty {
-            self.merged.push(bytes);
-        }
+        self.arrival.push(source == Source::Errors, bytes.len());
     }
 
     /// Whether something came that no stream call has told.
     pub fn has_news(&self) -> bool {
-        self.stdout.unread.unread_bytes() + self.stderr.unread.unread_bytes() > 0
+        self.stdout.has_news() || self.stderr.has_news()
     }
 
-    /// The clean text of what came on `source` since the last call. `last`: nothing will follow.
-    pub fn take(&mut self, source: Source, last: bool, log_path: Option<&str>) -> Capped {
+    /// The clean text of what came on `source` since the last call.
+    pub fn take(&mut self, source: Source, log_path: Option<&str>) -> Capped {
         let max_chars = self.spec.max_chars;
         match source {
-            Source::Output => self.stdout.take(max_chars, last, log_path),
-            Source::Errors => self.stderr.take(max_chars, last, log_path),
+            Source::Output => self.stdout.take(max_chars, log_path),
+            Source::Errors => self.stderr.take(max_chars, log_path),
         }
     }
 
     /// The clean text of the whole life of `source`; of both streams merged without one.
     pub fn life(&self, source: Option<Source>, log_path: Option<&str>) -> Capped {
+        let text = |bytes: &[u8], newest| {
+            text_of(bytes, newest, self.spec.max_chars, self.closed, log_path)
+        };
+        let Some(source) = source else {
+            let (out, err) = (self.stdout.whole(), self.stderr.whole());
+            let rings = [&self.stdout.ring, &self.stderr.ring].map(TailRing::to_vec);
+            let merged = self.arrival.merged(&rings[0], &rings[1], self.spec.ring_bytes());
+            return text(&merged, (out.0 + err.0, out.1 + err.1));
+        };
         let kept = self.kept(source);
-        kept.text(kept.whole(), self.spec.max_chars, self.closed, log_path)
+        text(&kept.ring.to_vec(), kept.whole())
     }
 
     /// What is kept of the output of `source`.
     pub fn ring(&self, source: Source) -> &TailRing {
-        &self.kept(Some(source)).ring
+        &self.kept(source).ring
     }
 
-    fn kept(&self, source: Option<Source>) -> &Kept {
+    fn kept(&self, source: Source) -> &Kept {
         match source {
-            Some(Source::Errors) => &self.stderr.life,
-            None if !self.spec.pty => &self.merged,
-            _ => &self.stdout.life,
+            Source::Output => &self.stdout,
+            Source::Errors => &self.stderr,
         }
+    }
+}
+
+impl JobSpec {
+    /// Bytes that are kept of each stream.
+    fn ring_bytes(&self) -> usize {
+        let text_bytes = self.max_chars.saturating_mul(MAX_CHAR_BYTES).min(JOB_RING_BYTES_MAX);
+        text_bytes + WINDOW_LEAD_BYTES
+    }
+
+    /// What a job leaves to unified-exec's unread output, so that it takes no more memory than
+    /// any other session (process-model.md, Bounded everything).
+    pub fn unified_bytes(&self) -> usize {
+        let streams = if self.pty { 1 } else { 2 };
+        let runs = ARRIVAL_RUNS_MAX * size_of::<u32>();
+        HEAD_TAIL_MAX_BYTES - streams * self.ring_bytes() - runs
     }
 }
 
@@ -234,9 +244,9 @@ mod tests {
         assert_eq!(job.life(Some(Source::Errors), None).text, "two\n");
         assert_eq!(job.life(None, None).text, "one\ntwo\nthree\n");
         assert!(job.has_news());
-        assert_eq!(job.take(Source::Output, false, None).text, "one\nthree\n");
+        assert_eq!(job.take(Source::Output, None).text, "one\nthree\n");
         assert!(job.has_news(), "stderr is not told yet");
-        assert_eq!(job.take(Source::Errors, false, None).text, "two\n");
+        assert_eq!(job.take(Source::Errors, None).text, "two\n");
         assert!(!job.has_news());
         assert_eq!(job.life(None, None).text, "one\ntwo\nthree\n", "life is told again");
     }
@@ -290,6 +300,31 @@ mod tests {
         job.push(Source::Output, "ä".repeat(1_000).as_bytes());
         job.push(Source::Output, b"\nend\n");
         assert_eq!(job.life(None, None).text, "[... 995 characters omitted]\näääää\nend\n");
+    }
+
+    #[test]
+    fn a_sequence_or_a_character_that_two_calls_share_is_whole_in_the_second() {
+        let mut job = job(100, false);
+        job.push(Source::Output, b"red: \x1b[38;5;");
+        assert_eq!(job.take(Source::Output, None).text, "red: ");
+        job.push(Source::Output, b"1mx\xc3");
+        assert_eq!(job.take(Source::Output, None).text, "x");
+        assert!(!job.has_news(), "half a character is no news twice");
+        assert_eq!(job.take(Source::Output, None).text, "");
+        job.push(Source::Output, b"\xa4y");
+        assert!(job.has_news());
+        assert_eq!(job.take(Source::Output, None).text, "\u{e4}y");
+        assert_eq!(job.life(None, None).text, "red: x\u{e4}y");
+    }
+
+    #[test]
+    fn what_is_kept_takes_no_more_than_any_session_has() {
+        for (max_chars, pty) in [(1, false), (30_000, false), (150_000, false), (150_000, true)] {
+            let spec = job(max_chars, pty).spec;
+            let streams = if pty { 1 } else { 2 };
+            assert!(spec.unified_bytes() + streams * spec.ring_bytes() <= HEAD_TAIL_MAX_BYTES);
+            assert!(spec.unified_bytes() >= 64 * 1024, "{max_chars}");
+        }
     }
 
     #[test]

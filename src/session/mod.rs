@@ -125,8 +125,11 @@ pub struct Session {
     pub touched: bool,
     /// What the stream family knows of it, where bash_stream started it.
     pub job: Option<Box<Job>>,
-    /// How far into its output a stream call has told it, where bash_stream did not start it.
-    pub stream_told_bytes: u64,
+    /// Characters that it has written, told by their first bytes.
+    pub output_chars: u64,
+    /// How far into its output a stream call has told it, in bytes and in characters, where
+    /// bash_stream did not start it.
+    pub stream_told: (u64, u64),
 }
 
 impl Session {
@@ -167,7 +170,8 @@ impl Session {
             input_lost: false,
             touched: false,
             job: None,
-            stream_told_bytes: 0,
+            output_chars: 0,
+            stream_told: (0, 0),
         }
     }
 

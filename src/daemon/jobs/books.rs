@@ -12,12 +12,12 @@ use crate::daemon::pages::{Found, PageSource, PageSpec, begins_at};
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{
     FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, LISTED_JOB_COMMAND_BYTES,
-    LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS,
+    LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES,
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::interleave::Interleaving;
 use crate::pure::rfc3339::format_utc_ms;
-use crate::session::job::Job;
+use crate::session::job::{Job, capped};
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
@@ -88,6 +88,8 @@ struct Finished {
     streams: Streams,
     /// Since when it is remembered.
     since_ns: u64,
+    /// Its texts were cut to make room for others.
+    shrunk: bool,
 }
 
 impl Finished {
@@ -104,7 +106,39 @@ impl Finished {
             text.iter_mut().for_each(String::shrink_to_fit);
         }
         let streams = Streams::One(Source::Output);
-        Self { row, report, whole, kept, streams, since_ns }
+        Self { row, report, whole, kept, streams, since_ns, shrunk: false }
+    }
+
+    /// Cuts its texts to their ends: how it ended is told on, and where its log is.
+    fn shrink(&mut self) {
+        let mut report = self.report();
+        let log_path = report.log_path.clone();
+        let mut cut = false;
+        let texts = [&mut report.stdout, &mut report.stderr, &mut report.aggregated];
+        for (text, omitted_chars) in texts.into_iter().zip(&mut report.omitted_chars) {
+            let Some(whole) = text.take() else { continue };
+            let shown = match whole.split_once('\n').filter(|_| *omitted_chars > 0) {
+                Some((_, shown)) => shown.to_owned(),
+                None => whole,
+            };
+            let end = capped(shown, *omitted_chars, SHRUNK_JOB_CHARS, log_path.as_deref());
+            cut |= end.omitted_chars > 0;
+            (*text, *omitted_chars) = (Some(end.text), end.omitted_chars);
+        }
+        report.truncated = cut.then_some(true);
+        let kept = self.kept.take().map(|(bytes, starts_at)| {
+            let dropped = bytes.len().saturating_sub(STREAM_TAIL_BYTES);
+            (bytes[dropped..].to_vec(), starts_at + dropped as u64)
+        });
+        let mut shrunk = Self::new(self.row.clone(), report, kept, self.since_ns);
+        shrunk.shrunk = true;
+        if let Streams::Apart(ends) = &self.streams {
+            let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
+            shrunk.streams = Streams::Apart([end(&ends[0]), end(&ends[1])]);
+        } else if matches!(self.streams, Streams::One(Source::Errors)) {
+            shrunk.streams = Streams::One(Source::Errors);
+        }
+        *self = shrunk;
     }
 
     /// Remembers the ends of both streams, as far as there is room.
@@ -175,11 +209,17 @@ pub struct FinishedJobs(BTreeMap<SessionId, Finished>);
 impl FinishedJobs {
     fn insert(&mut self, id: SessionId, finished: Finished) {
         self.0.insert(id, finished);
-        let mut bytes: usize = self.0.values().map(Finished::bytes).sum();
-        while self.0.len() > FINISHED_JOBS_MAX || bytes > FINISHED_JOBS_BYTES {
+        while self.0.len() > FINISHED_JOBS_MAX {
             let oldest = self.0.iter().min_by_key(|(_, one)| one.since_ns).map(|(id, _)| *id);
-            let Some(gone) = oldest.and_then(|oldest| self.0.remove(&oldest)) else { break };
-            bytes -= gone.bytes();
+            let Some(_) = oldest.and_then(|oldest| self.0.remove(&oldest)) else { break };
+        }
+        let mut bytes: usize = self.0.values().map(Finished::bytes).sum();
+        while bytes > FINISHED_JOBS_BYTES {
+            let whole = self.0.values_mut().filter(|one| !one.shrunk);
+            let Some(oldest) = whole.min_by_key(|one| one.since_ns) else { break };
+            bytes -= oldest.bytes();
+            oldest.shrink();
+            bytes += oldest.bytes();
         }
     }
 
