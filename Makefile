@@ -6,7 +6,7 @@ TARGET_DIR = $(abspath $(or $(CARGO_TARGET_DIR),target))
 # What `npm run pack-release` builds.
 PACKED_BIN = $(TARGET_DIR)/x86_64-unknown-linux-gnu/release/execd
 
-.PHONY: test build lint unit extension release npm-found bench bench-quick coverage
+.PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large
 
 test: npm-found lint unit extension bench-quick
 
@@ -54,6 +54,10 @@ bench:
 # The same in under 30 s: benches must not rot. What is exact fails it, what is timed does not.
 bench-quick:
 	cargo bench --locked -- --quick
+
+# Tests that take minutes and gibibytes, each of which has a smaller form in `make test`.
+test-large:
+	cargo nextest run --locked --run-ignored only
 
 # Line coverage of the pure rooms; needs `cov`: cargo install llvm_profparser
 coverage:

@@ -242,3 +242,63 @@ fn what_has_ended_takes_little_memory() {
     let most_kib = JOBS as u64 * 64 + 6 * 1024;
     assert!(grown_kib <= most_kib, "{grown_kib} KiB for {JOBS} jobs");
 }
+
+/// 64 MiB of texts are remembered; above that jobs were once forgotten long before the 257th.
+#[test]
+fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
+    const JOBS: usize = 160;
+    let mut execd = Execd::start();
+    let command = "yes \u{1f600}\u{1f600}\u{1f600} | head -c 598000; echo the end >&2";
+    // Without an id: nobody has to read a hundred megabytes.
+    let params = json!({"command": command, "stream": false, "maxOutputChars": 150_000});
+    for batch in 1..=JOBS / 32 {
+        for _ in 0..32 {
+            let request = json!({"method": "bash_stream", "params": params});
+            execd.send_raw(format!("{request}\n").as_bytes());
+        }
+        eventually("a batch has ended", || {
+            let ended = |rows: Vec<Value>| rows.iter().all(|row| row["status"] == "completed");
+            listed_ids(&mut execd).len() == 32 * batch && ended(rows(&mut execd))
+        });
+    }
+    let rss_kib = execd.rss_kib();
+    assert!(rss_kib < (64 + 32) * 1024, "{rss_kib} KiB");
+    let lengths: Vec<usize> = [1, 2, JOBS as u64 - 1, JOBS as u64]
+        .into_iter()
+        .map(|id| {
+            let polled = poll(&mut execd, id);
+            assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("completed"), &json!(0)));
+            assert_eq!(
+                (text(&polled, "stderr"), &polled["truncated"]),
+                ("the end\n", &json!(true))
+            );
+            let (first, shown) = text(&polled, "stdout").split_once('\n').expect("a first line");
+            let omitted = 598_000 / 13 * 4 - shown.chars().count();
+            let wanted = format!("[... {omitted} characters omitted; full output: ");
+            assert!(first.starts_with(&wanted), "{first} instead of {wanted}");
+            assert_eq!(poll(&mut execd, id), polled, "from then on it stays");
+            shown.chars().count()
+        })
+        .collect();
+    assert!(lengths[0] <= 2_000, "the oldest is cut: {}", lengths[0]);
+    assert!(lengths[1] <= 2_000 && lengths[2] > 100_000, "the oldest first: {lengths:?}");
+    assert!(lengths[3] > 100_000, "the newest is whole: {}", lengths[3]);
+}
+
+#[test]
+fn a_running_job_takes_no_more_memory_than_any_session() {
+    const JOBS: u64 = 32;
+    let mut execd = Execd::start();
+    let command = "yes 123456789 | head -c 3000000; yes 123456789 | head -c 3000000 >&2; read x";
+    let more = json!({"stream": false, "maxOutputChars": 150_000});
+    for _ in 0..JOBS {
+        open_with(&mut execd, command, more.clone());
+    }
+    eventually("all of it is read", || {
+        rows(&mut execd).iter().all(|row| number(row, "outputBytes") == 6_000_000)
+    });
+    // process-model.md: 4 MiB, 2.3 MiB a session, 20 MiB for a client.
+    let most_kib = (4 + 20) * 1024 + JOBS * 2_355;
+    let peak_kib = execd.peak_rss_kib();
+    assert!(peak_kib < most_kib, "{peak_kib} KiB of {most_kib}");
+}

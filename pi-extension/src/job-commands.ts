@@ -14,6 +14,8 @@ const DEFAULT_LINES = 200;
 const MAX_LINES = 2_000;
 /** The most of a log that is looked at for its last lines: one page. */
 const TAIL_BYTES = 150_000;
+/** So many times that is looked at for lines. */
+const TAIL_PAGES = 4;
 /** What the selector offers: it does not scroll. */
 const MAX_CHOICES = 30;
 const COMMAND_CELLS = 60;
@@ -63,9 +65,16 @@ export async function killCommand(
     if (!isId(id) || rest.length > 0) throw new Error(`usage: /${KILL_COMMAND} ID`);
     const row = (await processes(instance)).find(({ sessionId }) => sessionId === id);
     if (!row) throw new Error(`unknown sessionId: ${id}`);
+    const ended = row.status !== "running";
+    // What is remembered names those who were left in the background.
+    const before = ended ? await instance.client.request("poll_process", { sessionId: id }) : {};
+    const { backgroundPids = [] } = before as Partial<JobReport>;
     const reply = await instance.client.request("kill_process", { sessionId: id });
     const { status } = reply as JobReport;
-    if (row.status !== "running") return say(ctx, `${label(row)}: it had ended already`);
+    if (ended) {
+      const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
+      return say(ctx, `${label(row)}: it had ended already${left}`);
+    }
     if (status === "running") throw new Error(`#${id} could not be ended and stays listed`);
     say(ctx, `killed #${id} ${oneLine(row.command, COMMAND_CELLS)}`);
   });
@@ -94,8 +103,18 @@ async function showTail(
   row: JobRow,
   lines: number,
 ): Promise<void> {
-  const params = { sessionId: row.sessionId, offset: -TAIL_BYTES, limit: TAIL_BYTES };
-  const page = (await instance.client.request("get_process_log", params)) as LogPage;
+  const sessionId = row.sessionId;
+  const read = async (offset: number, limit: number) =>
+    (await instance.client.request("get_process_log", { sessionId, offset, limit })) as LogPage;
+  let page = await read(-TAIL_BYTES, TAIL_BYTES);
+  // Long lines need more than a page.
+  for (let pages = 1; pages < TAIL_PAGES && page.offset > 0; pages++) {
+    if (page.text.split("\n").length > lines + 1) break;
+    const offset = Math.max(0, page.offset - TAIL_BYTES);
+    const before = await read(offset, page.offset - offset);
+    if (before.nextOffset !== page.offset) break;
+    page = { ...page, offset: before.offset, text: before.text + page.text };
+  }
   const all = drawable(plainText(page.text)).replace(/\n$/, "").split("\n");
   // The first line of a part is broken, unless there is no other.
   if (page.offset > 0 && all.length > 1) all.shift();

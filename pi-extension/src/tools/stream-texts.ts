@@ -17,17 +17,17 @@ const LOCAL_LOGS =
 
 /**
  * The texts of bash_stream. `remote`: commands and their logs are on another machine; `yieldMs`:
- * how long it waits where the call does not say.
+ * how long it waits where the call does not say; `chars`: how many of each stream it then shows.
  */
-export function bashStreamText(remote: boolean, yieldMs: number): ToolText {
+export function bashStreamText(remote: boolean, yieldMs: number, chars: number): ToolText {
   return {
     label: "Bash",
     description:
       "Runs a shell command. The user sees its output live. It answers when the command has "
       + "ended (completed, or failed with its exitCode) or when yieldMs is over; then the command "
       + "goes on and sessionId takes you back to it with poll_process, write_stdin or "
-      + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last 30000 "
-      + "characters of each."
+      + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last "
+      + `${chars} characters of each.`
       + (remote ? REMOTE_LOGS : LOCAL_LOGS),
     promptSnippet: "Run a shell command; one that goes on gives a sessionId",
     promptGuidelines: [
@@ -74,7 +74,7 @@ export function bashStreamText(remote: boolean, yieldMs: number): ToolText {
           type: "integer",
           description:
             "The most characters of stdout and of stderr that results show, the last ones. "
-            + "Default 30000, up to 150000; the log has all.",
+            + `Default ${chars}, up to 150000; the log has all.`,
         },
         name: { type: "string", description: "A label for list_processes." },
       },

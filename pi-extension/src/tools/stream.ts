@@ -15,8 +15,18 @@ import type { Surface } from "./surface.ts";
 import { type Params, type Tool, type ToolText, answer, definition, given } from "./tool.ts";
 import { STREAM_WORDS } from "./words.ts";
 
-/** How long execd lets bash_stream wait where nobody says. */
-const DEFAULT_YIELD_MS = 60_000;
+/** How long execd lets bash_stream wait where nobody says, and between which bounds. */
+const YIELD_MS = { unset: 60_000, least: 1_000, most: 120_000 };
+/** The same of the characters of a text. */
+const CHARS = { unset: 30_000, least: 1, most: 150_000 };
+
+/** What execd makes of a setting. */
+function effective(
+  value: number | undefined,
+  { unset, least, most }: { unset: number; least: number; most: number },
+): number {
+  return Math.min(Math.max(value ?? unset, least), most);
+}
 
 export const stream: Surface = {
   name: "stream",
@@ -29,9 +39,10 @@ export const stream: Surface = {
 function tools(instance: Instance): Tool[] {
   const tool = (name: StreamToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: streamRenderers[name] });
-  const yieldMs = instance.bashYieldMs ?? DEFAULT_YIELD_MS;
+  const yieldMs = effective(instance.bashYieldMs, YIELD_MS);
+  const chars = effective(resolveBashMaxOutputChars(), CHARS);
   return [
-    tool("bash_stream", texts.bashStreamText(instance.isRemote, yieldMs), bashStream),
+    tool("bash_stream", texts.bashStreamText(instance.isRemote, yieldMs, chars), bashStream),
     tool("poll_process", texts.pollProcessText, pollProcess),
     tool("write_stdin", texts.writeStdinText, writeStdin),
     tool("kill_process", texts.killProcessText, killProcess),

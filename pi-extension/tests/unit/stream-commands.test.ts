@@ -82,8 +82,17 @@ describe("commands for people", () => {
     assert.deepEqual(await run("tail", "9999"), ["execd: unknown sessionId: 9999"]);
   });
 
+  it("/tail: lines that need more than a page", async () => {
+    const command = "for i in $(seq 100); do printf '%s %05000d\\n' $i 0; done";
+    const id = idOf(await pi.call("bash_stream", { command }));
+    const lines = (await run("tail", `${id} 60`))[0]?.split("\n") ?? [];
+    assert.match(lines[0] ?? "", / · last 60 lines$/);
+    assert.deepEqual([lines[1], lines[60]].map((line) => line?.split(" ")[0]), ["41", "100"]);
+    assert.equal(lines[1]?.length, 5_003);
+  });
+
   it("/tail: one line that is larger than a page shows its end", async () => {
-    const command = "head -c 400000 /dev/zero | tr '\\0' x; echo end";
+    const command = "head -c 1000000 /dev/zero | tr '\\0' x; echo end";
     const id = idOf(await pi.call("bash_stream", { command }));
     const [head = "", line = "", ...rest] = (await run("tail", `${id} 5`))[0]?.split("\n") ?? [];
     assert.match(head, new RegExp(`^#${id} exit 0 head .* · last line$`));
@@ -103,6 +112,10 @@ describe("commands for people", () => {
     const id = idOf(await pi.call("bash_stream", params));
     assert.deepEqual(await run("kill", `${id}`), [`execd: killed #${id} sleep 451 & sleep 451`]);
     assert.deepEqual(processesWith("sleep 451"), []);
+    const left = idOf(await pi.call("bash_stream", { command: "sleep 452 & echo up" }));
+    assert.match((await run("kill", `${left}`))[0] ?? "",
+      /it had ended already; killed what it had left in the background$/);
+    assert.deepEqual(processesWith("sleep 452"), []);
     assert.match((await run("kill", `${id}`))[0] ?? "", /^execd: #\d+ SIGKILL .*: it had ended /);
     assert.deepEqual(await run("kill", "9999"), ["execd: unknown sessionId: 9999"]);
     assert.deepEqual(await run("kill"), ["execd: usage: /kill ID"]);
