@@ -177,6 +177,21 @@ fn without_logs_the_notice_names_none() {
     assert_eq!(text(&within(&mut execd, "echo hi", always)), "hi\n");
 }
 
+#[test]
+fn trouble_with_the_log_is_told_and_changes_no_text() {
+    let mut execd = Execd::with(&["--log-max-bytes", "100"], &[]);
+    let result = bash(&mut execd, "seq 1 100");
+    assert_eq!((text(&result), &result["log_truncated"]), (numbers(1, 100).as_str(), &json!(true)));
+    bash(&mut execd, "echo hi");
+    std::fs::remove_dir_all(execd.log_dir()).expect("it was there");
+    let result = bash(&mut execd, "seq 1 3000");
+    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"), "{result}");
+    assert_absent(&result, &["log_path"]);
+    let failure = result["failure_message"].as_str().expect("a reason");
+    assert!(failure.contains("ENOENT"), "{failure}");
+    assert_eq!((&result["log_complete"], &result["status"]), (&json!(false), &json!("completed")));
+}
+
 // ---- What cannot start ------------------------------------------------------------------
 
 #[test]

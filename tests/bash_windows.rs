@@ -307,6 +307,18 @@ fn windows_that_stay_are_bounded_the_oldest_go_first() {
     assert!(peeked.contains("[Showing lines 18001-20000 of 20000. Full output: "), "{peeked}");
 }
 
+#[test]
+fn kill_of_what_has_ended_takes_what_it_left_behind() {
+    let mut execd = Execd::start();
+    let keep = json!({"context": {"autoCloseWindowsOnCompletion": false}});
+    bash_with(&mut execd, "sleep 300 >/dev/null 2>&1 &", keep);
+    assert_eq!(listed(&mut execd), ["@1"]);
+    assert_eq!(execd.session_processes().len(), 1);
+    done(&tmux_on(&mut execd, "kill", "@1", json!({})));
+    execd.until_no_session_process();
+    assert!(listed(&mut execd).is_empty());
+}
+
 // ---- Names ------------------------------------------------------------------------------
 
 #[test]
