@@ -120,6 +120,7 @@ impl Daemon {
         if let Some(poll) = window.spec.poll.filter(|_| goes_on) {
             window.start_poll(poll, now_ns);
         }
+        self.debug(format_args!("session {id}: in the background"));
         self.touch(id);
     }
 
@@ -149,6 +150,7 @@ impl Daemon {
                 wait.due_ns = None;
                 // It now waits for all to be gone, not for the shell.
                 wait.saw_leader = false;
+                self.debug(format_args!("session {id}: cancelled, or its time is over"));
                 self.begin_ending(id, SIGKILL, 0);
             }
         }
@@ -300,6 +302,7 @@ impl Daemon {
         if let Some(window) = self.sessions.get_mut(&id).and_then(|one| one.window.as_mut()) {
             window.stage = Stage::Closed;
             window.poll = None;
+            self.debug(format_args!("session {id}: its window is closed"));
             self.kill(id, SIGTERM, KILL_GRACE_MS);
             return true;
         }
