@@ -4,61 +4,16 @@
 use std::collections::BTreeSet;
 
 use mio::Interest;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner, Port, token_of};
-use crate::config::OnEof;
-use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, STREAM_TAIL_BYTES, TEXT_TURN_BYTES};
-use crate::pure::clean::window_text;
+use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
 use crate::session::output::Source;
-use crate::session::wait::{Moment, Progress, Wait, WaitKind, Why};
+use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{ClientId, Listing, Session, SessionId};
 use crate::sys::clock;
-
-#[derive(Serialize)]
-struct ProgressNote<'a> {
-    request_id: &'a RawValue,
-    session_id: SessionId,
-    pid: i32,
-    tail: &'a str,
-    total_bytes: u64,
-    elapsed_ms: u64,
-    running: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_path: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct StartedNote<'a> {
-    session_id: SessionId,
-    pid: i32,
-    command: &'a str,
-    tty: bool,
-    cwd: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_path: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ExitedNote {
-    session_id: SessionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<String>,
-    observed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wake: Option<bool>,
-    elapsed_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log_path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tail: Option<String>,
-}
 
 /// An exit status as the two fields that exclude each other.
 pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>) {
@@ -67,12 +22,6 @@ pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>
         Some(ExitStatus::Signal(signal)) => (None, Some(signal_name(signal))),
         None => (None, None),
     }
-}
-
-/// The cleaned last output of a session.
-pub fn tail_text(session: &Session) -> String {
-    let (bytes, starts_at) = session.tail.last(STREAM_TAIL_BYTES);
-    window_text(&bytes, starts_at > 0)
 }
 
 impl Daemon {
@@ -111,6 +60,7 @@ impl Daemon {
                 let answered = waits - left.map_or(0, |one| one.waits.len()).min(waits);
                 let unread_left = left.map_or(0, |one| one.view.retained_bytes());
                 told_bytes += unread.saturating_sub(unread_left) + answered * text_bytes;
+                told_bytes += std::mem::take(&mut self.window_text_bytes);
             }
         }
     }
@@ -120,8 +70,11 @@ impl Daemon {
         self.leave_detached_holders(id);
         self.end_early_grace(id);
         self.step_job(id);
+        self.step_window(id);
         self.send_progress(id);
+        self.send_window_progress(id);
         let observed = self.answer_waits(id);
+        self.step_window_end(id);
         self.conclude(id, observed);
         if self.listed > self.config.max_sessions {
             // Over the cap because everybody had a pending request: perhaps not any more.
@@ -189,67 +142,6 @@ impl Daemon {
         self.register(id);
     }
 
-    /// Sends session_started: the session is in the table from now on.
-    pub(super) fn announce(&mut self, id: SessionId) {
-        let log_path = self.log_path(id);
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.announced = true;
-        let facts = &session.facts;
-        let note = StartedNote {
-            session_id: id,
-            pid: facts.pid,
-            command: &facts.command,
-            tty: facts.tty,
-            cwd: &facts.cwd,
-            log_path,
-        };
-        self.clients.notify_all("session_started", &note);
-    }
-
-    /// Sends progress to the waits that asked for it and are due.
-    fn send_progress(&mut self, id: SessionId) {
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let pid = session.facts.pid;
-        let total = session.output_bytes_total();
-        let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
-        if session.finished_ns.is_some() || !session.waits.iter().any(due) {
-            return;
-        }
-        let log = self.keeper.status(id).and_then(|status| status.path);
-        // Made for the first who has room for it.
-        let mut tail: Option<String> = None;
-        let elapsed_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        let running = session.life.status().is_none();
-        let mut waits = std::mem::take(&mut session.waits);
-        for wait in waits.iter_mut().filter(|wait| due(wait)) {
-            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
-            if !self.clients.has_room(pending.client) {
-                // Dropped; the next one says it all.
-                if let Some(progress) = &mut wait.progress {
-                    progress.sent_ns = Some(now_ns);
-                }
-                continue;
-            }
-            wait.progress = Some(Progress { sent_ns: Some(now_ns), sent_total: total });
-            let Ok(request_id) = serde_json::from_str::<&RawValue>(pending.id.as_json()) else {
-                continue;
-            };
-            let note = ProgressNote {
-                request_id,
-                session_id: id,
-                pid,
-                tail: tail.get_or_insert_with(|| tail_text(session)),
-                total_bytes: total,
-                elapsed_ms,
-                running,
-                log_path: log.as_deref(),
-            };
-            self.clients.notify(pending.client, "progress", &note);
-        }
-        session.waits = waits;
-    }
-
     /// Answers the waits that are over, oldest first. Whether one of them was told the exit.
     fn answer_waits(&mut self, id: SessionId) -> bool {
         let mut observed = false;
@@ -295,6 +187,10 @@ impl Daemon {
                 }
                 continue;
             }
+            if wait.kind.is_window() {
+                self.answer_window(id, &wait, why);
+                continue;
+            }
             let exited = why == Why::Completed;
             self.answer(id, &wait, why, !output_taken);
             output_taken |= exited;
@@ -306,7 +202,7 @@ impl Daemon {
     }
 
     /// Whose a wait is.
-    fn client_of(&self, wait: &Wait) -> ClientId {
+    pub(super) fn client_of(&self, wait: &Wait) -> ClientId {
         self.pending.get(&wait.ticket).map_or(STDIN_CLIENT, |pending| pending.client)
     }
 
@@ -327,6 +223,9 @@ impl Daemon {
         };
         if let Some(why) = self.job_verdict(session, wait) {
             return Some(why);
+        }
+        if wait.kind == WaitKind::Bash {
+            return self.window_verdict(session, wait);
         }
         if wait.kind.is_kill() && !wait.cancelled {
             let over = session.ending.as_ref().is_none_or(|ending| ending.over());
@@ -350,8 +249,10 @@ impl Daemon {
         let ended_ns = session.finished_ns;
         let Some(wait) = session.waits.get_mut(at) else { return true };
         let takes_nothing = why == Why::Cancelled && wait.kind == WaitKind::Poll;
-        let points_at_log =
-            why == Why::Completed || (!takes_nothing && session.view.may_be_cut(limits));
+        let takes_text = !takes_nothing && wait.kind != WaitKind::WindowKill;
+        let window = session.window.as_ref().filter(|_| wait.kind == WaitKind::Bash);
+        let cut = window.map_or_else(|| session.view.may_be_cut(limits), |one| one.may_be_cut());
+        let points_at_log = why == Why::Completed || (takes_text && cut);
         let allowed = if points_at_log { self.keeper.settled(id) } else { self.keeper.named(id) };
         if allowed {
             return true;
@@ -368,39 +269,6 @@ impl Daemon {
         since_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns
     }
 
-    /// Sends session_exited, once, for a session that was announced.
-    fn tell_exit(&mut self, id: SessionId, observed: bool) {
-        let with_tail = self.clients.stdin.input_ended && self.config.on_eof == OnEof::Wait;
-        let log_path = self.log_path(id);
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        if observed {
-            session.wake = None;
-        }
-        if !session.announced || session.exit_told {
-            return;
-        }
-        session.exit_told = true;
-        let ended_ns = session.finished_ns.unwrap_or(now_ns);
-        let (exit_code, signal) = status_fields(session.status());
-        // Killed, evicted or ended with execd: no wake (unified-exec.md, set_on_exit).
-        let wakes = session.wake.take().filter(|_| session.ending.is_none() && !observed);
-        let mut note = ExitedNote {
-            session_id: id,
-            exit_code,
-            signal,
-            observed,
-            wake: None,
-            elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
-            log_path,
-            tail: with_tail.then(|| tail_text(session)),
-        };
-        for client in self.clients.iter_mut() {
-            note.wake = (wakes == Some(client.id)).then_some(true);
-            client.notify("session_exited", &note);
-        }
-    }
-
     /// What follows when nobody waits (any more): the word of the exit, removal.
     fn conclude(&mut self, id: SessionId, observed: bool) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
@@ -410,7 +278,7 @@ impl Daemon {
             let observed = observed || session.observed;
             let early = session.listing == Listing::Early;
             // A job is remembered in books of its own.
-            let leaves = observed || early || session.job.is_some();
+            let leaves = observed || early || session.has_own_cap();
             if leaves || session.listing == Listing::Gone {
                 self.set_listing(id, Listing::Gone);
             }
@@ -419,6 +287,8 @@ impl Daemon {
             session.awaits_log = false;
             if self.keeper.settled(id) || due {
                 self.remember_finished(id);
+                self.report_window_end(id);
+                self.keep_window(id);
                 self.tell_exit(id, observed);
             } else {
                 session.awaits_log = true;

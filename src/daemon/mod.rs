@@ -10,12 +10,15 @@
 //! | `launch` | from a request to a running session |
 //! | `streams` | children's output and stdin |
 //! | `reap` | signals, leaders and orphans |
-//! | `judge` | waits, exits, progress: what a session's state leads to |
+//! | `judge` | waits and exits: what a session's state leads to |
+//! | `notices` | what clients are told without asking |
 //! | `sessions` | what methods ask of sessions |
 //! | `answers` | building the answers |
 //! | `table` | the table of sessions: listing, eviction, what is left behind |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
+//! | `jobs` | sessions as the stream family sees them |
+//! | `windows` | sessions as bash and tmux see them |
 //! | `keeper_link`, `logs` | the way to the log files |
 
 pub mod answers;
@@ -27,6 +30,7 @@ mod judge;
 pub mod keeper_link;
 pub mod launch;
 pub mod logs;
+mod notices;
 pub mod pages;
 mod reap;
 mod requests;
@@ -36,6 +40,7 @@ mod start;
 mod streams;
 pub mod table;
 mod turn;
+pub mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -163,6 +168,10 @@ pub struct Daemon {
     evicted: VecDeque<(SessionId, Option<String>)>,
     /// What the stream family remembers of sessions that have finished.
     finished_jobs: jobs::FinishedJobs,
+    /// Windows that have ended and stay listed.
+    finished_windows: windows::FinishedWindows,
+    /// Bytes that texts of windows were made of since a judgement last counted them.
+    window_text_bytes: usize,
     /// Pages of logs in line, the first that was asked for first.
     pending_pages: BTreeMap<Ticket, pages::WaitingPage>,
     raised_pipe_bytes: usize,
