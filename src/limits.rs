@@ -65,7 +65,7 @@ pub const LRU_PROTECTED_COUNT: usize = 8;
 pub const EVICTED_REMEMBERED: usize = 1_024;
 /// File descriptors a session takes in execd: output, stdin, pidfd, and one in reserve.
 pub const FDS_PER_SESSION: u64 = 4;
-/// File descriptors execd needs besides its sessions.
+/// File descriptors execd needs besides its sessions and clients.
 pub const FDS_RESERVED: u64 = 48;
 
 /// Columns of a new PTY.
@@ -79,8 +79,18 @@ pub const PTY_ROWS_RANGE: (u16, u16) = (5, 300);
 
 /// Unread output kept in memory per session; half for the head, half for the tail.
 pub const HEAD_TAIL_MAX_BYTES: usize = 1024 * 1024;
-/// The last output of a session, kept for progress and final tails.
+/// The last output of a session as progress and final tails show it.
 pub const STREAM_TAIL_BYTES: usize = 32 * 1024;
+/// The last output of a session that is kept whatever was told: who attaches gets it.
+pub const REPLAY_BYTES: usize = 64 * 1024;
+/// How long a terminal has another size to have its program redraw: long enough for it to look.
+pub const JIGGLE_MS: u64 = 60;
+/// Bytes of an escape sequence's parameters that are looked at.
+pub const CSI_PARAM_BYTES: usize = 32;
+/// Bytes of the longest question to a terminal that is looked for.
+pub const QUERY_BYTES: usize = 256;
+/// Keyboard modes that programs in a terminal have put on one another.
+pub const KEYBOARD_STACK: usize = 8;
 /// Bytes of model-facing text in one reply.
 pub const DEFAULT_MAX_BYTES: usize = 50 * 1024;
 /// Lines of model-facing text in one reply.
@@ -224,6 +234,26 @@ pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
 pub const OUTBOX_STOP_BYTES: usize = 8 * 1024 * 1024;
 /// Below this much unsent output building replies and reading stdin go on.
 pub const OUTBOX_LOW_BYTES: usize = 256 * 1024;
+/// Clients of the control socket at once.
+pub const SOCKET_CLIENTS_MAX: usize = 64;
+/// Connections that wait to be taken, see listen(2).
+pub const SOCKET_BACKLOG_COUNT: usize = 64;
+/// Connections taken in one turn.
+pub const ACCEPTS_PER_TURN: usize = 16;
+/// How soon a connection is tried again that could not be taken for want of descriptors or memory.
+pub const ACCEPT_RETRY_MS: u64 = 500;
+/// Bytes of requests read from one client of the socket in one turn.
+pub const SOCKET_READ_TURN_BYTES: usize = 64 * 1024;
+/// A client of the socket with more than this unsent reads nothing: it is hung up on.
+pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
+/// Above this much unsent an attached client is sent no more output.
+pub const VIEW_STOP_BYTES: usize = 256 * 1024;
+/// Below this much unsent it is sent what is kept of what it has missed.
+pub const VIEW_RESUME_BYTES: usize = 64 * 1024;
+/// Sockets looked at in one directory.
+pub const SOCKET_DIR_ENTRIES: usize = 4_096;
+/// A socket this old that nobody listens on is no one's who is just starting.
+pub const SOCKET_STALE_AFTER_S: i64 = 10;
 /// Params of one request that are looked at: more than any method has.
 pub const MAX_PARAMS: usize = 64;
 /// A quoted value in an error message is cut to this.
@@ -278,12 +308,15 @@ const _: () = {
     // JSON escapes one byte as six at most: a model-facing reply always fits below the mark.
     assert!(DEFAULT_MAX_BYTES * 6 < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
+    assert!(OUTBOX_STOP_BYTES < OUTBOX_GIVE_UP_BYTES);
+    assert!(SOCKET_READ_TURN_BYTES <= REQUEST_READ_TURN_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
     assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);
     assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES && LOG_FRAME_BYTES < TRAY_PIPE_BYTES);
     // What is handed over in one piece is read in one piece.
     assert!(LOG_FRAME_BYTES <= READ_BUFFER_BYTES);
-    assert!(STREAM_TAIL_BYTES <= HEAD_TAIL_MAX_BYTES);
+    assert!(STREAM_TAIL_BYTES <= REPLAY_BYTES && REPLAY_BYTES <= HEAD_TAIL_MAX_BYTES);
+    assert!(VIEW_RESUME_BYTES < VIEW_STOP_BYTES && VIEW_STOP_BYTES < OUTBOX_HIGH_BYTES);
     assert!(MAX_LINE_BYTES >= MIN_MAX_LINE_BYTES && MAX_LINE_BYTES <= MAX_MAX_LINE_BYTES);
     // Bytes queued for a log while a read of full size comes overflow by no more than that.
     assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);

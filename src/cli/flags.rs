@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use crate::config::{Config, OnEof, job_output_chars, job_ttl_ms, job_yield_ms};
+use crate::config::{Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms};
 use crate::limits::{
     DEFAULT_MAX_BYTES, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LOG_KEEP_DAYS,
     MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
@@ -86,6 +86,9 @@ flags:
   --log-max-bytes N          bytes of a session's output that are logged at most (all)
   --log-keep-days D          delete logs older than this at start, 0 keeps them (7)
   --no-log                   no log files
+  --socket PATH              where the control socket is ($XDG_RUNTIME_DIR/execd/PID.sock, or
+                             /tmp/execd-UID/PID.sock)
+  --no-socket                no control socket: nobody can list or attach
   --no-keeper                no helper process: logs are written by the loop itself, and
                              nothing ends the sessions when execd is killed by SIGKILL
   --no-vfork                 start children by fork (for emulators)
@@ -304,6 +307,12 @@ fn setting_of_words(
             config.logs.dir = Some(PathBuf::from(&value));
             return Ok(Some(value));
         }
+        "socket" => {
+            let value = parser.value().map_err(|fault| fault.to_string())?;
+            config.socket = SocketPlace::At(PathBuf::from(&value));
+            return Ok(Some(value));
+        }
+        "no-socket" => config.socket = SocketPlace::Off,
         "no-log" => config.logs.off = true,
         "no-keeper" => config.keeper = false,
         "no-vfork" => config.vfork = false,

@@ -7,7 +7,9 @@ mod run;
 use std::ffi::OsString;
 use std::io::Write;
 
-use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, StreamSettings, max_empty_poll_ms};
+use crate::config::{
+    Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
+};
 use crate::daemon::Daemon;
 use crate::sys::{host, stdio};
 use crate::{keeper, methods};
@@ -54,14 +56,22 @@ fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn serve(config: Config) -> i32 {
-    let mut daemon = match Daemon::start(config) {
-        Ok(daemon) => daemon,
+/// Starts execd with its control socket. Says why where that is impossible.
+fn start(config: Config) -> Option<Daemon> {
+    let asked_for = matches!(config.socket, SocketPlace::At(_));
+    let started = Daemon::start(config).and_then(|mut daemon| match daemon.listen() {
+        Err(reason) if asked_for => Err(reason),
         Err(reason) => {
-            complain(&format!("execd: cannot start: {reason}"));
-            return EXIT_START;
+            complain(&format!("execd: nobody can attach: {reason}"));
+            Ok(daemon)
         }
-    };
+        Ok(()) => Ok(daemon),
+    });
+    started.map_err(|reason| complain(&format!("execd: cannot start: {reason}"))).ok()
+}
+
+fn serve(config: Config) -> i32 {
+    let Some(mut daemon) = start(config) else { return EXIT_START };
     if stdio::is_terminal(0) {
         complain(
             "execd runs commands that you can come back to; it reads JSON-RPC requests, one a \

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner, Port, token_of};
 use crate::config::OnEof;
-use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
+use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, STREAM_TAIL_BYTES, TEXT_TURN_BYTES};
 use crate::pure::clean::window_text;
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
@@ -71,7 +71,8 @@ pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>
 
 /// The cleaned last output of a session.
 pub fn tail_text(session: &Session) -> String {
-    window_text(&session.tail.to_vec(), session.tail.starts_at() > 0)
+    let (last, starts_at) = session.tail.last(STREAM_TAIL_BYTES);
+    window_text(&last, starts_at > 0)
 }
 
 impl Daemon {
@@ -119,6 +120,7 @@ impl Daemon {
         self.leave_detached_holders(id);
         self.end_early_grace(id);
         self.step_job(id);
+        self.step_viewers(id);
         self.send_progress(id);
         let observed = self.answer_waits(id);
         self.conclude(id, observed);

@@ -62,6 +62,8 @@ impl Daemon {
             deadlines: Deadlines::new(),
             wall_deadlines: Deadlines::new(),
             clients: Clients::new(client),
+            listener: None,
+            accept_ready: false,
             spawner,
             keeper,
             instance,

@@ -149,6 +149,14 @@ impl TailRing {
         [older, newer].concat()
     }
 
+    /// A copy of the last bytes, at most so many; and where in the stream they begin.
+    pub fn last(&self, most: usize) -> (Vec<u8>, u64) {
+        let mut bytes = self.to_vec();
+        bytes.drain(..bytes.len().saturating_sub(most));
+        let starts_at = self.total_bytes - bytes.len() as u64;
+        (bytes, starts_at)
+    }
+
     /// Offset in the stream of the first kept byte, counted from 0; the stream's length when
     /// nothing is kept.
     pub fn starts_at(&self) -> u64 {

@@ -5,6 +5,7 @@
 pub mod byte_queue;
 pub mod clean;
 pub mod deadlines;
+pub mod detach_keys;
 pub mod head_tail;
 pub mod json_guard;
 pub mod life;
@@ -13,6 +14,8 @@ pub mod lru;
 pub mod outbox;
 pub mod rfc3339;
 pub mod signal_names;
+pub mod term_modes;
+pub mod term_queries;
 pub mod truncate;
 pub mod tty_line;
 pub mod unescape;

@@ -10,16 +10,17 @@ pub mod live;
 pub mod output;
 pub mod report;
 pub mod view;
+pub mod viewers;
 pub mod wait;
 
 use std::os::fd::OwnedFd;
 
 use crate::limits::{
-    EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
-    STREAM_TAIL_BYTES,
+    EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS, REPLAY_BYTES,
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
+use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::sys::child::Usage;
 use crate::sys::pty;
@@ -28,6 +29,7 @@ use input::Input;
 use job::Job;
 use output::{Output, Source};
 use view::View;
+use viewers::Viewers;
 use wait::Wait;
 
 /// The number a client knows a session by. Rises from 1, never reused.
@@ -35,7 +37,7 @@ pub type SessionId = u64;
 /// Names one waiting request across all clients.
 pub type Ticket = u64;
 /// Names one client: one connection.
-pub type ClientId = u32;
+pub type ClientId = u64;
 
 /// What does not change during a session's life.
 #[derive(Clone, Debug)]
@@ -96,7 +98,7 @@ pub struct Session {
     pub input: Input,
     /// What unified-exec has not yet told.
     pub view: View,
-    /// The last output, for progress and final tails.
+    /// The last output, for progress, final tails, and who attaches.
     pub tail: TailRing,
     /// The requests that wait, oldest first.
     pub waits: Vec<Wait>,
@@ -124,6 +126,10 @@ pub struct Session {
     pub input_lost: bool,
     /// Whether it is on the daemon's list of sessions to judge this turn.
     pub touched: bool,
+    /// Who is attached.
+    pub viewers: Viewers,
+    /// What the program has set in its terminal, where it has one.
+    pub modes: Option<Box<TermModes>>,
     /// What the stream family knows of it, where bash_stream started it.
     pub job: Option<Box<Job>>,
     /// How far into its output a stream call has told it, where bash_stream did not start it.
@@ -140,6 +146,7 @@ impl Session {
         input: Input,
         retention_bytes: usize,
     ) -> Self {
+        let tty = facts.tty;
         Self {
             id,
             facts,
@@ -153,7 +160,7 @@ impl Session {
             errors_first: false,
             input,
             view: View::new(retention_bytes),
-            tail: TailRing::new(STREAM_TAIL_BYTES),
+            tail: TailRing::new(REPLAY_BYTES),
             waits: Vec::new(),
             listing: Listing::Early,
             wake: None,
@@ -167,6 +174,8 @@ impl Session {
             closed_log_path: None,
             input_lost: false,
             touched: false,
+            viewers: Viewers::default(),
+            modes: tty.then(Box::default),
             job: None,
             stream_told_bytes: 0,
         }
@@ -208,6 +217,7 @@ impl Session {
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
         self.job = None;
+        self.modes = None;
         self.ending = None;
         self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());
@@ -254,6 +264,7 @@ impl Session {
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.job_due_ns());
+        also(self.viewers.jiggle_ends_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }

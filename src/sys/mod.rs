@@ -10,6 +10,7 @@
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `log_files` | the log directory and its files |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
@@ -27,5 +28,6 @@ pub mod log_files;
 pub mod proc;
 pub mod pty;
 pub mod signals;
+pub mod socket;
 pub mod spawn;
 pub mod stdio;
