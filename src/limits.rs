@@ -250,6 +250,28 @@ pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
 pub const VIEW_STOP_BYTES: usize = 256 * 1024;
 /// Below this much unsent it is sent what is kept of what it has missed.
 pub const VIEW_RESUME_BYTES: usize = 64 * 1024;
+/// How long `execd ls` and its like wait for an execd's answer.
+pub const CLIENT_WAIT_MS: u64 = 2_000;
+/// How long Ctrl-\ is held back when nothing follows it.
+pub const DETACH_KEY_WAIT_MS: u64 = 1_000;
+/// How long a terminal may take for the last output when `execd attach` ends.
+pub const TERMINAL_FLUSH_MS: u64 = 1_000;
+/// Bytes of output that wait for the terminal of `execd attach`; above, it does not read on.
+pub const TERMINAL_QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes of keys that wait to be sent by `execd attach`; above, it does not read on.
+pub const KEYS_QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes of keys in one request.
+pub const KEYS_READ_BYTES: usize = 4 * 1024;
+/// A program redraws after a gap at most this often.
+pub const REDRAW_PAUSE_MS: u64 = 1_000;
+/// Lines that `execd tail` prints when no number is given.
+pub const TAIL_LINES: u64 = 10;
+/// Bytes of output that `execd tail` looks at for its lines.
+pub const TAIL_BYTES: usize = 64 * 1024 * 1024;
+/// Columns of `execd ls` where it prints to no terminal.
+pub const LIST_COLUMNS: usize = 160;
+/// The narrowest column of commands in `execd ls`.
+pub const LIST_COMMAND_MIN_COLUMNS: usize = 20;
 /// Sockets looked at in one directory.
 pub const SOCKET_DIR_ENTRIES: usize = 4_096;
 /// A socket this old that nobody listens on is no one's who is just starting.

@@ -1,8 +1,26 @@
-//! The command line: flags into a [`Config`], and the commands `run` and `call`.
+//! The command line: flags into a [`Config`], and the commands.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table` | the commands and their flags: help and completions come from it |
+//! | `flags` | from arguments to what they ask for |
+//! | `run`, `call` | with an execd of their own |
+//! | `connection`, `survey` | to the execds that run: one of them, and all |
+//! | `ls`, `tail`, `kill`, `attach` | with those |
+//! | `show` | a session in a terminal |
 
+mod attach;
 mod call;
+mod completions;
+mod connection;
 mod flags;
+mod kill;
+mod ls;
 mod run;
+mod show;
+mod survey;
+mod table;
+mod tail;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,7 +31,7 @@ use crate::config::{
 use crate::daemon::Daemon;
 use crate::sys::{host, stdio};
 use crate::{keeper, methods};
-use flags::{Command, HELP};
+use flags::Command;
 
 /// Exit status for flags that make no sense, and for a start that failed.
 const EXIT_USAGE: i32 = 2;
@@ -36,19 +54,28 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
             complain(&format!("execd: {reason} (try execd --help)"));
             EXIT_USAGE
         }
-        Ok(Command::Help) => say(HELP),
+        Ok(Command::Help) => say(&table::help()),
         Ok(Command::Version) => say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n")),
         Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
         Ok(Command::Serve(config)) => serve(*config),
         Ok(Command::Run(options)) => run::main(*options),
         Ok(Command::Call(options)) => call::main(&options),
+        Ok(Command::Ls(place, form)) => ls::main(&place, form),
+        Ok(Command::Attach(id, place)) => attach::main(id, &place),
+        Ok(Command::Tail(options, place)) => tail::main(options, &place),
+        Ok(Command::Kill(id, signal, place)) => kill::main(id, signal.as_deref(), &place),
+        Ok(Command::Completions(script)) => say(&script),
     }
 }
 
 /// Prints what was asked for; a reader that is gone wants no more.
 fn say(text: &str) -> i32 {
+    say_bytes(text.as_bytes())
+}
+
+fn say_bytes(bytes: &[u8]) -> i32 {
     let mut out = std::io::stdout();
-    i32::from(out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err())
+    i32::from(out.write_all(bytes).and_then(|()| out.flush()).is_err())
 }
 
 /// One line on stderr for people.

@@ -35,6 +35,17 @@ struct EndedNote {
     signal: Option<String>,
 }
 
+/// How a client attaches.
+#[derive(Clone, Copy, Debug)]
+pub struct Attaching {
+    /// The size of its terminal.
+    pub size: Option<Size>,
+    /// Whether the program is made to redraw.
+    pub redraw: bool,
+    /// The first byte of the output that it wants.
+    pub from: Option<u64>,
+}
+
 /// The size of a session's terminal as it is.
 fn size_now(session: &Session) -> Option<Size> {
     session.output.fd().filter(|_| session.facts.tty).and_then(pty::size_of)
@@ -51,12 +62,15 @@ fn replay_start(session: &Session) -> u64 {
 impl Daemon {
     /// Attaches a client to a session. What it has missed is sent after the answer, when the
     /// session is judged.
-    pub fn attach(&mut self, id: SessionId, client: ClientId, size: Option<Size>, redraw: bool) {
+    pub fn attach(&mut self, id: SessionId, client: ClientId, how: Attaching) {
+        let Attaching { size, redraw, from } = how;
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let before = size_now(session);
-        let start = replay_start(session);
-        session.viewers.attach(client, size, start, before);
+        let total = session.output_bytes_total();
+        let start = from.map_or_else(|| replay_start(session), |from| from.min(total));
+        let viewer = Viewer { client, size, sent: start, fresh: from.is_none() };
+        session.viewers.attach(viewer, before);
         self.apply_size(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         // A size that has changed has the program redraw already.

@@ -21,7 +21,7 @@
 //! | `keeper_link`, `logs` | the way to the log files |
 
 pub mod answers;
-mod attach;
+pub mod attach;
 pub mod client;
 pub mod clients;
 pub mod closing;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::resize_session::cells;
 use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
+use crate::daemon::attach::Attaching;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
 use crate::session::SessionId;
 use crate::sys::pty::Size;
@@ -28,6 +29,12 @@ pub(super) const METHOD: Method = Method {
             Kind::Bool,
             "false: a program on a terminal is not made to draw its screen anew; default true",
         ),
+        Param::optional(
+            "from",
+            Kind::Integer,
+            "the output comes from this byte on, as far as it is kept; default: the start of a \
+             line in the last 64 KiB",
+        ),
     ],
     waits: false,
     while_closing: false,
@@ -42,6 +49,7 @@ struct Params {
     cols: Option<Int>,
     rows: Option<Int>,
     redraw: Option<bool>,
+    from: Option<Int>,
 }
 
 /// The result.
@@ -87,7 +95,12 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         cols: cells(cols, PTY_COLS_RANGE),
         rows: cells(rows, PTY_ROWS_RANGE),
     });
-    daemon.attach(id, call.client, size, params.redraw.unwrap_or(true));
+    let how = Attaching {
+        size,
+        redraw: params.redraw.unwrap_or(true),
+        from: params.from.map(|from| u64::try_from(from.0).unwrap_or(0)),
+    };
+    daemon.attach(id, call.client, how);
     let log_path = daemon.log_path(id);
     let session = daemon.use_session(id)?;
     let facts = &session.facts;

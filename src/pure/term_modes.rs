@@ -211,10 +211,13 @@ impl TermModes {
         }
         let changed = |at: &usize| self.set[*at] != wanted.set[*at];
         for at in (0..PRIVATE.len()).rev().filter(changed).filter(|at| !wanted.set[*at]) {
-            say(&format!("\x1b[?{}l", PRIVATE[at]));
+            // Not every terminal knows the keypad's number.
+            let off = format!("\x1b[?{}l", PRIVATE[at]);
+            say(if PRIVATE[at] == KEYPAD { "\x1b>" } else { &off });
         }
         for at in (0..PRIVATE.len()).filter(changed).filter(|at| wanted.set[*at]) {
-            say(&format!("\x1b[?{}h", PRIVATE[at]));
+            let on = format!("\x1b[?{}h", PRIVATE[at]);
+            say(if PRIVATE[at] == KEYPAD { "\x1b=" } else { &on });
         }
         if self.cursor_style != wanted.cursor_style {
             say(&format!("\x1b[{} q", wanted.cursor_style));
@@ -247,7 +250,7 @@ mod tests {
     fn what_a_program_has_set_is_taken_back_and_nothing_else() {
         for (text, back) in [
             ("plain text\r\n\x1b[1;31mred\x1b[0m \x1b[2J\x1b[5;7H", ""),
-            ("\x1b[?1049h\x1b[?25l\x1b[?1h\x1b=", "\x1b[?66l\x1b[?1l\x1b[?1049l\x1b[?25h"),
+            ("\x1b[?1049h\x1b[?25l\x1b[?1h\x1b=", "\x1b>\x1b[?1l\x1b[?1049l\x1b[?25h"),
             ("\x1b[?1000;1006h", "\x1b[?1006l\x1b[?1000l"),
             ("\x1b[?2004h$ ls\r\x1b[?2004l", ""),
             ("\x1b[?1049h\x1b[?1049l", ""),

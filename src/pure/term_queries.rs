@@ -39,7 +39,7 @@ fn look(text: &[u8]) -> Seen {
     };
     match kind {
         b'[' if (0x40..=0x7e).contains(&last) => control(inner, last),
-        b'[' if last < b' ' || last >= 0x7f => Seen::Plain,
+        b'[' if !(b' '..0x7f).contains(&last) => Seen::Plain,
         b']' | b'P' => {
             let end = match (last, inner.split_last()) {
                 (BEL, _) if *kind == b']' => Some(inner),

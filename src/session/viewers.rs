@@ -14,7 +14,7 @@ pub struct Viewer {
     pub size: Option<Size>,
     /// How far into the output it has been sent.
     pub sent: u64,
-    /// It has not been sent anything yet.
+    /// It has not been sent anything yet, and its terminal has no modes of the program's.
     pub fresh: bool,
 }
 
@@ -56,12 +56,12 @@ impl Viewers {
         self.all.iter().any(|viewer| viewer.client == client)
     }
 
-    /// Attaches a client, in place of its former attachment; it has seen the output up to
-    /// `sent`. `now` is the size as it is.
-    pub fn attach(&mut self, client: ClientId, size: Option<Size>, sent: u64, now: Option<Size>) {
-        self.all.retain(|viewer| viewer.client != client);
-        self.all.push(Viewer { client, size, sent, fresh: true });
-        if size.is_some() {
+    /// Attaches one, in place of the client's former attachment. `now` is the size as it is.
+    pub fn attach(&mut self, viewer: Viewer, now: Option<Size>) {
+        self.all.retain(|other| other.client != viewer.client);
+        let sized = viewer.size.is_some();
+        self.all.push(viewer);
+        if sized {
             self.own = self.own.or(now);
         }
     }
@@ -127,6 +127,10 @@ impl Viewers {
 mod tests {
     use super::*;
 
+    fn viewer(client: ClientId, size: Option<Size>) -> Viewer {
+        Viewer { client, size, sent: 0, fresh: true }
+    }
+
     fn size(cols: u16) -> Size {
         Size { cols, rows: 24 }
     }
@@ -134,11 +138,11 @@ mod tests {
     #[test]
     fn the_newest_size_wins_and_the_former_one_comes_back() {
         let mut viewers = Viewers::default();
-        viewers.attach(1, Some(size(100)), 0, Some(size(80)));
+        viewers.attach(viewer(1, Some(size(100))), Some(size(80)));
         assert_eq!(viewers.wanted(), Some(size(100)));
-        viewers.attach(2, Some(size(60)), 0, Some(size(100)));
+        viewers.attach(viewer(2, Some(size(60))), Some(size(100)));
         assert_eq!(viewers.wanted(), Some(size(60)));
-        viewers.attach(3, None, 0, Some(size(60)));
+        viewers.attach(viewer(3, None), Some(size(60)));
         assert_eq!(viewers.wanted(), Some(size(60)), "who has no size changes none");
         viewers.resize(1, size(101), Some(size(60)));
         assert_eq!(viewers.wanted(), Some(size(101)), "who told its size last is the newest");

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `io` | read, write and pipes of raw descriptors, as one enum of outcomes |
 //! | `stdio` | stdin and stdout of whatever kind, without leaking O_NONBLOCK |
+//! | `terminal` | the terminal that somebody sits at |
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
 //! | `signals` | the signalfd, and what children must find reset |
 //! | `spawn` | the path from clone to exec, with failures as (step, errno) |
@@ -31,3 +32,4 @@ pub mod signals;
 pub mod socket;
 pub mod spawn;
 pub mod stdio;
+pub mod terminal;

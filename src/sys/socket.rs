@@ -2,7 +2,6 @@
 //! it (unix(7)).
 
 use std::fs;
-use std::io::Error;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -74,7 +73,7 @@ pub fn connect(path: &Path) -> Result<OwnedFd, i32> {
 }
 
 /// Whether the file at `path` is a socket that nobody listens on.
-fn is_abandoned(path: &Path) -> bool {
+pub fn is_abandoned(path: &Path) -> bool {
     let socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     socket && connect(path).err() == Some(libc::ECONNREFUSED)
 }
@@ -191,6 +190,20 @@ pub fn directories() -> Vec<PathBuf> {
     runtime.into_iter().chain([PathBuf::from(format!("/tmp/execd-{uid}"))]).collect()
 }
 
+/// Where to look for this user's execds: in all places where one may have put its socket, as
+/// far as they are ours. Whoever else could make them could listen to what is typed.
+pub fn places() -> Vec<PathBuf> {
+    let uid = host::uid();
+    let mut all = directories();
+    all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
+    all.sort();
+    all.dedup();
+    let ours = |dir: &PathBuf| {
+        dir.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
+    };
+    all.into_iter().filter(ours).collect()
+}
+
 /// The name of the socket of a process.
 pub fn name_of(pid: i32) -> String {
     format!("{pid}{ENDING}")
@@ -232,18 +245,4 @@ pub fn remove_stale(dir: &Path) {
 fn is_old(path: &Path) -> bool {
     let made_s = path.symlink_metadata().map_or(i64::MAX, |found| found.mtime());
     made_s.saturating_add(SOCKET_STALE_AFTER_S) <= clock::wall_ms() / 1_000
-}
-
-/// Whether the directory at `path` could be looked into: absent ones count as empty.
-pub fn is_readable(dir: &Path) -> Result<(), String> {
-    match fs::read_dir(dir) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(format!("{}: {error}", dir.display())),
-    }
-}
-
-/// The text of an errno, for people.
-pub fn reason(errno: i32) -> String {
-    Error::from_raw_os_error(errno).to_string()
 }
