@@ -269,7 +269,7 @@ fn who_ends_only_its_requests_is_answered_before_it_is_hung_up_on() {
     // The last line counts also without a newline.
     one.raw(br#"{"id":"last","method":"ping"}"#);
     one.no_more();
-    let lines = one.to_the_end();
+    let lines = one.all_to_the_end();
     assert!(lines.iter().any(|line| line["id"] == "last" && line["result"] == json!({})));
     let reply = lines.iter().find(|line| line["id"] == id).expect("the answer");
     assert_eq!(output(&reply["result"]), "done\n");
@@ -303,7 +303,7 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     let error = one.error("exec_command", json!({"cmd": "true"}));
     assert_eq!(error["data"]["reason"], "shutting_down");
     one.note("session_exited", |note| note["session_id"] == session);
-    one.to_the_end();
+    one.all_to_the_end();
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
@@ -339,7 +339,7 @@ fn the_command_of_execd_run_can_be_looked_at() {
     one.note("attach_output", |note| note["data_b64"] == "b3V0Cg==");
     run.stdin.take().expect("stdin").write_all(b"typed\n").expect("written");
     assert_eq!(one.note("attach_ended", |_| true)["exit_code"], 4);
-    one.to_the_end();
+    one.all_to_the_end();
     let done = run.wait_with_output().expect("it ends");
     assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(4), &b"out\ntyped\n"[..]));
     assert!(!path.exists());
@@ -391,7 +391,7 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
     until("all are connected", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == CLIENTS
     });
-    let lines = Wire::connect(&path).to_the_end();
+    let lines = Wire::connect(&path).all_to_the_end();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert_eq!(lines[0]["id"], Value::Null);
     assert_eq!(lines[0]["error"]["data"]["reason"], "too_many_clients");

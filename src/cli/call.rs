@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
-use super::survey::{Place, survey};
+use super::survey::{Place, sockets};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES, READ_BUFFER_BYTES};
@@ -53,8 +53,10 @@ pub fn main(options: &CallOptions) -> i32 {
 
 /// The way to an execd that runs.
 fn open(place: &Place) -> Result<Connection, String> {
-    let mut found = survey(place)?;
-    found.execds.pop().map(|execd| execd.connection).ok_or_else(|| "no execd answers".to_owned())
+    let mut tried = sockets(place)?.into_iter().map(|path| Connection::open(&path));
+    // Of several with one process id, in several pid namespaces, the first that listens.
+    let first = tried.next().unwrap_or_else(|| Err("no execd answers".to_owned()));
+    first.or_else(|why| tried.find_map(Result::ok).ok_or(why))
 }
 
 impl Fresh {

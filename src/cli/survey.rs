@@ -42,7 +42,8 @@ pub struct Survey {
     pub silent: Vec<String>,
 }
 
-fn sockets(place: &Place) -> Result<Vec<PathBuf>, String> {
+/// The sockets of the execds that are meant.
+pub fn sockets(place: &Place) -> Result<Vec<PathBuf>, String> {
     if let Some(path) = &place.socket {
         return Ok(vec![path.clone()]);
     }

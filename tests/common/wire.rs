@@ -136,7 +136,7 @@ impl Wire {
     }
 
     /// All lines until the connection ends.
-    pub fn to_the_end(&mut self) -> Vec<Value> {
+    pub fn all_to_the_end(&mut self) -> Vec<Value> {
         while self.line().is_some() {}
         self.seen.iter().map(|(_, line)| line.clone()).collect()
     }
