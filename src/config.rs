@@ -56,6 +56,17 @@ impl Default for StreamSettings {
     }
 }
 
+/// Where the control socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketPlace {
+    /// In this user's directory, by our process id.
+    Default,
+    /// At this path.
+    At(PathBuf),
+    /// Nowhere.
+    Off,
+}
+
 /// The settings of one execd.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -77,6 +88,8 @@ pub struct Config {
     pub exit_after_silence_s: Option<u64>,
     /// Where logs go.
     pub logs: LogSettings,
+    /// Where the control socket is.
+    pub socket: SocketPlace,
     /// Whether the helper process is used: log writer and guard.
     pub keeper: bool,
     /// Whether programs that detached themselves by setsid are ended too.
@@ -99,6 +112,7 @@ impl Default for Config {
             on_eof: OnEof::End,
             exit_after_silence_s: None,
             logs: LogSettings { off: false, dir: None, max_bytes: None, keep_days: LOG_KEEP_DAYS },
+            socket: SocketPlace::Default,
             keeper: true,
             kill_detached: false,
             vfork: true,

@@ -65,7 +65,7 @@ pub const LRU_PROTECTED_COUNT: usize = 8;
 pub const EVICTED_REMEMBERED: usize = 1_024;
 /// File descriptors a session takes in execd: output, stdin, pidfd, and one in reserve.
 pub const FDS_PER_SESSION: u64 = 4;
-/// File descriptors execd needs besides its sessions.
+/// File descriptors execd needs besides its sessions and clients.
 pub const FDS_RESERVED: u64 = 48;
 
 /// Columns of a new PTY.
@@ -79,8 +79,18 @@ pub const PTY_ROWS_RANGE: (u16, u16) = (5, 300);
 
 /// Unread output kept in memory per session; half for the head, half for the tail.
 pub const HEAD_TAIL_MAX_BYTES: usize = 1024 * 1024;
-/// The last output of a session, kept for progress and final tails.
+/// The last output of a session as progress and final tails show it.
 pub const STREAM_TAIL_BYTES: usize = 32 * 1024;
+/// The last output of a session that is kept whatever was told: who attaches gets it.
+pub const REPLAY_BYTES: usize = 64 * 1024;
+/// How long a terminal has another size to have its program redraw: long enough for it to look.
+pub const JIGGLE_MS: u64 = 60;
+/// Bytes of an escape sequence's parameters that are looked at.
+pub const CSI_PARAM_BYTES: usize = 32;
+/// Bytes of the longest question to a terminal that is looked for.
+pub const QUERY_BYTES: usize = 256;
+/// Keyboard modes that programs in a terminal have put on one another.
+pub const KEYBOARD_STACK: usize = 8;
 /// Bytes of model-facing text in one reply.
 pub const DEFAULT_MAX_BYTES: usize = 50 * 1024;
 /// Lines of model-facing text in one reply.
@@ -185,7 +195,7 @@ pub const WINDOW_COMMAND_BYTES: usize = 4 * 1024;
 /// Bytes of a string of a context that a window keeps.
 pub const WINDOW_FIELD_BYTES: usize = 4 * 1024;
 /// Bytes of output of a window that no unified-exec call has told.
-pub const WINDOW_UNREAD_BYTES: usize = 256 * 1024;
+pub const WINDOW_UNREAD_BYTES: usize = 224 * 1024;
 /// Bytes of one log page when none are asked for.
 pub const LOG_PAGE_BYTES: u64 = 30_000;
 /// Most bytes of one log page.
@@ -279,6 +289,48 @@ pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
 pub const OUTBOX_STOP_BYTES: usize = 8 * 1024 * 1024;
 /// Below this much unsent output building replies and reading stdin go on.
 pub const OUTBOX_LOW_BYTES: usize = 256 * 1024;
+/// Clients of the control socket at once.
+pub const SOCKET_CLIENTS_MAX: usize = 64;
+/// Connections that wait to be taken, see listen(2).
+pub const SOCKET_BACKLOG_COUNT: usize = 64;
+/// Connections taken in one turn.
+pub const ACCEPTS_PER_TURN: usize = 16;
+/// How soon a connection is tried again that could not be taken for want of descriptors or memory.
+pub const ACCEPT_RETRY_MS: u64 = 500;
+/// Bytes of requests read from one client of the socket in one turn.
+pub const SOCKET_READ_TURN_BYTES: usize = 64 * 1024;
+/// A client of the socket with more than this unsent reads nothing: it is hung up on.
+pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
+/// Above this much unsent an attached client is sent no more output.
+pub const VIEW_STOP_BYTES: usize = 256 * 1024;
+/// Below this much unsent it is sent what is kept of what it has missed.
+pub const VIEW_RESUME_BYTES: usize = 64 * 1024;
+/// How long `execd ls` and its like wait for an execd's answer.
+pub const CLIENT_WAIT_MS: u64 = 2_000;
+/// How long Ctrl-\ is held back when nothing follows it.
+pub const DETACH_KEY_WAIT_MS: u64 = 1_000;
+/// How long a terminal may take for the last output when `execd attach` ends.
+pub const TERMINAL_FLUSH_MS: u64 = 1_000;
+/// Bytes of output that wait for the terminal of `execd attach`; above, it does not read on.
+pub const TERMINAL_QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes of keys that wait to be sent by `execd attach`; above, it does not read on.
+pub const KEYS_QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes of keys in one request.
+pub const KEYS_READ_BYTES: usize = 4 * 1024;
+/// A program redraws after a gap at most this often.
+pub const REDRAW_PAUSE_MS: u64 = 1_000;
+/// Lines that `execd tail` prints when no number is given.
+pub const TAIL_LINES: u64 = 10;
+/// Bytes of output that `execd tail` looks at for its lines.
+pub const TAIL_BYTES: usize = 64 * 1024 * 1024;
+/// Columns of `execd ls` where it prints to no terminal.
+pub const LIST_COLUMNS: usize = 160;
+/// The narrowest column of commands in `execd ls`.
+pub const LIST_COMMAND_MIN_COLUMNS: usize = 20;
+/// Sockets looked at in one directory.
+pub const SOCKET_DIR_ENTRIES: usize = 4_096;
+/// A socket this old that nobody listens on is no one's who is just starting.
+pub const SOCKET_STALE_AFTER_S: i64 = 10;
 /// Params of one request that are looked at: more than any method has.
 pub const MAX_PARAMS: usize = 64;
 /// A quoted value in an error message is cut to this.
@@ -340,17 +392,20 @@ const _: () = {
     );
     assert!(LIVE_BACKLOG_BYTES < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
+    assert!(OUTBOX_STOP_BYTES < OUTBOX_GIVE_UP_BYTES);
+    assert!(SOCKET_READ_TURN_BYTES <= REQUEST_READ_TURN_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
     assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);
     assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES && LOG_FRAME_BYTES < TRAY_PIPE_BYTES);
     // What is handed over in one piece is read in one piece.
     assert!(LOG_FRAME_BYTES <= READ_BUFFER_BYTES);
-    assert!(STREAM_TAIL_BYTES <= HEAD_TAIL_MAX_BYTES);
+    assert!(STREAM_TAIL_BYTES <= REPLAY_BYTES && REPLAY_BYTES <= HEAD_TAIL_MAX_BYTES);
+    assert!(VIEW_RESUME_BYTES < VIEW_STOP_BYTES && VIEW_STOP_BYTES < OUTBOX_HIGH_BYTES);
     // A window's buffers stay within 2.3 MiB (process-model.md, Resources).
     assert!(
         WINDOW_TEXT_MAX_BYTES * WINDOW_KEPT_FACTOR
             + WINDOW_UNREAD_BYTES
-            + STREAM_TAIL_BYTES
+            + REPLAY_BYTES
             + LOG_QUEUE_BYTES
             <= 2355 * 1024
     );

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 fn execd(dir: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
     command.args(arguments).env("TMPDIR", dir.path()).current_dir(dir.path());
+    command.env("XDG_RUNTIME_DIR", dir.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

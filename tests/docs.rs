@@ -145,6 +145,7 @@ fn run_block(block: &Block) {
         .current_dir(&work)
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("TMPDIR", dir.path())
+        .env("XDG_RUNTIME_DIR", dir.path())
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)

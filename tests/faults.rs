@@ -497,7 +497,7 @@ fn when_processes_run_out_each_request_is_answered() {
     let binary = binary.to_str().expect("UTF-8");
     let wrapper: Vec<&str> = wrapper.into_iter().chain([binary]).collect();
     let tmp = own.to_str().expect("UTF-8");
-    let mut execd = Raw::start(&wrapper, &[], &[("TMPDIR", tmp)], || {});
+    let mut execd = Raw::start(&wrapper, &["--no-socket"], &[("TMPDIR", tmp)], || {});
     let cmd = json!({"cmd": "exec sleep 300", "stdin": "null"});
     let requests: Vec<u64> = (0..30).map(|_| execd.send("exec_command", &cmd)).collect();
     let last = answered(&mut execd, requests[29], "the last");

@@ -250,6 +250,7 @@ fn the_default_directory_is_checked_as_well() {
     std::os::unix::fs::symlink("/tmp", dir.path().join(name)).expect("a link");
     let done = Command::new(env!("CARGO_BIN_EXE_execd"))
         .env("TMPDIR", dir.path())
+        .env("XDG_RUNTIME_DIR", dir.path())
         .stdin(Stdio::null())
         .output()
         .expect("execd starts");
@@ -434,7 +435,7 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     }
     let wrapper: Vec<&str> = wrapper.into_iter().chain([binary.to_str().expect("UTF-8")]).collect();
     let at = tmp.to_str().expect("UTF-8");
-    let mut execd = outside::Raw::start(&wrapper, &[], &[("TMPDIR", at)], || {});
+    let mut execd = outside::Raw::start(&wrapper, &["--no-socket"], &[("TMPDIR", at)], || {});
     execd.result("exec_command", &json!({"cmd": "true"}));
     let logs = tmp.join("pi-execd-12345");
     std::fs::set_permissions(&logs, Permissions::from_mode(0o500)).expect("root may");

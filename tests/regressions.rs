@@ -56,6 +56,7 @@ fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
         .arg("run")
         .args(arguments)
         .env("TMPDIR", dir.path())
+        .env("XDG_RUNTIME_DIR", dir.path())
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -262,6 +263,7 @@ fn a_limit_of_file_sizes_is_log_trouble() {
     let output = Command::new("bash")
         .args(["-c", &script])
         .env("TMPDIR", dir.path())
+        .env("XDG_RUNTIME_DIR", dir.path())
         .output()
         .expect("bash runs");
     let reply: Value = serde_json::from_slice(&output.stdout).expect("a reply");

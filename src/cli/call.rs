@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 
 use serde_json::{Map, Value, json};
 
+use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
+use super::survey::{Place, sockets};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES, READ_BUFFER_BYTES};
@@ -28,7 +30,14 @@ struct Fresh {
 
 /// Sends the request, prints the bare result (or error) as JSON; 0 for a result, 1 for an error.
 pub fn main(options: &CallOptions) -> i32 {
-    let outcome = Fresh::start(options).and_then(|mut execd| execd.call_to_its_end(options));
+    let outcome = match &options.place {
+        None => Fresh::start(options).and_then(|mut execd| {
+            call_to_its_end(options, |method, params| execd.call(method, params))
+        }),
+        Some(place) => open(place).and_then(|mut execd| {
+            call_to_its_end(options, |method, params| execd.call(method, params, None))
+        }),
+    };
     match outcome {
         Ok(Ok(result)) => super::say(&format!("{result:#}\n")),
         Ok(Err(error)) => {
@@ -42,13 +51,22 @@ pub fn main(options: &CallOptions) -> i32 {
     }
 }
 
+/// The way to an execd that runs.
+fn open(place: &Place) -> Result<Connection, String> {
+    let mut tried = sockets(place)?.into_iter().map(|path| Connection::open(&path));
+    // Of several with one process id, in several pid namespaces, the first that listens.
+    let first = tried.next().unwrap_or_else(|| Err("no execd answers".to_owned()));
+    first.or_else(|why| tried.find_map(Result::ok).ok_or(why))
+}
+
 impl Fresh {
     fn start(options: &CallOptions) -> Result<Self, String> {
         let system = |errno| format!("start execd: {}", errno_text(errno));
         let spawner = Spawner::new(host::file_limit(), true).map_err(system)?;
         let (input_theirs, input) = io::pipe().map_err(system)?;
         let (output, output_theirs) = io::pipe().map_err(system)?;
-        let words = std::iter::once(c"execd".to_owned()).chain(
+        // Nobody could find it in its short life.
+        let words = [c"execd".to_owned(), c"--no-socket".to_owned()].into_iter().chain(
             options.flags.iter().filter_map(|flag| CString::new(flag.clone().into_vec()).ok()),
         );
         let words: Vec<CString> = words.collect();
@@ -73,7 +91,7 @@ impl Fresh {
     }
 
     /// One request and its reply; notifications in between are passed over.
-    fn call(&mut self, method: &str, params: &Value) -> Result<Result<Value, Value>, String> {
+    fn call(&mut self, method: &str, params: &Value) -> Result<Outcome, String> {
         let id = self.next_id;
         self.next_id += 1;
         let request = json!({"id": id, "method": method, "params": params});
@@ -100,34 +118,37 @@ impl Fresh {
             }
         }
     }
+}
 
-    /// A command that is still running is polled to its end; its output is put together.
-    fn call_to_its_end(&mut self, options: &CallOptions) -> Result<Result<Value, Value>, String> {
-        let params: Value = serde_json::from_str(&options.params)
-            .map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))?;
-        let mut outcome = self.call(&options.method, &params)?;
-        let mut output = String::new();
-        while options.method == "exec_command"
-            && let Ok(result) = &outcome
-            && let Some(session) = result.get("session_id").cloned()
-        {
-            output.push_str(result["output"].as_str().unwrap_or_default());
-            let poll = json!({
-                "session_id": session,
-                "yield_time_ms": MAX_CONFIGURABLE_POLL_MS,
-                "max_empty_poll_ms": MAX_CONFIGURABLE_POLL_MS,
-            });
-            outcome = self.call("write_stdin", &poll)?;
-        }
-        if let Ok(result) = &mut outcome
-            && !output.is_empty()
-            && let Some(last) = result["output"].as_str()
-        {
-            output.push_str(last);
-            result["output"] = json!(output);
-        }
-        Ok(outcome)
+/// A command that is still running is polled to its end; its output is put together.
+fn call_to_its_end(
+    options: &CallOptions,
+    mut call: impl FnMut(&str, &Value) -> Result<Outcome, String>,
+) -> Result<Outcome, String> {
+    let params: Value = serde_json::from_str(&options.params)
+        .map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))?;
+    let mut outcome = call(&options.method, &params)?;
+    let mut output = String::new();
+    while options.method == "exec_command"
+        && let Ok(result) = &outcome
+        && let Some(session) = result.get("session_id").cloned()
+    {
+        output.push_str(result["output"].as_str().unwrap_or_default());
+        let poll = json!({
+            "session_id": session,
+            "yield_time_ms": MAX_CONFIGURABLE_POLL_MS,
+            "max_empty_poll_ms": MAX_CONFIGURABLE_POLL_MS,
+        });
+        outcome = call("write_stdin", &poll)?;
     }
+    if let Ok(result) = &mut outcome
+        && !output.is_empty()
+        && let Some(last) = result["output"].as_str()
+    {
+        output.push_str(last);
+        result["output"] = json!(output);
+    }
+    Ok(outcome)
 }
 
 /// The result or the error of a reply.

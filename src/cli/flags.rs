@@ -5,11 +5,16 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use crate::config::{Config, OnEof, job_output_chars, job_ttl_ms, job_yield_ms};
+use super::completions;
+use super::ls::Form;
+use super::survey::Place;
+use super::table::{COMMANDS, SHELLS};
+use super::tail::TailOptions;
+use crate::config::{Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms};
 use crate::limits::{
     DEFAULT_MAX_BYTES, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LOG_KEEP_DAYS,
     MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
-    MIN_MAX_LINE_BYTES,
+    MIN_MAX_LINE_BYTES, TAIL_LINES,
 };
 
 /// What the command line asks for.
@@ -21,6 +26,16 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// `execd call`.
     Call(CallOptions),
+    /// `execd ls`.
+    Ls(Place, Form),
+    /// `execd attach`.
+    Attach(u64, Place),
+    /// `execd tail`.
+    Tail(TailOptions, Place),
+    /// `execd kill`: the session, and a signal.
+    Kill(u64, Option<String>, Place),
+    /// `execd completions`: the script.
+    Completions(String),
     /// `--describe`.
     Describe,
     /// `--help`.
@@ -53,48 +68,9 @@ pub struct CallOptions {
     pub params: String,
     /// Flags passed on to the execd that is started for it.
     pub flags: Vec<OsString>,
+    /// The execd that it is sent to, where that runs already.
+    pub place: Option<Place>,
 }
-
-/// The text of `--help`.
-pub const HELP: &str = "\
-execd - runs commands that you can come back to
-
-usage:
-  execd [FLAGS]                         serve JSON-RPC requests, one a line, on stdin and stdout
-  execd run [--timeout S] [--tty] [--json] [FLAGS] -- COMMAND [ARG...]
-                                        run one command to its end: its output, its exit status
-  execd call [FLAGS] METHOD [PARAMS]    send one request, print its bare result
-
-  printf '%s\\n' '{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"git status\"}}' | execd
-
-flags:
-  --max-sessions N           sessions before the least recently used is evicted (64)
-  --max-line-bytes N         longest request line (8388608)
-  --max-output-bytes N       text of one reply, in bytes (51200)
-  --max-output-lines N       text of one reply, in lines (2000)
-  --max-empty-poll-ms N      longest poll without input (1800000)
-  --first-session-id N       id of the first session (1)
-  --bash-yield-ms N          wait of bash_stream, 1000 to 120000 (60000)
-  --bash-max-output-chars N  characters of a bash_stream reply's texts, up to 150000 (30000)
-  --bash-job-ttl-ms N        how long a finished process is remembered, 1 min to 3 h (1800000)
-  --stdin-cap-bytes N        input a process of bash_stream takes over its life, 0: any (262144)
-  --on-eof end|wait          at the end of stdin, once all is answered: end the sessions, or
-                             let them run to their own end (end)
-  --exit-after-silence S     end when no request came for S seconds (never)
-  --kill-detached            ending a session also ends what left it by setsid
-  --log-dir DIR              where logs go ($TMPDIR/pi-execd-UID)
-  --log-max-bytes N          bytes of a session's output that are logged at most (all)
-  --log-keep-days D          delete logs older than this at start, 0 keeps them (7)
-  --no-log                   no log files
-  --no-keeper                no helper process: logs are written by the loop itself, and
-                             nothing ends the sessions when execd is killed by SIGKILL
-  --no-vfork                 start children by fork (for emulators)
-  --describe                 print the methods and their params as JSON Schema
-  --help, --version
-
-EXECD_LOG=debug prints one line per change of state on stderr.
-The protocol and every method: docs/protocol.md.
-";
 
 type Reason = String;
 
@@ -105,6 +81,7 @@ pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
     match word.as_str() {
         "run" => parse_run(arguments, config),
         "call" => parse_call(arguments, config),
+        "ls" | "attach" | "tail" | "kill" | "completions" => parse_client(&word, arguments),
         _ => parse_serve(arguments, config),
     }
 }
@@ -123,7 +100,8 @@ fn parse_serve(arguments: Vec<OsString>, mut config: Config) -> Result<Command, 
             Short(other) => return Err(format!("unknown flag -{other}")),
             Value(value) => {
                 let value = value.to_string_lossy();
-                return Err(format!("unknown command {value:?}: run, call, or flags only"));
+                let known: Vec<&str> = COMMANDS.iter().skip(1).map(|one| one.name).collect();
+                return Err(format!("unknown command {value:?}: {}", known.join(", ")));
             }
         }
     }
@@ -169,9 +147,14 @@ fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, R
     let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
     let mut words: Vec<String> = vec![];
     let mut flags: Vec<OsString> = vec![];
+    let mut place: Option<Place> = None;
     while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
         match argument {
             Long("help") | Short('h') => return Ok(Command::Help),
+            Long(name @ ("pid" | "socket")) => {
+                let name = name.to_owned();
+                place_flag(&name, &mut parser, place.get_or_insert_default())?;
+            }
             Long(name) => {
                 let name = name.to_owned();
                 flags.push(format!("--{name}").into());
@@ -187,7 +170,82 @@ fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, R
     if let Some(extra) = words.next() {
         return Err(format!("call takes a method and one JSON object, not also {extra:?}"));
     }
-    Ok(Command::Call(CallOptions { method, params, flags }))
+    if let (Some(flag), Some(_)) = (flags.first(), &place) {
+        let flag = flag.to_string_lossy();
+        return Err(format!("{flag} sets up a fresh execd: not with --socket or --pid"));
+    }
+    Ok(Command::Call(CallOptions { method, params, flags, place }))
+}
+
+/// A flag that says which execd is meant.
+fn place_flag(name: &str, parser: &mut lexopt::Parser, place: &mut Place) -> Result<(), Reason> {
+    if name == "pid" {
+        let pid = number(name, parser, 1, i32::MAX.unsigned_abs().into())?;
+        place.pid = i32::try_from(pid).ok();
+    } else {
+        let path = parser.value().map_err(|fault| fault.to_string())?;
+        place.socket = Some(PathBuf::from(path));
+    }
+    Ok(())
+}
+
+/// A session's id: `@3` or `3`.
+fn session(word: Option<&String>, command: &str) -> Result<u64, Reason> {
+    let Some(word) = word else {
+        return Err(format!("{command} needs a session: execd {command} @3 (execd ls lists them)"));
+    };
+    let digits = word.strip_prefix('@').unwrap_or(word);
+    digits.parse().map_err(|_| format!("{word:?} is no session: @3 or 3 (execd ls lists them)"))
+}
+
+/// The commands that speak to execds that run.
+fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reason> {
+    let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
+    let (mut place, mut form, mut words) = (Place::default(), Form::Table, Vec::<String>::new());
+    let mut signal: Option<String> = None;
+    let mut tail = TailOptions { id: 0, lines: TAIL_LINES, follow: false };
+    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+        match (command, argument) {
+            (_, Long("help") | Short('h')) => return Ok(Command::Help),
+            ("ls", Long("json")) => form = Form::Json,
+            ("ls", Long("ids")) => form = Form::Ids,
+            ("tail", Short('f')) => tail.follow = true,
+            ("tail", Short('n')) => tail.lines = number("n", &mut parser, 0, u64::MAX)?,
+            // kill(1) takes a signal so.
+            ("kill", Short(first)) => {
+                let rest = parser.optional_value().unwrap_or_default();
+                signal = Some(format!("{first}{}", rest.to_string_lossy()));
+            }
+            ("completions", Long(name)) => return Err(format!("unknown flag --{name}")),
+            (_, Long(name @ ("pid" | "socket"))) => {
+                let name = name.to_owned();
+                place_flag(&name, &mut parser, &mut place)?;
+            }
+            (_, Long(name)) => return Err(format!("unknown flag --{name}")),
+            (_, Short(other)) => return Err(format!("unknown flag -{other}")),
+            (_, Value(word)) => words.push(word.to_string_lossy().into_owned()),
+        }
+    }
+    let most = match command {
+        "ls" => 0,
+        "kill" => 2,
+        _ => 1,
+    };
+    if let Some(extra) = words.get(most) {
+        return Err(format!("{command} does not take {extra:?}"));
+    }
+    let id = || session(words.first(), command);
+    match command {
+        "ls" => Ok(Command::Ls(place, form)),
+        "attach" => Ok(Command::Attach(id()?, place)),
+        "tail" => Ok(Command::Tail(TailOptions { id: id()?, ..tail }, place)),
+        "kill" => Ok(Command::Kill(id()?, signal.or_else(|| words.get(1).cloned()), place)),
+        _ => {
+            let shell = words.first().map(String::as_str).unwrap_or_default();
+            let known = || format!("completions needs a shell: {}", SHELLS.join(", "));
+            completions::script(shell).map(Command::Completions).ok_or_else(known)
+        }
+    }
 }
 
 /// A flag of the settings; gives its value, where it has one, as it was given.
@@ -304,6 +362,12 @@ fn setting_of_words(
             config.logs.dir = Some(PathBuf::from(&value));
             return Ok(Some(value));
         }
+        "socket" => {
+            let value = parser.value().map_err(|fault| fault.to_string())?;
+            config.socket = SocketPlace::At(PathBuf::from(&value));
+            return Ok(Some(value));
+        }
+        "no-socket" => config.socket = SocketPlace::Off,
         "no-log" => config.logs.off = true,
         "no-keeper" => config.keeper = false,
         "no-vfork" => config.vfork = false,
@@ -323,6 +387,7 @@ fn number(name: &str, parser: &mut lexopt::Parser, low: u64, high: u64) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::{SETTINGS, Takes, Words};
     use super::*;
 
     fn parsed(line: &str) -> Result<Command, Reason> {
@@ -341,7 +406,16 @@ mod tests {
             ("--on-eof never", "--on-eof must be end or wait, not \"never\""),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
-            ("serve", "unknown command \"serve\": run, call, or flags only"),
+            ("serve", "unknown command \"serve\": run, call, ls, attach, tail, kill, completions"),
+            ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
+            ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),
+            ("attach 3 4", "attach does not take \"4\""),
+            ("ls --no-log", "unknown flag --no-log"),
+            (
+                "call --no-log --pid 3 ping",
+                "--no-log sets up a fresh execd: not with --socket or --pid",
+            ),
+            ("completions tcsh", "completions needs a shell: bash, zsh, fish"),
             ("run", "run needs a command: execd run -- make -j2"),
             ("call", "call needs a method: execd call ping"),
         ] {
@@ -361,5 +435,40 @@ mod tests {
         };
         assert_eq!((call.method.as_str(), call.params.as_str()), ("ping", "{}"));
         assert_eq!(call.flags, ["--max-sessions", "3"]);
+        for (line, signal) in
+            [("kill @3", None), ("kill 3 HUP", Some("HUP")), ("kill -9 @3", Some("9"))]
+        {
+            let Ok(Command::Kill(id, given, _)) = parsed(line) else { panic!("{line}") };
+            assert_eq!((id, given.as_deref()), (3, signal), "{line}");
+        }
+        let Ok(Command::Tail(tail, place)) = parsed("tail -fn 20 --pid 7 @12") else {
+            panic!("not understood")
+        };
+        assert_eq!((tail.id, tail.lines, tail.follow), (12, 20, true));
+        assert_eq!(place.pid, Some(7));
+    }
+
+    #[test]
+    fn the_parser_knows_every_flag_of_the_table() {
+        for command in COMMANDS {
+            let settings = if command.settings { SETTINGS } else { &[] };
+            for flag in command.flags.iter().chain(settings) {
+                let value = match flag.takes {
+                    Takes::Nothing => "",
+                    Takes::Value(_) => "7000",
+                    Takes::Path(_) => "/tmp/x",
+                    Takes::Choice(words) => words[0],
+                };
+                let words = match command.words {
+                    Words::None => "",
+                    Words::Session | Words::SessionAndSignal => "@3",
+                    Words::Method => "ping",
+                    Words::Program => "true",
+                    Words::Shell => "bash",
+                };
+                let line = format!("{} {} {value} {words}", command.name, flag.dashed());
+                assert!(parsed(&line).is_ok(), "{line}: {:?}", parsed(&line));
+            }
+        }
     }
 }

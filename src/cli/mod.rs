@@ -1,17 +1,37 @@
-//! The command line: flags into a [`Config`], and the commands `run` and `call`.
+//! The command line: flags into a [`Config`], and the commands.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table` | the commands and their flags: help and completions come from it |
+//! | `flags` | from arguments to what they ask for |
+//! | `run`, `call` | with an execd of their own |
+//! | `connection`, `survey` | to the execds that run: one of them, and all |
+//! | `ls`, `tail`, `kill`, `attach` | with those |
+//! | `show` | a session in a terminal |
 
+mod attach;
 mod call;
+mod completions;
+mod connection;
 mod flags;
+mod kill;
+mod ls;
 mod run;
+mod show;
+mod survey;
+mod table;
+mod tail;
 
 use std::ffi::OsString;
 use std::io::Write;
 
-use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, StreamSettings, max_empty_poll_ms};
+use crate::config::{
+    Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
+};
 use crate::daemon::Daemon;
 use crate::sys::{host, stdio};
 use crate::{keeper, methods};
-use flags::{Command, HELP};
+use flags::Command;
 
 /// Exit status for flags that make no sense, and for a start that failed.
 const EXIT_USAGE: i32 = 2;
@@ -34,19 +54,28 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
             complain(&format!("execd: {reason} (try execd --help)"));
             EXIT_USAGE
         }
-        Ok(Command::Help) => say(HELP),
+        Ok(Command::Help) => say(&table::help()),
         Ok(Command::Version) => say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n")),
         Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
         Ok(Command::Serve(config)) => serve(*config),
         Ok(Command::Run(options)) => run::main(*options),
         Ok(Command::Call(options)) => call::main(&options),
+        Ok(Command::Ls(place, form)) => ls::main(&place, form),
+        Ok(Command::Attach(id, place)) => attach::main(id, &place),
+        Ok(Command::Tail(options, place)) => tail::main(options, &place),
+        Ok(Command::Kill(id, signal, place)) => kill::main(id, signal.as_deref(), &place),
+        Ok(Command::Completions(script)) => say(&script),
     }
 }
 
 /// Prints what was asked for; a reader that is gone wants no more.
 fn say(text: &str) -> i32 {
+    say_bytes(text.as_bytes())
+}
+
+fn say_bytes(bytes: &[u8]) -> i32 {
     let mut out = std::io::stdout();
-    i32::from(out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err())
+    i32::from(out.write_all(bytes).and_then(|()| out.flush()).is_err())
 }
 
 /// One line on stderr for people.
@@ -54,14 +83,22 @@ fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn serve(config: Config) -> i32 {
-    let mut daemon = match Daemon::start(config) {
-        Ok(daemon) => daemon,
+/// Starts execd with its control socket. Says why where that is impossible.
+fn start(config: Config) -> Option<Daemon> {
+    let asked_for = matches!(config.socket, SocketPlace::At(_));
+    let started = Daemon::start(config).and_then(|mut daemon| match daemon.listen() {
+        Err(reason) if asked_for => Err(reason),
         Err(reason) => {
-            complain(&format!("execd: cannot start: {reason}"));
-            return EXIT_START;
+            complain(&format!("execd: nobody can attach: {reason}"));
+            Ok(daemon)
         }
-    };
+        Ok(()) => Ok(daemon),
+    });
+    started.map_err(|reason| complain(&format!("execd: cannot start: {reason}"))).ok()
+}
+
+fn serve(config: Config) -> i32 {
+    let Some(mut daemon) = start(config) else { return EXIT_START };
     if stdio::is_terminal(0) {
         complain(
             "execd runs commands that you can come back to; it reads JSON-RPC requests, one a \

@@ -2,7 +2,6 @@
 
 use super::flags::RunOptions;
 use super::{EXIT_START, complain};
-use crate::daemon::Daemon;
 use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::limits::{PTY_COLS, PTY_ROWS};
 use crate::session::report::{ExecReport, one_line};
@@ -33,13 +32,7 @@ pub fn main(options: RunOptions) -> i32 {
         tty: tty.then(|| pty::size_of(1).unwrap_or(Size { cols: PTY_COLS, rows: PTY_ROWS })),
         split: false,
     };
-    let mut daemon = match Daemon::start(config) {
-        Ok(daemon) => daemon,
-        Err(reason) => {
-            complain(&format!("execd: cannot start: {reason}"));
-            return EXIT_START;
-        }
-    };
+    let Some(mut daemon) = super::start(config) else { return EXIT_START };
     // The command's terminal echoes what is typed; ours would do so a second time.
     let _no_echo = (tty && stdio::is_terminal(0)).then(NoEcho::new);
     if let Err((failure, status)) = daemon.run_in_front(&spec, timeout_s, json) {

@@ -2,14 +2,19 @@
 //! (protocol.md, A slow reader).
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
+use super::clients::STDIN_CLIENT;
 use crate::limits::{
-    OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES, REPLY_WRITE_TURN_BYTES,
-    REQUEST_READ_TURN_BYTES,
+    OUTBOX_GIVE_UP_BYTES, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
+    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES, VIEW_RESUME_BYTES,
+    VIEW_STOP_BYTES,
 };
 use crate::pure::lines::LineSplitter;
 use crate::pure::outbox::Outbox;
@@ -49,6 +54,10 @@ pub struct Client {
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
     pub stopped: bool,
+    /// It is attached to a session whose output it has not been sent for want of room.
+    pub lags: bool,
+    /// How much of its requests is read in one turn.
+    pub read_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,
 }
@@ -71,6 +80,8 @@ impl Client {
             reader_gone: false,
             crowded: false,
             stopped: false,
+            lags: false,
+            read_turn_bytes: REQUEST_READ_TURN_BYTES,
             quiet: false,
         }
     }
@@ -78,6 +89,54 @@ impl Client {
     /// Whether replies of waits may be built, and progress sent.
     pub fn has_room(&self) -> bool {
         !self.crowded
+    }
+
+    /// A client of the control socket.
+    pub fn of_connection(id: ClientId, connection: OwnedFd, max_line_bytes: usize) -> Self {
+        let connection = Rc::new(connection);
+        let input = Channel::of_connection(Rc::clone(&connection));
+        let output = Channel::of_connection(connection);
+        Self {
+            output_watch: (
+                super::client_token(id),
+                Interest::READABLE,
+                Interest::READABLE | Interest::WRITABLE,
+            ),
+            read_turn_bytes: SOCKET_READ_TURN_BYTES,
+            ..Self::new(id, input, output, max_line_bytes)
+        }
+    }
+
+    /// Puts it into the poll.
+    pub fn watch(&self, registry: &Registry) -> io::Result<()> {
+        let (token, idle, _) = self.output_watch;
+        let fd = self.output.poll_fd().ok_or(io::ErrorKind::NotConnected)?;
+        registry.register(&mut SourceFd(&fd), token, idle)
+    }
+
+    /// Hangs up on one that reads nothing of far too much.
+    pub fn give_up_on_deaf(&mut self) {
+        if self.id != STDIN_CLIENT && self.outbox.len() > OUTBOX_GIVE_UP_BYTES {
+            self.hang_up();
+        }
+    }
+
+    /// Nothing more comes from it or goes to it.
+    pub fn hang_up(&mut self) {
+        self.reader_gone = true;
+        self.input_ended = true;
+        self.lines = LineSplitter::new(0);
+        self.outbox.clear();
+    }
+
+    /// Whether an attached client may be sent more output.
+    pub fn may_view(&self) -> bool {
+        self.outbox.len() <= VIEW_STOP_BYTES
+    }
+
+    /// Whether one that lagged behind may be sent more.
+    pub fn may_resume_view(&self) -> bool {
+        self.outbox.len() <= VIEW_RESUME_BYTES
     }
 
     /// Reads requests, a bounded amount; stops when a line is complete so that a flood of
@@ -88,7 +147,7 @@ impl Client {
             && !self.input_ended
             && !self.stopped
             && !self.lines.has_complete_line()
-            && total < REQUEST_READ_TURN_BYTES
+            && total < self.read_turn_bytes
         {
             match self.input.read(buffer) {
                 Io::Moved(bytes) => {
@@ -154,6 +213,7 @@ impl Client {
         }
         wire::push_notification(self.outbox.buffer(), method, params);
         self.note_level();
+        self.give_up_on_deaf();
     }
 
     fn note_level(&mut self) {

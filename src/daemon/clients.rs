@@ -21,12 +21,14 @@ pub struct Clients {
     others: BTreeMap<ClientId, Client>,
     /// Whose request was taken up last: the next round begins behind it.
     served: ClientId,
+    /// The number of the next one.
+    next_id: ClientId,
 }
 
 impl Clients {
     /// Only the client on stdin and stdout.
     pub fn new(stdin: Client) -> Self {
-        Self { stdin, others: BTreeMap::new(), served: STDIN_CLIENT }
+        Self { stdin, others: BTreeMap::new(), served: STDIN_CLIENT, next_id: STDIN_CLIENT + 1 }
     }
 
     /// The client of this number, while it is connected.
@@ -57,6 +59,22 @@ impl Clients {
     /// The same, to change them.
     pub(super) fn others_mut(&mut self) -> impl Iterator<Item = &mut Client> {
         self.others.values_mut()
+    }
+
+    /// How many came over the socket.
+    pub fn connected(&self) -> usize {
+        self.others.len()
+    }
+
+    /// A number for one more.
+    pub(super) fn next_id(&mut self) -> ClientId {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Takes one in.
+    pub(super) fn insert(&mut self, client: Client) {
+        self.others.insert(client.id, client);
     }
 
     /// The one with requests to take up whose turn it is; `may` says who has some.
@@ -113,6 +131,7 @@ impl Daemon {
         for ticket in client.in_flight.into_values() {
             self.forget_request(ticket);
         }
+        self.detach_everywhere(id);
         for session in self.sessions.values_mut() {
             session.wake = session.wake.filter(|armed_by| *armed_by != id);
         }
@@ -133,8 +152,11 @@ impl Daemon {
 
     /// Step: forgets the clients that are gone, or that have ended their input and are answered.
     pub(super) fn drop_clients(&mut self) {
+        // Who has only ended its requests may still watch.
+        let watches = |id| self.sessions.values().any(|session| session.viewers.has(id));
+        let over = self.clients.others().filter(|one| one.is_over());
         let over: Vec<ClientId> =
-            self.clients.others().filter(|one| one.is_over()).map(|one| one.id).collect();
+            over.filter(|one| one.reader_gone || !watches(one.id)).map(|one| one.id).collect();
         for id in over {
             self.forget_client(id);
         }

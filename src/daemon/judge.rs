@@ -71,6 +71,7 @@ impl Daemon {
         self.end_early_grace(id);
         self.step_job(id);
         self.step_window(id);
+        self.step_viewers(id);
         self.send_progress(id);
         self.send_window_progress(id);
         let observed = self.answer_waits(id);

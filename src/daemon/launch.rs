@@ -11,9 +11,7 @@ use mio::Interest;
 use super::logs::errno_text;
 use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
-use crate::limits::{
-    CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, STREAM_TAIL_BYTES,
-};
+use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, REPLAY_BYTES};
 use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::{Facts, Session, SessionId};
@@ -297,7 +295,7 @@ impl Daemon {
         self.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
         // Without a log it has all that pages can be made of (bash-stream.md, Settings).
-        let tail_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { STREAM_TAIL_BYTES };
+        let tail_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
         let mut session = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
         session.errors = errors.map(|errors| Output::new(errors, false, 0));
         self.debug(format_args!("session {id}: started pid={}", child.pid));

@@ -6,6 +6,7 @@
 //! | `turn` | the numbered steps of a turn, and nothing else that polls |
 //! | `client` | a connection: lines in, replies out |
 //! | `clients` | all connections: stdin's, and the socket's |
+//! | `listener` | the control socket |
 //! | `requests` | from a line to a method and its answer |
 //! | `launch` | from a request to a running session |
 //! | `streams` | children's output and stdin |
@@ -14,6 +15,7 @@
 //! | `notices` | what clients are told without asking |
 //! | `sessions` | what methods ask of sessions |
 //! | `answers` | building the answers |
+//! | `attach` | attached clients: output and sizes |
 //! | `table` | the table of sessions: listing, eviction, what is left behind |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
@@ -22,6 +24,7 @@
 //! | `keeper_link`, `logs` | the way to the log files |
 
 pub mod answers;
+pub mod attach;
 pub mod client;
 pub mod clients;
 pub mod closing;
@@ -29,6 +32,7 @@ pub mod jobs;
 mod judge;
 pub mod keeper_link;
 pub mod launch;
+mod listener;
 pub mod logs;
 mod notices;
 pub mod pages;
@@ -55,6 +59,7 @@ use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;
 use crate::sys::signals::SignalFd;
+use crate::sys::socket::Listener;
 use crate::sys::spawn::Spawner;
 use crate::wire::RequestId;
 use clients::Clients;
@@ -75,6 +80,8 @@ pub enum Owner {
     Pages,
     /// Nothing came for so long (--exit-after-silence).
     Silence,
+    /// A connection that could not be taken is tried again.
+    Listener,
     /// The end of execd has a next step.
     Closing,
 }
@@ -130,6 +137,10 @@ pub struct Daemon {
     wall_deadlines: Deadlines<SessionId>,
     /// The client on stdin and stdout, and those of the socket.
     pub clients: Clients,
+    /// The control socket.
+    listener: Option<Listener>,
+    /// Somebody may have knocked at it.
+    accept_ready: bool,
     spawner: Spawner,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
@@ -210,6 +221,7 @@ const KEEPER_LOG: Token = Token(5);
 const KEEPER_ACKS: Token = Token(6);
 const KEEPER_GUARD: Token = Token(7);
 const LAST_MEMBERS: Token = Token(8);
+const LISTENER: Token = Token(9);
 /// Session tokens: the id above three bits that say which of its descriptors it is.
 const FIRST_SESSION_TOKEN: usize = 16;
 const PORT_BITS: u32 = 3;
@@ -231,6 +243,17 @@ enum Port {
 
 /// The ports by their number in a token.
 const PORTS: [Port; 5] = [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors];
+
+/// Client tokens: the client's number above all sessions' tokens.
+const FIRST_CLIENT_TOKEN: usize = 1 << (usize::BITS - 1);
+
+fn client_token(id: ClientId) -> Token {
+    Token(FIRST_CLIENT_TOKEN | usize::try_from(id).unwrap_or(FIRST_CLIENT_TOKEN))
+}
+
+fn client_of(token: Token) -> Option<ClientId> {
+    Some(token.0.checked_sub(FIRST_CLIENT_TOKEN)? as ClientId)
+}
 
 fn token_of(id: SessionId, port: Port) -> Token {
     let id = usize::try_from(id).unwrap_or(usize::MAX >> PORT_BITS);
@@ -397,5 +420,7 @@ mod tests {
             }
         }
         assert_eq!(session_of(KEEPER_GUARD), None);
+        assert_eq!(client_of(client_token(77)), Some(77));
+        assert_eq!(client_of(token_of(1 << 40, Port::Errors)), None);
     }
 }

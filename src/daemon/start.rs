@@ -42,9 +42,7 @@ impl Daemon {
         let keeper = new_link(&config, dir.as_ref(), &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
-        let input = Channel::open(0).map_err(system("stdin"))?;
-        let output = Channel::open(1).map_err(system("stdout"))?;
-        let client = Client::new(STDIN_CLIENT, input, output, config.max_line_bytes);
+        let client = stdio_client(config.max_line_bytes)?;
         let now_ns = clock::now_ns();
         let chunk_seed = u64::from_str_radix(&instance, 16).unwrap_or(now_ns);
         let mut daemon = Self {
@@ -62,6 +60,8 @@ impl Daemon {
             deadlines: Deadlines::new(),
             wall_deadlines: Deadlines::new(),
             clients: Clients::new(client),
+            listener: None,
+            accept_ready: false,
             spawner,
             keeper,
             instance,
@@ -104,6 +104,13 @@ impl Daemon {
         daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
         Ok(daemon)
     }
+}
+
+/// The client on stdin and stdout.
+fn stdio_client(max_line_bytes: usize) -> Result<Client, StartError> {
+    let input = Channel::open(0).map_err(system("stdin"))?;
+    let output = Channel::open(1).map_err(system("stdout"))?;
+    Ok(Client::new(STDIN_CLIENT, input, output, max_line_bytes))
 }
 
 /// The limit of open files, raised as far as it goes; too little for the sessions asked for is

@@ -175,6 +175,7 @@ impl Daemon {
         if session.waits.iter().any(due) {
             self.touch(id);
         }
+        self.show(id, length);
         self.send_chunks(id, source, length);
         self.pass_on(id, length);
     }

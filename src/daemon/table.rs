@@ -110,7 +110,7 @@ impl Daemon {
                     id: session.id,
                     last_used: session.last_used,
                     exited: session.life.finished(),
-                    pending: !session.waits.is_empty(),
+                    pending: !session.waits.is_empty() || !session.viewers.is_empty(),
                 })
                 .collect();
             let Some(id) = victim(&candidates, max, LRU_PROTECTED_COUNT) else { break };

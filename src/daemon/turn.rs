@@ -8,12 +8,12 @@ use mio::event::Event;
 
 use super::client::Client;
 use super::{
-    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, Owner, Port, REPLIES,
-    REQUESTS, SIGNALS, WALL_CLOCK, session_of,
+    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, LISTENER, Owner, Port,
+    REPLIES, REQUESTS, SIGNALS, WALL_CLOCK, client_of, session_of,
 };
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::session::output::Source;
-use crate::session::{Session, SessionId};
+use crate::session::{ClientId, Session, SessionId};
 use crate::sys::clock::{self, Timer, wall_ns};
 
 impl Daemon {
@@ -52,6 +52,7 @@ impl Daemon {
         self.run_unarmed();
         self.run_due();
         // 7. Requests.
+        self.accept_clients();
         self.read_requests();
         // 8. Judge the sessions that something happened to; build replies.
         self.judge_sessions();
@@ -85,6 +86,7 @@ impl Daemon {
             || self.look_for_children
             || !self.over.is_empty()
             || self.clients.iter().any(Client::has_work)
+            || self.accept_ready
             || self.keeper.wants_pumping()
     }
 
@@ -114,9 +116,24 @@ impl Daemon {
                 KEEPER_ACKS => self.acks_ready = true,
                 KEEPER_GUARD => self.keeper.pump_guard(),
                 LAST_MEMBERS => {}
-                _ => self.note_session_event(event),
+                LISTENER => self.accept_ready = true,
+                token => match client_of(token) {
+                    Some(id) => self.note_client_event(id, event),
+                    None => self.note_session_event(event),
+                },
             }
         }
+    }
+
+    fn note_client_event(&mut self, id: ClientId, event: &Event) {
+        let Some(client) = self.clients.get_mut(id) else {
+            self.counters.stale_events += 1;
+            return;
+        };
+        client.input_ready |= event.is_readable() || event.is_read_closed();
+        client.output_ready |= event.is_writable();
+        // Both directions are over; a peer that only writes no more still reads.
+        client.reader_gone |= event.is_error() || event.is_write_closed();
     }
 
     fn note_session_event(&mut self, event: &Event) {
@@ -183,6 +200,7 @@ impl Daemon {
                 Owner::Keeper => self.restart_keeper(),
                 Owner::Pages => self.give_up_pages(false, "the disk does not answer"),
                 Owner::Silence => self.silence_is_over(),
+                Owner::Listener => self.accept_ready = self.listener.is_some(),
                 Owner::Closing => {}
             }
         }
@@ -202,6 +220,7 @@ impl Daemon {
             client.watch_output(self.poll.registry());
         }
         self.front_drained();
+        self.wake_viewers();
         if room {
             for id in std::mem::take(&mut self.held_back) {
                 self.touch(id);

@@ -1,9 +1,12 @@
 //! The table of methods. A method is one file with its params, its text, its handler and its
 //! tests, plus one row here (architecture.md, 3); `execd --describe` prints the table.
 
+mod attach_input;
+mod attach_session;
 mod bash;
 mod bash_stream;
 mod cancel;
+mod detach_session;
 mod exec_command;
 mod get_process_log;
 mod job_input;
@@ -106,6 +109,9 @@ pub const METHODS: &[Method] = &[
     get_process_log::METHOD,
     bash::METHOD,
     tmux::METHOD,
+    attach_session::METHOD,
+    attach_input::METHOD,
+    detach_session::METHOD,
     cancel::METHOD,
     ping::METHOD,
     server_info::METHOD,

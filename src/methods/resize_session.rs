@@ -8,11 +8,13 @@ use crate::daemon::Daemon;
 use crate::daemon::logs::errno_text;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
 use crate::session::input;
+use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
 pub(super) const METHOD: Method = Method {
     name: "resize_session",
-    summary: "Sets the size of a session's terminal; the program gets SIGWINCH.",
+    summary: "Sets the size of a session's terminal; the program gets SIGWINCH. While clients are \
+              attached, the newest of their sizes holds.",
     params: &[
         Param {
             name: "session_id",
@@ -61,6 +63,14 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         return Err(RpcError::invalid_param("session_id", message));
     }
     let (cols, rows) = (cells(params.cols, PTY_COLS_RANGE), cells(params.rows, PTY_ROWS_RANGE));
+    if session.output.fd().is_some() && session.viewers.has(call.client) {
+        daemon.resize_viewer(id, call.client, Size { cols, rows });
+        return Ok(Answer::of(&json!({"session_id": id, "cols": cols, "rows": rows})));
+    }
+    if session.output.fd().is_some() && !session.viewers.resize_own(Size { cols, rows }) {
+        let later = json!({"session_id": id, "cols": cols, "rows": rows, "when_detached": true});
+        return Ok(Answer::of(&later));
+    }
     match input::resize(&session.output, cols, rows) {
         Some(Ok(())) => Ok(Answer::of(&json!({"session_id": id, "cols": cols, "rows": rows}))),
         Some(Err(errno)) => {

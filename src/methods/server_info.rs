@@ -6,7 +6,8 @@ use super::{Answer, Call, Method};
 use crate::config::OnEof;
 use crate::daemon::Daemon;
 use crate::limits::{
-    HEAD_TAIL_MAX_BYTES, MAX_PENDING_REQUESTS, NS_PER_MS, PROTOCOL_REVISION, STDIN_BACKLOG_BYTES,
+    HEAD_TAIL_MAX_BYTES, MAX_PENDING_REQUESTS, NS_PER_MS, PROTOCOL_REVISION, SOCKET_CLIENTS_MAX,
+    STDIN_BACKLOG_BYTES,
 };
 use crate::sys::host;
 use crate::wire::{self, RpcError};
@@ -55,6 +56,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
             "on_eof": on_eof,
         },
         "sessions": {"live": live, "finished": finished},
+        "clients": {"connected": daemon.clients.connected(), "max": SOCKET_CLIENTS_MAX},
         "pending_requests": daemon.pending_count(),
         "counters": {
             "requests": counters.requests,
@@ -69,6 +71,9 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         },
     });
     // A field that does not apply is left out, never null (protocol.md).
+    if let Some(path) = daemon.socket_path() {
+        info["socket"] = json!(path.to_string_lossy());
+    }
     if let Some(pid) = daemon.keeper.pid() {
         info["keeper_pid"] = json!(pid);
     }

@@ -10,6 +10,7 @@ pub mod live;
 pub mod output;
 pub mod report;
 pub mod view;
+pub mod viewers;
 pub mod wait;
 pub mod window;
 
@@ -20,6 +21,7 @@ use crate::limits::{
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
+use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::sys::child::Usage;
 use crate::sys::pty;
@@ -28,6 +30,7 @@ use input::Input;
 use job::Job;
 use output::{Output, Source};
 use view::View;
+use viewers::Viewers;
 use wait::Wait;
 use window::{Stage, Window};
 
@@ -36,7 +39,7 @@ pub type SessionId = u64;
 /// Names one waiting request across all clients.
 pub type Ticket = u64;
 /// Names one client: one connection.
-pub type ClientId = u32;
+pub type ClientId = u64;
 
 /// What does not change during a session's life.
 #[derive(Clone, Debug)]
@@ -97,7 +100,7 @@ pub struct Session {
     pub input: Input,
     /// What unified-exec has not yet told.
     pub view: View,
-    /// The last output, for progress and final tails.
+    /// The last output, for progress, final tails, and who attaches.
     pub tail: TailRing,
     /// The requests that wait, oldest first.
     pub waits: Vec<Wait>,
@@ -125,6 +128,10 @@ pub struct Session {
     pub input_lost: bool,
     /// Whether it is on the daemon's list of sessions to judge this turn.
     pub touched: bool,
+    /// Who is attached.
+    pub viewers: Viewers,
+    /// What the program has set in its terminal, where it has one.
+    pub modes: Option<Box<TermModes>>,
     /// What the stream family knows of it, where bash_stream started it.
     pub job: Option<Box<Job>>,
     /// Characters that it has written, told by their first bytes.
@@ -146,6 +153,7 @@ impl Session {
         input: Input,
         tail_bytes: usize,
     ) -> Self {
+        let tty = facts.tty;
         Self {
             id,
             facts,
@@ -173,6 +181,8 @@ impl Session {
             closed_log_path: None,
             input_lost: false,
             touched: false,
+            viewers: Viewers::default(),
+            modes: tty.then(Box::default),
             job: None,
             output_chars: 0,
             stream_told: (0, 0),
@@ -217,6 +227,7 @@ impl Session {
         self.view = View::new(0);
         self.job = None;
         self.window = None;
+        self.modes = None;
         self.ending = None;
         self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());
@@ -264,6 +275,7 @@ impl Session {
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.job_due_ns());
         also(self.window_due_ns());
+        also(self.viewers.jiggle_ends_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }

@@ -143,6 +143,50 @@ pub fn dev_null() -> Result<OwnedFd, i32> {
     owned(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })
 }
 
+/// A descriptor that is waited for, and what has become of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// The descriptor; a negative one is passed over.
+    pub fd: RawFd,
+    /// Whether something to read is waited for.
+    pub for_input: bool,
+    /// Whether room to write is.
+    pub for_room: bool,
+    /// It can be read, or has ended.
+    pub readable: bool,
+    /// It can be written.
+    pub writable: bool,
+}
+
+impl Watch {
+    /// Waits for something to read, for room, for both, or for neither.
+    pub fn new(fd: RawFd, for_input: bool, for_room: bool) -> Self {
+        let fd = if for_input || for_room { fd } else { -1 };
+        Self { fd, for_input, for_room, readable: false, writable: false }
+    }
+}
+
+/// Waits until something has become of one of `all`, at most `timeout_ms`; -1 is for ever.
+pub fn wait_for(all: &mut [Watch], timeout_ms: i32) {
+    let wants = |watch: &Watch| {
+        let input = if watch.for_input { libc::POLLIN } else { 0 };
+        input | if watch.for_room { libc::POLLOUT } else { 0 }
+    };
+    let mut entries: Vec<libc::pollfd> = all
+        .iter()
+        .map(|watch| libc::pollfd { fd: watch.fd, events: wants(watch), revents: 0 })
+        .collect();
+    let count = libc::nfds_t::try_from(entries.len()).unwrap_or_default();
+    // SAFETY: live pollfds, and as many as the count says.
+    let got = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout_ms) };
+    for (watch, entry) in all.iter_mut().zip(&entries) {
+        let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+        let came = if got > 0 { entry.revents } else { 0 };
+        watch.readable = came & (libc::POLLIN | over) != 0;
+        watch.writable = came & (libc::POLLOUT | over) != 0;
+    }
+}
+
 /// Waits until `fd` is readable (or hung up), at most `timeout_ms`; true when it is.
 pub fn wait_readable(fd: RawFd, timeout_ms: i32) -> bool {
     let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };

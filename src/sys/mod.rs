@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `io` | read, write and pipes of raw descriptors, as one enum of outcomes |
 //! | `stdio` | stdin and stdout of whatever kind, without leaking O_NONBLOCK |
+//! | `terminal` | the terminal that somebody sits at |
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
 //! | `signals` | the signalfd, and what children must find reset |
 //! | `spawn` | the path from clone to exec, with failures as (step, errno) |
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `log_files` | the log directory and its files |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
@@ -27,5 +29,7 @@ pub mod log_files;
 pub mod proc;
 pub mod pty;
 pub mod signals;
+pub mod socket;
 pub mod spawn;
 pub mod stdio;
+pub mod terminal;

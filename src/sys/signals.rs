@@ -8,6 +8,14 @@ use super::io::{self, Io, errno, owned};
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// What a program at a terminal is told: its size has changed; it is to end, in four ways.
+pub const AT_A_TERMINAL: [i32; 5] =
+    [libc::SIGWINCH, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
+/// The size of the terminal has changed.
+pub const SIGWINCH: i32 = libc::SIGWINCH;
+/// Ctrl-C.
+pub const SIGINT: i32 = libc::SIGINT;
+
 /// Sent for a write over RLIMIT_FSIZE, see setrlimit(2).
 pub const SIGXFSZ: i32 = libc::SIGXFSZ;
 
@@ -81,7 +89,12 @@ impl SignalFd {
     /// would then reap our children itself (wait(2), NOTES).
     pub fn open() -> Result<Self, i32> {
         set_default(libc::SIGCHLD);
-        let set = set_of(&WATCHED);
+        Self::on(&WATCHED)
+    }
+
+    /// The same for other signals, of a program that has no children.
+    pub fn on(signals: &[i32]) -> Result<Self, i32> {
+        let set = set_of(signals);
         // SAFETY: a live set; the old mask is not asked for.
         if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } < 0 {
             return Err(errno());

@@ -4,6 +4,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 
 use super::io::{self, Io, errno, outcome, owned, retried};
 
@@ -28,6 +29,8 @@ pub struct Channel {
     fd: RawFd,
     way: Way,
     terminal: bool,
+    /// Keeps a connection of our own open.
+    _connection: Option<Rc<OwnedFd>>,
 }
 
 fn kind_of(fd: RawFd) -> Result<u32, i32> {
@@ -81,7 +84,13 @@ impl Channel {
             },
             _ => Way::Always,
         };
-        Ok(Self { fd, way, terminal })
+        Ok(Self { fd, way, terminal, _connection: None })
+    }
+
+    /// One direction of a connection of our own; it is closed with its last channel.
+    pub fn of_connection(connection: Rc<OwnedFd>) -> Self {
+        let fd = connection.as_raw_fd();
+        Self { fd, way: Way::Socket, terminal: false, _connection: Some(connection) }
     }
 
     /// The descriptor for the poll; `None` for one that is always ready.

@@ -24,6 +24,10 @@ pub enum Reason {
     LineTooLongForTerminal,
     /// Too many requests of this client are waiting.
     TooManyRequests,
+    /// As many clients are connected as may be.
+    TooManyClients,
+    /// The socket is another user's.
+    NotYours,
     /// As many jobs run as may at once.
     TooManySessions,
     /// More input than a job takes over its life.

@@ -41,6 +41,7 @@ impl Setup {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("tmp")).expect("TMPDIR");
+        std::fs::create_dir(dir.path().join("run")).expect("XDG_RUNTIME_DIR");
         std::fs::create_dir(dir.path().join("work")).expect("a working directory");
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -50,6 +51,7 @@ impl Setup {
             .args(args)
             .current_dir(dir.path().join("work"))
             .env("TMPDIR", dir.path().join("tmp"))
+            .env("XDG_RUNTIME_DIR", dir.path().join("run"))
             .env(MARK, &mark)
             .env("LC_ALL", "C.UTF-8")
             .env_remove("EXECD_SESSION_ID")

@@ -83,6 +83,7 @@ impl Execd {
         static RUNS: AtomicU64 = AtomicU64::new(0);
         let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("tmp")).expect("TMPDIR");
+        std::fs::create_dir(dir.path().join("run")).expect("XDG_RUNTIME_DIR");
         std::fs::create_dir(dir.path().join("work")).expect("a working directory");
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let run =
@@ -92,6 +93,7 @@ impl Execd {
             .args(args)
             .current_dir(dir.path().join("work"))
             .env("TMPDIR", dir.path().join("tmp"))
+            .env("XDG_RUNTIME_DIR", dir.path().join("run"))
             .env(RUN_VARIABLE, &run)
             .env("LC_ALL", "C.UTF-8")
             .env("HISTFILE", "/dev/null")
@@ -566,6 +568,16 @@ impl Execd {
     /// execd's TMPDIR.
     pub fn tmpdir(&self) -> PathBuf {
         self.dir.path().join("tmp")
+    }
+
+    /// execd's XDG_RUNTIME_DIR.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    /// Where execd's control socket is.
+    pub fn socket(&self) -> PathBuf {
+        self.runtime_dir().join(format!("execd/{}.sock", self.pid()))
     }
 
     /// The directory of execd's logs.

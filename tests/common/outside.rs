@@ -255,6 +255,7 @@ impl Raw {
             .args(args)
             .current_dir(dir.path())
             .env("TMPDIR", dir.path())
+            .env("XDG_RUNTIME_DIR", dir.path())
             .env(RUN_VARIABLE, &run)
             .env("LC_ALL", "C.UTF-8")
             .env_remove("TERM")

@@ -1,0 +1,80 @@
+//! `execd attach`: a session in the terminal that somebody sits at.
+
+use serde_json::{Value, json};
+
+use super::connection::message_of;
+use super::show::{End, Show};
+use super::survey::{Found, Place, find};
+use super::{EXIT_START, complain};
+use crate::daemon::logs::errno_text;
+use crate::limits::CLIENT_WAIT_MS;
+use crate::sys::terminal::{Changed, Keys};
+use crate::sys::{host, pty, stdio};
+
+/// Attaches the terminal to a session until it ends or the person detaches; gives the exit
+/// status: the session's, 0 after detaching.
+pub fn main(id: u64, place: &Place) -> i32 {
+    match attach(id, place) {
+        Ok(end) => {
+            match &end {
+                End::Detached => complain(&format!("[detached from session {id}]")),
+                End::Ended(how, _) => complain(&format!("[session {id} has ended: {how}]")),
+                End::Lost(reason) => complain(&format!("execd: {reason}")),
+                End::Signal(_) => {}
+            }
+            end.status()
+        }
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            EXIT_START
+        }
+    }
+}
+
+fn attach(id: u64, place: &Place) -> Result<End, String> {
+    if !stdio::is_terminal(0) {
+        return Err("attach needs a terminal; execd tail -f follows without one".to_owned());
+    }
+    let Found { mut execd, .. } = find(id, place, false)?;
+    refuse_itself(id, &execd.instance)?;
+    let mut params = json!({"session_id": id});
+    if let Some(size) = pty::size_of(0) {
+        params["cols"] = json!(size.cols);
+        params["rows"] = json!(size.rows);
+    }
+    let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
+    let session = answer.map_err(|error| message_of(&error))?;
+    let tty = session["tty"] == true;
+    complain(&greeting(id, &session));
+    let keys = if tty { Keys::Raw } else { Keys::Lines };
+    let system = |errno| format!("the terminal: {}", errno_text(errno));
+    let mut show = Show::new(execd.connection, id, Some(keys)).map_err(system)?;
+    // From here on it is put back, whatever happens.
+    let _changed = Changed::new(0, keys).map_err(system)?;
+    Ok(show.run())
+}
+
+/// A session shown in itself would show what it shows, for ever.
+pub fn refuse_itself(id: u64, instance: &str) -> Result<(), String> {
+    let is = |name: &str, value: &str| host::variable(name).is_some_and(|own| own == value);
+    if is("EXECD_SESSION_ID", &id.to_string()) && is("EXECD_INSTANCE", instance) {
+        return Err(format!("this is session @{id}: it cannot be shown in itself"));
+    }
+    Ok(())
+}
+
+/// What a person has to know.
+fn greeting(id: u64, session: &Value) -> String {
+    let command = super::ls::shortened(session, super::ls::NAMED_CHARS);
+    let keys = match (session["tty"] == true, session["takes_input"] == true) {
+        (true, _) => r"Ctrl-\ Ctrl-d detaches",
+        (false, true) => "lines go to it, Ctrl-D ends its input, Ctrl-C detaches",
+        (false, false) => "it takes no input, Ctrl-C detaches",
+    };
+    let others = match session["attached"].as_u64().unwrap_or(1) - 1 {
+        0 => String::new(),
+        1 => ", one more is attached".to_owned(),
+        more => format!(", {more} more are attached"),
+    };
+    format!("[attached to session {id}: {command}{others}]\n[{keys}]")
+}

@@ -1,0 +1,230 @@
+//! `execd ls`: the sessions of all running execds of this user.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::survey::{Place, Survey, survey};
+use super::{EXIT_START, complain};
+use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
+use crate::session::report::one_line;
+use crate::sys::{pty, stdio};
+
+/// Characters of a command where sessions are told apart.
+pub const NAMED_CHARS: usize = 40;
+
+/// How the list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A table for people.
+    Table,
+    /// A JSON array, a row each.
+    Json,
+    /// The ids alone, for completion.
+    Ids,
+}
+
+/// Prints the list; gives the exit status.
+pub fn main(place: &Place, form: Form) -> i32 {
+    let survey = match survey(place) {
+        Ok(survey) => survey,
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            return EXIT_START;
+        }
+    };
+    for reason in &survey.silent {
+        complain(&format!("execd: {reason}"));
+    }
+    match form {
+        Form::Json => super::say(&format!("{:#}\n", json(&survey))),
+        Form::Ids => super::say(&ids(&survey)),
+        Form::Table => {
+            let rows = rows(&survey);
+            if rows.is_empty() {
+                let none = if survey.execds.is_empty() { "no execd runs" } else { "no sessions" };
+                return super::say(&format!("{none}\n"));
+            }
+            let columns = pty::size_of(1).filter(|_| stdio::is_terminal(1));
+            let columns = columns.map_or(LIST_COLUMNS, |size| usize::from(size.cols));
+            super::say(&table(&rows, survey.execds.len() > 1, columns))
+        }
+    }
+}
+
+/// Each session with the execd that has it.
+fn rows(survey: &Survey) -> Vec<(i64, &Value, bool)> {
+    let each = survey.execds.iter().flat_map(|execd| {
+        let here = execd.sessions.iter().map(|row| (execd.pid, row, false));
+        here.chain(execd.left.iter().map(|row| (execd.pid, row, true)))
+    });
+    each.collect()
+}
+
+fn json(survey: &Survey) -> Value {
+    let mut all = Vec::new();
+    for execd in &survey.execds {
+        let socket = execd.connection.path().to_string_lossy();
+        for (rows, left) in [(&execd.sessions, false), (&execd.left, true)] {
+            for row in rows {
+                let mut row = row.clone();
+                row["execd_pid"] = json!(execd.pid);
+                row["socket"] = json!(socket);
+                if left {
+                    row["left"] = json!(true);
+                }
+                all.push(row);
+            }
+        }
+    }
+    Value::Array(all)
+}
+
+fn ids(survey: &Survey) -> String {
+    let mut ids: Vec<u64> =
+        rows(survey).iter().filter_map(|(_, row, _)| row["session_id"].as_u64()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.iter().fold(String::new(), |mut out, id| {
+        let _ = writeln!(out, "@{id}");
+        out
+    })
+}
+
+/// A session's command on one line, with its name before it; cut to so many characters.
+pub fn shortened(row: &Value, most: usize) -> String {
+    let command = one_line(row["command"].as_str().unwrap_or_default());
+    let text = match row["name"].as_str() {
+        Some(name) if !command.starts_with(name) => format!("{}: {command}", one_line(name)),
+        _ => command,
+    };
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// What a session is doing, in a word or two.
+fn state(row: &Value, left: bool) -> String {
+    if left {
+        return "left".to_owned();
+    }
+    if row["running"] == true {
+        return if row["shell_exited"] == true { "held" } else { "running" }.to_owned();
+    }
+    match (row["exit_code"].as_i64(), row["signal"].as_str()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => signal.to_owned(),
+        (None, None) => "exited".to_owned(),
+    }
+}
+
+/// A time as people say it, one unit or two: 41s, 3m05s, 2h10m, 5d03h.
+fn age(ms: u64) -> String {
+    let s = ms / 1_000;
+    match s {
+        0..60 => format!("{s}s"),
+        60..3_600 => format!("{}m{:02}s", s / 60, s % 60),
+        3_600..86_400 => format!("{}h{:02}m", s / 3_600, s % 3_600 / 60),
+        _ => format!("{}d{:02}h", s / 86_400, s % 86_400 / 3_600),
+    }
+}
+
+/// The table: each column as wide as its widest cell; commands get what is left of the line.
+fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String {
+    const HEAD: [&str; 6] = ["EXECD", "ID", "STATE", "AGE", "PID", "TTY"];
+    let cells: Vec<[String; 6]> = rows
+        .iter()
+        .map(|(execd, row, left)| {
+            let tty = match row["tty"].as_bool() {
+                Some(true) => "tty",
+                Some(false) => "pipe",
+                None => "-",
+            };
+            [
+                execd.to_string(),
+                format!("@{}", row["session_id"]),
+                state(row, *left),
+                row["elapsed_ms"].as_u64().map_or_else(|| "-".to_owned(), age),
+                row["pid"].to_string(),
+                tty.to_owned(),
+            ]
+        })
+        .collect();
+    // The execd's own column says something only where there are several.
+    let shown = usize::from(!several)..HEAD.len();
+    let width = |at: usize| {
+        let cells = cells.iter().map(|row| row[at].chars().count());
+        cells.chain([HEAD[at].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let log_of = |row: &Value| row["log_path"].as_str().unwrap_or("-").to_owned();
+    let logs = rows.iter().map(|(_, row, _)| log_of(row).chars().count());
+    let logs = logs.chain(["LOG".len()]).max().unwrap_or(0);
+    let before: usize = shown.clone().map(|at| widths[at] + 2).sum();
+    let room = columns.saturating_sub(before + 2 + logs).max(LIST_COMMAND_MIN_COLUMNS);
+    let commands: Vec<String> = rows.iter().map(|(_, row, _)| shortened(row, room)).collect();
+    let widest = commands.iter().map(|text| text.chars().count()).chain([7]).max().unwrap_or(7);
+    let mut out = String::new();
+    let mut line = |cells: &[&str], command: &str, log: &str| {
+        for (cell, at) in cells.iter().zip(shown.clone()) {
+            let _ = write!(out, "{cell:<width$}  ", width = widths[at]);
+        }
+        let _ = writeln!(out, "{command:<widest$}  {log}");
+    };
+    line(&HEAD[shown.clone()], "COMMAND", "LOG");
+    for ((cells, command), (_, row, _)) in cells.iter().zip(&commands).zip(rows) {
+        let cells: Vec<&str> = cells[shown.clone()].iter().map(String::as_str).collect();
+        line(&cells, command, &log_of(row));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_for_each_session() {
+        let vim = json!({"session_id": 3, "pid": 4242, "tty": true, "running": true,
+            "elapsed_ms": 185_000, "command": "vim notes.txt", "log_path": "/tmp/l/a.log"});
+        let make = json!({"session_id": 12, "pid": 77, "tty": false, "running": false,
+            "exit_code": 2, "elapsed_ms": 90_000_000, "command": "make -j2\nall", "name": "build"});
+        let left = json!({"session_id": 4, "pid": 9, "command": "sleep 300"});
+        let rows = [(1, &vim, false), (1, &make, false), (1, &left, true)];
+        let text = table(&rows, false, 100);
+        let expected = "\
+ID   STATE    AGE    PID   TTY   COMMAND                 LOG
+@3   running  3m05s  4242  tty   vim notes.txt           /tmp/l/a.log
+@12  exit 2   1d01h  77    pipe  build: make -j2\\nall    -
+@4   left     -      9     -     sleep 300               -
+";
+        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(squeezed(&text), squeezed(expected));
+        let starts: Vec<Option<usize>> = text
+            .lines()
+            .zip(["COMMAND", "vim", "build:", "sleep"])
+            .map(|(line, word)| line.find(word))
+            .collect();
+        assert!(starts.iter().all(|at| *at == starts[0] && at.is_some()), "{text}");
+        assert!(table(&rows, true, 100).starts_with("EXECD  ID "));
+        let narrow = table(
+            &[(1, &json!({"session_id": 1, "pid": 2, "command": "x".repeat(500)}), false)],
+            false,
+            80,
+        );
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    }
+
+    #[test]
+    fn times_and_states_are_short() {
+        for (ms, text) in [(0, "0s"), (59_999, "59s"), (7_800_000, "2h10m"), (4e8 as u64, "4d15h")]
+        {
+            assert_eq!(age(ms), text);
+        }
+        assert_eq!(state(&json!({"running": true, "shell_exited": true}), false), "held");
+        assert_eq!(state(&json!({"running": false, "signal": "SIGTERM"}), false), "SIGTERM");
+    }
+}

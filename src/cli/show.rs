@@ -1,0 +1,359 @@
+//! A session shown in a terminal: its output comes, keys go, until one of them ends. The loop of
+//! `execd attach` and of `execd tail -f`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Message, message_of};
+use crate::limits::{
+    DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
+    TERMINAL_FLUSH_MS, TERMINAL_QUEUE_BYTES,
+};
+use crate::pure::detach_keys::{DetachKeys, Typed};
+use crate::pure::outbox::Outbox;
+use crate::pure::signal_names::parse_signal;
+use crate::pure::term_modes::TermModes;
+use crate::pure::term_queries::QueryFilter;
+use crate::sys::io::{self, Io, Watch};
+use crate::sys::signals::{self, SignalFd};
+use crate::sys::stdio::Channel;
+use crate::sys::terminal::Keys;
+use crate::sys::{clock, pty};
+
+/// A signal's number is added to this, as shells do.
+const EXIT_SIGNAL: i32 = 128;
+/// The byte that Ctrl-\ gives.
+const CTRL_BACKSLASH: u8 = 0x1c;
+
+/// Why showing has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The person asked for it.
+    Detached,
+    /// The session has ended: how, for people, and as an exit status.
+    Ended(String, i32),
+    /// execd is gone, or does not talk to us.
+    Lost(String),
+    /// We were told to end.
+    Signal(i32),
+}
+
+/// A session and the terminal that it is shown in.
+#[derive(Debug)]
+pub struct Show {
+    connection: Connection,
+    session: u64,
+    signals: SignalFd,
+    /// Where keys come from, and how; absent where the session is only watched.
+    keyboard: Option<(Channel, Keys)>,
+    screen: Channel,
+    /// Output that waits for the screen.
+    queue: Outbox,
+    /// What the program has set in the terminal.
+    modes: TermModes,
+    questions: QueryFilter,
+    detach_keys: DetachKeys,
+    detach_due_ns: Option<u64>,
+    /// When the size that has the program redraw is put right, and when it last was.
+    redraw_due_ns: Option<u64>,
+    redrawn_ns: u64,
+    end: Option<End>,
+}
+
+fn now_ns() -> u64 {
+    clock::now_ns()
+}
+
+impl Show {
+    /// Shows a session over a connection. `keys` says how they are taken, where they are at all.
+    /// Gives an errno where the terminal cannot be used.
+    pub fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
+        let signals = SignalFd::on(&signals::AT_A_TERMINAL)?;
+        let keyboard = match keys {
+            Some(keys) => Some((Channel::open(0)?, keys)),
+            None => None,
+        };
+        Ok(Self {
+            connection,
+            session,
+            signals,
+            keyboard,
+            screen: Channel::open(1)?,
+            queue: Outbox::new(),
+            modes: TermModes::new(),
+            questions: QueryFilter::new(),
+            detach_keys: DetachKeys::new(),
+            detach_due_ns: None,
+            redraw_due_ns: None,
+            redrawn_ns: 0,
+            end: None,
+        })
+    }
+
+    /// Runs until one of the two ends; the screen has everything then, and is put right.
+    pub fn run(&mut self) -> End {
+        loop {
+            // What came with the answer to attaching is there already.
+            self.take_messages();
+            self.run_due();
+            self.write_screen();
+            if let Some(end) = self.end.take() {
+                self.leave();
+                return end;
+            }
+            self.wait();
+            self.take_signals();
+            self.take_keys();
+        }
+    }
+
+    /// Waits for anything to do, and moves the bytes that wait.
+    fn wait(&mut self) {
+        let due = self.detach_due_ns.into_iter().chain(self.redraw_due_ns).min();
+        let due_ms = due.map(|due| due.saturating_sub(now_ns()).div_ceil(NS_PER_MS));
+        let timeout = due_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
+        let may_type = self.connection.unsent_bytes() < KEYS_QUEUE_BYTES;
+        let may_read = self.queue.len() < TERMINAL_QUEUE_BYTES;
+        let keyboard = self.keyboard.as_ref().and_then(|(channel, _)| channel.poll_fd());
+        let screen = self.screen.poll_fd().unwrap_or(-1);
+        let mut all = [
+            Watch::new(self.signals.fd(), true, false),
+            Watch::new(self.connection.fd(), may_read, self.connection.unsent_bytes() > 0),
+            Watch::new(keyboard.unwrap_or(-1), may_type, false),
+            Watch::new(screen, false, !self.queue.is_empty()),
+        ];
+        // A screen that is a file is always ready; messages may be here already.
+        let ready =
+            (screen < 0 && !self.queue.is_empty()) || (may_read && self.connection.has_message());
+        io::wait_for(&mut all, if ready { 0 } else { timeout });
+        if all[1].writable {
+            self.connection.flush();
+        }
+        if all[1].readable && may_read {
+            self.connection.fill();
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(signal) = self.signals.next() {
+            let lines = matches!(self.keyboard, Some((_, Keys::Lines)));
+            match signal {
+                signals::SIGWINCH => self.send_size(0),
+                // Where it is no key of the program's, Ctrl-C ends the watching, no more.
+                signals::SIGINT if lines || self.keyboard.is_none() => {
+                    self.end = Some(End::Detached);
+                }
+                signal => self.end = Some(End::Signal(signal)),
+            }
+        }
+    }
+
+    /// Tells the session our terminal's size, with so many rows less.
+    fn send_size(&mut self, less: u16) {
+        if !matches!(self.keyboard, Some((_, Keys::Raw))) {
+            return;
+        }
+        if let Some(size) = pty::size_of(0) {
+            let rows = size.rows.saturating_sub(less);
+            let params = json!({"session_id": self.session, "cols": size.cols, "rows": rows});
+            self.connection.send("resize_session", &params);
+        }
+    }
+
+    fn take_keys(&mut self) {
+        if self.connection.unsent_bytes() >= KEYS_QUEUE_BYTES {
+            return;
+        }
+        let Some((keyboard, keys)) = &mut self.keyboard else { return };
+        let mut buffer = [0; KEYS_READ_BYTES];
+        let typed = match keyboard.read(&mut buffer) {
+            Io::Moved(bytes) => &buffer[..bytes],
+            Io::WouldBlock => return,
+            // Ctrl-D at the start of a line; a terminal that is gone tells so by SIGHUP too.
+            Io::Ended if *keys == Keys::Lines => return self.type_eof(),
+            Io::Ended | Io::HungUp | Io::Failed(_) => return self.end = Some(End::Detached),
+        };
+        if *keys == Keys::Lines {
+            // A line that ends without its newline was ended by Ctrl-D.
+            match typed.strip_suffix(&[CTRL_BACKSLASH]) {
+                Some(before) => {
+                    let before = before.to_vec();
+                    self.type_in(&before);
+                    self.end = Some(End::Detached);
+                }
+                None => self.type_in(typed),
+            }
+            return;
+        }
+        match self.detach_keys.typed(typed) {
+            Typed::Input(input) => self.type_in(&input),
+            Typed::Detach(input) => {
+                self.type_in(&input);
+                self.end = Some(End::Detached);
+            }
+        }
+        let waits = self.detach_keys.is_waiting();
+        self.detach_due_ns = waits.then(|| now_ns() + DETACH_KEY_WAIT_MS * NS_PER_MS);
+    }
+
+    fn type_in(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let params = json!({"session_id": self.session, "data_b64": STANDARD.encode(bytes)});
+            self.connection.send("attach_input", &params);
+        }
+    }
+
+    fn type_eof(&mut self) {
+        let params = json!({"session_id": self.session, "data_b64": "", "eof": true});
+        self.connection.send("attach_input", &params);
+        self.say("[end of input sent; Ctrl-C detaches]");
+    }
+
+    /// A line of ours on the screen.
+    fn say(&mut self, text: &str) {
+        self.queue.push(format!("\r\n{text}\r\n").as_bytes());
+    }
+
+    fn take_messages(&mut self) {
+        while self.end.is_none()
+            && self.queue.len() < TERMINAL_QUEUE_BYTES
+            && let Some(message) = self.connection.next()
+        {
+            match message {
+                Message::Note(method, params) => self.take_note(&method, &params),
+                Message::Reply(_, Err(error)) => self.take_error(&error),
+                Message::Reply(_, Ok(_)) => {}
+                Message::Refusal(reason) => self.end = Some(End::Lost(reason)),
+            }
+        }
+        if self.end.is_none() && self.connection.is_over() {
+            self.end = Some(End::Lost("execd is gone, and the session with it".to_owned()));
+        }
+    }
+
+    fn take_error(&mut self, error: &Value) {
+        // That it has ended is told by attach_ended, with the exit status.
+        match error["data"]["reason"].as_str() {
+            Some("session_exited" | "unknown_session" | "shutting_down") => {}
+            Some("stdin_backlog_full") => self.queue.push(b"\x07"),
+            _ => self.say(&format!("[execd: {}]", message_of(error))),
+        }
+    }
+
+    fn take_note(&mut self, method: &str, params: &Value) {
+        if params["session_id"] != self.session {
+            return;
+        }
+        match method {
+            "attach_output" => self.take_output(params),
+            "attach_ended" => self.end = Some(how_it_ended(params)),
+            _ => {}
+        }
+    }
+
+    fn take_output(&mut self, params: &Value) {
+        if let Some(dropped) = params["dropped_bytes"].as_u64() {
+            let mut rest = Vec::new();
+            self.questions.flush(&mut rest);
+            self.queue.push(&rest);
+            self.say(&format!("[execd: {dropped} bytes of output were not shown: too slow]"));
+            let due_ns = self.redrawn_ns + REDRAW_PAUSE_MS * NS_PER_MS;
+            self.redraw_due_ns = self.modes.alternate_screen().then_some(due_ns.max(now_ns()));
+        }
+        let data = params["data_b64"].as_str().unwrap_or_default();
+        let Ok(data) = STANDARD.decode(data) else { return };
+        let mut shown = Vec::new();
+        if params["answer"] == false || self.keyboard.is_none() {
+            self.questions.pass(&data, &mut shown);
+        } else {
+            self.questions.flush(&mut shown);
+            shown.extend_from_slice(&data);
+        }
+        self.modes.feed(&shown);
+        self.queue.push(&shown);
+    }
+
+    fn run_due(&mut self) {
+        let now_ns = now_ns();
+        if self.detach_due_ns.is_some_and(|due| due <= now_ns) {
+            self.detach_due_ns = None;
+            let held = self.detach_keys.give_up();
+            self.type_in(held);
+        }
+        if self.redraw_due_ns.is_some_and(|due| due <= now_ns) {
+            // After a gap the screen is not the program's any more: another size for a moment
+            // has it drawn anew.
+            let began = self.redrawn_ns + JIGGLE_MS * NS_PER_MS;
+            if began <= now_ns && now_ns < began + JIGGLE_MS * NS_PER_MS {
+                self.send_size(0);
+                self.redraw_due_ns = None;
+            } else {
+                self.send_size(1);
+                self.redrawn_ns = now_ns;
+                self.redraw_due_ns = Some(now_ns + JIGGLE_MS * NS_PER_MS);
+            }
+        }
+    }
+
+    fn write_screen(&mut self) {
+        while !self.queue.is_empty() {
+            match self.screen.write(self.queue.front()) {
+                Io::Moved(bytes) => self.queue.consume(bytes),
+                Io::WouldBlock => return,
+                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                    self.queue.clear();
+                    self.end.get_or_insert(End::Detached);
+                }
+            }
+        }
+    }
+
+    /// The last output goes out, as far as the terminal takes it, and what the program had set
+    /// in it is taken back.
+    fn leave(&mut self) {
+        let mut rest = Vec::new();
+        self.questions.flush(&mut rest);
+        self.queue.push(&rest);
+        if self.screen.is_terminal() {
+            self.queue.push(&self.modes.change_to(&TermModes::new()));
+            self.queue.push(b"\x1b[0m");
+        }
+        let due_ns = now_ns() + TERMINAL_FLUSH_MS * NS_PER_MS;
+        self.write_screen();
+        while !self.queue.is_empty() && now_ns() < due_ns {
+            let screen = self.screen.poll_fd().unwrap_or(-1);
+            let left_ms = due_ns.saturating_sub(now_ns()).div_ceil(NS_PER_MS);
+            let left_ms = i32::try_from(left_ms).unwrap_or(i32::MAX);
+            io::wait_for(&mut [Watch::new(screen, false, true)], left_ms);
+            self.write_screen();
+        }
+        let params = json!({"session_id": self.session});
+        self.connection.send("detach_session", &params);
+    }
+}
+
+/// The end of a session from its notification.
+fn how_it_ended(params: &Value) -> End {
+    match (params["exit_code"].as_i64(), params["signal"].as_str()) {
+        (Some(code), _) => {
+            End::Ended(format!("exit code {code}"), i32::try_from(code).unwrap_or(1))
+        }
+        (None, Some(signal)) => {
+            End::Ended(signal.to_owned(), EXIT_SIGNAL + parse_signal(signal).unwrap_or(0))
+        }
+        (None, None) => End::Ended("its output goes on elsewhere".to_owned(), 0),
+    }
+}
+
+impl End {
+    /// The exit status that tells it.
+    pub fn status(&self) -> i32 {
+        match self {
+            Self::Detached => 0,
+            Self::Ended(_, status) => *status,
+            Self::Lost(_) => super::EXIT_START,
+            Self::Signal(signal) => EXIT_SIGNAL + signal,
+        }
+    }
+}

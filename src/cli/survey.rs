@@ -1,0 +1,148 @@
+//! Which execds run, and which sessions they have: asked of all at once, waiting for none longer
+//! than a moment.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::connection::{Connection, message_of};
+use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
+use crate::sys::{clock, socket};
+
+/// Which execds are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The one with this process id.
+    pub pid: Option<i32>,
+    /// The one that listens here.
+    pub socket: Option<PathBuf>,
+}
+
+/// An execd that has answered.
+#[derive(Debug)]
+pub struct Execd {
+    /// Its process id.
+    pub pid: i64,
+    /// Its random name.
+    pub instance: String,
+    /// The rows of list_sessions.
+    pub sessions: Vec<Value>,
+    /// What is left of sessions that have ended.
+    pub left: Vec<Value>,
+    /// The way to it.
+    pub connection: Connection,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Those that answered.
+    pub execds: Vec<Execd>,
+    /// Why others did not.
+    pub silent: Vec<String>,
+}
+
+/// The sockets of the execds that are meant.
+pub fn sockets(place: &Place) -> Result<Vec<PathBuf>, String> {
+    if let Some(path) = &place.socket {
+        return Ok(vec![path.clone()]);
+    }
+    let all = socket::places().into_iter().flat_map(|dir| socket::in_directory(&dir));
+    let Some(pid) = place.pid else { return Ok(all.collect()) };
+    let of_it: Vec<PathBuf> = all.filter(|path| socket::pid_in_name(path) == Some(pid)).collect();
+    if of_it.is_empty() {
+        return Err(format!(
+            "no execd of yours with pid {pid} has a socket: execd ls shows those that have"
+        ));
+    }
+    Ok(of_it)
+}
+
+/// Asks the execds that are meant for their sessions.
+pub fn survey(place: &Place) -> Result<Survey, String> {
+    let named = place.pid.is_some() || place.socket.is_some();
+    let mut found = Survey::default();
+    let mut asked = Vec::new();
+    for path in sockets(place)? {
+        match Connection::open(&path) {
+            Ok(mut connection) => {
+                let info = connection.send("server_info", &json!({}));
+                let list = connection.send("list_sessions", &json!({"peek": true}));
+                asked.push((connection, info, list));
+            }
+            // What an execd that was killed has left behind is nobody who does not answer.
+            Err(_) if !named && socket::is_abandoned(&path) => {}
+            Err(reason) => found.silent.push(reason),
+        }
+    }
+    // All have the same moment: what one takes longer is not added to the others'.
+    let due_ns = clock::now_ns() + CLIENT_WAIT_MS * NS_PER_MS;
+    for (mut connection, info, list) in asked {
+        let left_ms = || Some(due_ns.saturating_sub(clock::now_ns()).div_ceil(NS_PER_MS));
+        let info = connection.answer(info, left_ms());
+        let list = info.and_then(|info| Ok((info, connection.answer(list, left_ms())?)));
+        match list {
+            Ok((Ok(info), Ok(mut list))) => {
+                let mut rows = |name: &str| match list[name].take() {
+                    Value::Array(rows) => rows,
+                    _ => Vec::new(),
+                };
+                found.execds.push(Execd {
+                    pid: info["pid"].as_i64().unwrap_or_default(),
+                    instance: info["instance"].as_str().unwrap_or_default().to_owned(),
+                    sessions: rows("sessions"),
+                    left: rows("left"),
+                    connection,
+                });
+            }
+            Ok((Err(error), _) | (_, Err(error))) => found.silent.push(message_of(&error)),
+            Err(reason) => found.silent.push(reason),
+        }
+    }
+    if named && found.execds.is_empty() {
+        return Err(found.silent.join("; "));
+    }
+    Ok(found)
+}
+
+/// A session that was asked for by its number.
+#[derive(Debug)]
+pub struct Found {
+    /// The execd that has it.
+    pub execd: Execd,
+    /// Its row; one of what is left has session_id, pid and command only.
+    pub row: Value,
+}
+
+/// Finds the session of this number, where only one execd has one. `left`: one whose processes
+/// are all that is left of it counts too.
+pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
+    let survey = survey(place)?;
+    for reason in &survey.silent {
+        super::complain(&format!("execd: {reason}"));
+    }
+    let row_in = |execd: &Execd| {
+        let more = execd.left.iter().filter(|_| left);
+        execd.sessions.iter().chain(more).find(|row| row["session_id"] == id).cloned()
+    };
+    let count = survey.execds.len();
+    let mut found: Vec<Found> = survey
+        .execds
+        .into_iter()
+        .filter_map(|execd| Some(Found { row: row_in(&execd)?, execd }))
+        .collect();
+    if found.len() > 1 {
+        let each: Vec<String> = found
+            .iter()
+            .map(|one| {
+                let command = super::ls::shortened(&one.row, super::ls::NAMED_CHARS);
+                format!("--pid {} ({command})", one.execd.pid)
+            })
+            .collect();
+        return Err(format!("several execds have a session @{id}: say {}", each.join(" or ")));
+    }
+    found.pop().ok_or_else(|| match count {
+        0 => format!("no session @{id}: no execd of yours runs that could be asked"),
+        _ => format!("no session @{id}: execd ls shows what there is"),
+    })
+}

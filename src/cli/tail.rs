@@ -1,0 +1,139 @@
+//! `execd tail`: the last lines of a session's output, and what comes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use memchr::memrchr_iter;
+use serde_json::{Value, json};
+
+use super::attach::refuse_itself;
+use super::connection::{Connection, message_of};
+use super::show::{End, Show};
+use super::survey::{Found, Place, find};
+use super::{EXIT_START, complain};
+use crate::daemon::logs::errno_text;
+use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct TailOptions {
+    /// The session.
+    pub id: u64,
+    /// How many lines.
+    pub lines: u64,
+    /// Goes on with what comes, to the session's end.
+    pub follow: bool,
+}
+
+/// Prints the lines; gives the exit status: of `-f` the session's.
+pub fn main(options: TailOptions, place: &Place) -> i32 {
+    match tail(options, place) {
+        Ok(Some(end)) => {
+            match &end {
+                End::Ended(how, _) => {
+                    complain(&format!("[session {} has ended: {how}]", options.id));
+                }
+                End::Lost(reason) => complain(&format!("execd: {reason}")),
+                End::Detached | End::Signal(_) => {}
+            }
+            end.status()
+        }
+        Ok(None) => 0,
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            EXIT_START
+        }
+    }
+}
+
+fn tail(options: TailOptions, place: &Place) -> Result<Option<End>, String> {
+    let Found { execd, row } = find(options.id, place, false)?;
+    let mut connection = execd.connection;
+    let total = row["output_bytes_total"].as_u64().unwrap_or_default();
+    if !options.follow {
+        let text = last_lines(&mut connection, options, total)?;
+        super::say_bytes(&text);
+        return Ok(None);
+    }
+    refuse_itself(options.id, &execd.instance)?;
+    let params = json!({"session_id": options.id, "redraw": false, "from": total});
+    let answer = connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
+    answer.map_err(|error| message_of(&error))?;
+    // What comes meanwhile is kept, and begins where these end.
+    let text = last_lines(&mut connection, options, total)?;
+    super::say_bytes(&text);
+    let system = |errno| format!("stdout: {}", errno_text(errno));
+    Ok(Some(Show::new(connection, options.id, None).map_err(system)?.run()))
+}
+
+/// A page of the output up to `end`, and where it begins.
+fn page(connection: &mut Connection, id: u64, end: u64) -> Result<(Vec<u8>, u64), String> {
+    let offset = end.saturating_sub(LOG_PAGE_MAX_BYTES);
+    let params = json!({
+        "sessionId": id, "offset": offset, "limit": end - offset, "encoding": "base64",
+    });
+    let wait_ms = Some(CLIENT_WAIT_MS + LOG_PAGE_WAIT_MS);
+    let answer = connection.call("get_process_log", &params, wait_ms)?;
+    let page: Value = answer.map_err(|error| message_of(&error))?;
+    let bytes = STANDARD.decode(page["text"].as_str().unwrap_or_default());
+    let mut bytes = bytes.map_err(|fault| format!("a page of the log: {fault}"))?;
+    let offset = page["offset"].as_u64().unwrap_or(offset);
+    bytes.truncate(usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX));
+    Ok((bytes, offset))
+}
+
+/// The last lines of the first `end` bytes of a session's output.
+fn last_lines(
+    connection: &mut Connection,
+    options: TailOptions,
+    mut end: u64,
+) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    while end > 0 && text.len() < TAIL_BYTES {
+        let (mut bytes, offset) = page(connection, options.id, end)?;
+        if bytes.is_empty() {
+            break;
+        }
+        bytes.append(&mut text);
+        text = bytes;
+        if let Some(start) = start_of_last(&text, options.lines) {
+            text.drain(..start);
+            break;
+        }
+        // What is older is not kept.
+        if offset >= end {
+            break;
+        }
+        end = offset;
+    }
+    Ok(text)
+}
+
+/// Where the last `lines` lines of a text begin; `None` when it has fewer, or only so many.
+fn start_of_last(text: &[u8], lines: u64) -> Option<usize> {
+    // The newline at the very end belongs to the last line.
+    let inner = text.strip_suffix(b"\n").unwrap_or(text);
+    match usize::try_from(lines).unwrap_or(usize::MAX) {
+        0 => Some(text.len()),
+        lines => memrchr_iter(b'\n', inner).nth(lines - 1).map(|at| at + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_text() {
+        for (text, lines, start) in [
+            ("a\nb\nc\n", 1, Some(4)),
+            ("a\nb\nc", 1, Some(4)),
+            ("a\nb\nc\n", 2, Some(2)),
+            ("a\nb\nc\n", 3, None),
+            ("a\nb\n\n", 1, Some(4)),
+            ("", 5, None),
+            ("a\n", 0, Some(2)),
+        ] {
+            assert_eq!(start_of_last(text.as_bytes(), lines), start, "{text:?} {lines}");
+        }
+    }
+}

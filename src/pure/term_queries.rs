@@ -1,0 +1,152 @@
+//! Takes the questions out of a program's output: where is the cursor, who are you, which colour.
+//!
+//! A terminal answers them as if it were typed. What it is shown later, or what another terminal
+//! answers already, must not be answered (bash-windows.md, attach): the program would take the
+//! answer for keys.
+
+use crate::limits::QUERY_BYTES;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+/// ENQ: answered with the terminal's answerback.
+const ENQ: u8 = 0x05;
+/// The reports of CSI … t, see XTerm Control Sequences.
+const WINDOW_REPORTS: [&[u8]; 9] = [b"11", b"13", b"14", b"15", b"16", b"18", b"19", b"20", b"21"];
+
+/// Passes bytes on but for the questions in them.
+#[derive(Clone, Debug, Default)]
+pub struct QueryFilter {
+    /// A sequence whose end has not come.
+    held: Vec<u8>,
+}
+
+/// What the bytes of a sequence so far are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Open,
+    Plain,
+    Question,
+}
+
+/// Looks at a sequence: `text` begins with ESC.
+fn look(text: &[u8]) -> Seen {
+    let Some((last, [kind, inner @ ..])) =
+        text.get(1..).and_then(<[u8]>::split_last).map(|(l, r)| (*l, r))
+    else {
+        // ESC alone, or with one more byte: that may begin a longer one.
+        let short = text.get(1).is_some_and(|byte| !matches!(byte, b'[' | b']' | b'P'));
+        return if short { Seen::Plain } else { Seen::Open };
+    };
+    match kind {
+        b'[' if (0x40..=0x7e).contains(&last) => control(inner, last),
+        b'[' if !(b' '..0x7f).contains(&last) => Seen::Plain,
+        b']' | b'P' => {
+            let end = match (last, inner.split_last()) {
+                (BEL, _) if *kind == b']' => Some(inner),
+                (b'\\', Some((&ESC, text))) => Some(text),
+                _ => None,
+            };
+            let question = |text: &[u8]| match kind {
+                b']' => text.ends_with(b";?"),
+                _ => text.starts_with(b"+q") || text.starts_with(b"$q"),
+            };
+            match end {
+                None => Seen::Open,
+                Some(text) if question(text) => Seen::Question,
+                Some(_) => Seen::Plain,
+            }
+        }
+        _ => Seen::Open,
+    }
+}
+
+fn control(params: &[u8], last: u8) -> Seen {
+    let question = match last {
+        b'n' => !params.starts_with(b">"),
+        b'c' | b'x' => true,
+        b'q' => params.starts_with(b">"),
+        b'u' => params == b"?",
+        b'p' => params.ends_with(b"$"),
+        b't' => {
+            let first = params.split(|byte| *byte == b';').next().unwrap_or_default();
+            WINDOW_REPORTS.contains(&first)
+        }
+        _ => false,
+    };
+    if question { Seen::Question } else { Seen::Plain }
+}
+
+impl QueryFilter {
+    /// A filter at the start of the output.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Passes bytes on to `out`. Sequences may be split anywhere.
+    pub fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        for &byte in bytes {
+            if self.held.is_empty() {
+                match byte {
+                    ESC => self.held.push(byte),
+                    ENQ => {}
+                    _ => out.push(byte),
+                }
+                continue;
+            }
+            self.held.push(byte);
+            match look(&self.held) {
+                Seen::Open if self.held.len() < QUERY_BYTES => {}
+                Seen::Question => self.held.clear(),
+                // No question is so long.
+                Seen::Open | Seen::Plain => self.flush(out),
+            }
+        }
+    }
+
+    /// Passes on what was held back: nothing more is to be taken out.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(text: &str, pieces: usize) -> String {
+        let (mut filter, mut out) = (QueryFilter::new(), Vec::new());
+        for piece in text.as_bytes().chunks(pieces) {
+            filter.pass(piece, &mut out);
+        }
+        filter.flush(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn questions_are_taken_out_and_nothing_else() {
+        for (text, left) in [
+            ("plain \x1b[1;31mred\x1b[m\r\n", "plain \x1b[1;31mred\x1b[m\r\n"),
+            ("a\x1b[6nb\x1b[?6nc\x1b[5nd", "abcd"),
+            ("a\x1b[cb\x1b[>cc\x1b[=0cd\x1b[>0qe\x1b[?uf", "abcdef"),
+            ("a\x1b]10;?\x07b\x1b]11;?\x1b\\c\x1b]4;1;?\x07d", "abcd"),
+            ("\x1b]0;what?\x07x", "\x1b]0;what?\x07x"),
+            ("a\x1bP+q544e\x1b\\b\x1bP$qm\x1b\\c", "abc"),
+            ("\x1bPzz\x1b\\x", "\x1bPzz\x1b\\x"),
+            ("a\x1b[18tb\x1b[22;0;0tc", "ab\x1b[22;0;0tc"),
+            ("a\x1b[?2026$pb\x1b[!pc", "ab\x1b[!pc"),
+            ("\x1b[>4;2m\x1b[>1u\x1b[<u\x1b[4 q", "\x1b[>4;2m\x1b[>1u\x1b[<u\x1b[4 q"),
+            ("\x1b(0\x1b7\x1b8\x1b=\x1bM\x05", "\x1b(0\x1b7\x1b8\x1b=\x1bM"),
+            ("ends in \x1b[6", "ends in \x1b[6"),
+        ] {
+            for pieces in [1, 2, 3, 1000] {
+                assert_eq!(passed(text, pieces), left, "{text:?} in pieces of {pieces}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_a_question_is_passed_on() {
+        let long = format!("\x1b]52;c;{}\x07after", "x".repeat(10_000));
+        assert_eq!(passed(&long, 7), long);
+    }
+}

@@ -1,0 +1,158 @@
+//! Who is attached to a session, how far each has seen its output, and whose size it has
+//! (bash-windows.md, The control socket).
+
+use super::ClientId;
+use crate::limits::{JIGGLE_MS, NS_PER_MS, PTY_ROWS_RANGE};
+use crate::sys::pty::Size;
+
+/// A client that is attached.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    /// Who it is.
+    pub client: ClientId,
+    /// The size of its terminal, where it has told one.
+    pub size: Option<Size>,
+    /// How far into the output it has been sent.
+    pub sent: u64,
+    /// It has not been sent anything yet, and its terminal has no modes of the program's.
+    pub fresh: bool,
+}
+
+/// All that are attached to a session.
+#[derive(Debug, Default)]
+pub struct Viewers {
+    /// The one who told its size last is the last.
+    all: Vec<Viewer>,
+    /// The size without anybody attached; known while one with a size is.
+    own: Option<Size>,
+    /// When the size that was changed to have the program redraw is put right.
+    jiggle_ends_ns: Option<u64>,
+}
+
+impl Viewers {
+    /// Whether nobody is attached.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How many are attached.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All of them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Viewer> {
+        self.all.iter_mut()
+    }
+
+    /// The one that has told its size last, else that has attached last: its terminal answers
+    /// the program's questions.
+    pub fn newest(&self) -> Option<ClientId> {
+        self.all.last().map(|viewer| viewer.client)
+    }
+
+    /// Whether this client is attached.
+    pub fn has(&self, client: ClientId) -> bool {
+        self.all.iter().any(|viewer| viewer.client == client)
+    }
+
+    /// Attaches one, in place of the client's former attachment. `now` is the size as it is.
+    pub fn attach(&mut self, viewer: Viewer, now: Option<Size>) {
+        self.all.retain(|other| other.client != viewer.client);
+        let sized = viewer.size.is_some();
+        self.all.push(viewer);
+        if sized {
+            self.own = self.own.or(now);
+        }
+    }
+
+    /// The size of an attached client's terminal has changed: it is the newest now.
+    pub fn resize(&mut self, client: ClientId, size: Size, now: Option<Size>) {
+        if let Some(at) = self.all.iter().position(|viewer| viewer.client == client) {
+            let viewer = self.all.remove(at);
+            self.all.push(Viewer { size: Some(size), ..viewer });
+            self.own = self.own.or(now);
+        }
+    }
+
+    /// Somebody who is not attached has set the size. Whether it holds at once, or when all who
+    /// have a size have detached.
+    pub fn resize_own(&mut self, size: Size) -> bool {
+        if self.own.is_some() {
+            self.own = Some(size);
+        }
+        self.own.is_none()
+    }
+
+    /// Detaches a client; whether it was attached.
+    pub fn detach(&mut self, client: ClientId) -> bool {
+        let before = self.all.len();
+        self.all.retain(|viewer| viewer.client != client);
+        before > self.all.len()
+    }
+
+    /// The session has ended: nobody is attached any more. Gives who was.
+    pub fn take_all(&mut self) -> Vec<Viewer> {
+        (self.own, self.jiggle_ends_ns) = (None, None);
+        std::mem::take(&mut self.all)
+    }
+
+    /// The size that is to be in force; `None` when it is nobody's affair here. Once nobody
+    /// with a size is left, the session has its own one back.
+    pub fn wanted(&mut self) -> Option<Size> {
+        let newest = self.all.iter().rev().find_map(|viewer| viewer.size);
+        newest.or_else(|| self.own.take())
+    }
+
+    /// Has the program redraw: the size to give it for a moment, while `now` is the right one.
+    pub fn begin_jiggle(&mut self, now: Size, now_ns: u64) -> Size {
+        self.jiggle_ends_ns = Some(now_ns + JIGGLE_MS * NS_PER_MS);
+        let rows = if now.rows > PTY_ROWS_RANGE.0 { now.rows - 1 } else { now.rows + 1 };
+        self.own = self.own.or(Some(now));
+        Size { rows, ..now }
+    }
+
+    /// When the size is put right.
+    pub fn jiggle_ends_ns(&self) -> Option<u64> {
+        self.jiggle_ends_ns
+    }
+
+    /// The size is right again.
+    pub fn end_jiggle(&mut self) {
+        self.jiggle_ends_ns = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viewer(client: ClientId, size: Option<Size>) -> Viewer {
+        Viewer { client, size, sent: 0, fresh: true }
+    }
+
+    fn size(cols: u16) -> Size {
+        Size { cols, rows: 24 }
+    }
+
+    #[test]
+    fn the_newest_size_wins_and_the_former_one_comes_back() {
+        let mut viewers = Viewers::default();
+        viewers.attach(viewer(1, Some(size(100))), Some(size(80)));
+        assert_eq!(viewers.wanted(), Some(size(100)));
+        viewers.attach(viewer(2, Some(size(60))), Some(size(100)));
+        assert_eq!(viewers.wanted(), Some(size(60)));
+        viewers.attach(viewer(3, None), Some(size(60)));
+        assert_eq!(viewers.wanted(), Some(size(60)), "who has no size changes none");
+        viewers.resize(1, size(101), Some(size(60)));
+        assert_eq!(viewers.wanted(), Some(size(101)), "who told its size last is the newest");
+        assert!(viewers.detach(1) && !viewers.detach(1));
+        assert_eq!(viewers.wanted(), Some(size(60)));
+        assert!(!viewers.resize_own(size(90)), "it holds when all have detached");
+        assert!(viewers.detach(2));
+        assert_eq!(viewers.wanted(), Some(size(90)));
+        assert_eq!(viewers.wanted(), None, "given back once");
+        assert!(viewers.resize_own(size(70)));
+        assert!(viewers.has(3) && !viewers.is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! Unix sockets: the one that execd listens on, who knocks at it, and the way of its clients to
+//! it (unix(7)).
+
+use std::fs;
+use std::mem::{MaybeUninit, offset_of, size_of};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::io::{self, Io, errno, outcome, owned, retried};
+use super::{clock, host, proc};
+use crate::limits::{SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_STALE_AFTER_S};
+
+/// The errnos that a connection meets: nobody listens, there is no such file.
+pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;
+/// See [`NOBODY_LISTENS`].
+pub const NO_SOCKET: i32 = libc::ENOENT;
+/// What the file's permissions refuse.
+pub const NOT_ALLOWED: i32 = libc::EACCES;
+
+/// How a socket's file is named: the process id before it.
+const ENDING: &str = ".sock";
+
+/// A socket that is listened on. Its file goes when this is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// Device and number of the file, so that no other is removed in its place.
+    file: Option<(u64, u64)>,
+}
+
+/// Somebody who connected.
+#[derive(Debug)]
+pub struct Knock {
+    /// The connection.
+    pub fd: OwnedFd,
+    /// Whose process it is.
+    pub uid: u32,
+}
+
+fn address(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t), i32> {
+    let bytes = path.as_os_str().as_bytes();
+    // SAFETY: all zero is a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    // One byte stays for the NUL.
+    if bytes.is_empty() || bytes.len() >= address.sun_path.len() || bytes.contains(&0) {
+        return Err(libc::ENAMETOOLONG);
+    }
+    address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = from.cast_signed();
+    }
+    let length = offset_of!(libc::sockaddr_un, sun_path) + bytes.len() + 1;
+    Ok((address, libc::socklen_t::try_from(length).unwrap_or_default()))
+}
+
+fn stream_socket() -> Result<OwnedFd, i32> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes three numbers.
+    owned(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })
+}
+
+/// Connects to the socket at `path`, without waiting: a non-blocking connection, or an errno.
+pub fn connect(path: &Path) -> Result<OwnedFd, i32> {
+    let (address, length) = address(path)?;
+    let fd = stream_socket()?;
+    let at = (&raw const address).cast();
+    // SAFETY: a live address and its length.
+    retried(|| unsafe { libc::connect(fd.as_raw_fd(), at, length) as isize })?;
+    Ok(fd)
+}
+
+/// Whether the file at `path` is a socket that nobody listens on.
+pub fn is_abandoned(path: &Path) -> bool {
+    let socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    socket && connect(path).err() == Some(libc::ECONNREFUSED)
+}
+
+impl Listener {
+    /// Listens at `path`; only our own user may connect. What an execd that is gone left there
+    /// is replaced. Gives an errno.
+    pub fn bind(path: &Path) -> Result<Self, i32> {
+        let (address, length) = address(path)?;
+        let fd = stream_socket()?;
+        // The file gets the socket's own mode: there is no moment in which it is open to others.
+        // SAFETY: fchmod takes two numbers.
+        if unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) } < 0 {
+            return Err(errno());
+        }
+        let at = (&raw const address).cast();
+        // SAFETY: a live address and its length.
+        let bind = || unsafe { libc::bind(fd.as_raw_fd(), at, length) };
+        if bind() < 0 {
+            if errno() != libc::EADDRINUSE || !is_abandoned(path) {
+                return Err(libc::EADDRINUSE);
+            }
+            fs::remove_file(path).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+            if bind() < 0 {
+                return Err(errno());
+            }
+        }
+        let file = path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()));
+        let listener = Self { fd, path: path.to_owned(), file };
+        let backlog = i32::try_from(SOCKET_BACKLOG_COUNT).unwrap_or(i32::MAX);
+        // SAFETY: listen takes two numbers.
+        if unsafe { libc::listen(listener.fd(), backlog) } < 0 {
+            return Err(errno());
+        }
+        Ok(listener)
+    }
+
+    /// The descriptor, for the poll.
+    pub fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next connection, where somebody has knocked; an errno when it cannot be taken now.
+    pub fn accept(&self) -> Result<Option<Knock>, i32> {
+        let none = std::ptr::null_mut();
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: the peer's address is not asked for.
+        let accepted = owned(unsafe { libc::accept4(self.fd(), none, none.cast(), flags) });
+        match accepted {
+            Ok(fd) => {
+                // Who can't be asked for is nobody of ours.
+                let uid = peer_uid(&fd).unwrap_or(u32::MAX);
+                Ok(Some(Knock { fd, uid }))
+            }
+            // Who has hung up again meanwhile is no error of ours.
+            Err(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let found = self.path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()));
+        if found.is_some() && found == self.file {
+            // A file that stays is found abandoned by the next execd that starts.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The user of the process that connected (SO_PEERCRED), as it was then.
+fn peer_uid(fd: &OwnedFd) -> Result<u32, i32> {
+    let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    let place = (&raw mut who).cast();
+    // SAFETY: a live ucred and its length.
+    let got = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, place, &raw mut length) };
+    if got < 0 { Err(errno()) } else { Ok(who.uid) }
+}
+
+/// Sends what fits at once; a peer that is gone is told by the outcome, not by a signal.
+pub fn send(fd: &OwnedFd, bytes: &[u8]) -> Io {
+    if bytes.is_empty() {
+        return Io::WouldBlock;
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the pointer and the length are those of a live slice.
+    let call = || unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    outcome(retried(call), Io::WouldBlock)
+}
+
+/// Reads what is there.
+pub fn receive(fd: &OwnedFd, buffer: &mut [u8]) -> Io {
+    io::read(fd.as_raw_fd(), buffer)
+}
+
+/// The directories in which this user's execds put their sockets, the preferred one first:
+/// in $XDG_RUNTIME_DIR where that is a directory of ours, else in /tmp.
+pub fn directories() -> Vec<PathBuf> {
+    let uid = host::uid();
+    let ours = |dir: &PathBuf| {
+        dir.is_absolute()
+            && fs::metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == uid)
+    };
+    let given = host::variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(ours);
+    let runtime = given.map(|dir| dir.join("execd"));
+    runtime.into_iter().chain([PathBuf::from(format!("/tmp/execd-{uid}"))]).collect()
+}
+
+/// Where to look for this user's execds: in all places where one may have put its socket, as
+/// far as they are ours. Whoever else could make them could listen to what is typed.
+pub fn places() -> Vec<PathBuf> {
+    let uid = host::uid();
+    let mut all = directories();
+    all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
+    all.sort();
+    all.dedup();
+    let ours = |dir: &PathBuf| {
+        dir.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
+    };
+    all.into_iter().filter(ours).collect()
+}
+
+/// The name of the socket of a process.
+pub fn name_of(pid: i32) -> String {
+    format!("{pid}{ENDING}")
+}
+
+/// A second name, for where processes of another pid namespace have the first.
+pub fn other_name_of(pid: i32, instance: &str) -> String {
+    format!("{pid}-{instance}{ENDING}")
+}
+
+/// The process id in a socket's name.
+pub fn pid_in_name(path: &Path) -> Option<i32> {
+    let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    let digits = name.split_once('-').map_or(name, |(pid, _)| pid);
+    digits.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// The sockets in a directory, a bounded number, by their process ids.
+pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().take(SOCKET_DIR_ENTRIES);
+    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    let mut found: Vec<(i32, PathBuf)> =
+        sockets.filter_map(|one| Some((pid_in_name(&one.path())?, one.path()))).collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Removes the sockets of processes that are gone from a directory of ours.
+pub fn remove_stale(dir: &Path) {
+    for path in in_directory(dir) {
+        // Between bind and listen a living one looks abandoned too, for a moment.
+        let gone = pid_in_name(&path).is_none_or(|pid| proc::owner(pid).is_none());
+        if (gone || is_old(&path)) && is_abandoned(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_old(path: &Path) -> bool {
+    let made_s = path.symlink_metadata().map_or(i64::MAX, |found| found.mtime());
+    made_s.saturating_add(SOCKET_STALE_AFTER_S) <= clock::wall_ms() / 1_000
+}

@@ -1,0 +1,116 @@
+//! The terminal that somebody sits at: raw while a session is shown in it, and put back whatever
+//! happens (termios(3)).
+
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+use super::io::errno;
+
+/// The terminal that is to be put back, and how it was.
+static CHANGED: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
+
+/// How a terminal's keys are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Each as it is typed, and none of them means anything to the terminal.
+    Raw,
+    /// Whole lines, edited and echoed by the terminal; Ctrl-\ is a byte like any other.
+    Lines,
+}
+
+/// A terminal in another mode, until this is dropped. A panic puts it back too.
+#[derive(Debug)]
+pub struct Changed(());
+
+fn set(fd: RawFd, modes: &libc::termios) -> Result<(), i32> {
+    // SAFETY: a live termios.
+    let done = unsafe { libc::tcsetattr(fd, libc::TCSANOW, std::ptr::from_ref(modes)) };
+    if done < 0 { Err(errno()) } else { Ok(()) }
+}
+
+fn put_back() {
+    // Whoever panicked while it was locked has not changed it: there is nothing that could.
+    let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((fd, before)) = changed.take() {
+        // A terminal that is gone needs nothing.
+        let _ = set(fd, &before);
+    }
+}
+
+impl Changed {
+    /// Changes the mode of the terminal behind `fd`; an errno where that can't be done.
+    pub fn new(fd: RawFd, keys: Keys) -> Result<Self, i32> {
+        let mut modes = MaybeUninit::<libc::termios>::zeroed();
+        // SAFETY: tcgetattr writes the termios it is given.
+        if unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) } < 0 {
+            return Err(errno());
+        }
+        // SAFETY: filled in by the call above.
+        let before = unsafe { modes.assume_init() };
+        let mut now = before;
+        match keys {
+            // SAFETY: cfmakeraw changes the termios that it is given.
+            Keys::Raw => unsafe { libc::cfmakeraw(&raw mut now) },
+            Keys::Lines => now.c_cc[libc::VQUIT] = libc::_POSIX_VDISABLE,
+        }
+        {
+            let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *changed = Some((fd, before));
+        }
+        // The place of a panic is still told, on a terminal that can show it.
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            put_back();
+            tell(panic);
+        }));
+        let changed = Self(());
+        set(fd, &now)?;
+        Ok(changed)
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        put_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pty::{self, Size};
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    fn modes(fd: RawFd) -> (u32, u32, u32, [u8; 32]) {
+        let mut modes = MaybeUninit::<libc::termios>::zeroed();
+        // SAFETY: tcgetattr writes the termios it is given.
+        assert_eq!(unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) }, 0);
+        // SAFETY: filled in by the call above.
+        let modes = unsafe { modes.assume_init() };
+        (modes.c_iflag, modes.c_oflag, modes.c_lflag, modes.c_cc)
+    }
+
+    // One test: there is one terminal to put back in a process.
+    #[test]
+    fn the_terminal_is_put_back_when_it_is_dropped_and_when_somebody_panics() {
+        let (_master, slave) = pty::open(Size { cols: 80, rows: 24 }).unwrap();
+        let fd = slave.as_raw_fd();
+        let before = modes(fd);
+        for keys in [Keys::Raw, Keys::Lines] {
+            let changed = Changed::new(fd, keys).unwrap();
+            assert_ne!(modes(fd), before);
+            drop(changed);
+            assert_eq!(modes(fd), before);
+        }
+        let changed = Changed::new(fd, Keys::Raw).unwrap();
+        // The hook alone, as where a panic aborts: what is unwound is not dropped here.
+        let panicked = std::panic::catch_unwind(|| panic!("for the test"));
+        assert!(panicked.is_err());
+        assert_eq!(modes(fd), before);
+        drop(changed);
+        assert_eq!(modes(fd), before);
+        let (reader, _writer) = super::super::io::pipe().unwrap();
+        assert!(Changed::new(reader.as_raw_fd(), Keys::Raw).is_err(), "a pipe is no terminal");
+    }
+}

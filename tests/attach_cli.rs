@@ -1,0 +1,338 @@
+//! `execd attach` in a real terminal, which tmux draws (bash-windows.md, The control socket):
+//! what it shows, what it sends, and that the terminal is as before whatever happens.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/tmux.rs"]
+mod tmux;
+
+use std::path::Path;
+
+use common::{Execd, contains, eventually, log_of, missing, send_signal, session_of};
+use serde_json::{Value, json};
+use tmux::{Tmux, can_draw};
+
+/// A terminal whose shell finds this execd's socket, and the binary as `$X`.
+fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
+    let binary = Path::new(env!("CARGO_BIN_EXE_execd"));
+    Tmux::new(size, &[("XDG_RUNTIME_DIR", &execd.runtime_dir()), ("X", binary)])
+}
+
+fn terminal(execd: &Execd) -> Tmux {
+    terminal_of(execd, (100, 30))
+}
+
+/// A program on a terminal of its own that goes on; its session and its first result.
+fn on_a_terminal(execd: &mut Execd, cmd: &str) -> (u64, Value) {
+    let opened = execd.open_with(cmd, json!({"tty": true}));
+    (session_of(&opened), opened)
+}
+
+/// The process of `execd attach` under a terminal's shell.
+fn attach_pid(tmux: &Tmux) -> i32 {
+    let shell = tmux.shell();
+    let mut found = None;
+    eventually("execd attach runs", || {
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+        found = children.ok().and_then(|pids| pids.split_whitespace().next()?.parse().ok());
+        found.is_some()
+    });
+    found.expect("found above")
+}
+
+/// The settings of a terminal before anything happened to it, and the modes that tmux knows.
+fn before(tmux: &Tmux) -> (String, String) {
+    (tmux.settings("before"), tmux.modes())
+}
+
+/// Shows that the terminal is as before: settings, modes, a shell that takes lines.
+fn is_as_before(tmux: &Tmux, (settings, modes): &(String, String)) {
+    tmux.line("echo al''ive");
+    tmux.until("alive");
+    // The first line tells the size, which is the terminal's own affair.
+    let rest = |settings: &str| settings.split_once('\n').expect("lines").1.to_owned();
+    assert_eq!(rest(&tmux.settings("after")), rest(settings));
+    tmux.until_screen("a prompt", |screen| screen.trim_end().ends_with('$'));
+    assert_eq!(&tmux.modes(), modes);
+}
+
+#[test]
+fn a_shell_in_a_session_is_typed_into_and_detached_from() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (session, _) = on_a_terminal(&mut execd, "echo earlier; PS1='in> ' exec bash --norc");
+    let tmux = terminal(&execd);
+    let as_before = before(&tmux);
+    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    // It says how to get out, and shows what was before.
+    let screen = tmux.until("in> ");
+    assert!(screen.contains(r"Ctrl-\ Ctrl-d detaches") && screen.contains("earlier"), "{screen}");
+    tmux.line("echo typed-$((6*7))");
+    tmux.until("typed-42");
+    // Keys that mean something to a terminal are the program's: Ctrl-C, Ctrl-Z, Ctrl-\ alone.
+    tmux.line("sleep 1000");
+    tmux.key("C-c");
+    tmux.line("echo after-$?");
+    tmux.until("after-130");
+    tmux.line("cat");
+    tmux.key("C-z");
+    tmux.until("Stopped");
+    tmux.line("fg");
+    tmux.key("C-\\");
+    tmux.until_screen("Ctrl-\\ alone ends cat", |screen| screen.contains("Quit"));
+    tmux.detach();
+    tmux.until(&format!("[detached from session {session}]"));
+    tmux.until("status 0");
+    is_as_before(&tmux, &as_before);
+    // The session has not noticed.
+    assert!(runs(&mut execd, session), "the session goes on");
+    tmux.line(&format!("$X attach {session}"));
+    tmux.until("after-130");
+    tmux.line("exit 7");
+    tmux.until(&format!("[session {session} has ended: exit code 7]"));
+    tmux.line("echo status $?");
+    tmux.until("status 7");
+    is_as_before(&tmux, &as_before);
+}
+
+#[test]
+fn vim_is_shared_by_two_people_and_an_agent() {
+    if !can_draw() || missing("vim") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let file = execd.file("shared.txt");
+    let cmd = format!("exec vim --clean -n {}", file.display());
+    let (session, opened) = on_a_terminal(&mut execd, &cmd);
+    common::until_logged(&opened, "shared.txt");
+    let (one, two) = (terminal_of(&execd, (100, 30)), terminal_of(&execd, (80, 20)));
+    let (one_before, two_before) = (before(&one), before(&two));
+    // The screen is drawn on attach, although the program had drawn it before.
+    one.line(&format!("$X attach @{session}"));
+    one.until_screen("vim's screen", |screen| screen.matches("\n~").count() > 20);
+    assert!(one.modes().starts_with('1'), "the alternate screen: {}", one.modes());
+    one.typed("ofrom one");
+    one.key("Escape");
+    one.until("from one");
+    two.line(&format!("$X attach @{session}"));
+    // The newest size holds: the program draws for the smaller terminal, for both.
+    two.until_screen("vim's screen", |screen| screen.matches("\n~").count() > 12);
+    two.until("from one");
+    eventually("the size is the newer terminal's", || size_of(&mut execd, session) == (80, 20));
+    two.typed("ofrom two");
+    two.key("Escape");
+    one.until("from two");
+    execd.write(json!({"session_id": session, "chars": "ofrom the agent\u{1b}"}));
+    one.until("from the agent");
+    two.until("from the agent");
+    // A terminal that changes its size is the newest.
+    two.resize(70, 18);
+    eventually("the size follows", || size_of(&mut execd, session) == (70, 18));
+    two.until_screen("vim in 18 rows", |screen| {
+        screen.lines().count() <= 18 && screen.contains("from the agent")
+    });
+    two.detach();
+    two.until("[detached");
+    eventually("the former size is back", || size_of(&mut execd, session) == (100, 30));
+    one.until_screen("vim in 30 rows", |screen| screen.matches("\n~").count() > 20);
+    is_as_before(&two, &two_before);
+    one.line(":wq");
+    one.until(&format!("[session {session} has ended: exit code 0]"));
+    is_as_before(&one, &one_before);
+    let text = std::fs::read_to_string(file).expect("vim has written");
+    assert_eq!(text, "\nfrom one\nfrom two\nfrom the agent\n");
+}
+
+/// Whether a session runs.
+fn runs(execd: &mut Execd, session: u64) -> bool {
+    execd.listed(session).is_some_and(|row| row["running"] == true)
+}
+
+/// The size of a session's terminal, from outside.
+fn size_of(execd: &mut Execd, session: u64) -> (u16, u16) {
+    let row = execd.listed(session).expect("a row");
+    let pid = common::pid_of(&row);
+    let terminal = std::fs::File::open(format!("/proc/{pid}/fd/0")).expect("its terminal");
+    let settings = common::terminal_settings(&terminal);
+    let number = |name: &str| {
+        let at = settings.iter().position(|word| word == name).expect("stty tells it");
+        settings[at + 1].trim_end_matches(';').parse().expect("a number")
+    };
+    (number("columns"), number("rows"))
+}
+
+/// Attaches to a full-screen program (alternate screen, mouse, hidden cursor, application keys).
+fn attached_to_a_full_screen_program(execd: &mut Execd) -> (Tmux, (String, String), u64) {
+    let cmd =
+        r"printf '\033[?1049h\033[?1000h\033[?1006h\033[?25l\033[?1h\033=\033[2;9rdrawn'; exec cat";
+    let (session, _) = on_a_terminal(execd, cmd);
+    let tmux = terminal(execd);
+    let as_before = before(&tmux);
+    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    tmux.until("drawn");
+    assert_eq!(tmux.modes(), "1 0 1 1 1 1", "the program's modes");
+    (tmux, as_before, session)
+}
+
+#[test]
+fn the_terminal_is_as_before_after_the_sessions_end() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
+    execd.kill(session);
+    tmux.until(&format!("[session {session} has ended: SIGTERM]"));
+    tmux.until("status 143");
+    is_as_before(&tmux, &as_before);
+}
+
+#[test]
+fn the_terminal_is_as_before_after_execd_was_killed() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (tmux, as_before, _) = attached_to_a_full_screen_program(&mut execd);
+    send_signal(execd.pid(), libc::SIGKILL);
+    tmux.until("execd is gone");
+    tmux.until("status 1");
+    is_as_before(&tmux, &as_before);
+}
+
+#[test]
+fn the_terminal_is_as_before_after_attach_was_told_to_end() {
+    if !can_draw() {
+        return;
+    }
+    for (signal, status) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGQUIT, 131)] {
+        let mut execd = Execd::start();
+        let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
+        send_signal(attach_pid(&tmux), signal);
+        tmux.until(&format!("status {status}"));
+        is_as_before(&tmux, &as_before);
+        assert!(runs(&mut execd, session), "the session goes on");
+    }
+}
+
+#[test]
+fn the_terminal_is_as_before_after_detaching_from_a_full_screen_program() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
+    tmux.detach();
+    tmux.until(&format!("[detached from session {session}]"));
+    is_as_before(&tmux, &as_before);
+    // What was set before the last 64 KiB is set again for who attaches later.
+    execd.write(json!({"session_id": session, "chars": "\u{4}"}));
+}
+
+#[test]
+fn modes_that_were_set_long_ago_are_set_for_who_attaches() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let cmd = r"printf '\033[?1049h\033[?1000h'; seq 30000; printf 'the end'; exec cat";
+    let (session, opened) = on_a_terminal(&mut execd, cmd);
+    common::until_logged(&opened, "the end");
+    let tmux = terminal(&execd);
+    tmux.line(&format!("$X attach @{session}"));
+    tmux.until("the end");
+    assert!(tmux.modes().starts_with("1 1 1"), "{}", tmux.modes());
+    tmux.detach();
+    tmux.until("[detached");
+}
+
+#[test]
+fn questions_of_the_past_are_not_answered_again() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    // Where is the cursor, what are you: a terminal answers as if it were typed.
+    let cmd = r"stty -echo raw; printf 'x\033[6n\033[cready'; exec cat -v";
+    let (session, opened) = on_a_terminal(&mut execd, cmd);
+    common::until_logged(&opened, "ready");
+    let tmux = terminal(&execd);
+    tmux.line(&format!("$X attach @{session}"));
+    tmux.until("ready");
+    tmux.typed("k");
+    tmux.until("readyk");
+    let log = log_of(&opened);
+    assert!(!contains(&log, b"^["), "{}", String::from_utf8_lossy(&log));
+    tmux.detach();
+    tmux.until("[detached");
+}
+
+#[test]
+fn a_session_on_pipes_is_followed_and_gets_lines() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let opened =
+        execd.open("echo started; while read -r line; do echo \"got <$line>\"; done; exit 3");
+    let session = session_of(&opened);
+    let tmux = terminal(&execd);
+    let as_before = before(&tmux);
+    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    tmux.until("Ctrl-D ends its input");
+    tmux.until("started");
+    tmux.typed("a lime");
+    tmux.key("BSpace");
+    tmux.key("BSpace");
+    tmux.line("ne");
+    tmux.until("got <a line>");
+    // Ctrl-C and Ctrl-\ Ctrl-d detach; the session goes on.
+    for keys in [vec!["C-c"], vec!["C-\\", "C-d"]] {
+        keys.iter().for_each(|key| tmux.key(key));
+        tmux.until("[detached");
+        is_as_before(&tmux, &as_before);
+        assert!(runs(&mut execd, session));
+        tmux.line("clear");
+        tmux.line(&format!("$X attach @{session}; echo status $?"));
+        tmux.until("got <a line>");
+    }
+    tmux.key("C-d");
+    tmux.until(&format!("[session {session} has ended: exit code 3]"));
+    tmux.until("status 3");
+    is_as_before(&tmux, &as_before);
+}
+
+#[test]
+fn a_session_without_stdin_is_watched() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let opened = execd.open_with("echo up; exec sleep 1000", json!({"stdin": "null"}));
+    let session = session_of(&opened);
+    let tmux = terminal(&execd);
+    tmux.line(&format!("$X attach @{session}"));
+    tmux.until("it takes no input");
+    tmux.until("up");
+    tmux.line("typed");
+    tmux.until("stdin is closed");
+    tmux.key("C-c");
+    tmux.until("[detached");
+}
+
+#[test]
+fn a_session_is_not_shown_in_itself() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (session, _) = on_a_terminal(&mut execd, "PS1='in> ' exec bash --norc");
+    let runtime = execd.runtime_dir();
+    let binary = env!("CARGO_BIN_EXE_execd");
+    let line = format!("XDG_RUNTIME_DIR={} {binary} attach @{session}\n", runtime.display());
+    let result = execd.write(json!({"session_id": session, "chars": line}));
+    let said = "cannot be shown in itself";
+    eventually("it is refused", || contains(&log_of(&result), said.as_bytes()));
+}

@@ -1,0 +1,362 @@
+//! `execd ls`, `tail`, `kill`, `call --socket` and `completions` (bash-windows.md, The control
+//! socket): from a shell to the execds that run.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/outside.rs"]
+mod outside;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{AT_ONCE, Execd, now, pid_of, send_signal, session_of, until_logged};
+use outside::{go_on, stop};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn command(runtime: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    command.args(words).env("XDG_RUNTIME_DIR", runtime);
+    command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What execd says to these words, its status and its two streams.
+fn said(runtime: &Path, words: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command(runtime, words).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("no signal"), text(stdout), text(stderr))
+}
+
+/// The same of a call that must succeed and complain of nothing.
+fn fine(runtime: &Path, words: &[&str]) -> String {
+    let (status, out, err) = said(runtime, words);
+    assert_eq!((status, err.as_str()), (0, ""), "{words:?}: {out}");
+    out
+}
+
+fn words_of(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+// ---- ls ---------------------------------------------------------------------------------
+
+#[test]
+fn ls_prints_a_table_that_a_person_likes_to_read() {
+    let mut execd = Execd::start();
+    execd.ping();
+    let runtime = execd.runtime_dir();
+    assert_eq!(fine(&runtime, &["ls"]), "no sessions\n");
+    let tty = execd.open_with("exec cat", json!({"tty": true}));
+    let named = execd.open_with("exec sleep 1000", json!({"name": "nap"}));
+    let ended = execd.open("sleep 0.3; exit 4");
+    execd.until_listed_exited(session_of(&ended));
+    let held = execd.open("sleep 1000 & exit 0");
+    execd.run("sleep 1000 >/dev/null 2>&1 &");
+    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    let table = fine(&runtime, &["ls"]);
+    let lines: Vec<Vec<&str>> = table.lines().map(words_of).collect();
+    assert_eq!(lines[0], ["ID", "STATE", "AGE", "PID", "TTY", "COMMAND", "LOG"]);
+    let log = |result: &Value| result["log_path"].as_str().expect("a log").to_owned();
+    let pid = |result: &Value| pid_of(result).to_string();
+    assert_eq!((lines[1][0], lines[1][1], lines[1][4]), ("@1", "running", "tty"));
+    assert_eq!((lines[1][3], lines[1][7]), (pid(&tty).as_str(), log(&tty).as_str()));
+    assert_eq!(lines[2][5..8], ["nap:", "exec", "sleep"], "{table}");
+    assert_eq!(lines[2].last(), Some(&log(&named).as_str()));
+    assert_eq!((&lines[3][1..3], lines[3][5]), (&["exit", "4"][..], "pipe"), "{table}");
+    assert_eq!((lines[4][0], lines[4][1]), ("@4", "held"), "{table}");
+    assert_eq!((lines[5][0], lines[5][1], lines[5][2]), ("@5", "left", "-"), "{table}");
+    assert_eq!(session_of(&held), 4);
+    // Columns stand under their names.
+    let at = table.lines().next().and_then(|line| line.find("PID")).expect("the column");
+    for (line, cells) in table.lines().zip(&lines).skip(1) {
+        assert!(cells.iter().any(|cell| line[at..].starts_with(cell)), "{table}");
+    }
+    // Looking changes nothing: the exit is still to be told.
+    let list = execd.result("list_sessions", json!({}));
+    assert_eq!(list["sessions"].as_array().map(Vec::len), Some(4), "{list}");
+}
+
+#[test]
+fn ls_lists_the_sessions_of_all_running_execds() {
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
+    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    let mut killed = Execd::with(&[], &env);
+    one.open("exec sleep 1001");
+    two.open("exec sleep 1002");
+    two.open("exec sleep 1003");
+    killed.ping();
+    send_signal(killed.pid(), libc::SIGKILL);
+    drop(killed);
+    let json: Value = serde_json::from_str(&fine(runtime.path(), &["ls", "--json"])).expect("JSON");
+    let mut rows: Vec<(i64, u64, &str)> = json
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|row| {
+            let execd = row["execd_pid"].as_i64().expect("a pid");
+            let socket = runtime.path().join(format!("execd/{execd}.sock"));
+            assert_eq!(row["socket"], json!(socket.to_string_lossy()));
+            (execd, session_of(row), row["command"].as_str().expect("a command"))
+        })
+        .collect();
+    rows.sort_unstable();
+    let (first, second) = (i64::from(one.pid()), i64::from(two.pid()));
+    let mut expected = [
+        (first, 1, "exec sleep 1001"),
+        (second, 1, "exec sleep 1002"),
+        (second, 2, "exec sleep 1003"),
+    ];
+    expected.sort_unstable();
+    assert_eq!(rows, expected);
+    assert_eq!(fine(runtime.path(), &["ls", "--ids"]), "@1\n@2\n");
+    let table = fine(runtime.path(), &["ls"]);
+    assert!(table.starts_with("EXECD "), "which execd it is: {table}");
+    let (one_pid, path) = (one.pid().to_string(), format!("{dir}/execd/{}.sock", two.pid()));
+    assert_eq!(fine(runtime.path(), &["ls", "--pid", &one_pid]).lines().count(), 2);
+    assert_eq!(fine(runtime.path(), &["ls", "--socket", &path]).lines().count(), 3);
+    // An id that both have.
+    let (status, _, err) = said(runtime.path(), &["kill", "@1"]);
+    let (a, b) = (format!("--pid {} (exec sleep 1001)", one.pid()), format!("--pid {}", two.pid()));
+    assert!(status == 1 && err.contains(&a) && err.contains(&b), "{err}");
+    let out = fine(runtime.path(), &["kill", "@1", "--pid", &one_pid]);
+    assert!(out.starts_with("Killed session 1 "), "{out}");
+    assert_eq!(fine(runtime.path(), &["tail", "2"]), "", "one has it");
+}
+
+#[test]
+fn one_execd_that_does_not_answer_does_not_stall_the_list() {
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
+    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    one.open("exec sleep 1001");
+    two.ping();
+    stop(two.pid());
+    let before = now();
+    let (status, out, err) = said(runtime.path(), &["ls"]);
+    assert!(before.elapsed() < AT_ONCE);
+    go_on(two.pid());
+    assert_eq!(status, 0);
+    assert!(out.contains("sleep 1001"), "{out}");
+    let silent = format!("{}.sock: no answer", two.pid());
+    assert!(err.contains(&silent) && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let runtime = TempDir::new().expect("a directory");
+    assert_eq!(fine(runtime.path(), &["ls"]), "no execd runs\n");
+    assert_eq!(fine(runtime.path(), &["ls", "--json"]), "[]\n");
+    let mut execd = Execd::start();
+    execd.ping();
+    for (words, message) in [
+        (vec!["attach", "@7"], "attach needs a terminal; execd tail -f follows without one"),
+        (vec!["tail", "@7"], "no session @7: execd ls shows what there is"),
+        (vec!["kill", "7"], "no session @7: execd ls shows what there is"),
+        (vec!["ls", "--pid", "1"], "no execd of yours with pid 1 has a socket"),
+        (vec!["ls", "--socket", "/nonexistent/x"], "/nonexistent/x: ENOENT"),
+        (vec!["call", "ping", "--socket", "/dev/null"], "/dev/null: "),
+    ] {
+        let (status, out, err) = said(&execd.runtime_dir(), &words);
+        assert_eq!((status, out.as_str()), (1, ""), "{words:?}");
+        assert!(err.starts_with("execd: ") && err.contains(message), "{words:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+    }
+    let (status, _, err) = said(runtime.path(), &["tail", "@7"]);
+    assert!(status == 1 && err.contains("no execd of yours runs"), "{err}");
+}
+
+// ---- tail -------------------------------------------------------------------------------
+
+#[test]
+fn tail_prints_the_last_lines_however_long_ago_they_came() {
+    let mut execd = Execd::start();
+    let opened = execd.open("seq 100000; printf 'no newline'; exec sleep 1000");
+    until_logged(&opened, "no newline");
+    let runtime = execd.runtime_dir();
+    let expected = |lines: usize| -> String {
+        let first = 100_002 - lines;
+        let numbers = (first..=100_000).map(|number| format!("{number}\n"));
+        numbers.chain(["no newline".to_owned()]).collect()
+    };
+    assert_eq!(fine(&runtime, &["tail", "@1"]), expected(10));
+    assert_eq!(fine(&runtime, &["tail", "-n", "3", "1"]), expected(3));
+    assert_eq!(fine(&runtime, &["tail", "-n50000", "1"]), expected(50_000));
+    assert_eq!(fine(&runtime, &["tail", "-n", "1000000", "1"]), expected(100_001));
+    assert_eq!(fine(&runtime, &["tail", "-n", "0", "1"]), "");
+}
+
+#[test]
+fn tail_works_without_logs_on_terminals_and_after_the_end() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let runtime = execd.runtime_dir();
+    let tty = execd.open_with("echo one; echo two; exec sleep 1000", json!({"tty": true}));
+    let ended = execd.open("echo three; sleep 0.3; echo four; exit 1");
+    execd.until_listed_exited(session_of(&ended));
+    let tail = |id: u64| fine(&runtime, &["tail", "-n1", &id.to_string()]);
+    assert_eq!(tail(session_of(&tty)), "two\r\n");
+    assert_eq!(tail(session_of(&ended)), "four\n");
+    assert!(execd.listed(session_of(&ended)).is_some(), "its exit is still to be told");
+}
+
+#[test]
+fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
+    let mut execd = Execd::start();
+    let opened = execd.open("seq 30000; while read -r line; do echo \"got $line\"; done; exit 6");
+    until_logged(&opened, "\n30000\n");
+    let mut tail = command(&execd.runtime_dir(), &["tail", "-f", "-n", "2", "@1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(tail.stdout.take().expect("stdout")).lines();
+    let mut line = || lines.next().expect("a line").expect("UTF-8");
+    assert_eq!((line(), line()), ("29999".to_owned(), "30000".to_owned()));
+    execd.write(json!({"session_id": 1, "chars": "this\n"}));
+    assert_eq!(line(), "got this");
+    execd.write(json!({"session_id": 1, "chars": "that\n", "eof": true}));
+    assert_eq!(line(), "got that");
+    assert!(lines.next().is_none());
+    assert_eq!(tail.wait().expect("it ends").code(), Some(6));
+    let mut err = String::new();
+    tail.stderr.take().expect("stderr").read_to_string(&mut err).expect("UTF-8");
+    assert_eq!(err, "[session 1 has ended: exit code 6]\n");
+}
+
+#[test]
+fn tail_f_ends_with_its_reader_and_with_execd() {
+    let mut execd = Execd::start();
+    execd.open("while :; do echo y; sleep 0.01; done");
+    let follow = || {
+        command(&execd.runtime_dir(), &["tail", "-f", "@1"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs")
+    };
+    let mut tail = follow();
+    let mut first = [0; 1];
+    tail.stdout.take().expect("stdout").read_exact(&mut first).expect("output");
+    // Its stdout is closed now: like tail(1), it ends.
+    tail.wait().expect("it ends");
+    let mut tail = follow();
+    let mut stdout = tail.stdout.take().expect("stdout");
+    stdout.read_exact(&mut first).expect("output");
+    send_signal(execd.pid(), libc::SIGKILL);
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).expect("to the end");
+    let done = tail.wait_with_output().expect("it ends");
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("execd is gone"), "{done:?}");
+}
+
+// ---- kill and call ----------------------------------------------------------------------
+
+#[test]
+fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
+    let mut execd = Execd::start();
+    let runtime = execd.runtime_dir();
+    let signals = [(None, "SIGTERM"), (Some("int"), "SIGINT"), (Some("-9"), "SIGKILL")];
+    for (given, name) in signals {
+        let id = format!("@{}", session_of(&execd.open("sleep 1000 & exec sleep 1000")));
+        let words: Vec<&str> = ["kill", &id].into_iter().chain(given).collect();
+        let out = fine(&runtime, &words);
+        assert!(out.contains(&format!("with {name}")) && out.lines().count() == 1, "{out}");
+    }
+    execd.until_no_session_process();
+    let id = session_of(&execd.open("exec sleep 1000")).to_string();
+    let (status, _, err) = said(&runtime, &["kill", &id, "STOP"]);
+    assert!(status == 1 && err.contains("does not end a process"), "{err}");
+    assert_eq!(said(&runtime, &["kill", &id, "KILL", "x"]).0, 2);
+    // What is left of a session goes by its old id.
+    execd.run("sleep 1000 >/dev/null 2>&1 &");
+    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    let left = session_of(&execd.peek()["left"][0]);
+    fine(&runtime, &["kill", &left.to_string()]);
+    outside::until("nothing is left", || execd.peek().get("left").is_none());
+}
+
+#[test]
+fn call_speaks_to_an_execd_that_runs() {
+    let mut execd = Execd::start();
+    let runtime = execd.runtime_dir();
+    execd.ping();
+    let (socket, pid) = (execd.socket(), execd.pid().to_string());
+    let socket = socket.to_string_lossy();
+    let call = |words: &[&str]| -> Value {
+        let words: Vec<&str> = ["call"].iter().chain(words).copied().collect();
+        serde_json::from_str(&fine(&runtime, &words)).expect("JSON")
+    };
+    assert_eq!(call(&["server_info", "--socket", &socket])["pid"], execd.pid());
+    assert_eq!(call(&["--pid", &pid, "ping", "{}"]), json!({}));
+    // Polled to its end.
+    let params = json!({"cmd": "echo a; sleep 0.5; echo b", "yield_time_ms": 250}).to_string();
+    let done = call(&["exec_command", &params, "--socket", &socket]);
+    assert_eq!((&done["output"], &done["exit_code"]), (&json!("a\nb\n"), &json!(0)));
+    let (status, out, _) = said(&runtime, &["call", "nonsense", "--socket", &socket]);
+    assert!(status == 1 && out.contains("unknown method"), "{out}");
+    let (status, _, err) = said(&runtime, &["call", "--no-log", "ping", "--socket", &socket]);
+    assert!(status == 2 && err.contains("sets up a fresh execd"), "{err}");
+    assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
+}
+
+// ---- completions ------------------------------------------------------------------------
+
+/// The completions for a line in bash, where the last word is being typed.
+fn completed(execd: &Execd, line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let script = format!(
+        "shopt -s expand_aliases; execd() {{ \"$X\" \"$@\"; }}; compopt() {{ :; }}\n\
+         source <(execd completions bash)\nCOMP_WORDS=({}); COMP_CWORD={}\n_execd\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
+        words.len() - 1
+    );
+    let done = Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .env("X", env!("CARGO_BIN_EXE_execd"))
+        .env("XDG_RUNTIME_DIR", execd.runtime_dir())
+        .output()
+        .expect("bash runs");
+    assert!(done.stderr.is_empty(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    let out = String::from_utf8(done.stdout).expect("UTF-8");
+    out.lines().filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_commands_flags_ids_methods_and_signals() {
+    let mut execd = Execd::start();
+    execd.open_all(&["exec sleep 1000", "exec sleep 1000"]);
+    assert_eq!(completed(&execd, "execd at"), ["attach"]);
+    assert_eq!(completed(&execd, "execd --no-s"), ["--no-socket"]);
+    assert_eq!(completed(&execd, "execd attach "), ["@1", "@2"]);
+    assert_eq!(completed(&execd, "execd attach @2"), ["@2"]);
+    assert_eq!(completed(&execd, "execd kill @1 KI"), ["KILL"]);
+    assert_eq!(completed(&execd, "execd ls --j"), ["--json"]);
+    assert_eq!(completed(&execd, "execd call list_s"), ["list_sessions"]);
+    assert_eq!(completed(&execd, "execd --on-eof w"), ["wait"]);
+    assert_eq!(completed(&execd, "execd completions f"), ["fish"]);
+    assert!(completed(&execd, "execd run bas").contains(&"bash".to_owned()));
+}
+
+#[test]
+fn the_shells_themselves_find_no_fault_with_the_completions() {
+    let runtime = TempDir::new().expect("a directory");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = fine(runtime.path(), &["completions", shell]);
+        let file = runtime.path().join(shell);
+        std::fs::write(&file, script).expect("written");
+        match Command::new(shell).arg("-n").arg(&file).output() {
+            Ok(done) => {
+                assert!(done.status.success() && done.stderr.is_empty(), "{shell}: {done:?}");
+            }
+            Err(_) if shell != "bash" => outside::left_out(&format!("{shell} is not installed")),
+            Err(error) => panic!("{shell}: {error}"),
+        }
+    }
+}
