@@ -210,6 +210,19 @@ fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
 }
 
 #[test]
+fn a_cancelled_kill_answers_at_once_and_goes_on() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
+    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+    let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
+    assert!(execd.cancel(id));
+    let expected = "Ending background window: trap @1, not done yet.";
+    assert_eq!(done(&execd.result_of(id)), expected);
+    execd.until_no_session_process();
+    assert!(execd.notified("window_exited").is_empty());
+}
+
+#[test]
 fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
     let mut execd = Execd::start();
     let window = background(&mut execd, "sleep 300");
