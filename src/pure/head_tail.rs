@@ -143,6 +143,13 @@ impl TailRing {
         self.total_bytes
     }
 
+    /// Gives the kept bytes and their heap up, and keeps none from now on; the count goes on.
+    pub fn stop_keeping(&mut self) {
+        self.bytes = Vec::new();
+        self.oldest = 0;
+        self.capacity = 0;
+    }
+
     /// A copy of the kept bytes, oldest first.
     pub fn to_vec(&self) -> Vec<u8> {
         let (newer, older) = self.bytes.split_at(self.oldest);

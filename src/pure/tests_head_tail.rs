@@ -99,6 +99,16 @@ fn random_pushes_keep_what_the_model_keeps() {
 }
 
 #[test]
+fn a_ring_that_stopped_keeping_goes_on_counting() {
+    let mut ring = TailRing::new(4);
+    ring.push(b"abcdef");
+    ring.stop_keeping();
+    ring.push(b"gh");
+    ring.check();
+    assert_eq!((ring.to_vec(), ring.starts_at(), ring.total_bytes()), (vec![], 8, 8));
+}
+
+#[test]
 fn the_ring_keeps_the_last_bytes_of_everything() {
     let mut random = xorshift(0xFEED_FACE_CAFE_BEEF);
     for _ in 0..400 {

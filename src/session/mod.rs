@@ -225,6 +225,7 @@ impl Session {
     /// Only its members matter from here on: gives back what it held.
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
+        self.tail.stop_keeping();
         self.job = None;
         self.window = None;
         self.modes = None;
