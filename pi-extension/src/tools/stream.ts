@@ -20,7 +20,7 @@ const DEFAULT_YIELD_MS = 60_000;
 
 export const stream: Surface = {
   name: "stream",
-  tools: Object.keys(streamRenderers),
+  tools: () => Object.keys(streamRenderers),
   replacesBash: "bash_stream",
   words: STREAM_WORDS,
   define: (instance) => tools(instance).map((tool) => definition(instance, STREAM_WORDS, tool)),

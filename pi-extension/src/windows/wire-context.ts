@@ -1,0 +1,71 @@
+/** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
+import { commandEnv } from "../environment.ts";
+import type { HostContext } from "../host.ts";
+import type { Instance } from "../instance.ts";
+import { attachCommand } from "./attach.ts";
+import type { TmuxBashConfig } from "./keys.ts";
+import type { Scope } from "./scope.ts";
+import { checkShell, shellSettings } from "./settings.ts";
+
+/** The fields that are looked at here. */
+export interface WindowContext {
+  cwd?: string;
+  scope: Scope;
+  [field: string]: unknown;
+}
+
+/** The context of a command that is to be started. */
+export function startContext(instance: Instance, ctx: HostContext): WindowContext {
+  const { config, scope } = instance.windows;
+  const shell = shellSettings(instance.host, ctx);
+  const remote = instance.isRemote;
+  if (!remote) checkShell(shell);
+  const cwd = remote ? undefined : ctx.cwd ?? process.cwd();
+  return {
+    ...viewFields(config),
+    scope,
+    env: windowEnv(instance, ctx),
+    ...(cwd !== undefined && { cwd }),
+    ...(shell.shellPath && { shellPath: shell.shellPath }),
+    ...(shell.shellCommandPrefix && { shellCommandPrefix: shell.shellCommandPrefix }),
+    tty: config.tty,
+    defaultTimeoutSeconds: config.defaultTimeoutSeconds,
+    maxTimeoutSeconds: config.maxTimeoutSeconds,
+    bashContextLines: config.bashContextLines,
+    completedContextLines: config.completedContextLines,
+    alwaysShowOutputFilePath: config.alwaysShowOutputFilePath,
+    updateIntervalMs: config.foregroundBashUpdateIntervalMs,
+    autoCloseWindowsOnCompletion: config.autoCloseWindowsOnCompletion,
+    windowNameTemplate: config.tmuxWindowNameTemplate,
+    maxWindowNameLength: config.maxTmuxWindowNameLength,
+    tmuxToolName: config.tmuxToolName,
+    tmuxEnabledActions: config.tmuxEnabledActions.join(","),
+    attachCommand: attachCommand(instance.client.running),
+  };
+}
+
+/** The context of a look at windows. */
+export function viewContext(instance: Instance): WindowContext {
+  const { config, scope } = instance.windows;
+  return { ...viewFields(config), scope, windowScope: config.tmuxWindowScope };
+}
+
+/** What both have. */
+function viewFields(config: TmuxBashConfig): Record<string, unknown> {
+  return {
+    pollContextLines: config.pollContextLines,
+    peekContextLines: config.peekContextLines,
+    maxOutputBytes: config.maxOutputBytes,
+    pollDelivery: config.pollDelivery,
+    minimumPollIntervalSeconds: config.minimumPollIntervalSeconds,
+    displayCommandStartMarker: config.displayCommandStartMarker,
+  };
+}
+
+/** The environment of pi's own bash at this moment, without the names that are kept back. */
+function windowEnv(instance: Instance, ctx: HostContext): Record<string, unknown> {
+  const { startedWith } = instance.client;
+  const env = commandEnv(process.env, startedWith, instance.isRemote, ctx, undefined);
+  const denied = instance.windows.config.tmuxEnvExportDenylist;
+  return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };
+}
