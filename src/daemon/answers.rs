@@ -182,7 +182,7 @@ impl Daemon {
 
     /// Who may hold the output of a session whose shell is gone: its members, or else what
     /// detached itself from it.
-    fn holders(&self, session: &Session) -> Vec<NamedProcess> {
+    pub(super) fn holders(&self, session: &Session) -> Vec<NamedProcess> {
         let mut found = Family { detached_marks: None, ..self.family(session) }.living();
         if found.is_empty() {
             let marks = self.marks(session.id);

@@ -109,6 +109,7 @@ impl Daemon {
                 let answered = waits - left.map_or(0, |one| one.waits.len()).min(waits);
                 let unread_left = left.map_or(0, |one| one.view.retained_bytes());
                 told_bytes += unread.saturating_sub(unread_left) + answered * text_bytes;
+                told_bytes += std::mem::take(&mut self.window_text_bytes);
             }
         }
     }
@@ -118,8 +119,11 @@ impl Daemon {
         self.leave_detached_holders(id);
         self.end_early_grace(id);
         self.step_job(id);
+        self.step_window(id);
         self.send_progress(id);
+        self.send_window_progress(id);
         let observed = self.answer_waits(id);
+        self.step_window_end(id);
         self.conclude(id, observed);
         if self.listed > self.config.max_sessions {
             // Over the cap because everybody had a pending request: perhaps not any more.
@@ -211,7 +215,11 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let pid = session.facts.pid;
         let total = session.output_bytes_total();
-        let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
+        let due = |wait: &Wait| {
+            // What bash sends is another text: send_window_progress.
+            wait.kind != WaitKind::Bash
+                && wait.progress_due_ns(total).is_some_and(|at| at <= now_ns)
+        };
         if session.finished_ns.is_some() || !session.waits.iter().any(due) {
             return;
         }
@@ -227,7 +235,8 @@ impl Daemon {
                 }
                 continue;
             }
-            wait.progress = Some(Progress { sent_ns: Some(now_ns), sent_total: total });
+            wait.progress =
+                Some(Progress { sent_ns: Some(now_ns), sent_total: total, ..Progress::default() });
             let Some(pending) = self.pending.get(&wait.ticket) else { continue };
             let Ok(request_id) = serde_json::from_str::<&RawValue>(pending.id.as_json()) else {
                 continue;
@@ -285,6 +294,10 @@ impl Daemon {
                 }
                 continue;
             }
+            if wait.kind.is_window() {
+                self.answer_window(id, &wait, why);
+                continue;
+            }
             let exited = why == Why::Completed;
             self.answer(id, &wait, why, !output_taken);
             output_taken |= exited;
@@ -306,6 +319,9 @@ impl Daemon {
         };
         if let Some(why) = self.job_verdict(session, wait) {
             return Some(why);
+        }
+        if wait.kind == WaitKind::Bash {
+            return self.window_verdict(session, wait);
         }
         if wait.kind.is_kill() && !wait.cancelled {
             let over = session.ending.as_ref().is_none_or(|ending| ending.over());
@@ -329,8 +345,10 @@ impl Daemon {
         let ended_ns = session.finished_ns;
         let Some(wait) = session.waits.get_mut(at) else { return true };
         let takes_nothing = why == Why::Cancelled && wait.kind == WaitKind::Poll;
-        let points_at_log =
-            why == Why::Completed || (!takes_nothing && session.view.may_be_cut(limits));
+        let takes_text = !takes_nothing && wait.kind != WaitKind::WindowKill;
+        let window = session.window.as_ref().filter(|_| wait.kind == WaitKind::Bash);
+        let cut = window.map_or_else(|| session.view.may_be_cut(limits), |one| one.may_be_cut());
+        let points_at_log = why == Why::Completed || (takes_text && cut);
         let allowed = if points_at_log { self.keeper.settled(id) } else { self.keeper.named(id) };
         if allowed {
             return true;
@@ -348,7 +366,7 @@ impl Daemon {
     }
 
     /// Sends session_exited, once, for a session that was announced.
-    fn tell_exit(&mut self, id: SessionId, observed: bool) {
+    pub(super) fn tell_exit(&mut self, id: SessionId, observed: bool) {
         let with_tail = self.client.input_ended && self.config.on_eof == OnEof::Wait;
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
@@ -386,7 +404,7 @@ impl Daemon {
             let observed = observed || session.observed;
             let early = session.listing == Listing::Early;
             // A job is remembered in books of its own.
-            let leaves = observed || early || session.job.is_some();
+            let leaves = observed || early || session.has_own_cap();
             if leaves || session.listing == Listing::Gone {
                 self.set_listing(id, Listing::Gone);
             }
@@ -395,6 +413,8 @@ impl Daemon {
             session.awaits_log = false;
             if self.keeper.settled(id) || due {
                 self.remember_finished(id);
+                self.report_window_end(id);
+                self.keep_window(id);
                 self.tell_exit(id, observed);
             } else {
                 session.awaits_log = true;

@@ -15,6 +15,8 @@
 //! | `table` | the table of sessions: listing, eviction, what is left behind |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
+//! | `jobs` | sessions as the stream family sees them |
+//! | `windows` | sessions as bash and tmux see them |
 //! | `keeper_link`, `logs` | the way to the log files |
 
 pub mod answers;
@@ -34,6 +36,7 @@ mod start;
 mod streams;
 pub mod table;
 mod turn;
+pub mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -161,6 +164,10 @@ pub struct Daemon {
     evicted: VecDeque<(SessionId, Option<String>)>,
     /// What the stream family remembers of sessions that have finished.
     finished_jobs: jobs::FinishedJobs,
+    /// Windows that have ended and stay listed.
+    finished_windows: windows::FinishedWindows,
+    /// Bytes that texts of windows were made of since a judgement last counted them.
+    window_text_bytes: usize,
     /// Pages of logs that the keeper was asked for.
     pending_pages: BTreeMap<Ticket, pages::PendingPage>,
     raised_pipe_bytes: usize,

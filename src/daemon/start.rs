@@ -82,6 +82,8 @@ impl Daemon {
             recheck_left: false,
             evicted: VecDeque::new(),
             finished_jobs: FinishedJobs::default(),
+            finished_windows: super::windows::FinishedWindows::default(),
+            window_text_bytes: 0,
             pending_pages: BTreeMap::new(),
             raised_pipe_bytes: 0,
             closing: None,

@@ -158,6 +158,9 @@ impl Daemon {
         if let Some(job) = &mut session.job {
             job.push(source, bytes);
         }
+        if let Some(window) = &mut session.window {
+            window.push(bytes);
+        }
         if session.life.stream == Stream::Quiet {
             session.learn(Fact::Bytes, self.now_ns);
         }

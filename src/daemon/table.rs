@@ -59,8 +59,8 @@ impl Daemon {
     pub(super) fn set_listing(&mut self, id: SessionId, listing: Listing) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let was = std::mem::replace(&mut session.listing, listing);
-        if session.job.is_some() {
-            // Jobs have a cap of their own: they take nobody's place.
+        if session.has_own_cap() {
+            // Jobs and windows have a cap of their own: they take nobody's place.
             return;
         }
         self.listed += usize::from(listing == Listing::Listed);
@@ -72,6 +72,11 @@ impl Daemon {
     pub(super) fn register(&mut self, id: SessionId) {
         let early = |session: &Session| session.listing == Listing::Early;
         if !self.sessions.get(&id).is_some_and(early) {
+            return;
+        }
+        if self.sessions.get(&id).is_some_and(Session::has_own_cap) {
+            self.set_listing(id, Listing::Listed);
+            self.announce(id);
             return;
         }
         let mut warnings = self.evict_down_to(self.config.max_sessions.saturating_sub(1));
@@ -100,7 +105,7 @@ impl Daemon {
         while self.listed > most {
             let candidates: Vec<Candidate> = self
                 .listed()
-                .filter(|session| session.job.is_none())
+                .filter(|session| !session.has_own_cap())
                 .map(|session| Candidate {
                     id: session.id,
                     last_used: session.last_used,

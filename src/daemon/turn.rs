@@ -255,7 +255,7 @@ impl Daemon {
         for session in self.sessions.values().filter(|session| Self::is_readable(session)) {
             debug_assert!(session.output.queued, "session {} forgotten by reading", session.id);
         }
-        let listed = self.listed().filter(|session| session.job.is_none()).count();
+        let listed = self.listed().filter(|session| !session.has_own_cap()).count();
         debug_assert_eq!(self.listed, listed, "the count of the table");
     }
 }

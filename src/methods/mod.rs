@@ -1,6 +1,7 @@
 //! The table of methods. A method is one file with its params, its text, its handler and its
 //! tests, plus one row here (architecture.md, 3); `execd --describe` prints the table.
 
+mod bash;
 mod bash_stream;
 mod cancel;
 mod exec_command;
@@ -18,6 +19,8 @@ mod set_on_exit;
 mod shutdown;
 #[cfg(test)]
 mod table_tests;
+mod tmux;
+mod window_context;
 mod write_stdin;
 
 pub use list_sessions::Row;
@@ -95,6 +98,8 @@ pub const METHODS: &[Method] = &[
     kill_process::METHOD,
     list_processes::METHOD,
     get_process_log::METHOD,
+    bash::METHOD,
+    tmux::METHOD,
     cancel::METHOD,
     ping::METHOD,
     server_info::METHOD,

@@ -5,27 +5,33 @@ use crate::limits::MAX_PARAMS;
 use crate::wire::Kind;
 use serde_json::json;
 
-/// A value that fits a kind.
-fn sample(kind: Kind) -> &'static str {
+/// A value that fits a kind; of an object, one with all its fields.
+fn sample(kind: Kind) -> String {
     match kind {
-        Kind::Text | Kind::NonEmptyText | Kind::Chars => "\"x\"",
-        Kind::Integer => "1",
-        Kind::Bool => "true",
-        Kind::Choice(words) => ["\"none\"", "\"pipe\"", "\"wake\""]
-            .into_iter()
-            .find(|word| words.contains(&word.trim_matches('"')))
-            .unwrap_or("\"\""),
-        Kind::Env => r#"{"A":"1","B":null}"#,
-        Kind::Id => "null",
-        Kind::Signal => "15",
-        Kind::Data => r#"{"base64":"AA=="}"#,
+        Kind::Text | Kind::NonEmptyText | Kind::Chars => "\"x\"".to_owned(),
+        Kind::Integer => "1".to_owned(),
+        Kind::Number => "1.5".to_owned(),
+        Kind::Bool => "true".to_owned(),
+        Kind::Choice(words) => {
+            let plain = ["none", "pipe", "wake"].into_iter().find(|word| words.contains(word));
+            format!("\"{}\"", plain.unwrap_or(words[0]))
+        }
+        Kind::Env => r#"{"A":"1","B":null}"#.to_owned(),
+        Kind::Id => "null".to_owned(),
+        Kind::Signal => "15".to_owned(),
+        Kind::Data => r#"{"base64":"AA=="}"#.to_owned(),
+        Kind::Words => r#"["x"]"#.to_owned(),
+        Kind::Object(table) => {
+            let fields: Vec<_> = table.iter().map(|one| (one.name, sample(one.kind))).collect();
+            object(&fields)
+        }
     }
 }
 
 /// A value that fits no kind at all.
 const MISFIT: &str = "[[]]";
 
-fn object(fields: &[(&str, &str)]) -> String {
+fn object(fields: &[(&str, String)]) -> String {
     let fields: Vec<String> =
         fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", fields.join(","))
@@ -35,13 +41,13 @@ fn object(fields: &[(&str, &str)]) -> String {
 fn each_methods_struct_takes_what_its_table_lists() {
     for method in METHODS {
         assert!(method.params.len() < MAX_PARAMS, "{}", method.name);
-        let required: Vec<(&str, &str)> = method
+        let required: Vec<(&str, String)> = method
             .params
             .iter()
             .filter(|param| param.required)
             .map(|param| (param.name, sample(param.kind)))
             .collect();
-        let check = |fields: &[(&str, &str)]| {
+        let check = |fields: &[(&str, String)]| {
             let raw = object(fields);
             if let Err(error) = check_params(method.name, &raw) {
                 // What a method itself refuses names its param; what only the struct refuses
@@ -56,11 +62,11 @@ fn each_methods_struct_takes_what_its_table_lists() {
         check(&required);
         for param in method.params {
             let mut fields: Vec<_> =
-                required.iter().copied().filter(|(name, _)| *name != param.name).collect();
+                required.iter().filter(|(name, _)| *name != param.name).cloned().collect();
             fields.push((param.name, sample(param.kind)));
             check(&fields);
             fields.pop();
-            fields.push((param.name, MISFIT));
+            fields.push((param.name, MISFIT.to_owned()));
             let error = check_params(method.name, &object(&fields)).expect_err("a misfit");
             assert_eq!(error.code, -32602);
             assert_eq!(error.data["param"], param.name, "{}", method.name);
@@ -79,7 +85,7 @@ fn each_methods_struct_takes_what_its_table_lists() {
         let every: Vec<_> = method.params.iter().map(|one| (one.name, sample(one.kind))).collect();
         check(&every);
         let mut unknown = required.clone();
-        unknown.push(("no_such_param", "1"));
+        unknown.push(("no_such_param", "1".to_owned()));
         let error = check_params(method.name, &object(&unknown)).expect_err("unknown");
         assert_eq!(error.data["param"], "no_such_param", "{}", method.name);
     }

@@ -17,3 +17,5 @@ pub mod truncate;
 pub mod tty_line;
 pub mod unescape;
 pub mod utf8;
+pub mod window_name;
+pub mod window_text;

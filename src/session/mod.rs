@@ -11,6 +11,7 @@ pub mod output;
 pub mod report;
 pub mod view;
 pub mod wait;
+pub mod window;
 
 use std::os::fd::OwnedFd;
 
@@ -29,6 +30,7 @@ use job::Job;
 use output::{Output, Source};
 use view::View;
 use wait::Wait;
+use window::{Stage, Window};
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -126,6 +128,8 @@ pub struct Session {
     pub touched: bool,
     /// What the stream family knows of it, where bash_stream started it.
     pub job: Option<Box<Job>>,
+    /// What the window family knows of it, where bash started it.
+    pub window: Option<Box<Window>>,
     /// How far into its output a stream call has told it, where bash_stream did not start it.
     pub stream_told_bytes: u64,
 }
@@ -168,6 +172,7 @@ impl Session {
             input_lost: false,
             touched: false,
             job: None,
+            window: None,
             stream_told_bytes: 0,
         }
     }
@@ -208,6 +213,7 @@ impl Session {
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
         self.job = None;
+        self.window = None;
         self.ending = None;
         self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());
@@ -254,6 +260,7 @@ impl Session {
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.job_due_ns());
+        also(self.window_due_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
@@ -283,6 +290,28 @@ impl Session {
         let timeout_ms = job.spec.timeout_ms.filter(|_| waits);
         let timeout_ns = timeout_ms.map(|ms| self.facts.started_ns + ms * NS_PER_MS);
         self.shell_grace_ends_ns().into_iter().chain(timeout_ns).min()
+    }
+
+    /// When a window has to be looked at although nobody waits: its poll is due, or its shell is
+    /// gone and its end is to be reported although others hold its output.
+    fn window_due_ns(&self) -> Option<u64> {
+        let window = self.window.as_ref().filter(|_| self.finished_ns.is_none())?;
+        let poll = window.poll.as_ref().map(|poll| poll.due_ns);
+        let reports = window.will_report() && self.waits.is_empty();
+        let grace = self.shell_grace_ends_ns().filter(|_| reports);
+        poll.into_iter().chain(grace).min()
+    }
+
+    /// The window, where actions on background windows see it.
+    pub fn background_window(&self) -> Option<&Window> {
+        let window = self.window.as_deref()?;
+        let runs_on = window.stage == Stage::Told && !self.life.finished();
+        (window.will_report() || runs_on).then_some(window)
+    }
+
+    /// Whether its family has a cap of its own: then it takes nobody's place in the table.
+    pub fn has_own_cap(&self) -> bool {
+        self.job.is_some() || self.window.is_some()
     }
 
     /// Whether it is over for the stream family: it has ended, or its shell has and others hold

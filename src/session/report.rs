@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::pure::truncate::Truncation;
 
 /// How a reply was cut.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TruncationReport {
     truncated: bool,

@@ -21,6 +21,10 @@ pub enum WaitKind {
     JobPoll,
     /// kill_process, or poll_process with killIf.
     JobKill,
+    /// bash.
+    Bash,
+    /// tmux, when it ends a window.
+    WindowKill,
 }
 
 impl WaitKind {
@@ -29,9 +33,14 @@ impl WaitKind {
         matches!(self, Self::Stream | Self::JobPoll | Self::JobKill)
     }
 
+    /// Whether it belongs to the window family.
+    pub fn is_window(self) -> bool {
+        matches!(self, Self::Bash | Self::WindowKill)
+    }
+
     /// Whether it waits for the end of everything in the session.
     pub fn is_kill(self) -> bool {
-        matches!(self, Self::Kill | Self::JobKill)
+        matches!(self, Self::Kill | Self::JobKill | Self::WindowKill)
     }
 }
 
@@ -45,12 +54,20 @@ pub struct Until {
 }
 
 /// Throttling of a wait's progress notifications.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
+    /// They come no closer together than this.
+    pub interval_ms: u64,
     /// When the last one was sent.
     pub sent_ns: Option<u64>,
     /// How much output there had been then (or at the start of the wait).
     pub sent_total: u64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { interval_ms: PROGRESS_INTERVAL_MS, sent_ns: None, sent_total: 0 }
+    }
 }
 
 /// One waiting request.
@@ -189,7 +206,7 @@ impl Wait {
     /// The first one is due at once.
     pub fn progress_due_ns(&self, output_bytes_total: u64) -> Option<u64> {
         let progress = self.progress.filter(|sent| sent.sent_total < output_bytes_total)?;
-        Some(progress.sent_ns.map_or(0, |sent| sent + PROGRESS_INTERVAL_MS * NS_PER_MS))
+        Some(progress.sent_ns.map_or(0, |sent| sent + progress.interval_ms * NS_PER_MS))
     }
 }
 
@@ -250,7 +267,7 @@ mod tests {
         wait.progress = Some(Progress::default());
         assert_eq!(wait.progress_due_ns(0), None);
         assert_eq!(wait.progress_due_ns(10), Some(0));
-        wait.progress = Some(Progress { sent_ns: Some(7), sent_total: 10 });
+        wait.progress = Some(Progress { sent_ns: Some(7), sent_total: 10, ..Progress::default() });
         assert_eq!(wait.progress_due_ns(10), None);
         assert_eq!(wait.progress_due_ns(11), Some(7 + 250_000_000));
     }

@@ -26,6 +26,8 @@ pub enum Kind {
     Chars,
     /// A whole number (250, 250.0 and 1e3 are).
     Integer,
+    /// A number that may have a fraction.
+    Number,
     /// true or false.
     Bool,
     /// One of these words.
@@ -38,10 +40,14 @@ pub enum Kind {
     Signal,
     /// Bytes: a string, or an object with base64.
     Data,
+    /// An array of strings.
+    Words,
+    /// An object of these fields.
+    Object(&'static [Param]),
 }
 
 /// One param of a method.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
     /// Its name on the wire.
     pub name: &'static str,
@@ -136,59 +142,63 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
 pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
-    let fields: Fields<'_> = serde_json::from_str(raw)
-        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))?;
-    for (at, (name, value)) in fields.0.iter().enumerate() {
-        let Some(param) = table.iter().find(|param| param.name == name) else {
-            return Err(unknown(name, table));
-        };
-        if fields.0[..at].iter().any(|(earlier, _)| earlier == name) {
-            return Err(RpcError::invalid_param(name, format!("{name} is given twice")));
-        }
-        check(param, value.get())?;
-    }
-    for param in table.iter().filter(|param| param.required) {
-        if !fields.0.iter().any(|(name, _)| name == param.name) {
-            let message = format!("{} is required: {}", param.name, param.doc);
-            return Err(RpcError::invalid_param(param.name, message));
-        }
-    }
+    check_fields(raw, table, "")?;
     serde_json::from_str(raw)
         .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))
 }
 
-fn unknown(name: &str, table: &[Param]) -> RpcError {
+/// Holds an object against its table. `inside` is the path of the object itself, with a dot at
+/// its end: errors name a field of a param by its whole path.
+fn check_fields(raw: &str, table: &[Param], inside: &str) -> Result<(), RpcError> {
+    let fields: Fields<'_> = serde_json::from_str(raw)
+        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))?;
+    for (at, (name, value)) in fields.0.iter().enumerate() {
+        let Some(param) = table.iter().find(|param| param.name == name) else {
+            return Err(unknown(name, table, inside));
+        };
+        let path = format!("{inside}{name}");
+        if fields.0[..at].iter().any(|(earlier, _)| earlier == name) {
+            return Err(RpcError::invalid_param(&path, format!("{path} is given twice")));
+        }
+        check(param.kind, &path, value.get())?;
+    }
+    for param in table.iter().filter(|param| param.required) {
+        if !fields.0.iter().any(|(name, _)| name == param.name) {
+            let path = format!("{inside}{}", param.name);
+            let message = format!("{path} is required: {}", param.doc);
+            return Err(RpcError::invalid_param(&path, message));
+        }
+    }
+    Ok(())
+}
+
+fn unknown(name: &str, table: &[Param], inside: &str) -> RpcError {
     let known: Vec<&str> = table.iter().map(|param| param.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let shown = quoted(name);
-    let message = format!("unknown param {shown:?} (this method takes: {known})");
+    let shown = format!("{inside}{}", quoted(name));
+    let whose = inside.strip_suffix('.').unwrap_or("this method");
+    let message = format!("unknown param {shown:?} ({whose} takes: {known})");
     RpcError::invalid_param(&shown, message)
 }
 
-fn check(param: &Param, raw: &str) -> Result<(), RpcError> {
+fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
     let fault = |wanted: &str| {
-        let message = format!("{} must be {wanted}, not {}", param.name, quoted(raw));
-        Err(RpcError::invalid_param(param.name, message))
+        let message = format!("{path} must be {wanted}, not {}", quoted(raw));
+        Err(RpcError::invalid_param(path, message))
     };
-    let no_nul = |text: &str, what: &str| {
-        if text.contains('\0') {
-            let message = format!("{what} must not contain NUL: no program can be given one");
-            return Err(RpcError::invalid_param(param.name, message));
-        }
-        Ok(())
-    };
-    match param.kind {
+    match kind {
         Kind::Text | Kind::NonEmptyText => match serde_json::from_str::<String>(raw) {
             Err(_) => fault("a string"),
-            Ok(text) if text.is_empty() && param.kind == Kind::NonEmptyText => {
+            Ok(text) if text.is_empty() && kind == Kind::NonEmptyText => {
                 fault("a string that is not empty")
             }
-            Ok(text) => no_nul(&text, param.name),
+            Ok(text) => no_nul(path, &text, path),
         },
         Kind::Chars => serde_json::from_str::<String>(raw).map(drop).or_else(|_| fault("a string")),
         Kind::Integer => {
             serde_json::from_str::<Int>(raw).map(drop).or_else(|_| fault("a whole number"))
         }
+        Kind::Number => serde_json::from_str::<f64>(raw).map(drop).or_else(|_| fault("a number")),
         Kind::Bool => {
             serde_json::from_str::<bool>(raw).map(drop).or_else(|_| fault("true or false"))
         }
@@ -216,41 +226,54 @@ fn check(param: &Param, raw: &str) -> Result<(), RpcError> {
             }
             _ => fault("a string, or {\"base64\": \"…\"}"),
         },
-        Kind::Env => {
-            let Ok(env) = serde_json::from_str::<Map<String, Value>>(raw) else {
-                return fault("an object of strings, or null to unset");
-            };
-            for (name, value) in &env {
-                let shown = quoted(name);
-                let value = match value {
-                    Value::Null => "",
-                    Value::String(text) => text,
-                    other => {
-                        let other = quoted(&other.to_string());
-                        let message = format!(
-                            "{}[{shown:?}] must be a string, or null to unset it, not {other}",
-                            param.name
-                        );
-                        return Err(RpcError::invalid_param(param.name, message));
-                    }
-                };
-                no_nul(name, "a name in env")?;
-                no_nul(value, "a value in env")?;
-                if RESERVED_VARIABLES.contains(&name.as_str()) {
-                    let message = format!("{}: {name} is set by execd itself", param.name);
-                    return Err(RpcError::invalid_param(param.name, message));
-                }
-                if name.is_empty() || name.contains('=') {
-                    let message = format!(
-                        "{}: a variable's name must not be empty or contain '=': {shown:?}",
-                        param.name
-                    );
-                    return Err(RpcError::invalid_param(param.name, message));
-                }
+        Kind::Env => match serde_json::from_str::<Map<String, Value>>(raw) {
+            Ok(env) => check_env(path, &env),
+            Err(_) => fault("an object of strings, or null to unset"),
+        },
+        Kind::Words => serde_json::from_str::<Vec<String>>(raw)
+            .map(drop)
+            .or_else(|_| fault("an array of strings")),
+        Kind::Object(table) if raw.starts_with('{') => {
+            check_fields(raw, table, &format!("{path}."))
+        }
+        Kind::Object(_) => fault("an object"),
+    }
+}
+
+fn no_nul(path: &str, text: &str, what: &str) -> Result<(), RpcError> {
+    if text.contains('\0') {
+        let message = format!("{what} must not contain NUL: no program can be given one");
+        return Err(RpcError::invalid_param(path, message));
+    }
+    Ok(())
+}
+
+fn check_env(path: &str, env: &Map<String, Value>) -> Result<(), RpcError> {
+    for (name, value) in env {
+        let shown = quoted(name);
+        let value = match value {
+            Value::Null => "",
+            Value::String(text) => text,
+            other => {
+                let other = quoted(&other.to_string());
+                let message =
+                    format!("{path}[{shown:?}] must be a string, or null to unset it, not {other}");
+                return Err(RpcError::invalid_param(path, message));
             }
-            Ok(())
+        };
+        no_nul(path, name, "a name in env")?;
+        no_nul(path, value, "a value in env")?;
+        if RESERVED_VARIABLES.contains(&name.as_str()) {
+            let message = format!("{path}: {name} is set by execd itself");
+            return Err(RpcError::invalid_param(path, message));
+        }
+        if name.is_empty() || name.contains('=') {
+            let message =
+                format!("{path}: a variable's name must not be empty or contain '=': {shown:?}");
+            return Err(RpcError::invalid_param(path, message));
         }
     }
+    Ok(())
 }
 
 /// The table as a JSON Schema object, for `--describe`.
@@ -262,7 +285,10 @@ pub fn schema(table: &[Param]) -> Value {
                 Kind::Text | Kind::Chars => json!({"type": "string"}),
                 Kind::NonEmptyText => json!({"type": "string", "minLength": 1}),
                 Kind::Integer => json!({"type": "integer"}),
+                Kind::Number => json!({"type": "number"}),
                 Kind::Bool => json!({"type": "boolean"}),
+                Kind::Words => json!({"type": "array", "items": {"type": "string"}}),
+                Kind::Object(table) => schema(table),
                 Kind::Choice(words) => json!({"type": "string", "enum": words}),
                 Kind::Env => json!({
                     "type": "object", "additionalProperties": {"type": ["string", "null"]}

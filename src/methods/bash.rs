@@ -1,0 +1,166 @@
+//! bash: runs a command as pi's built-in bash does, but goes on in a background window where it
+//! takes longer (bash-windows.md).
+
+use serde::Deserialize;
+
+use super::window_context::{CONTEXT, Context};
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::daemon::launch::{LaunchSpec, Stdin};
+use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
+use crate::pure::window_name::{shown_command, window_name};
+use crate::session::wait::{Progress, Wait, WaitKind};
+use crate::session::window::{WindowSpec, ms};
+use crate::sys::pty::Size;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "bash",
+    summary: "Runs a command and answers with its output, as pi's bash does. What takes longer \
+              than timeout goes on in a background window, whose end is reported by window_exited.",
+    params: &[
+        Param {
+            name: "command",
+            kind: Kind::NonEmptyText,
+            required: true,
+            doc: "the command, run as bash -c COMMAND",
+        },
+        Param::optional("name", Kind::Text, "the window's name; default: the command's"),
+        Param::optional(
+            "timeout",
+            Kind::Number,
+            "foreground seconds, more than 0; default 30, at most 60",
+        ),
+        Param::optional(
+            "timeoutAction",
+            Kind::Choice(&["background", "kill"]),
+            "what happens then: it goes on in the background (default), or is ended",
+        ),
+        Param::optional("background", Kind::Bool, "runs in the background from its start"),
+        Param::optional(
+            "pollInterval",
+            Kind::Number,
+            "seconds between reports of its output, once it runs in the background; 0: none",
+        ),
+        Param::optional("pollLines", Kind::Integer, "lines of each; default 30"),
+        Param::optional("stream", Kind::Bool, "sends progress while it waits"),
+        Param::optional("context", Kind::Object(CONTEXT), "the caller's settings"),
+    ],
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Params {
+    command: String,
+    name: Option<String>,
+    timeout: Option<f64>,
+    timeout_action: Option<String>,
+    #[serde(default)]
+    background: bool,
+    poll_interval: Option<f64>,
+    poll_lines: Option<Int>,
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    context: Context,
+}
+
+fn read(raw: &str) -> Result<Params, RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    if let Some(timeout) = params.timeout.filter(|seconds| *seconds <= 0.0) {
+        let message =
+            format!("Invalid timeout: must be a finite number of seconds above 0, not {timeout}");
+        return Err(RpcError::invalid_param("timeout", message));
+    }
+    Ok(params)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+/// What the window goes by.
+fn window_of(params: &Params, shown: &str, call: &Call<'_>) -> WindowSpec {
+    let context = &params.context;
+    let (template, chars) = (context.name_template(), context.name_chars());
+    WindowSpec {
+        name: window_name(shown, params.name.as_deref(), template, chars),
+        client: call.client,
+        scope: context.scope(),
+        timeout_s: context.timeout_s(params.timeout),
+        kill_at_timeout: params.timeout_action.as_deref() == Some("kill"),
+        // Nobody waits for what has no id.
+        background: params.background || call.id.is_none(),
+        lines: context.lines(),
+        completed_lines: context.completed_lines(),
+        max_bytes: context.max_bytes(),
+        always_log_path: context.always_show_output_file_path,
+        auto_close: context.auto_close(),
+        poll: context.poll(params.poll_interval, params.poll_lines),
+        tool: context.tool(),
+        actions: context.actions(),
+        attach: context.attach(),
+    }
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params = read(call.params)?;
+    daemon.room_for_window()?;
+    let shown = shown_command(&params.command, params.context.marker()).to_owned();
+    let window = window_of(&params, &shown, call);
+    let Params { command, context, background, stream, .. } = params;
+    let (timeout_ms, update_ms) = (ms(window.timeout_s), context.update_interval_ms());
+    let command = match &context.shell_command_prefix {
+        Some(prefix) => format!("{prefix}\n{command}"),
+        None => command,
+    };
+    let spec = LaunchSpec {
+        program: context.shell_path.unwrap_or_else(|| "bash".to_owned()),
+        arguments: vec!["-c".to_owned(), command],
+        command: shown,
+        name: Some(window.name.clone()),
+        workdir: context.cwd,
+        env: context.env.into_iter().collect(),
+        stdin: Stdin::Null,
+        tty: context.tty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
+        split: false,
+    };
+    daemon.count_spawn();
+    let id = match daemon.launch(&spec) {
+        Ok(id) => id,
+        Err(failure) => {
+            let text = failed(daemon, &spec, failure);
+            return Ok(Answer::of(&daemon.failed_window(window.name, text)));
+        }
+    };
+    daemon.make_window(id, window);
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else {
+        daemon.leave_in_background(id);
+        return Ok(Answer::Waits);
+    };
+    let now_ns = daemon.now_ns;
+    let progress = Progress { interval_ms: update_ms, ..Progress::default() };
+    daemon.add_wait(
+        id,
+        Wait {
+            due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
+            progress: (stream && !background).then_some(progress),
+            ..Wait::new(ticket, WaitKind::Bash, now_ns)
+        },
+    );
+    Ok(Answer::Waits)
+}
+
+/// The text of a command that could not be started; of a directory that is not there pi's.
+fn failed(daemon: &Daemon, spec: &LaunchSpec, failure: String) -> String {
+    let cwd = daemon.resolved_cwd(spec.workdir.as_deref());
+    if failure.starts_with("workdir ") && failure.contains("ENOENT") {
+        return format!("Working directory does not exist: {cwd}\nCannot execute bash commands.");
+    }
+    failure
+}

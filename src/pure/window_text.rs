@@ -1,0 +1,234 @@
+//! What a model reads of bash and its windows, word by word (bash-windows.md). The texts of a
+//! command that ended are those of pi's built-in bash; tests/bash_run.rs holds them against it.
+
+use std::fmt::Write as _;
+
+use super::life::ExitStatus;
+use super::truncate::{CutBy, Truncation, format_size};
+
+/// The text of a command that wrote nothing.
+const NO_OUTPUT: &str = "(no output)";
+/// What a template of the attach command has in the place of the window's id.
+const ID_IN_TEMPLATE: &str = "@123";
+/// The shortest fence of a block of code.
+const FENCE: &str = "```";
+
+/// Output as a text shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown<'a> {
+    /// The output, cut to its end.
+    pub output: &'a str,
+    /// The line that says what was cut, or only where all of it is.
+    pub notice: Option<&'a str>,
+}
+
+/// Who a text is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The window's name.
+    pub name: &'a str,
+    /// Its id.
+    pub id: u64,
+}
+
+/// A number of seconds as pi writes it: `30`, `0.5`.
+pub fn seconds(value: f64) -> String {
+    value.to_string()
+}
+
+/// What a shell reports of an exit: a signal n is 128 + n.
+pub fn shell_code(status: ExitStatus) -> i32 {
+    match status {
+        ExitStatus::Code(code) => code,
+        ExitStatus::Signal(signal) => 128 + signal,
+    }
+}
+
+/// The line that says what was cut and where all of it is; with `always` also where nothing was.
+/// `line_bytes` is the size of the last line.
+pub fn notice(
+    cut: &Truncation,
+    line_bytes: usize,
+    log_path: Option<&str>,
+    always: bool,
+) -> Option<String> {
+    let full = log_path.map(|path| format!("Full output: {path}"));
+    let Some(cut_by) = cut.cut_by else {
+        return full.filter(|_| always).map(|full| format!("[{full}]"));
+    };
+    let (last, first) = (cut.total_lines, cut.total_lines - cut.output_lines + 1);
+    let mut line = if cut.last_line_partial {
+        let (shown, whole) = (format_size(cut.output_bytes), format_size(line_bytes));
+        format!("[Showing last {shown} of line {last} (line is {whole})")
+    } else {
+        format!("[Showing lines {first}-{last} of {last}")
+    };
+    if cut_by == CutBy::Bytes && !cut.last_line_partial {
+        // Writing to a String cannot fail.
+        let _ = write!(line, " ({} limit)", format_size(cut.max_bytes));
+    }
+    if let Some(full) = full {
+        let _ = write!(line, ". {full}");
+    }
+    line.push(']');
+    Some(line)
+}
+
+/// Output with its notice; `empty` stands for none.
+fn body(shown: Shown<'_>, empty: &str) -> String {
+    let output = if shown.output.is_empty() { empty } else { shown.output };
+    shown.notice.map_or_else(|| output.to_owned(), |notice| below(output.to_owned(), notice))
+}
+
+/// A word about the command below its output.
+fn below(text: String, word: &str) -> String {
+    if text.is_empty() { word.to_owned() } else { format!("{text}\n\n{word}") }
+}
+
+/// A command that ended: its output, and its exit where that is a failure.
+pub fn ended(shown: Shown<'_>, status: ExitStatus) -> String {
+    let text = body(shown, NO_OUTPUT);
+    match shell_code(status) {
+        0 => text,
+        code => below(text, &format!("Command exited with code {code}")),
+    }
+}
+
+/// The same, when others go on in its window.
+pub fn ended_but_held(shown: Shown<'_>, status: ExitStatus, id: u64, holders: &[String]) -> String {
+    below(ended(shown, status), &still_running(id, holders))
+}
+
+/// Who goes on in a window whose shell has ended, each as `sleep (pid 4242)`.
+fn still_running(id: u64, holders: &[String]) -> String {
+    let holders =
+        if holders.is_empty() { "its output is held".to_owned() } else { holders.join(", ") };
+    format!("Still running in background window @{id}: {holders}")
+}
+
+/// One of those who go on: the program's name and the pid.
+pub fn holder(command: &str, pid: i32) -> String {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let base = program.rsplit('/').next().filter(|base| !base.is_empty());
+    format!("{} (pid {pid})", base.unwrap_or("process"))
+}
+
+/// A command that the caller ended.
+pub fn aborted(shown: Shown<'_>) -> String {
+    below(body(shown, ""), "Command aborted")
+}
+
+/// A command that was ended because its time was over.
+pub fn timed_out(shown: Shown<'_>, timeout_s: f64) -> String {
+    below(body(shown, ""), &format!("Command timed out after {} seconds", seconds(timeout_s)))
+}
+
+/// How the tool that looks after windows is called and what it may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Inspector<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The actions that a model has.
+    pub actions: &'a [String],
+}
+
+/// A command that goes on in the background because its time was over.
+pub fn went_on(
+    shown: Shown<'_>,
+    timeout_s: f64,
+    id: u64,
+    inspector: Inspector<'_>,
+    poll_s: Option<f64>,
+) -> String {
+    let polling =
+        poll_s.map_or_else(String::new, |s| format!(" and polling every {}s", seconds(s)));
+    let usable = |action: &&str| inspector.actions.iter().any(|one| one == action);
+    let actions: Vec<&str> = ["peek", "list", "kill"].into_iter().filter(usable).collect();
+    let hint = if actions.is_empty() {
+        String::new()
+    } else {
+        format!("Use {} {} to inspect or stop it. ", inspector.tool, actions.join("/"))
+    };
+    let word = format!(
+        "Still running after {}s in background window @{id}{polling}. {hint}Result will be \
+         reported when it finishes.",
+        seconds(timeout_s)
+    );
+    below(body(shown, ""), &word)
+}
+
+/// A command that was started in the background; `attach` is the template of the command that
+/// attaches to it, empty where nobody can.
+pub fn started(window: Named<'_>, poll_s: Option<f64>, attach: &str) -> String {
+    let Named { name, id } = window;
+    let polling = poll_s.map_or_else(String::new, |s| format!(" Polling every {}s.", seconds(s)));
+    let mut text = format!(
+        "Started in background window: {name} @{id}.{polling}\nResult will be reported when it \
+         finishes."
+    );
+    if !attach.is_empty() {
+        let attach = attach.replace(ID_IN_TEMPLATE, &format!("@{id}"));
+        let _ = write!(text, "\n\nAttach with: {attach}");
+    }
+    text
+}
+
+/// A background command has ended: the summary, its last lines as a block of code, what was cut.
+pub fn completion(shown: Shown<'_>, status: ExitStatus, held: Option<(u64, &[String])>) -> String {
+    let code = shell_code(status);
+    let mut text = format!("Background command finished with exit code {code}");
+    if let Some((id, holders)) = held {
+        let _ = write!(text, "\n{}", still_running(id, holders));
+    }
+    let output = shown.output.trim_end_matches('\n');
+    if !output.is_empty() {
+        let fence = fence(output);
+        let _ = write!(text, "\n\n{fence}\n{output}\n{fence}");
+    }
+    shown.notice.map_or(text.clone(), |notice| below(text, notice))
+}
+
+/// A fence that no line of the output ends.
+fn fence(output: &str) -> String {
+    let runs = output.lines().map(|line| {
+        let line = line.trim_start();
+        line.len() - line.trim_start_matches('`').len()
+    });
+    "`".repeat(runs.max().map_or(0, |longest| longest + 1).max(FENCE.len()))
+}
+
+/// What is in a window now: for peek with `word` "window", for a poll with "poll".
+pub fn look(word: &str, window: Named<'_>, command: &str, shown: Shown<'_>) -> String {
+    let Named { name, id } = window;
+    let output = Shown { output: shown.output.trim_end_matches('\n'), ..shown };
+    format!("{word}: {name} @{id}\n$ {command}\n{}", body(output, NO_OUTPUT))
+}
+
+/// One line of a list of windows; `ended` where the command is over.
+pub fn listed(window: Named<'_>, age_s: u64, ended: Option<ExitStatus>) -> String {
+    let Named { name, id } = window;
+    let ended = ended.map(|status| format!(" finished with exit code {}", shell_code(status)));
+    format!("  {name} @{id} ({age_s}s){}", ended.unwrap_or_default())
+}
+
+/// The list of windows.
+pub fn list(lines: &[String]) -> String {
+    let head = format!("Background windows — {} window(s)", lines.len());
+    if lines.is_empty() { head } else { format!("{head}\n\n{}", lines.join("\n")) }
+}
+
+/// The list of polls: name, seconds, lines.
+pub fn polls(active: &[(String, f64, usize)]) -> String {
+    if active.is_empty() {
+        return "No active polls.".to_owned();
+    }
+    let line = |(name, s, lines): &(String, f64, usize)| {
+        format!("  {name} every {}s ({lines} lines)", seconds(*s))
+    };
+    let lines: Vec<String> = active.iter().map(line).collect();
+    format!("Active polls:\n\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+#[path = "tests_window_text.rs"]
+mod tests;
