@@ -356,6 +356,8 @@ export class Instance {
     this.windows.background.onNotification(method, params);
     if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {
+      // Windows are counted elsewhere.
+      if (params.window !== undefined) return;
       this.sessions.started(params as unknown as SessionStarted, Date.now());
     } else if (method === "session_exited") {
       this.#onExited(params as unknown as SessionExited);

@@ -40,11 +40,6 @@ export class Sessions {
     return session;
   }
 
-  /** Takes a background window (`@3`) off the list: it is counted elsewhere. */
-  forget(window: string | undefined): void {
-    if (this.#running.delete(Number(window?.slice(1)))) this.#onChange();
-  }
-
   /** All are gone: execd ended. */
   clear(): void {
     if (this.#running.size === 0) return;

@@ -2,7 +2,6 @@
  * The tools of the bash surface: bash and tmux, under the names that tmux-bash.jsonc gives them.
  * Each call is one request to execd (spec: bash-windows.md).
  */
-import { existsSync } from "node:fs";
 import type { Call, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
@@ -10,7 +9,7 @@ import type { BashResult, Progress, TmuxResult } from "../wire.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../windows/attach.ts";
 import { shownCommand } from "../windows/templates.ts";
-import { type WindowContext, startContext, viewContext } from "../windows/wire-context.ts";
+import { startContext, viewContext } from "../windows/wire-context.ts";
 import type { Surface } from "./surface.ts";
 import { type Params, type Tool, answer, definition, given } from "./tool.ts";
 import { Updates } from "./updates.ts";
@@ -54,7 +53,6 @@ function runBash(instance: Instance, params: Params, call: Call): Promise<ToolRe
     call.onUpdate?.({ content: [], details: {} });
     await instance.client.start(signal);
     const context = startContext(instance, call.ctx);
-    checkDirectory(context);
     const request = { ...bashParams(instance, params), stream: true, context };
     const updates = call.onUpdate && new Updates(call.onUpdate, {}, EVERY_UPDATE);
     const onNotification = (_method: string, note: object) => {
@@ -83,13 +81,6 @@ function bashParams(instance: Instance, params: Params): Params {
   };
 }
 
-/** pi's words for a directory that is gone. */
-function checkDirectory({ cwd }: WindowContext): void {
-  if (cwd !== undefined && !existsSync(cwd)) {
-    throw new Error(`Working directory does not exist: ${cwd}\nCannot execute bash commands.`);
-  }
-}
-
 /** Makes the tool result, and notes what goes on in the background. */
 function bashAnswer(instance: Instance, params: Params, reply: BashResult): ToolResult {
   const { status, window, name = "", log_path: logPath, truncation, still_running } = reply;
@@ -104,7 +95,6 @@ function bashAnswer(instance: Instance, params: Params, reply: BashResult): Tool
       ...(!config.autoCloseWindowsOnCompletion && { stays: true as const }),
     });
   }
-  instance.sessions.forget(window);
   if (reply.is_error) throw new Error(reply.text);
   const shown = config.alwaysShowOutputFilePath || truncation?.truncated ? logPath : undefined;
   return answer(reply.text, {

@@ -217,10 +217,17 @@ export class Background {
       ...(truncation?.truncated && { truncated: true }),
       ...(logPath !== undefined && { log_path: logPath }),
     };
-    const report = { scope, text: note.text, facts };
+    const report = { scope, text: withName(note.text, window), facts };
     this.#reports.push(report);
     if (this.#listener?.onReport(report)) {
       this.#reports = this.#reports.filter((other) => other !== report);
     }
   }
+}
+
+/** A text about a window, which says which one that is: several may be told of at once. */
+function withName(text: string, { window, name, command }: Window): string {
+  if (text.includes(window)) return text;
+  const [summary = "", ...rest] = text.split("\n");
+  return [summary, `window: ${name} ${window}`, `$ ${command}`, ...rest].join("\n");
 }

@@ -1,4 +1,5 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
+import { existsSync } from "node:fs";
 import { commandEnv } from "../environment.ts";
 import type { HostContext } from "../host.ts";
 import type { Instance } from "../instance.ts";
@@ -6,6 +7,8 @@ import { attachCommand } from "./attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
 import { checkShell, shellSettings } from "./settings.ts";
+
+const PIS_BASH = "/bin/bash";
 
 /** The fields that are looked at here. */
 export interface WindowContext {
@@ -26,7 +29,7 @@ export function startContext(instance: Instance, ctx: HostContext): WindowContex
     scope,
     env: windowEnv(instance, ctx),
     ...(cwd !== undefined && { cwd }),
-    ...(shell.shellPath && { shellPath: shell.shellPath }),
+    ...shellField(shell.shellPath, remote),
     ...(shell.shellCommandPrefix && { shellCommandPrefix: shell.shellCommandPrefix }),
     tty: config.tty,
     defaultTimeoutSeconds: config.defaultTimeoutSeconds,
@@ -39,9 +42,15 @@ export function startContext(instance: Instance, ctx: HostContext): WindowContex
     windowNameTemplate: config.tmuxWindowNameTemplate,
     maxWindowNameLength: config.maxTmuxWindowNameLength,
     tmuxToolName: config.tmuxToolName,
-    tmuxEnabledActions: config.tmuxEnabledActions.join(","),
+    tmuxEnabledActions: config.tmuxEnabledActions,
     attachCommand: attachCommand(instance.client.running),
   };
+}
+
+/** pi's own bash is /bin/bash where there is one, whatever PATH says. */
+function shellField(chosen: string | undefined, remote: boolean): { shellPath?: string } {
+  if (chosen) return { shellPath: chosen };
+  return !remote && existsSync(PIS_BASH) ? { shellPath: PIS_BASH } : {};
 }
 
 /** The context of a look at windows. */
