@@ -260,6 +260,26 @@ fn the_protocol_document_has_every_method_with_just_its_params() {
     }
 }
 
+#[test]
+fn the_protocol_document_has_every_field_of_a_context() {
+    let text = read("docs/protocol.md");
+    let documented = first_column(section(&text, "#### context").expect("it"), "context field");
+    let described = describe();
+    let methods = described["methods"].as_array().expect("methods");
+    let mut seen = 0;
+    for params in methods.iter().map(|method| &method["params"]["properties"]) {
+        let Some(fields) = params["context"]["properties"].as_object() else { continue };
+        seen += 1;
+        let known: BTreeSet<String> = fields.keys().cloned().collect();
+        assert_eq!(documented, known);
+        let scope = fields["scope"]["properties"].as_object().expect("an object");
+        for name in scope.keys() {
+            assert!(text.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+    assert_eq!(seen, 2, "bash and tmux");
+}
+
 /// Every name of a field in a value, at any depth.
 fn field_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
@@ -295,6 +315,19 @@ fn every_field_that_execd_sends_is_documented() {
     tell(execd.result("resize_session", size));
     tell(execd.result("server_info", json!({})));
     tell(execd.kill(session));
+    let bash = |command: &str, more: Value| merged(json!({"command": command}), more);
+    tell(execd.result("bash", bash("seq 3000; sleep 1000 & kill -TERM $$", json!({}))));
+    let shown = json!({"pollDelivery": "display"});
+    let more = json!({"background": true, "pollInterval": 0.1, "context": shown});
+    tell(execd.result("bash", bash("seq 3000; sleep 1000 & exit 3", more.clone())));
+    execd.notification("window_exited", |_| true);
+    tell(execd.result("bash", bash("seq 3000; sleep 1000", more)));
+    execd.notification("window_poll", |_| true);
+    for action in ["list", "list-polls"] {
+        tell(execd.result("tmux", json!({"action": action})));
+    }
+    let progress = json!({"stream": true, "timeout": 0.5});
+    tell(execd.result("bash", bash("seq 3000; sleep 1000", progress)));
     tell(execd.result("cancel", json!({"id": 1})));
     tell(execd.result("shutdown", json!({})));
     execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);

@@ -120,16 +120,18 @@ impl Daemon {
     pub(super) fn step_window(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
+        let (over, shell_gone) = (session.life.finished(), session.status().is_some());
         let Some(window) = &mut session.window else { return };
         let due = window.poll.as_ref().is_some_and(|poll| poll.due_ns <= now_ns);
-        let over = session.life.finished();
         let wait = session.waits.iter_mut().find(|wait| wait.kind == WaitKind::Bash);
         if let Some(wait) = wait
             && window.ended_for.is_none()
             && window.stage == Stage::Foreground
             && !over
         {
-            let late = wait.due_ns.is_some_and(|at| at <= now_ns) && window.spec.kill_at_timeout;
+            // A shell that has ended had its time: what it left behind is told of.
+            let kills = window.spec.kill_at_timeout && !shell_gone;
+            let late = wait.due_ns.is_some_and(|at| at <= now_ns) && kills;
             window.ended_for = if wait.cancelled {
                 Some(EndedFor::Abort)
             } else {
@@ -137,6 +139,8 @@ impl Daemon {
             };
             if window.ended_for.is_some() {
                 wait.due_ns = None;
+                // It now waits for all to be gone, not for the shell.
+                wait.saw_leader = false;
                 self.begin_ending(id, SIGKILL, 0);
             }
         }
@@ -162,11 +166,12 @@ impl Daemon {
             let given_up = |one: &crate::session::ending::Ending| one.over() && !one.all_gone();
             return session.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
         }
-        if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
-            return Some(Why::Deadline);
-        }
         if session.shell_grace_ends_ns().is_some_and(|at| at <= self.now_ns) {
             return Some(Why::ShellGone);
+        }
+        if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
+            let shell_gone = session.status().is_some();
+            return Some(if shell_gone { Why::ShellGone } else { Why::Deadline });
         }
         let closing = self.closing.as_ref().is_some_and(|closing| closing.answers_pending());
         closing.then_some(Why::ShuttingDown)
