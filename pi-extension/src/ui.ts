@@ -54,9 +54,14 @@ export class Ui {
     this.#ui = undefined;
   }
 
-  /** A notice, in the warning's colour unless said otherwise; the speaker stands before it. */
-  warn(message: string, type: "info" | "warning" | "error" = "warning"): void {
-    const text = `${this.#words.speaker}: ${oneLine(message, NOTICE_CELLS)}`;
+  /** A notice in the warning's colour. */
+  warn(message: string): void {
+    this.say(this.#words.speaker, message, "warning");
+  }
+
+  /** A notice; `speaker` stands before it. */
+  say(speaker: string, message: string, type: "info" | "warning" | "error"): void {
+    const text = `${speaker}: ${oneLine(message, NOTICE_CELLS)}`;
     this.#guarded((ui) => ui.notify(text, type));
   }
 

@@ -3,6 +3,8 @@
  * tmux-bash.jsonc says; tmux with its action as the title and its answer below.
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { Component } from "@earendil-works/pi-tui";
+import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import type { TmuxBashConfig } from "../windows/config.ts";
 import { shownCommand } from "../windows/templates.ts";
 import { PREVIEW_LINES } from "./body.ts";
@@ -53,14 +55,53 @@ export function bashRenderers(settings: Settings): ToolRenderers {
   return {
     renderCall: (args, theme, context) => {
       const shown = shownArgs(args, settings.config);
-      return pisCall ? pisCall(shown, theme, context) : ownCall(shown, theme, context);
+      if (!pisCall) return ownCall(shown, theme, context);
+      return Within.of(context, (inside) => pisCall(shown, theme, inside));
     },
     renderResult: (result, options, theme, context) => {
       const own = !pisResult || hasLimits(settings.config);
-      const draw = own ? ownResult(settings.config) : pisResult;
-      return draw(result, options, theme, context);
+      if (own) return ownResult(settings.config)(result, options, theme, context);
+      return Within.of(context, (inside) => pisResult(stripped(result), options, theme, inside));
     },
   };
+}
+
+/** A component of pi's whose lines stay within the width: one that is wider ends pi. */
+class Within implements Component {
+  #inner: Component;
+
+  private constructor(inner: Component) {
+    this.#inner = inner;
+  }
+
+  /** What `draw` gives, which finds in the context the component that it gave last time. */
+  static of(context: RowContext, draw: (context: RowContext) => Component): Within {
+    const last = context.lastComponent instanceof Within ? context.lastComponent : undefined;
+    const inner = draw({ ...context, lastComponent: last?.#inner });
+    if (!last) return new Within(inner);
+    last.#inner = inner;
+    return last;
+  }
+
+  render(width: number): string[] {
+    return this.#inner.render(width).map((line) =>
+      visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
+  }
+
+  invalidate(): void {
+    this.#inner.invalidate();
+  }
+}
+
+type Result = Parameters<RenderResult>[0];
+
+/** The result without what would steer the terminal: pi strips less. */
+function stripped(result: Result): Result {
+  const content = arrayOf(fieldsOf(result).content).map((item) => {
+    const { text } = fieldsOf(item);
+    return typeof text === "string" ? { ...fieldsOf(item), text: stripControls(text) } : item;
+  });
+  return { ...result, content: content as Result["content"] };
 }
 
 /** The arguments with the command as people see it. */

@@ -2,6 +2,7 @@
 import type { Client } from "../client.ts";
 import type { Host, HostContext } from "../host.ts";
 import { oneLine } from "../render/safe.ts";
+import { BASH_WORDS } from "../tools/words.ts";
 import type { Ui } from "../ui.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
@@ -33,7 +34,7 @@ export class Windows implements BackgroundListener {
             : { triggerTurn };
           host.sendMessage({ customType, content, display: true, details }, how);
         },
-        onLost: (message) => ui.warn(message),
+        onLost: (message) => this.#say(message, "warning"),
       },
       () => this.#background,
       () => this.filters,
@@ -63,7 +64,7 @@ export class Windows implements BackgroundListener {
   /** Reads the settings, and says what is to be said about them. */
   readSettings(): void {
     this.#read = readConfig();
-    for (const { type, text } of this.#read.complaints) this.#ui.warn(text, type);
+    for (const { type, text } of this.#read.complaints) this.#say(text, type);
     // Without a user interface stderr is where people look.
     if (this.#ui.isSilent) {
       for (const { type, text } of this.#read.complaints) {
@@ -126,7 +127,7 @@ export class Windows implements BackgroundListener {
     const { facts } = report;
     if (!passes(report.scope, this.filters)) {
       // Its own session is told when it comes back; whoever sits here may want to know now.
-      if (facts.kind !== "poll") this.#ui.warn(awayText(report), "info");
+      if (facts.kind !== "poll") this.#say(awayText(report), "info");
       return facts.kind === "poll";
     }
     if (facts.kind === "poll" && this.config.pollDelivery === "display") {
@@ -137,13 +138,17 @@ export class Windows implements BackgroundListener {
     return false;
   }
 
+  #say(message: string, type: "info" | "warning" | "error"): void {
+    this.#ui.say(BASH_WORDS.speaker, message, type);
+  }
+
   /** Shows a report to people only: an entry of the session that no model reads. */
   #show({ text, facts }: Report): void {
     try {
       if (!this.#host.appendEntry || !this.#host.registerEntryRenderer) throw new Error("no entries");
       this.#host.appendEntry(POLL_MESSAGE_TYPE, { windows: [facts] });
     } catch {
-      this.#ui.warn(text, "info");
+      this.#say(text, "info");
     }
   }
 }
