@@ -77,7 +77,7 @@ class Within implements Component {
   /** What `draw` gives, which finds in the context the component that it gave last time. */
   static of(context: RowContext, draw: (context: RowContext) => Component): Within {
     const last = context.lastComponent instanceof Within ? context.lastComponent : undefined;
-    const inner = draw({ ...context, lastComponent: last?.#inner });
+    const inner = draw({ ...context, lastComponent: last ? last.#inner : undefined });
     if (!last) return new Within(inner);
     last.#inner = inner;
     return last;

@@ -87,11 +87,11 @@ export class Background {
   /** Takes a notification of execd that is about no request. */
   onNotification(method: string, params: unknown): void {
     if (!isObject(params)) return;
-    const { session_id: id, window, log_path: log } = params;
+    const { session_id: id, window, text, log_path: log } = params;
     if (method === "session_started") this.noteLog(log);
     if (method === "session_exited" && Number.isSafeInteger(id)) this.#over(`@${id}`);
     // A transport may print JSON of its own: only what names a window is taken.
-    if (typeof window !== "string") return;
+    if (typeof window !== "string" || typeof text !== "string") return;
     if (method === "window_exited") this.#exited(params as unknown as WindowExited);
     if (method === "window_poll") this.#polled(params as unknown as WindowPoll);
   }
