@@ -117,3 +117,20 @@ fn what_is_left_over_from_work_costs_no_call() {
     makes_no_call(&mut execd);
     outside::go_on(common::pid_of(&stopped));
 }
+
+#[test]
+fn windows_and_polls_that_are_not_due_cost_no_call() {
+    let mut execd = Execd::start();
+    for command in ["sleep 300", "sleep 300 & exit 3", "exec cat"] {
+        let keep = json!({"autoCloseWindowsOnCompletion": false});
+        let params = json!({"command": command, "background": true, "pollInterval": 3600,
+            "context": keep});
+        assert_eq!(execd.result("bash", params)["status"], "background");
+    }
+    execd.notification("window_exited", |note| note["window"] == "@2");
+    execd.notification("window_exited", |note| note["window"] == "@3");
+    let list = execd.result("tmux", json!({"action": "list"}));
+    assert_eq!(list["windows"].as_array().map(Vec::len), Some(3), "{list}");
+    execd.start_request("bash", json!({"command": "sleep 300", "stream": true, "timeout": 60}));
+    makes_no_call(&mut execd);
+}

@@ -1,0 +1,417 @@
+//! Background windows: how a command gets there, the word of its end (exactly once), how long it
+//! stays listed, its name, what other families see of it (bash-windows.md).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+mod window_help;
+
+use std::collections::BTreeSet;
+
+use common::*;
+use serde_json::{Value, json};
+use window_help::*;
+
+const REPORTED: &str = "Result will be reported when it finishes.";
+
+// ---- Into the background ----------------------------------------------------------------
+
+#[test]
+fn background_answers_at_once_and_the_end_is_reported_once() {
+    let mut execd = Execd::start();
+    let command = format!("echo one; {}; echo two; exit 3", until_file("go"));
+    let started = bash_with(&mut execd, &command, json!({"background": true, "name": "dev"}));
+    assert_fields(
+        &started,
+        &[
+            "status",
+            "window",
+            "name",
+            "output",
+            "log_path",
+            "wall_time_seconds",
+            "text",
+            "is_error",
+        ],
+    );
+    let expected = format!(
+        "Started in background window: dev @1.\n{REPORTED}\n\nAttach with: execd attach @1"
+    );
+    assert_eq!((done(&started), &started["status"]), (expected.as_str(), &json!("background")));
+    go(&execd, "go");
+    let note = ended(&mut execd, "@1");
+    assert_fields(
+        &note,
+        &["window", "name", "command", "exit_code", "tail", "log_path", "elapsed_ms", "text"],
+    );
+    assert_eq!((&note["name"], &note["command"]), (&json!("dev"), &json!(command)));
+    assert_eq!((&note["exit_code"], &note["tail"]), (&json!(3), &json!("one\ntwo\n")));
+    assert_eq!(text(&note), "Background command finished with exit code 3\n\n```\none\ntwo\n```");
+    assert_eq!(log(&note), log(&started));
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["session_id"], &exit["observed"]), (&json!(1), &json!(false)));
+    let at = |execd: &Execd, method: &str| execd.position(|line| line["method"] == method);
+    assert!(at(&execd, "window_exited") < at(&execd, "session_exited"));
+    assert_eq!(ends_of(&mut execd, "@1").len(), 1);
+    assert!(listed(&mut execd).is_empty(), "it is closed when its end was reported");
+    assert_eq!(refusal(&tmux_on(&mut execd, "peek", "@1", json!({}))), "No background window @1.");
+}
+
+#[test]
+fn one_that_ends_at_once_is_answered_first_and_reported_then() {
+    let mut execd = Execd::start();
+    for n in 1..=20 {
+        let id = begin(&mut execd, "echo hi", json!({"background": true}));
+        assert_eq!(execd.result_of(id)["status"], "background");
+        let window = format!("@{n}");
+        let done = "Background command finished with exit code 0\n\n```\nhi\n```";
+        assert_eq!(text(&ended(&mut execd, &window)), done);
+        let told = |line: &Value| line["params"]["window"] == window.as_str();
+        let place = execd.position(told).expect("it came");
+        assert!(execd.reply_position(id) < place, "the reply comes first");
+    }
+}
+
+#[test]
+fn a_foreground_command_goes_on_when_its_time_is_over() {
+    let mut execd = Execd::start();
+    let command = format!("echo one; {}; echo two", until_file("go"));
+    let result = bash_with(&mut execd, &command, json!({"timeout": 2}));
+    let expected = format!(
+        "one\n\n\nStill running after 2s in background window @1. Use tmux peek/list/kill to \
+         inspect or stop it. {REPORTED}"
+    );
+    assert_eq!(done(&result), expected);
+    assert_eq!((&result["status"], &result["output"]), (&json!("background"), &json!("one\n")));
+    assert_absent(&result, &["exit_code", "signal"]);
+    assert_eq!(listed(&mut execd), ["@1"]);
+    go(&execd, "go");
+    let note = ended(&mut execd, "@1");
+    assert_eq!(note["tail"], "one\ntwo\n", "the tail is of the whole life");
+    assert_eq!(ends_of(&mut execd, "@1").len(), 1);
+}
+
+#[test]
+fn the_texts_name_the_callers_tool_and_how_to_attach() {
+    let mut execd = Execd::start();
+    let context = json!({"tmuxToolName": "windows", "tmuxEnabledActions": ["kill", "poll"],
+        "attachCommand": "/opt/execd attach @123 --pid 7"});
+    let more = json!({"timeout": 0.2, "context": context});
+    let result = bash_with(&mut execd, "sleep 300", more.clone());
+    assert_eq!(
+        text(&result),
+        format!(
+            "Still running after 0.2s in background window @1. Use windows kill to inspect or stop it. \
+         {REPORTED}"
+        )
+    );
+    let none = json!({"tmuxEnabledActions": [], "attachCommand": ""});
+    let result = bash_with(&mut execd, "sleep 300", json!({"timeout": 0.2, "context": none}));
+    assert_eq!(
+        text(&result),
+        format!("Still running after 0.2s in background window @2. {REPORTED}")
+    );
+    let result = bash_with(&mut execd, "sleep 300", merged(more, json!({"background": true})));
+    assert!(text(&result).ends_with("\n\nAttach with: /opt/execd attach @3 --pid 7"), "{result}");
+    let result = bash_with(&mut execd, "sleep 300", json!({"background": true, "context": none}));
+    assert_eq!(text(&result), format!("Started in background window: sleep @4.\n{REPORTED}"));
+}
+
+// ---- The end ----------------------------------------------------------------------------
+
+#[test]
+fn ten_that_end_together_are_reported_once_each() {
+    let mut execd = Execd::start();
+    let windows: Vec<String> = (0..10)
+        .map(|n| background(&mut execd, &format!("{}; echo {n}; exit {n}", until_file("go"))))
+        .collect();
+    go(&execd, "go");
+    for (n, window) in windows.iter().enumerate() {
+        let note = ended(&mut execd, window);
+        assert_eq!((&note["exit_code"], &note["tail"]), (&json!(n), &json!(format!("{n}\n"))));
+    }
+    assert_eq!(execd.notified("window_exited").len(), 10);
+    eventually("they are closed", || listed(&mut execd).is_empty());
+}
+
+#[test]
+fn completions_have_the_last_lines_and_say_what_was_cut() {
+    let mut execd = Execd::start();
+    let command = "seq 1 100; kill -9 $$";
+    let window = background(&mut execd, command);
+    let note = ended(&mut execd, &window);
+    let last: Vec<String> = (81..=100).map(|i| i.to_string()).collect();
+    assert_eq!(
+        text(&note),
+        format!(
+            "Background command finished with exit code 137\n\n```\n{}\n```\n\n[Showing lines 81-100 of \
+         100. Full output: {}]",
+            last.join("\n"),
+            log(&note)
+        )
+    );
+    assert_eq!(note["signal"], "SIGKILL");
+    assert_absent(&note, &["exit_code"]);
+    assert_eq!(note["truncation"]["outputLines"], 20);
+    let logged = std::fs::read(log(&note)).expect("the log");
+    assert_eq!(logged.len(), 292, "it is complete when it is named");
+    let context = json!({"completedContextLines": 2, "alwaysShowOutputFilePath": true});
+    for (command, block) in [
+        ("seq 1 5", "\n\n```\n4\n5\n```\n\n[Showing lines 4-5 of 5. Full output: LOG]"),
+        ("echo '```'", "\n\n````\n```\n````\n\n[Full output: LOG]"),
+        ("true", "\n\n[Full output: LOG]"),
+    ] {
+        let window = background_with(&mut execd, command, json!({"context": context}));
+        let note = ended(&mut execd, &window);
+        let expected = format!("Background command finished with exit code 0{block}");
+        assert_eq!(text(&note).replace(&log(&note), "LOG"), expected, "{command}");
+    }
+    let window = background(&mut execd, "true");
+    assert_eq!(text(&ended(&mut execd, &window)), "Background command finished with exit code 0");
+}
+
+#[test]
+fn a_shell_that_is_gone_is_reported_although_others_go_on_and_only_then() {
+    let mut execd = Execd::start();
+    let command = format!("({}; echo late) & echo up; exit 2", until_file("go"));
+    let window = background(&mut execd, &command);
+    let note = ended(&mut execd, &window);
+    let holder = &note["still_running"][0];
+    let head =
+        "Background command finished with exit code 2\nStill running in background window @1: ";
+    assert!(text(&note).starts_with(head), "{note}");
+    assert!(text(&note).contains(&format!("(pid {})", holder["pid"])), "{note}");
+    assert!(text(&note).ends_with("\n\n```\nup\n```"), "{note}");
+    assert_eq!(listed(&mut execd), ["@1"], "the window lives on");
+    go(&execd, "go");
+    execd.notification("session_exited", |_| true);
+    assert_eq!(ends_of(&mut execd, &window).len(), 1, "not told twice");
+    assert!(listed(&mut execd).is_empty());
+}
+
+#[test]
+fn kill_closes_at_once_and_sends_no_completion() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, "trap 'echo bye; exit 1' TERM; echo up; sleep 300 & wait");
+    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+    let killed = tmux_on(&mut execd, "kill", &window, json!({}));
+    assert_eq!(done(&killed), "Killed background window: trap @1.");
+    execd.until_no_session_process();
+    assert!(listed(&mut execd).is_empty());
+    assert_eq!(
+        refusal(&tmux_on(&mut execd, "kill", &window, json!({}))),
+        "No background window @1."
+    );
+    execd.notification("session_exited", |_| true);
+    assert!(execd.notified("window_exited").is_empty());
+}
+
+#[test]
+fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
+    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+    let kill = json!({"action": "kill", "window": window});
+    let id = execd.start_request("tmux", kill);
+    assert!(listed(&mut execd).is_empty(), "closed at once");
+    execd.no_reply_yet(id);
+    assert_eq!(done(&execd.result_of(id)), "Killed background window: trap @1.");
+    execd.until_no_session_process();
+}
+
+#[test]
+fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, "sleep 300");
+    execd.kill(session(&window));
+    let note = ended(&mut execd, &window);
+    assert_eq!(text(&note), "Background command finished with exit code 143");
+    assert_eq!(note["signal"], "SIGTERM");
+}
+
+#[test]
+fn what_ends_with_execd_is_not_reported() {
+    let mut execd = Execd::start();
+    background(&mut execd, "echo up; sleep 300");
+    let held = bash(&mut execd, "sleep 300 & echo up");
+    assert_eq!(held["status"], "completed");
+    execd.close_stdin();
+    assert!(execd.wait_exit().success());
+    let lines = execd.remaining_lines();
+    assert!(!lines.iter().any(|line| line["method"] == "window_exited"), "{lines:?}");
+    execd.until_no_session_process();
+}
+
+#[test]
+fn with_on_eof_wait_windows_run_to_their_end_and_are_reported() {
+    let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
+    background(&mut execd, &format!("{}; exit 5", until_file("go")));
+    execd.close_stdin();
+    go(&execd, "go");
+    assert_eq!(ended(&mut execd, "@1")["exit_code"], 5);
+    assert!(execd.wait_exit().success());
+}
+
+// ---- Windows that stay ------------------------------------------------------------------
+
+#[test]
+fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
+    let mut execd = Execd::start();
+    let keep = json!({"autoCloseWindowsOnCompletion": false});
+    let more = json!({"context": keep});
+    let window = background_with(&mut execd, "seq 1 3; exit 3", more.clone());
+    ended(&mut execd, &window);
+    bash_with(&mut execd, "echo fore", more);
+    bash_with(
+        &mut execd,
+        "sleep 300",
+        json!({"timeout": 0.2, "timeoutAction": "kill",
+        "context": keep}),
+    );
+    bash(&mut execd, "echo closed by itself");
+    execd.ping();
+    let list = tmux(&mut execd, "list");
+    assert_eq!(ids(&list), ["@1", "@2"], "neither what was ended nor what closes by itself");
+    let lines: Vec<&str> = done(&list).lines().collect();
+    assert!(lines[2].starts_with("  seq @1 (") && lines[2].ends_with(" finished with exit code 3"));
+    let row = &list["windows"][0];
+    assert_eq!((&row["running"], &row["exit_code"]), (&json!(false), &json!(3)));
+    assert_eq!(peek(&mut execd, "@1"), "window: seq @1\n$ seq 1 3; exit 3\n1\n2\n3");
+    let peeked = tmux_on(&mut execd, "peek", "@1", json!({"context": {"peekContextLines": 1}}));
+    let cut = format!(
+        "3\n\n[Showing lines 3-3 of 3. Full output: {}]",
+        row["log_path"].as_str().expect("a log")
+    );
+    assert!(done(&peeked).ends_with(&cut), "{peeked}");
+    let over = "Window @1 has finished: there is nothing to poll.";
+    let poll = json!({"pollInterval": 10});
+    assert_eq!(refusal(&tmux_on(&mut execd, "poll", "@1", poll)), over);
+    assert_eq!(done(&tmux_on(&mut execd, "unpoll", "@1", json!({}))), "No poller for seq.");
+    assert_eq!(
+        done(&tmux_on(&mut execd, "kill", "@1", json!({}))),
+        "Killed background window: seq @1."
+    );
+    assert_eq!(listed(&mut execd), ["@2"]);
+}
+
+#[test]
+fn windows_that_stay_are_bounded_the_oldest_go_first() {
+    let mut execd = Execd::start();
+    let more = json!({"context": {"autoCloseWindowsOnCompletion": false}});
+    for _ in 0..70 {
+        bash_with(&mut execd, "seq 1 20000", more.clone());
+    }
+    let kept = listed(&mut execd);
+    let expected: Vec<String> = (7..=70).map(|n| format!("@{n}")).collect();
+    assert_eq!(kept.iter().collect::<BTreeSet<_>>(), expected.iter().collect::<BTreeSet<_>>());
+    let peeked = peek(&mut execd, "@70");
+    assert!(peeked.contains("[Showing lines 18001-20000 of 20000. Full output: "), "{peeked}");
+}
+
+// ---- Names ------------------------------------------------------------------------------
+
+#[test]
+fn names_and_shown_commands_are_the_contexts() {
+    let mut execd = Execd::start();
+    let long = "n".repeat(50);
+    let shim = "a=1\n# SHIM_END\nmake --version >/dev/null; true";
+    for (command, name, context, expected) in [
+        ("/bin/echo hi", None, json!({}), "echo"),
+        ("true|cat", None, json!({}), "true"),
+        ("true", Some("my name"), json!({}), "my name"),
+        ("true", Some(long.as_str()), json!({}), &long[..30]),
+        ("true", Some(long.as_str()), json!({"maxWindowNameLength": 7}), &long[..7]),
+        ("true x", Some("n"), json!({"windowNameTemplate": "{{name}}: {{command}}"}), "n: true x"),
+        (shim, None, json!({}), "make"),
+        (shim, None, json!({"displayCommandStartMarker": ""}), "a=1"),
+        ("x=1\nCUT\ntrue", None, json!({"displayCommandStartMarker": "CUT"}), "true"),
+    ] {
+        let mut more = json!({"context": context});
+        if let Some(name) = name {
+            more["name"] = json!(name);
+        }
+        let result = bash_with(&mut execd, command, more.clone());
+        assert_eq!(result["name"], expected, "{command:?} {more}");
+    }
+    let command = "a=1\n# SHIM_END\necho $a; sleep 300";
+    let window = background(&mut execd, command);
+    eventually("it is up", || peek(&mut execd, &window).ends_with('1'));
+    assert_eq!(
+        peek(&mut execd, &window),
+        format!("window: echo {window}\n$ echo $a; sleep 300\n1")
+    );
+}
+
+// ---- Beside the other families ----------------------------------------------------------
+
+#[test]
+fn a_window_is_a_session_that_the_other_families_see() {
+    let mut execd = Execd::start();
+    let command = format!("echo one; {}; exit 3", until_file("go"));
+    let result = bash_with(&mut execd, &command, json!({"background": true, "name": "dev"}));
+    until_logged(&result, "one");
+    let row = execd.listed(1).expect("it is listed");
+    assert_eq!((&row["name"], &row["running"]), (&json!("dev"), &json!(true)));
+    assert_eq!(execd.poll_now(1)["output"], "one\n");
+    assert_eq!(peek(&mut execd, "@1").lines().last(), Some("one"), "a read takes nothing away");
+    let page = execd.result("get_process_log", json!({"sessionId": 1}));
+    assert_eq!(page["text"], "one\n");
+    execd.failed("write_stdin", json!({"session_id": 1, "chars": "x"}), "stdin_closed");
+    go(&execd, "go");
+    ended(&mut execd, "@1");
+    execd.notification("session_exited", |_| true);
+    assert!(execd.listed(1).is_none(), "it leaves that table with its end");
+    let polled = execd.result("poll_process", json!({"sessionId": 1}));
+    assert_eq!((&polled["exitCode"], &polled["aggregated"]), (&json!(3), &json!("one\n")));
+    let page = execd.result("get_process_log", json!({"sessionId": 1}));
+    assert_eq!((&page["text"], &page["eof"]), (&json!("one\n"), &json!(true)));
+}
+
+#[test]
+fn a_foreground_command_is_listed_as_a_session_after_150_ms_and_is_no_background_window() {
+    let mut execd = Execd::start();
+    let id = begin(&mut execd, &until_file("go"), json!({}));
+    let started = execd.notification("session_started", |_| true);
+    assert_eq!(started["session_id"], 1);
+    assert!(execd.listed(1).is_some());
+    assert_eq!(done(&tmux(&mut execd, "list")), "Background windows — 0 window(s)");
+    assert_eq!(refusal(&tmux_on(&mut execd, "kill", "@1", json!({}))), "No background window @1.");
+    go(&execd, "go");
+    assert_eq!(execd.result_of(id)["exit_code"], 0);
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!(exit["observed"], true, "the reply told it");
+    bash(&mut execd, "true");
+    assert_eq!(execd.notified("session_started").len(), 1, "short ones are never announced");
+}
+
+#[test]
+fn waits_of_other_families_on_a_window_end_with_it() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, &format!("echo one; {}; exit 3", until_file("go")));
+    let id = execd.start_request(
+        "write_stdin",
+        json!({"session_id": session(&window), "yield_time_ms": 50_000}),
+    );
+    execd.no_reply_yet(id);
+    go(&execd, "go");
+    assert_eq!(execd.result_of(id)["exit_code"], 3);
+    assert_eq!(ended(&mut execd, &window)["exit_code"], 3, "and the window is reported");
+}
+
+#[test]
+fn a_reader_that_sleeps_loses_no_completion() {
+    let mut execd = Execd::start();
+    // More than the outbox takes before it counts as crowded, in replies that nobody asked to
+    // be short.
+    let big = json!({"context": {"completedContextLines": 100_000, "maxOutputBytes": 262_144}});
+    let windows: Vec<String> = (0..12)
+        .map(|_| {
+            let command = format!("{}; seq 1 40000", until_file("go"));
+            background_with(&mut execd, &command, big.clone())
+        })
+        .collect();
+    go(&execd, "go");
+    for window in &windows {
+        assert_eq!(ended(&mut execd, window)["exit_code"], 0);
+    }
+    assert_eq!(execd.notified("window_exited").len(), 12);
+}
