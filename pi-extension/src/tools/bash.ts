@@ -12,11 +12,7 @@ import { shownCommand } from "../windows/templates.ts";
 import { startContext, viewContext } from "../windows/wire-context.ts";
 import type { Surface } from "./surface.ts";
 import { type Params, type Tool, answer, definition, given } from "./tool.ts";
-import { Updates } from "./updates.ts";
 import { BASH_WORDS } from "./words.ts";
-
-/** execd paces its progress as the settings say; each is shown. */
-const EVERY_UPDATE = { everyMs: 0, liveMs: Number.POSITIVE_INFINITY, slowMs: 0 };
 
 export const bash: Surface = {
   name: "bash",
@@ -50,22 +46,27 @@ function tools(instance: Instance): Tool[] {
 
 function runBash(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
   return instance.windows.inForeground(call.signal, async (signal) => {
-    call.onUpdate?.({ content: [], details: {} });
+    // As pi's own bash: its row begins to count the seconds.
+    show(call, "", {});
     await instance.client.start(signal);
     const context = startContext(instance, call.ctx);
     const request = { ...bashParams(instance, params), stream: true, context };
-    const updates = call.onUpdate && new Updates(call.onUpdate, {}, EVERY_UPDATE);
     const onNotification = (_method: string, note: object) => {
-      const { tail, truncation, log_path } = note as Partial<Progress>;
-      updates?.show(() => ({ output: tail ?? "", ...outputDetails(truncation, log_path) }));
+      const { tail = "", truncation, log_path: path } = note as Partial<Progress>;
+      show(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
     };
-    try {
-      const reply = await instance.request("bash", request, { signal, onNotification });
-      return bashAnswer(instance, params, reply as unknown as BashResult);
-    } finally {
-      updates?.stop();
-    }
+    const reply = await instance.request("bash", request, { signal, onNotification });
+    return bashAnswer(instance, params, reply as unknown as BashResult);
   });
+}
+
+/** Shows what there is so far; execd paces it as the settings say. */
+function show(call: Call, text: string, details: object): void {
+  try {
+    call.onUpdate?.({ content: text === "" ? [] : [{ type: "text", text }], details });
+  } catch {
+    // A host that cannot draw must not end the wait.
+  }
 }
 
 /** The params of a request for `params`, with the defaults of the settings. */
