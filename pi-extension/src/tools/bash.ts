@@ -88,12 +88,15 @@ function bashAnswer(instance: Instance, params: Params, reply: BashResult): Tool
   const { background, config, scope } = instance.windows;
   background.noteLog(logPath);
   const goesOn = status === "background" || (still_running ?? []).length > 0;
-  if (goesOn && window !== undefined) {
+  const stays = !config.autoCloseWindowsOnCompletion
+    && ["completed", "failed", "background"].includes(status);
+  if ((goesOn || stays) && window !== undefined) {
     const command = shownCommand(String(params.command), config.displayCommandStartMarker);
     background.opened({
       window, name, command, scope, startedAtMs: Date.now(), ...given({ logPath }),
       ...(status !== "background" && { told: true as const }),
-      ...(!config.autoCloseWindowsOnCompletion && { stays: true as const }),
+      ...(stays && { stays: true as const }),
+      ...(!goesOn && { ended: true as const }),
     });
   }
   if (reply.is_error) throw new Error(reply.text);

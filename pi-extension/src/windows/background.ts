@@ -9,6 +9,8 @@ import { type Window, shared } from "./shared.ts";
 
 /** What has ended before its opening was read; what was never opened here is pushed out. */
 const EARLY_MAX = 64;
+/** Windows that have ended and stay listed: as many as execd keeps. */
+const ENDED_MAX = 64;
 
 /** Something to tell of a window. */
 export interface WindowReport {
@@ -101,9 +103,10 @@ export class Background {
     if (this.tracksLogs && typeof path === "string") this.#logs.add(path);
   }
 
-  /** Something runs in the background. Its end may have been read before this. */
+  /** A window is listed from now on. Its end may have been read before this. */
   opened(window: Window): void {
     this.#windows.set(window.window, window);
+    this.#forgetOldest();
     const early = this.#early.get(window.window);
     this.#early.delete(window.window);
     if (early?.exited) this.#exited(early.exited);
@@ -176,8 +179,9 @@ export class Background {
       return;
     }
     if (window.ended) return;
+    this.#windows.delete(id);
     if (window.stays && window.told) this.#windows.set(id, { ...window, ended: true });
-    else this.#windows.delete(id);
+    this.#forgetOldest();
     this.#forgetPolls(id);
     this.#listener?.onChange();
   }
@@ -196,6 +200,14 @@ export class Background {
     this.#early.set(id, { ...known, ...news });
     const [oldest] = this.#early.keys();
     if (this.#early.size > EARLY_MAX && oldest !== undefined) this.#early.delete(oldest);
+  }
+
+  /** They stand in the order of their ends. */
+  #forgetOldest(): void {
+    const ended = [...this.#windows.values()].filter((one) => one.ended);
+    for (const { window } of ended.slice(0, Math.max(0, ended.length - ENDED_MAX))) {
+      this.#windows.delete(window);
+    }
   }
 
   #forgetPolls(id: string): void {

@@ -247,6 +247,24 @@ it("core: the windows of a context, and none of others", async () => {
   }, {}, ctx("s1"));
 });
 
+it("core: with autoCloseWindowsOnCompletion: false what has ended stays, bounded", async () => {
+  await withBash({ autoCloseWindowsOnCompletion: false }, async (pi) => {
+    await start(pi, "exit 3", "ended");
+    await until(() => pi.sent.length > 0, "its end");
+    await pi.call("bash", { command: "true", name: "short" });
+    const listed = () => listBashWindows({ filters: {} }).map(({ id, title }) => `${title} ${id}`);
+    assert.deepEqual(listed(), ["ended @1", "short @2"]);
+    const list = async () => textOf(await pi.call("tmux", { action: "list" }));
+    assert.match(await list(), /2 window\(s\)\n+ {2}ended @1 .*\n {2}short @2 /);
+    assert.deepEqual(pi.statuses.filter(Boolean), ["1 background proc"]);
+    for (let i = 0; i < 70; i++) await pi.call("bash", { command: "true", name: "many" });
+    assert.equal(listed().length, 64);
+    assert.match(await list(), /64 window/);
+    await pi.call("tmux", { action: "kill", window: "@72" });
+    assert.equal(listed().length, 63);
+  });
+});
+
 it("the git root is found upwards, also where .git is a file", () => {
   const root = join(dir, "repo");
   mkdirSync(join(root, "a", "b"), { recursive: true });
