@@ -41,8 +41,8 @@ export class Client {
   #restartNote: string | undefined;
 
   /**
-   * `flags` and `env` are asked at each start: flags of execd; and the environment, which says where
-   * execd is, and is what it inherits.
+   * `flags` and `env` are asked at each start: flags of execd; and the environment, which says
+   * where execd is, and is what it inherits.
    */
   constructor(
     events: ClientEvents,

@@ -1,7 +1,14 @@
 /** What other extensions may import: `pi-execd/core`. */
 import { isAbsolute } from "node:path";
 import { readConfig, type TmuxBashConfig } from "./windows/config.ts";
-import { type Scope, type ScopeContext, filtersOf, gitRootOf, passes, scopeOf } from "./windows/scope.ts";
+import {
+  type Scope,
+  type ScopeContext,
+  filtersOf,
+  gitRootOf,
+  passes,
+  scopeOf,
+} from "./windows/scope.ts";
 import { shared } from "./windows/shared.ts";
 
 export type { TmuxBashConfig } from "./windows/config.ts";

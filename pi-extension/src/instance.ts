@@ -132,7 +132,7 @@ export class Instance {
     clearTimeout(timer);
   }
 
-  /** Goes on with the execd of the session before this one, where that has left background windows. */
+  /** Goes on with the execd of the session before this one, where that has left one. */
   async #adopt(event: Beginning, ctx: HostContext): Promise<void> {
     const { sessionManager } = ctx;
     const id = sessionManager?.getSessionId?.() ?? "";
@@ -143,7 +143,7 @@ export class Instance {
       this.#client = left.client;
       this.#client.tell(this.#clientEvents());
     }
-    if (this.#wants("bash")) this.windows.readSettings();
+    if (this.#wants("bash")) this.windows.readSettings(event.reason);
     this.windows.open(ctx, left?.background);
   }
 
@@ -170,8 +170,8 @@ export class Instance {
   }
 
   /**
-   * Sessions end with pi's, background windows only with pi; resolves when all that ends is gone and
-   * reaped.
+   * Sessions end with pi's, background windows only with pi; resolves when all that ends is gone
+   * and reaped.
    */
   async onSessionShutdown(reason: string): Promise<void> {
     if (reason !== "quit") handOver(this.#surfaces);

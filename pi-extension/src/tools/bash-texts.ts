@@ -96,7 +96,8 @@ function pollParameters(config: TmuxBashConfig): Record<string, ParameterSchema>
     },
     pollLines: {
       type: "integer",
-      description: `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
+      description:
+        `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
     },
   };
 }

@@ -112,7 +112,7 @@ export function defaultGuidelines(enabled: readonly TmuxAction[]): string[] {
     .map(([line]) => line);
 }
 
-/** Where execd puts its logs unless it is told otherwise: a directory that only this user can read. */
+/** Where execd puts its logs unless told otherwise: a directory that only this user can read. */
 export function execdsLogDir(): string {
   return join(process.env.TMPDIR || "/tmp", `pi-execd-${process.getuid?.() ?? 0}`);
 }
@@ -131,8 +131,8 @@ export const KEYS = {
     text,
     "Execute a bash command in a background window. Output is truncated to last "
       + "{{bashContextLines}} lines or {{maxOutputKb}}KB. Defaults to a {{defaultTimeoutSeconds}}s "
-      + 'timeout, max {{maxTimeoutSeconds}}s; timeoutAction defaults to "{{defaultTimeoutAction}}". '
-      + "Use background for long-running commands.",
+      + "timeout, max {{maxTimeoutSeconds}}s; timeoutAction defaults to "
+      + '"{{defaultTimeoutAction}}". Use background for long-running commands.',
   ),
   tmuxToolDescription: key(
     text,

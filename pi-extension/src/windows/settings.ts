@@ -20,7 +20,8 @@ export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
   if (told) return told;
   try {
     const projectTrusted = ctx.isProjectTrusted?.() ?? false;
-    const manager = SettingsManager.create(ctx.cwd ?? process.cwd(), getAgentDir(), { projectTrusted });
+    const cwd = ctx.cwd ?? process.cwd();
+    const manager = SettingsManager.create(cwd, getAgentDir(), { projectTrusted });
     return {
       shellPath: manager.getShellPath(),
       shellCommandPrefix: manager.getShellCommandPrefix(),

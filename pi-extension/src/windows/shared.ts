@@ -26,6 +26,8 @@ interface Shared {
   tables: Set<ReadonlyMap<string, Window>>;
   /** Forked sessions, and the session whose windows they see. */
   forks: Map<string, string>;
+  /** What was said of the settings: the same is not said again at each /new. */
+  told: Set<string>;
 }
 
 const KEY = Symbol.for("pi-execd.windows");
@@ -33,6 +35,6 @@ const KEY = Symbol.for("pi-execd.windows");
 /** The one of this process. */
 export function shared(): Shared {
   const all = globalThis as { [KEY]?: Shared };
-  all[KEY] ??= { tables: new Set(), forks: new Map() };
+  all[KEY] ??= { tables: new Set(), forks: new Map(), told: new Set() };
   return all[KEY];
 }

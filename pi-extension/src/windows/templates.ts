@@ -24,8 +24,9 @@ export function expand(template: string, config: TmuxBashConfig, attachCommand: 
  * marker, where there is one. An empty marker hides nothing.
  */
 export function shownCommand(command: string, marker: string): string {
+  const wanted = marker.trim();
   const lines = command.split("\n");
-  const at = marker.trim() === "" ? -1 : lines.findLastIndex((line) => line.trim() === marker.trim());
+  const at = wanted === "" ? -1 : lines.findLastIndex((line) => line.trim() === wanted);
   const rest = lines.slice(at + 1).join("\n").trimStart();
   return at < 0 || rest === "" ? command : rest;
 }

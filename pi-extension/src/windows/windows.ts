@@ -9,6 +9,7 @@ import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
 import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";
 import { logDirFlags } from "./logs.ts";
 import { type Scope, filtersOf, passes, scopeOf } from "./scope.ts";
+import { shared } from "./shared.ts";
 import { BACKGROUND_STATUS_KEY, backgroundStatus } from "./status.ts";
 
 const NAME_CELLS = 60;
@@ -21,6 +22,7 @@ export class Windows implements BackgroundListener {
   #background = new Background();
   #read: ReadConfig | undefined;
   #scope: Scope = scopeOf({});
+  #status: string | undefined;
 
   constructor(host: Host, ui: Ui) {
     this.#host = host;
@@ -61,15 +63,19 @@ export class Windows implements BackgroundListener {
     return filtersOf(this.#scope, this.config.tmuxWindowScope);
   }
 
-  /** Reads the settings, and says what is to be said about them. */
-  readSettings(): void {
+  /**
+   * Reads the settings, and says what is to be said about them: once, and what is wrong again at
+   * each /reload.
+   */
+  readSettings(reason: string): void {
     this.#read = readConfig();
-    for (const { type, text } of this.#read.complaints) this.#say(text, type);
-    // Without a user interface stderr is where people look.
-    if (this.#ui.isSilent) {
-      for (const { type, text } of this.#read.complaints) {
-        if (type !== "info") console.error(`pi-execd: ${text}`);
-      }
+    const { told } = shared();
+    for (const { type, text } of this.#read.complaints) {
+      if (told.has(text) && (type === "info" || reason !== "reload")) continue;
+      told.add(text);
+      this.#say(text, type);
+      // Without a user interface stderr is where people look.
+      if (this.#ui.isSilent && type !== "info") console.error(`pi-execd: ${text}`);
     }
   }
 
@@ -87,7 +93,7 @@ export class Windows implements BackgroundListener {
   close(): void {
     this.deliveries.close();
     for (const controller of this.#foreground) controller.abort();
-    this.#ui.status(BACKGROUND_STATUS_KEY, undefined);
+    this.#showStatus(undefined);
     this.#background.listen(undefined);
   }
 
@@ -119,8 +125,14 @@ export class Windows implements BackgroundListener {
   }
 
   onChange(): void {
-    this.#ui.status(BACKGROUND_STATUS_KEY, backgroundStatus(this.#background.running));
+    this.#showStatus(backgroundStatus(this.#background.running));
     this.deliveries.changed();
+  }
+
+  #showStatus(status: string | undefined): void {
+    if (status === this.#status) return;
+    this.#status = status;
+    this.#ui.status(BACKGROUND_STATUS_KEY, status);
   }
 
   onReport(report: Report): boolean {
@@ -144,9 +156,10 @@ export class Windows implements BackgroundListener {
 
   /** Shows a report to people only: an entry of the session that no model reads. */
   #show({ text, facts }: Report): void {
+    const { appendEntry, registerEntryRenderer } = this.#host;
     try {
-      if (!this.#host.appendEntry || !this.#host.registerEntryRenderer) throw new Error("no entries");
-      this.#host.appendEntry(POLL_MESSAGE_TYPE, { windows: [facts] });
+      if (!appendEntry || !registerEntryRenderer) throw new Error("this host draws no entries");
+      appendEntry(POLL_MESSAGE_TYPE, { windows: [facts] });
     } catch {
       this.#say(text, "info");
     }

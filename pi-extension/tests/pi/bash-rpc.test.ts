@@ -269,7 +269,11 @@ test("what is wrong with the settings is said once, with key and file", async (t
   }`);
   const rpc = new Rpc(place, { args: BASH, script: [turn("Hi.")] });
   await rpc.prompt("start");
-  assert.deepEqual(rpc.notices(), [
+  await rpc.command("new_session");
+  const afterNew = rpc.notices();
+  await rpc.say("/test-reload");
+  assert.deepEqual(rpc.notices().slice(3).map(({ kind }) => kind), ["error", "warning"]);
+  assert.deepEqual(afterNew, [
     {
       kind: "error",
       text: `bash: tty in ${path}: expected true or false, not "yes"; the default is used`,
