@@ -167,6 +167,8 @@ pub const WINDOW_NAME_CHARS: u64 = 30;
 pub const WINDOW_NAME_MAX_CHARS: u64 = 200;
 /// Bytes of a window's command in lists, polls and completions.
 pub const WINDOW_COMMAND_BYTES: usize = 4 * 1024;
+/// Bytes of a string of a context that a window keeps.
+pub const WINDOW_FIELD_BYTES: usize = 4 * 1024;
 /// Bytes of output of a window that no unified-exec call has told.
 pub const WINDOW_UNREAD_BYTES: usize = 256 * 1024;
 /// Bytes of one log page when none are asked for.

@@ -583,6 +583,10 @@ fn check_schema(schema: &Value) {
             }
             ("additionalProperties" | "items", Value::Object(_)) => check_schema(value),
             ("additionalProperties", Value::Bool(_)) => {}
+            ("properties", Value::Object(fields)) => fields.values().for_each(check_schema),
+            ("required", Value::Array(names)) => {
+                assert!(names.iter().all(Value::is_string), "{schema}");
+            }
             _ => panic!("{keyword} in {schema}"),
         }
     }

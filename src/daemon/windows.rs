@@ -107,7 +107,8 @@ impl Daemon {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let goes_on = session.status().is_none();
-        let Some(window) = &mut session.window else { return };
+        let open = |window: &&mut Box<Window>| window.stage != Stage::Closed;
+        let Some(window) = session.window.as_mut().filter(open) else { return };
         window.stage = Stage::Background;
         if let Some(poll) = window.spec.poll.filter(|_| goes_on) {
             window.start_poll(poll, now_ns);
@@ -238,15 +239,15 @@ impl Daemon {
                 window_text::ended_but_held(output, status, id, &holders_of(&still_running))
             }
             Outcome::EndedFor(EndedFor::Abort) => window_text::aborted(output),
-            Outcome::EndedFor(EndedFor::Timeout) => window_text::timed_out(output, spec.timeout_s),
+            Outcome::EndedFor(EndedFor::Timeout) => window_text::timed_out(output, spec.timeout_ms),
             Outcome::Background if spec.background => {
                 let named = Named { name: &spec.name, id };
-                window_text::started(named, spec.poll.map(|poll| poll.interval_s), &spec.attach)
+                window_text::started(named, spec.poll.map(|poll| poll.interval_ms), &spec.attach)
             }
             Outcome::Background => {
                 let inspector = Inspector { tool: &spec.tool, actions: &spec.actions };
-                let poll_s = spec.poll.map(|poll| poll.interval_s);
-                window_text::went_on(output, spec.timeout_s, id, inspector, poll_s)
+                let poll_ms = spec.poll.map(|poll| poll.interval_ms);
+                window_text::went_on(output, spec.timeout_ms, id, inspector, poll_ms)
             }
         };
         let word = match outcome {

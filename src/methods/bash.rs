@@ -2,6 +2,7 @@
 //! takes longer (bash-windows.md).
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::window_context::{CONTEXT, Context};
 use super::{Answer, Call, Method};
@@ -10,7 +11,7 @@ use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
 use crate::pure::window_name::{shown_command, window_name};
 use crate::session::wait::{Progress, Wait, WaitKind};
-use crate::session::window::{WindowSpec, ms};
+use crate::session::window::WindowSpec;
 use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
@@ -65,18 +66,17 @@ struct Params {
     poll_lines: Option<Int>,
     #[serde(default)]
     stream: bool,
-    #[serde(default)]
-    context: Context,
+    context: Option<Box<RawValue>>,
 }
 
-fn read(raw: &str) -> Result<Params, RpcError> {
+fn read(raw: &str) -> Result<(Params, Context), RpcError> {
     let params: Params = wire::read_params(raw, METHOD.params)?;
-    if let Some(timeout) = params.timeout.filter(|seconds| *seconds <= 0.0) {
-        let message =
-            format!("Invalid timeout: must be a finite number of seconds above 0, not {timeout}");
+    let context = Context::read(params.context.as_deref())?;
+    if params.timeout.is_some_and(|seconds| seconds <= 0.0) {
+        let message = "Invalid timeout: must be a finite number of seconds above 0";
         return Err(RpcError::invalid_param("timeout", message));
     }
-    Ok(params)
+    Ok((params, context))
 }
 
 /// Reads the params without acting on them.
@@ -85,21 +85,20 @@ fn check(raw: &str) -> Result<(), RpcError> {
 }
 
 /// What the window goes by.
-fn window_of(params: &Params, shown: &str, call: &Call<'_>) -> WindowSpec {
-    let context = &params.context;
+fn window_of(params: &Params, context: &Context, shown: &str, call: &Call<'_>) -> WindowSpec {
     let (template, chars) = (context.name_template(), context.name_chars());
     WindowSpec {
         name: window_name(shown, params.name.as_deref(), template, chars),
         client: call.client,
         scope: context.scope(),
-        timeout_s: context.timeout_s(params.timeout),
+        timeout_ms: context.timeout_ms(params.timeout),
         kill_at_timeout: params.timeout_action.as_deref() == Some("kill"),
         // Nobody waits for what has no id.
         background: params.background || call.id.is_none(),
         lines: context.lines(),
         completed_lines: context.completed_lines(),
         max_bytes: context.max_bytes(),
-        always_log_path: context.always_show_output_file_path,
+        always_log_path: context.always_log_path(),
         auto_close: context.auto_close(),
         poll: context.poll(params.poll_interval, params.poll_lines),
         tool: context.tool(),
@@ -109,25 +108,25 @@ fn window_of(params: &Params, shown: &str, call: &Call<'_>) -> WindowSpec {
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params = read(call.params)?;
+    let (params, context) = read(call.params)?;
     daemon.room_for_window()?;
-    let shown = shown_command(&params.command, params.context.marker()).to_owned();
-    let window = window_of(&params, &shown, call);
-    let Params { command, context, background, stream, .. } = params;
-    let (timeout_ms, update_ms) = (ms(window.timeout_s), context.update_interval_ms());
-    let command = match &context.shell_command_prefix {
+    let shown = shown_command(&params.command, context.marker()).to_owned();
+    let window = window_of(&params, &context, &shown, call);
+    let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
+    let Params { command, background, stream, .. } = params;
+    let command = match context.prefix() {
         Some(prefix) => format!("{prefix}\n{command}"),
         None => command,
     };
     let spec = LaunchSpec {
-        program: context.shell_path.unwrap_or_else(|| "bash".to_owned()),
+        program: context.shell(),
         arguments: vec!["-c".to_owned(), command],
         command: shown,
         name: Some(window.name.clone()),
-        workdir: context.cwd,
-        env: context.env.into_iter().collect(),
+        workdir: context.cwd(),
+        env: context.env(),
         stdin: Stdin::Null,
-        tty: context.tty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
+        tty: context.tty().then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
         split: false,
     };
     daemon.count_spawn();

@@ -2,6 +2,7 @@
 //! is a session.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::window_context::{CONTEXT, Context};
 use super::{Answer, Call, Method};
@@ -40,13 +41,18 @@ struct Params {
     window: Option<String>,
     poll_interval: Option<f64>,
     poll_lines: Option<Int>,
-    #[serde(default)]
-    context: Context,
+    context: Option<Box<RawValue>>,
 }
 
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+    read(raw).map(drop)
+}
+
+fn read(raw: &str) -> Result<(Params, Context), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let context = Context::read(params.context.as_deref())?;
+    Ok((params, context))
 }
 
 /// The session that a window's name in a request means.
@@ -58,8 +64,8 @@ fn window_id(window: Option<&str>) -> Option<SessionId> {
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
-    let (action, context) = (params.action.as_str(), &params.context);
+    let (params, context) = read(call.params)?;
+    let action = params.action.as_str();
     let fits = |window: &Scope| context.sees(window);
     if action == "list" {
         return Ok(Answer::of(&daemon.list_windows(&fits)));

@@ -1,18 +1,18 @@
 //! The object `context` of bash and tmux: what the caller's settings are (bash-windows.md). Every
 //! field may be left out; then the default holds.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::limits::{
     BASH_SHORTEST_MS, BASH_TIMEOUT_MAX_S, BASH_TIMEOUT_S, BASH_UPDATE_RANGE_MS, DEFAULT_MAX_BYTES,
     DEFAULT_MAX_LINES, MAX_CONFIGURABLE_POLL_MS, PROGRESS_INTERVAL_MS, WINDOW_COMPLETED_LINES,
-    WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS, WINDOW_POLL_LINES,
-    WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
+    WINDOW_FIELD_BYTES, WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS,
+    WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
 };
+use crate::pure::window_text::INSPECTING;
 use crate::session::window::{PollSpec, Scope};
-use crate::wire::{Int, Kind, Param};
+use crate::wire::{Int, Kind, Param, RpcError};
 
 /// The fields of `scope`.
 const SCOPE: &[Param] = &[
@@ -89,151 +89,198 @@ pub(super) const CONTEXT: &[Param] = &[
     ),
 ];
 
-/// The object as it came.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub(super) struct Context {
-    pub cwd: Option<String>,
-    pub env: BTreeMap<String, Option<String>>,
-    scope: ScopeField,
-    window_scope: Option<String>,
-    pub shell_path: Option<String>,
-    pub shell_command_prefix: Option<String>,
-    pub tty: bool,
-    default_timeout_seconds: Option<f64>,
-    max_timeout_seconds: Option<f64>,
-    bash_context_lines: Option<Int>,
-    completed_context_lines: Option<Int>,
-    poll_context_lines: Option<Int>,
-    peek_context_lines: Option<Int>,
-    max_output_bytes: Option<Int>,
-    pub always_show_output_file_path: bool,
-    update_interval_ms: Option<Int>,
-    poll_delivery: Option<String>,
-    minimum_poll_interval_seconds: Option<f64>,
-    auto_close_windows_on_completion: Option<bool>,
-    window_name_template: Option<String>,
-    max_window_name_length: Option<Int>,
-    display_command_start_marker: Option<String>,
-    tmux_tool_name: Option<String>,
-    tmux_enabled_actions: Option<Vec<String>>,
-    attach_command: Option<String>,
+/// Fields that a window keeps as long as it lives.
+const KEPT: [&str; 2] = ["tmuxToolName", "attachCommand"];
+
+/// The object as it came. Its types were checked against the table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Context(Map<String, Value>);
+
+/// A whole number, or the nearest that fits.
+fn integer(value: &Value) -> Option<Int> {
+    #[allow(clippy::cast_possible_truncation)] // `as` saturates, which is what is wanted.
+    let whole = |number: f64| number as i64;
+    value.as_i64().or_else(|| value.as_f64().map(whole)).map(Int)
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct ScopeField {
-    pi_session: Option<String>,
-    git_root: Option<String>,
+/// Seconds as milliseconds that a clock can wait for.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.
+fn waitable_ms(seconds: f64) -> u64 {
+    ((seconds * 1_000.0).round() as u64).clamp(BASH_SHORTEST_MS, MAX_CONFIGURABLE_POLL_MS)
 }
 
 /// A number of lines or bytes, clamped to 1..`most`.
-fn count(given: Option<Int>, default: u64, most: u64) -> usize {
+fn clamped(given: Option<Int>, default: u64, most: u64) -> usize {
     let count = given.map_or(default, |given| given.clamped(1, most));
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Seconds that a clock can wait for.
-fn waitable(seconds: f64) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // Both are far below what a mantissa holds.
-    let (shortest, longest) =
-        (BASH_SHORTEST_MS as f64 / 1_000.0, MAX_CONFIGURABLE_POLL_MS as f64 / 1_000.0);
-    seconds.clamp(shortest, longest)
-}
-
 impl Context {
+    /// Reads a context that was checked against the table. What a window keeps of it is bounded.
+    pub(super) fn read(raw: Option<&RawValue>) -> Result<Self, RpcError> {
+        let Some(raw) = raw else { return Ok(Self::default()) };
+        let fields = serde_json::from_str(raw.get())
+            .map_err(|fault| RpcError::invalid_param("context", format!("context: {fault}")))?;
+        let context = Self(fields);
+        let scope = SCOPE.iter().map(|param| (param.name, context.scope_text(param.name)));
+        let kept = KEPT.iter().map(|name| (*name, context.text(name)));
+        for (name, text) in kept.chain(scope) {
+            if text.is_some_and(|text| text.len() > WINDOW_FIELD_BYTES) {
+                let message =
+                    format!("context: {name} must be at most {WINDOW_FIELD_BYTES} bytes long");
+                return Err(RpcError::invalid_param("context", message));
+            }
+        }
+        Ok(context)
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        debug_assert!(CONTEXT.iter().any(|param| param.name == name), "{name} is no field");
+        self.0.get(name)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name).and_then(Value::as_bool)
+    }
+
+    fn seconds(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(Value::as_f64)
+    }
+
+    fn count(&self, name: &str, default: u64, most: u64) -> usize {
+        clamped(self.get(name).and_then(integer), default, most)
+    }
+
+    fn scope_text(&self, name: &str) -> Option<&str> {
+        self.get("scope").and_then(|scope| scope.get(name)).and_then(Value::as_str)
+    }
+
+    /// What the command gets: directory, environment, shell, a line before it, a terminal.
+    pub(super) fn cwd(&self) -> Option<String> {
+        self.text("cwd").map(str::to_owned)
+    }
+
+    pub(super) fn env(&self) -> Vec<(String, Option<String>)> {
+        let env = self.get("env").and_then(Value::as_object);
+        let pair =
+            |(name, value): (&String, &Value)| (name.clone(), value.as_str().map(str::to_owned));
+        env.into_iter().flatten().map(pair).collect()
+    }
+
+    pub(super) fn shell(&self) -> String {
+        self.text("shellPath").unwrap_or("bash").to_owned()
+    }
+
+    pub(super) fn prefix(&self) -> Option<&str> {
+        self.text("shellCommandPrefix")
+    }
+
+    pub(super) fn tty(&self) -> bool {
+        self.flag("tty").unwrap_or(false)
+    }
+
     /// Whose a window is that is started now.
     pub(super) fn scope(&self) -> Scope {
-        let ScopeField { pi_session, git_root } = self.scope.clone();
-        Scope { pi_session, git_root }
+        let text = |name| self.scope_text(name).map(str::to_owned);
+        Scope { pi_session: text("piSession"), git_root: text("gitRoot") }
     }
 
     /// Whether an action sees a window of this scope.
     pub(super) fn sees(&self, window: &Scope) -> bool {
-        let (pi_session, git_root) = (&self.scope.pi_session, &self.scope.git_root);
-        match self.window_scope.as_deref() {
-            Some("pi-session") => window.pi_session == *pi_session,
-            Some("git-root") => window.git_root == *git_root,
+        let (pi_session, git_root) = (self.scope_text("piSession"), self.scope_text("gitRoot"));
+        let (its_session, its_root) = (window.pi_session.as_deref(), window.git_root.as_deref());
+        match self.text("windowScope") {
+            Some("pi-session") => its_session == pi_session,
+            Some("git-root") => its_root == git_root,
             Some(_) => true,
             None => {
-                let fits = |wanted: &Option<String>, has: &Option<String>| {
-                    wanted.is_none() || wanted == has
-                };
-                fits(pi_session, &window.pi_session) && fits(git_root, &window.git_root)
+                let fits = |wanted: Option<&str>, has| wanted.is_none() || wanted == has;
+                fits(pi_session, its_session) && fits(git_root, its_root)
             }
         }
     }
 
-    /// The foreground's seconds.
-    pub(super) fn timeout_s(&self, given: Option<f64>) -> f64 {
-        let most = waitable(self.max_timeout_seconds.unwrap_or(BASH_TIMEOUT_MAX_S));
-        let wanted = given.or(self.default_timeout_seconds).unwrap_or(BASH_TIMEOUT_S);
-        waitable(wanted.min(most))
+    /// How long the foreground lasts.
+    pub(super) fn timeout_ms(&self, given: Option<f64>) -> u64 {
+        let most = self.seconds("maxTimeoutSeconds").unwrap_or(BASH_TIMEOUT_MAX_S);
+        let wanted = given.or_else(|| self.seconds("defaultTimeoutSeconds"));
+        waitable_ms(wanted.unwrap_or(BASH_TIMEOUT_S).min(most))
     }
 
     /// A poll; none where the interval is none.
     pub(super) fn poll(&self, interval_s: Option<f64>, lines: Option<Int>) -> Option<PollSpec> {
         let wanted = interval_s.filter(|seconds| *seconds > 0.0)?;
-        let display = self.poll_delivery.as_deref() == Some("display");
-        let least = self.minimum_poll_interval_seconds.unwrap_or(WINDOW_POLL_MIN_S);
-        let interval_s = waitable(if display { wanted } else { wanted.max(least) });
-        let lines = lines.or(self.poll_context_lines);
-        Some(PollSpec {
-            interval_s,
-            lines: count(lines, WINDOW_POLL_LINES, WINDOW_LINES_MAX),
-            display,
-        })
+        let display = self.text("pollDelivery") == Some("display");
+        let least = self.seconds("minimumPollIntervalSeconds").unwrap_or(WINDOW_POLL_MIN_S);
+        let interval_ms = waitable_ms(if display { wanted } else { wanted.max(least) });
+        let lines = match lines {
+            Some(_) => clamped(lines, WINDOW_POLL_LINES, WINDOW_LINES_MAX),
+            None => self.count("pollContextLines", WINDOW_POLL_LINES, WINDOW_LINES_MAX),
+        };
+        Some(PollSpec { interval_ms, lines, display })
     }
 
     pub(super) fn lines(&self) -> usize {
-        count(self.bash_context_lines, DEFAULT_MAX_LINES as u64, WINDOW_LINES_MAX)
+        self.count("bashContextLines", DEFAULT_MAX_LINES as u64, WINDOW_LINES_MAX)
     }
 
     pub(super) fn completed_lines(&self) -> usize {
-        count(self.completed_context_lines, WINDOW_COMPLETED_LINES, WINDOW_LINES_MAX)
+        self.count("completedContextLines", WINDOW_COMPLETED_LINES, WINDOW_LINES_MAX)
     }
 
     pub(super) fn peek_lines(&self) -> usize {
-        count(self.peek_context_lines, DEFAULT_MAX_LINES as u64, WINDOW_LINES_MAX)
+        self.count("peekContextLines", DEFAULT_MAX_LINES as u64, WINDOW_LINES_MAX)
     }
 
     pub(super) fn max_bytes(&self) -> usize {
-        count(self.max_output_bytes, DEFAULT_MAX_BYTES as u64, WINDOW_TEXT_MAX_BYTES as u64)
+        self.count("maxOutputBytes", DEFAULT_MAX_BYTES as u64, WINDOW_TEXT_MAX_BYTES as u64)
+    }
+
+    pub(super) fn always_log_path(&self) -> bool {
+        self.flag("alwaysShowOutputFilePath").unwrap_or(false)
     }
 
     pub(super) fn update_interval_ms(&self) -> u64 {
         let (shortest, longest) = BASH_UPDATE_RANGE_MS;
-        let given = self.update_interval_ms;
+        let given = self.get("updateIntervalMs").and_then(integer);
         given.map_or(PROGRESS_INTERVAL_MS, |given| given.clamped(shortest, longest))
     }
 
     pub(super) fn auto_close(&self) -> bool {
-        self.auto_close_windows_on_completion.unwrap_or(true)
+        self.flag("autoCloseWindowsOnCompletion").unwrap_or(true)
     }
 
     pub(super) fn name_template(&self) -> &str {
-        self.window_name_template.as_deref().unwrap_or("{{nameOrCommand}}")
+        self.text("windowNameTemplate").unwrap_or("{{nameOrCommand}}")
     }
 
     pub(super) fn name_chars(&self) -> usize {
-        count(self.max_window_name_length, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS)
+        self.count("maxWindowNameLength", WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS)
     }
 
     pub(super) fn marker(&self) -> &str {
-        self.display_command_start_marker.as_deref().unwrap_or("# SHIM_END")
+        self.text("displayCommandStartMarker").unwrap_or("# SHIM_END")
     }
 
     pub(super) fn tool(&self) -> String {
-        self.tmux_tool_name.clone().unwrap_or_else(|| "tmux".to_owned())
+        self.text("tmuxToolName").unwrap_or("tmux").to_owned()
     }
 
-    pub(super) fn actions(&self) -> Vec<String> {
-        let all = || ["list", "peek", "kill"].map(str::to_owned).to_vec();
-        self.tmux_enabled_actions.clone().unwrap_or_else(all)
+    /// The actions that texts name, of those that they know.
+    pub(super) fn actions(&self) -> Vec<&'static str> {
+        let given = self.get("tmuxEnabledActions").and_then(Value::as_array);
+        let usable = |action: &&str| {
+            given.is_none_or(|given| given.iter().any(|one| one.as_str() == Some(action)))
+        };
+        INSPECTING.into_iter().filter(usable).collect()
     }
 
     pub(super) fn attach(&self) -> String {
-        self.attach_command.clone().unwrap_or_else(|| "execd attach @123".to_owned())
+        self.text("attachCommand").unwrap_or("execd attach @123").to_owned()
     }
 }
 
@@ -242,7 +289,8 @@ mod tests {
     use super::*;
 
     fn context(raw: &str) -> Context {
-        serde_json::from_str(raw).expect("a context")
+        let raw: Box<RawValue> = serde_json::from_str(raw).expect("JSON");
+        Context::read(Some(&raw)).expect("a context")
     }
 
     #[test]
@@ -274,33 +322,49 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::float_cmp)] // These are the numbers given.
     fn timeouts_are_capped() {
         for (raw, given, expected) in [
-            ("{}", None, 30.0),
-            ("{}", Some(5.0), 5.0),
-            ("{}", Some(600.0), 60.0),
-            ("{}", Some(0.000_1), 0.1),
-            (r#"{"defaultTimeoutSeconds":7}"#, None, 7.0),
-            (r#"{"maxTimeoutSeconds":3}"#, None, 3.0),
-            (r#"{"maxTimeoutSeconds":900}"#, Some(600.0), 600.0),
-            (r#"{"maxTimeoutSeconds":1e300}"#, Some(1e299), 315_360_000.0),
-            (r#"{"maxTimeoutSeconds":-1}"#, Some(5.0), 0.1),
+            ("{}", None, 30_000),
+            ("{}", Some(5.0), 5_000),
+            ("{}", Some(600.0), 60_000),
+            ("{}", Some(0.000_1), 100),
+            (r#"{"defaultTimeoutSeconds":7}"#, None, 7_000),
+            (r#"{"maxTimeoutSeconds":3}"#, None, 3_000),
+            (r#"{"maxTimeoutSeconds":900}"#, Some(600.0), 600_000),
+            (r#"{"maxTimeoutSeconds":1e300}"#, Some(1e299), 315_360_000_000),
+            (r#"{"maxTimeoutSeconds":-1}"#, Some(5.0), 100),
         ] {
-            assert_eq!(context(raw).timeout_s(given), expected, "{raw} {given:?}");
+            assert_eq!(context(raw).timeout_ms(given), expected, "{raw} {given:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_window_keeps_is_bounded() {
+        let long = "x".repeat(WINDOW_FIELD_BYTES + 1);
+        for raw in [
+            format!(r#"{{"attachCommand":"{long}"}}"#),
+            format!(r#"{{"scope":{{"gitRoot":"{long}"}}}}"#),
+        ] {
+            let raw: Box<RawValue> = serde_json::from_str(&raw).expect("JSON");
+            let error = Context::read(Some(&raw)).expect_err("too long");
+            assert!(
+                error.message.ends_with("must be at most 4096 bytes long"),
+                "{}",
+                error.message
+            );
         }
     }
 
     #[test]
     fn polls_for_a_model_have_a_shortest_interval() {
         let poll = |raw, interval| context(raw).poll(Some(interval), None);
-        let interval = |raw, interval| poll(raw, interval).map(|poll| poll.interval_s);
-        assert_eq!(interval("{}", 2.0), Some(10.0));
-        assert_eq!(interval("{}", 20.0), Some(20.0));
+        let interval = |raw, interval| poll(raw, interval).map(|poll| poll.interval_ms);
+        assert_eq!(interval("{}", 2.0), Some(10_000));
+        assert_eq!(interval("{}", 20.0), Some(20_000));
         assert_eq!(interval("{}", 0.0), None);
         assert_eq!(interval("{}", -1.0), None);
-        assert_eq!(interval(r#"{"minimumPollIntervalSeconds":1}"#, 0.5), Some(1.0));
-        assert_eq!(interval(r#"{"pollDelivery":"display"}"#, 0.5), Some(0.5));
+        assert_eq!(interval(r#"{"minimumPollIntervalSeconds":1}"#, 0.5), Some(1_000));
+        assert_eq!(interval(r#"{"pollDelivery":"display"}"#, 0.5), Some(500));
         let lines = |raw, lines| context(raw).poll(Some(1.0), lines).map(|poll| poll.lines);
         assert_eq!(lines("{}", None), Some(30));
         assert_eq!(lines(r#"{"pollContextLines":7}"#, None), Some(7));

@@ -15,6 +15,21 @@ fn plain(output: &str) -> Shown<'_> {
 }
 
 #[test]
+fn seconds_are_written_as_numbers_are() {
+    for (ms, text) in [
+        (0, "0"),
+        (1, "0.001"),
+        (500, "0.5"),
+        (250, "0.25"),
+        (1_000, "1"),
+        (10_020, "10.02"),
+        (3_600_000, "3600"),
+    ] {
+        assert_eq!(seconds(ms), text);
+    }
+}
+
+#[test]
 fn the_texts_of_a_command_that_ended_are_pis() {
     for (output, status, text) in [
         ("hi\n", OK, "hi\n"),
@@ -32,8 +47,11 @@ fn the_texts_of_a_command_that_ended_are_pis() {
     );
     assert_eq!(aborted(plain("x\n")), "x\n\n\nCommand aborted");
     assert_eq!(aborted(plain("")), "Command aborted");
-    assert_eq!(timed_out(plain("before\n"), 1.0), "before\n\n\nCommand timed out after 1 seconds");
-    assert_eq!(timed_out(plain(""), 0.5), "Command timed out after 0.5 seconds");
+    assert_eq!(
+        timed_out(plain("before\n"), 1_000),
+        "before\n\n\nCommand timed out after 1 seconds"
+    );
+    assert_eq!(timed_out(plain(""), 500), "Command timed out after 0.5 seconds");
 }
 
 #[test]
@@ -75,23 +93,21 @@ fn what_goes_on_is_named() {
 
 #[test]
 fn the_texts_of_the_background() {
-    let all: Vec<String> = ["list", "peek", "kill"].map(str::to_owned).to_vec();
-    let inspector = Inspector { tool: "tmux", actions: &all };
+    let inspector = Inspector { tool: "tmux", actions: &INSPECTING };
     assert_eq!(
-        went_on(plain("so far\n"), 30.0, 3, inspector, None),
+        went_on(plain("so far\n"), 30_000, 3, inspector, None),
         "so far\n\n\nStill running after 30s in background window @3. Use tmux peek/list/kill to \
          inspect or stop it. Result will be reported when it finishes."
     );
-    let only = ["kill".to_owned()];
-    let inspector = Inspector { tool: "windows", actions: &only };
+    let inspector = Inspector { tool: "windows", actions: &["kill"] };
     assert_eq!(
-        went_on(plain(""), 1.5, 3, inspector, Some(10.0)),
+        went_on(plain(""), 1_500, 3, inspector, Some(10_000)),
         "Still running after 1.5s in background window @3 and polling every 10s. Use windows kill \
          to inspect or stop it. Result will be reported when it finishes."
     );
     let inspector = Inspector { tool: "tmux", actions: &[] };
     assert_eq!(
-        went_on(plain(""), 30.0, 3, inspector, None),
+        went_on(plain(""), 30_000, 3, inspector, None),
         "Still running after 30s in background window @3. Result will be reported when it \
          finishes."
     );
@@ -102,7 +118,7 @@ fn the_texts_of_the_background() {
         format!("Started in background window: dev @3.{result}\n\nAttach with: execd attach @3")
     );
     assert_eq!(
-        started(window, Some(10.0), ""),
+        started(window, Some(10_000), ""),
         format!("Started in background window: dev @3. Polling every 10s.{result}")
     );
 }
@@ -156,7 +172,7 @@ fn looks_and_lists() {
     assert_eq!(list(&lines), "Background windows — 2 window(s)\n\n  a @1 (1s)\n  b @2 (2s)");
     assert_eq!(polls(&[]), "No active polls.");
     assert_eq!(
-        polls(&[("dev".to_owned(), 10.0, 30), ("b".to_owned(), 0.5, 5)]),
+        polls(&[("dev".to_owned(), 10_000, 30), ("b".to_owned(), 500, 5)]),
         "Active polls:\n\n  dev every 10s (30 lines)\n  b every 0.5s (5 lines)"
     );
 }

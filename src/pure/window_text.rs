@@ -31,9 +31,15 @@ pub struct Named<'a> {
     pub id: u64,
 }
 
-/// A number of seconds as pi writes it: `30`, `0.5`.
-pub fn seconds(value: f64) -> String {
-    value.to_string()
+/// The actions that texts name, in their order.
+pub const INSPECTING: [&str; 3] = ["peek", "list", "kill"];
+
+/// Milliseconds as seconds, as pi writes them: `30`, `0.5`.
+pub fn seconds(ms: u64) -> String {
+    let fraction = format!("{:03}", ms % 1_000);
+    let fraction = fraction.trim_end_matches('0');
+    let dot = if fraction.is_empty() { "" } else { "." };
+    format!("{}{dot}{fraction}", ms / 1_000)
 }
 
 /// What a shell reports of an exit: a signal n is 128 + n.
@@ -119,8 +125,8 @@ pub fn aborted(shown: Shown<'_>) -> String {
 }
 
 /// A command that was ended because its time was over.
-pub fn timed_out(shown: Shown<'_>, timeout_s: f64) -> String {
-    below(body(shown, ""), &format!("Command timed out after {} seconds", seconds(timeout_s)))
+pub fn timed_out(shown: Shown<'_>, timeout_ms: u64) -> String {
+    below(body(shown, ""), &format!("Command timed out after {} seconds", seconds(timeout_ms)))
 }
 
 /// How the tool that looks after windows is called and what it may do.
@@ -128,40 +134,39 @@ pub fn timed_out(shown: Shown<'_>, timeout_s: f64) -> String {
 pub struct Inspector<'a> {
     /// The tool's name.
     pub tool: &'a str,
-    /// The actions that a model has.
-    pub actions: &'a [String],
+    /// The actions that a model has, of [`INSPECTING`].
+    pub actions: &'a [&'static str],
 }
 
 /// A command that goes on in the background because its time was over.
 pub fn went_on(
     shown: Shown<'_>,
-    timeout_s: f64,
+    timeout_ms: u64,
     id: u64,
     inspector: Inspector<'_>,
-    poll_s: Option<f64>,
+    poll_ms: Option<u64>,
 ) -> String {
     let polling =
-        poll_s.map_or_else(String::new, |s| format!(" and polling every {}s", seconds(s)));
-    let usable = |action: &&str| inspector.actions.iter().any(|one| one == action);
-    let actions: Vec<&str> = ["peek", "list", "kill"].into_iter().filter(usable).collect();
-    let hint = if actions.is_empty() {
+        poll_ms.map_or_else(String::new, |ms| format!(" and polling every {}s", seconds(ms)));
+    let hint = if inspector.actions.is_empty() {
         String::new()
     } else {
-        format!("Use {} {} to inspect or stop it. ", inspector.tool, actions.join("/"))
+        format!("Use {} {} to inspect or stop it. ", inspector.tool, inspector.actions.join("/"))
     };
     let word = format!(
         "Still running after {}s in background window @{id}{polling}. {hint}Result will be \
          reported when it finishes.",
-        seconds(timeout_s)
+        seconds(timeout_ms)
     );
     below(body(shown, ""), &word)
 }
 
 /// A command that was started in the background; `attach` is the template of the command that
 /// attaches to it, empty where nobody can.
-pub fn started(window: Named<'_>, poll_s: Option<f64>, attach: &str) -> String {
+pub fn started(window: Named<'_>, poll_ms: Option<u64>, attach: &str) -> String {
     let Named { name, id } = window;
-    let polling = poll_s.map_or_else(String::new, |s| format!(" Polling every {}s.", seconds(s)));
+    let polling =
+        poll_ms.map_or_else(String::new, |ms| format!(" Polling every {}s.", seconds(ms)));
     let mut text = format!(
         "Started in background window: {name} @{id}.{polling}\nResult will be reported when it \
          finishes."
@@ -217,13 +222,13 @@ pub fn list(lines: &[String]) -> String {
     if lines.is_empty() { head } else { format!("{head}\n\n{}", lines.join("\n")) }
 }
 
-/// The list of polls: name, seconds, lines.
-pub fn polls(active: &[(String, f64, usize)]) -> String {
+/// The list of polls: name, milliseconds, lines.
+pub fn polls(active: &[(String, u64, usize)]) -> String {
     if active.is_empty() {
         return "No active polls.".to_owned();
     }
-    let line = |(name, s, lines): &(String, f64, usize)| {
-        format!("  {name} every {}s ({lines} lines)", seconds(*s))
+    let line = |(name, ms, lines): &(String, u64, usize)| {
+        format!("  {name} every {}s ({lines} lines)", seconds(*ms))
     };
     let lines: Vec<String> = active.iter().map(line).collect();
     format!("Active polls:\n\n{}", lines.join("\n"))

@@ -29,8 +29,8 @@ pub struct WindowSpec {
     pub client: ClientId,
     /// Its scope.
     pub scope: Scope,
-    /// Foreground seconds before it goes on in the background, or is ended.
-    pub timeout_s: f64,
+    /// Foreground time before it goes on in the background, or is ended.
+    pub timeout_ms: u64,
     /// It is ended then.
     pub kill_at_timeout: bool,
     /// It runs in the background from its start.
@@ -49,17 +49,17 @@ pub struct WindowSpec {
     pub poll: Option<PollSpec>,
     /// How the tool that looks after windows is called.
     pub tool: String,
-    /// What that tool may do.
-    pub actions: Vec<String>,
+    /// What that tool may do, of what texts name.
+    pub actions: Vec<&'static str>,
     /// The template of the command that attaches.
     pub attach: String,
 }
 
 /// How often a window is polled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollSpec {
-    /// Seconds between two polls.
-    pub interval_s: f64,
+    /// From one poll to the next.
+    pub interval_ms: u64,
     /// Lines of each.
     pub lines: usize,
     /// Only people see it: then what has not changed is not sent again.
@@ -149,19 +149,9 @@ impl Window {
 
     /// Begins to poll it, in place of what polled it before.
     pub fn start_poll(&mut self, spec: PollSpec, now_ns: u64) {
-        let due_ns = now_ns + interval_ns(&spec);
+        let due_ns = now_ns + spec.interval_ms * NS_PER_MS;
         self.poll = Some(Poll { spec, due_ns, shown: hash("") });
     }
-}
-
-fn interval_ns(spec: &PollSpec) -> u64 {
-    ms(spec.interval_s) * NS_PER_MS
-}
-
-/// Seconds as milliseconds; what no clock has room for was clamped before.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.
-pub fn ms(seconds: f64) -> u64 {
-    (seconds * 1_000.0).round() as u64
 }
 
 fn hash(text: &str) -> u64 {
@@ -173,7 +163,7 @@ fn hash(text: &str) -> u64 {
 impl Poll {
     /// Moves on to the next time after `now_ns`; those that were missed are left out.
     pub fn advance(&mut self, now_ns: u64) {
-        let interval_ns = interval_ns(&self.spec).max(1);
+        let interval_ns = (self.spec.interval_ms * NS_PER_MS).max(1);
         let behind = now_ns.saturating_sub(self.due_ns) / interval_ns;
         self.due_ns += (behind + 1) * interval_ns;
     }
@@ -377,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_poll_keeps_its_pace_and_repeats_nothing_to_people() {
-        let spec = PollSpec { interval_s: 0.5, lines: 3, display: true };
+        let spec = PollSpec { interval_ms: 500, lines: 3, display: true };
         let mut poll = Poll { spec, due_ns: 500_000_000, shown: hash("") };
         poll.advance(500_000_000);
         assert_eq!(poll.due_ns, 1_000_000_000);

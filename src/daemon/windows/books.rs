@@ -8,9 +8,10 @@ use super::{Named, age_s, shown, status_of, window_id};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::sessions::command_for_lists;
-use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, WINDOW_COMMAND_BYTES};
+use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WINDOW_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::window_text;
+use crate::session::view::seconds;
 use crate::session::window::{Clean, PollSpec, Scope, Stage};
 use crate::session::{Session, SessionId};
 
@@ -226,7 +227,7 @@ impl Daemon {
         let text = format!(
             "Polling {} every {}s.",
             window.spec.name,
-            window_text::seconds(spec.interval_s)
+            window_text::seconds(spec.interval_ms)
         );
         self.touch(id);
         Seen::text(text)
@@ -254,18 +255,22 @@ impl Daemon {
             let window = session.window.as_ref().filter(|window| fits(&window.spec.scope))?;
             Some((session.id, window, window.poll.as_ref()?.spec))
         });
-        let rows: Vec<PollRow> = windows
+        let active: Vec<_> = windows.collect();
+        let rows: Vec<PollRow> = active
+            .iter()
             .map(|(id, window, spec)| PollRow {
-                window: window_id(id),
+                window: window_id(*id),
                 name: window.spec.name.clone(),
-                interval_seconds: spec.interval_s,
+                interval_seconds: seconds(spec.interval_ms * NS_PER_MS),
                 lines: spec.lines,
                 delivery: if spec.display { "display" } else { "model" },
             })
             .collect();
-        let active: Vec<(String, f64, usize)> =
-            rows.iter().map(|row| (row.name.clone(), row.interval_seconds, row.lines)).collect();
-        Seen { polls: Some(rows), ..Seen::text(window_text::polls(&active)) }
+        let lines: Vec<(String, u64, usize)> = active
+            .iter()
+            .map(|(_, window, spec)| (window.spec.name.clone(), spec.interval_ms, spec.lines))
+            .collect();
+        Seen { polls: Some(rows), ..Seen::text(window_text::polls(&lines)) }
     }
 
     /// Keeps what a window that has ended shows, where it is not closed by itself.
