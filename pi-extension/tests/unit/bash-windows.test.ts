@@ -276,7 +276,7 @@ it("the git root is found upwards, also where .git is a file", () => {
   assert.deepEqual([context.gitRoot, context.filters], [root, { gitRoot: root }]);
 });
 
-it("the status: `1 background proc`, `2 background procs`, nothing for none", () => {
+it("the status has the words of the count, and goes away with the last", () => {
   assert.deepEqual([0, 1, 2].map(backgroundStatus),
     [undefined, "1 background proc", "2 background procs"]);
 });
