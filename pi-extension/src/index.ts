@@ -39,7 +39,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   registerWindowRenderers(host, instance);
 
   host.on("session_start", (event, ctx) => instance.onSessionStart(event, ctx));
-  host.on("session_shutdown", (event) => instance.onSessionShutdown(event.reason));
+  host.on("session_shutdown", (event, ctx) => instance.onSessionShutdown(event.reason, ctx));
   host.on("session_tree", () => instance.ui.onTree(instance.sessions));
   host.on("input", (event) => instance.steering.onInput(event));
   host.on("message_start", (event, ctx) => {

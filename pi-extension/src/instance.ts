@@ -42,7 +42,6 @@ export class Instance {
   #surfaces: Surface[] = [];
   /** Surfaces that are registered once an execd has answered. */
   #later: Surface[] = [];
-  #session: { id: string; file: string | undefined } = { id: "", file: undefined };
 
   constructor(host: Host) {
     this.#host = host;
@@ -134,9 +133,7 @@ export class Instance {
 
   /** Goes on with the execd of the session before this one, where that has left one. */
   async #adopt(event: Beginning, ctx: HostContext): Promise<void> {
-    const { sessionManager } = ctx;
-    const id = sessionManager?.getSessionId?.() ?? "";
-    this.#session = { id, file: sessionManager?.getSessionFile?.() };
+    const { id } = namesOf(ctx);
     const left = await takeLeft(event, id);
     if (left) {
       if (event.reason === "fork") noteFork(id, left.session.scope);
@@ -173,11 +170,11 @@ export class Instance {
    * Sessions end with pi's, background windows only with pi; resolves when all that ends is gone
    * and reaped.
    */
-  async onSessionShutdown(reason: string): Promise<void> {
+  async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     if (reason !== "quit") handOver(this.#surfaces);
     this.wakes.close();
-    const session = { ...this.#session, scope: this.windows.scope.piSession };
-    this.windows.close();
+    const session = { ...namesOf(ctx), scope: this.windows.scope.piSession };
+    await this.windows.close();
     const hasWindows = this.#surfaces.some(({ ownsBash }) => ownsBash);
     if (reason !== "quit" && hasWindows && this.client.isRunning) {
       await this.#endSessions();
@@ -386,6 +383,12 @@ export class Instance {
     this.windows.background.lost(lost);
     this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
   }
+}
+
+/** The names of pi's session. */
+function namesOf({ sessionManager }: HostContext): { id: string; file: string | undefined } {
+  const id = sessionManager?.getSessionId?.() ?? "";
+  return { id, file: sessionManager?.getSessionFile?.() };
 }
 
 /** The number of a window's session. */

@@ -20,9 +20,10 @@ const ANY_WINDOW = "@123";
 export function attachCommand(
   { pid, program }: Attachable,
   env: NodeJS.ProcessEnv = process.env,
+  tmp = "/tmp",
 ): string {
   const execd = program === undefined || isOnPath(program, env) ? "execd" : quoted(program);
-  const several = pid !== undefined && otherExecds(pid, env);
+  const several = pid !== undefined && otherExecds(pid, env, tmp);
   return `${execd} attach ${ANY_WINDOW}${several ? ` --pid ${pid}` : ""}`;
 }
 
@@ -34,18 +35,23 @@ function isOnPath(program: string, env: NodeJS.ProcessEnv): boolean {
 }
 
 /** Whether another execd of this user listens: each has a socket named after its process. */
-function otherExecds(pid: number, env: NodeJS.ProcessEnv): boolean {
-  return socketPids(env).some((other) => other !== pid && existsSync(`/proc/${other}`));
+function otherExecds(pid: number, env: NodeJS.ProcessEnv, tmp: string): boolean {
+  return socketPids(env, tmp).some((other) => other !== pid && existsSync(`/proc/${other}`));
 }
 
-function socketPids(env: NodeJS.ProcessEnv): number[] {
-  const dir = env.XDG_RUNTIME_DIR
-    ? join(env.XDG_RUNTIME_DIR, "execd")
-    : `/tmp/execd-${process.getuid?.() ?? 0}`;
+/** An execd that was started without XDG_RUNTIME_DIR listens in /tmp. */
+function socketPids(env: NodeJS.ProcessEnv, tmp: string): number[] {
+  const runtime = env.XDG_RUNTIME_DIR ? [join(env.XDG_RUNTIME_DIR, "execd")] : [];
+  const dirs = [...runtime, join(tmp, `execd-${process.getuid?.() ?? 0}`)];
+  const names = dirs.flatMap(namesIn);
+  return names.flatMap((name) => /^(\d+)\.sock$/.exec(name)?.[1] ?? []).map(Number);
+}
+
+function namesIn(dir: string): string[] {
   try {
-    return readdirSync(dir).flatMap((name) => /^(\d+)\.sock$/.exec(name)?.[1] ?? []).map(Number);
+    return readdirSync(dir);
   } catch {
-    // Without the directory nobody listens.
+    // Without the directory nobody listens there.
     return [];
   }
 }

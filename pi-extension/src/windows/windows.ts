@@ -18,7 +18,7 @@ export class Windows implements BackgroundListener {
   readonly deliveries: Deliveries;
   readonly #host: Host;
   readonly #ui: Ui;
-  readonly #foreground = new Set<AbortController>();
+  readonly #foreground = new Map<AbortController, Promise<unknown>>();
   #background = new Background();
   #read: ReadConfig | undefined;
   #scope: Scope = scopeOf({});
@@ -89,12 +89,13 @@ export class Windows implements BackgroundListener {
     this.onChange();
   }
 
-  /** pi's session ends. What runs in the foreground ends with it. */
-  close(): void {
+  /** pi's session ends, and what runs in the foreground with it; resolves when that is gone. */
+  async close(): Promise<void> {
     this.deliveries.close();
-    for (const controller of this.#foreground) controller.abort();
     this.#showStatus(undefined);
     this.#background.listen(undefined);
+    for (const controller of this.#foreground.keys()) controller.abort();
+    await Promise.allSettled(this.#foreground.values());
   }
 
   /** Leaves the windows to the next session; this instance has none then. */
@@ -111,9 +112,10 @@ export class Windows implements BackgroundListener {
   ): Promise<T> {
     const controller = new AbortController();
     const either = signal ? AbortSignal.any([signal, controller.signal]) : controller.signal;
-    this.#foreground.add(controller);
+    const running = call(either);
+    this.#foreground.set(controller, running);
     try {
-      return await call(either);
+      return await running;
     } finally {
       this.#foreground.delete(controller);
     }

@@ -302,19 +302,25 @@ it("the attach command: the program's path where PATH has another, --pid where s
   writeFileSync(join(bin, "execd"), "#!/bin/sh\n", { mode: 0o755 });
   const env = { PATH: `${bin}:/usr/bin`, XDG_RUNTIME_DIR: join(dir, "run") };
   const own = { pid: process.pid, program: join(bin, "execd") };
-  assert.equal(attachCommand(own, env), "execd attach @123");
-  assert.equal(attachCommand({ ...own, program: "/opt/execd" }, env), "/opt/execd attach @123");
-  assert.equal(attachCommand({ ...own, program: "/opt/my execd" }, env),
+  assert.equal(attachCommand(own, env, dir), "execd attach @123");
+  assert.equal(attachCommand({ ...own, program: "/opt/execd" }, env, dir), "/opt/execd attach @123");
+  assert.equal(attachCommand({ ...own, program: "/opt/my execd" }, env, dir),
     "'/opt/my execd' attach @123");
-  assert.equal(attachCommand(own, { ...env, PATH: "/usr/bin" }), `${bin}/execd attach @123`);
-  assert.equal(attachCommand({}, env), "execd attach @123");
+  assert.equal(attachCommand(own, { ...env, PATH: "/usr/bin" }, dir), `${bin}/execd attach @123`);
+  assert.equal(attachCommand({}, env, dir), "execd attach @123");
   writeFileSync(join(run, `${process.pid}.sock`), "");
-  assert.equal(attachCommand(own, env), "execd attach @123");
+  assert.equal(attachCommand(own, env, dir), "execd attach @123");
+  const inTmp = join(dir, `execd-${process.getuid?.()}`);
+  mkdirSync(inTmp);
+  writeFileSync(join(inTmp, "1.sock"), "");
+  assert.equal(attachCommand(own, env, dir), `execd attach @123 --pid ${process.pid}`);
+  rmSync(inTmp, { recursive: true });
+  assert.equal(attachCommand(own, env, dir), "execd attach @123");
   writeFileSync(join(run, "1.sock"), "");
-  assert.equal(attachCommand(own, env), `execd attach @123 --pid ${process.pid}`);
+  assert.equal(attachCommand(own, env, dir), `execd attach @123 --pid ${process.pid}`);
   rmSync(join(run, "1.sock"));
   writeFileSync(join(run, "99999999.sock"), "");
-  assert.equal(attachCommand(own, env), "execd attach @123", "that one is dead");
+  assert.equal(attachCommand(own, env, dir), "execd attach @123", "that one is dead");
 });
 
 it("ends of windows that are not ours are not kept without bound, nor told", () => {
