@@ -94,7 +94,9 @@ export class Instance {
     options: RequestOptions,
   ): Promise<Record<string, unknown>> {
     const result = await this.client.request(method, params, options);
-    return isObject(result) ? result : {};
+    if (!isObject(result)) return {};
+    this.windows.background.noteLog(result.log_path ?? result.logPath);
+    return result;
   }
 
   /**
@@ -296,8 +298,11 @@ export class Instance {
     const names = surface.tools(this);
     const others = this.#host.getAllTools?.() ?? [];
     return others
-      // pi's own bash is there to be replaced.
-      .filter(({ sourceInfo }) => !surface.ownsBash || sourceInfo?.source !== "builtin")
+      .filter(({ name, sourceInfo }) => {
+        // pi's own bash is there to be replaced, by a surface that is one.
+        const isPisBash = name === "bash" && sourceInfo?.source === "builtin";
+        return !(isPisBash && surface.ownsBash);
+      })
       .map(({ name }) => name)
       .filter((name) => names.includes(name) && !this.#registered.has(name));
   }

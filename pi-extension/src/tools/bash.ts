@@ -86,7 +86,6 @@ function bashParams(instance: Instance, params: Params): Params {
 function bashAnswer(instance: Instance, params: Params, reply: BashResult): ToolResult {
   const { status, window, name = "", log_path: logPath, truncation, still_running } = reply;
   const { background, config, scope } = instance.windows;
-  background.noteLog(logPath);
   const goesOn = status === "background" || (still_running ?? []).length > 0;
   const stays = !config.autoCloseWindowsOnCompletion
     && ["completed", "failed", "background"].includes(status);

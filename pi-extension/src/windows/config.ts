@@ -64,15 +64,30 @@ function parsed(given: Record<string, unknown>, path: string): ReadConfig {
     complaints.push({ type: "error", text: `${told}; the default is used` });
     return [name, fallback];
   });
-  const config = completed(Object.fromEntries(settings) as TmuxBashConfig, given);
-  return { config, complaints: [...complaints, ...unusedKeys(given, path)] };
+  const named = Object.fromEntries(settings) as TmuxBashConfig;
+  const config = completed(named, given);
+  complaints.push(...sameNames(named, path), ...unusedKeys(given, path));
+  return { config, complaints };
+}
+
+/** Two tools of one name would be one tool. */
+function sameNames({ bashToolName, tmuxToolName }: TmuxBashConfig, path: string): Complaint[] {
+  if (bashToolName !== tmuxToolName) return [];
+  const text = `bashToolName and tmuxToolName in ${path}: expected two names, not "${bashToolName}" `
+    + "for both; the defaults are used";
+  return [{ type: "error", text }];
 }
 
 /** The defaults that depend on other settings; and paths as they are meant. */
 function completed(config: TmuxBashConfig, given: Record<string, unknown>): TmuxBashConfig {
   const ownGuidelines = KEYS.systemPromptGuidelines.kind.fits(given.systemPromptGuidelines);
+  const names = config.bashToolName === config.tmuxToolName && {
+    bashToolName: KEYS.bashToolName.fallback,
+    tmuxToolName: KEYS.tmuxToolName.fallback,
+  };
   return {
     ...config,
+    ...names,
     systemPromptGuidelines: ownGuidelines
       ? config.systemPromptGuidelines
       : defaultGuidelines(config.tmuxEnabledActions),

@@ -1,6 +1,6 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
 import { existsSync } from "node:fs";
-import { commandEnv } from "../environment.ts";
+import { EXECDS_OWN, commandEnv } from "../environment.ts";
 import type { HostContext } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { attachCommand } from "./attach.ts";
@@ -47,10 +47,14 @@ export function startContext(instance: Instance, ctx: HostContext): WindowContex
   };
 }
 
-/** pi's own bash is /bin/bash where there is one, whatever PATH says. */
+/**
+ * pi's own bash is /bin/bash where there is one, whatever PATH says. A path of this machine means
+ * nothing on another one.
+ */
 function shellField(chosen: string | undefined, remote: boolean): { shellPath?: string } {
+  if (remote) return {};
   if (chosen) return { shellPath: chosen };
-  return !remote && existsSync(PIS_BASH) ? { shellPath: PIS_BASH } : {};
+  return existsSync(PIS_BASH) ? { shellPath: PIS_BASH } : {};
 }
 
 /** The context of a look at windows. */
@@ -75,6 +79,7 @@ function viewFields(config: TmuxBashConfig): Record<string, unknown> {
 function windowEnv(instance: Instance, ctx: HostContext): Record<string, unknown> {
   const { startedWith } = instance.client;
   const env = commandEnv(process.env, startedWith, instance.isRemote, ctx, undefined);
-  const denied = instance.windows.config.tmuxEnvExportDenylist;
+  const denied = instance.windows.config.tmuxEnvExportDenylist
+    .filter((name) => !EXECDS_OWN.includes(name));
   return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };
 }

@@ -137,6 +137,14 @@ it("unknown keys are one warning, tmux's own one notice", () => {
   ]);
 });
 
+it("two tools of one name are an error, and both have their defaults", () => {
+  for (const given of [{ bashToolName: "tmux" }, { bashToolName: "x", tmuxToolName: "x" }]) {
+    const { config, complaints } = read(given);
+    assert.deepEqual([config.bashToolName, config.tmuxToolName], ["bash", "tmux"]);
+    assert.match(complaints[0]?.text ?? "", /^bashToolName and tmuxToolName in .*: expected two/);
+  }
+});
+
 it("a file that cannot be read as settings is one error, and all defaults hold", () => {
   const cases: [string, RegExp][] = [
     ["{ \"tty\": ", /tmux-bash\.jsonc: is not valid JSON with comments: .+; the defaults are used$/],
