@@ -20,18 +20,9 @@ fn background_answers_at_once_and_the_end_is_reported_once() {
     let mut execd = Execd::start();
     let command = format!("echo one; {}; echo two; exit 3", until_file("go"));
     let started = bash_with(&mut execd, &command, json!({"background": true, "name": "dev"}));
-    assert_fields(
+    assert_fields_but_log(
         &started,
-        &[
-            "status",
-            "window",
-            "name",
-            "output",
-            "log_path",
-            "wall_time_seconds",
-            "text",
-            "is_error",
-        ],
+        &["status", "window", "name", "output", "wall_time_seconds", "text", "is_error"],
     );
     let expected = format!(
         "Started in background window: dev @1.\n{REPORTED}\n\nAttach with: execd attach @1"
@@ -46,7 +37,7 @@ fn background_answers_at_once_and_the_end_is_reported_once() {
     assert_eq!((&note["name"], &note["command"]), (&json!("dev"), &json!(command)));
     assert_eq!((&note["exit_code"], &note["tail"]), (&json!(3), &json!("one\ntwo\n")));
     assert_eq!(text(&note), "Background command finished with exit code 3\n\n```\none\ntwo\n```");
-    assert_eq!(log(&note), log(&started));
+    assert_eq!(std::fs::read_to_string(log(&note)).expect("the log"), "one\ntwo\n");
     let exit = execd.notification("session_exited", |_| true);
     assert_eq!((&exit["session_id"], &exit["observed"]), (&json!(1), &json!(false)));
     let at = |execd: &Execd, method: &str| execd.position(|line| line["method"] == method);
@@ -219,6 +210,19 @@ fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
 }
 
 #[test]
+fn a_cancelled_kill_answers_at_once_and_goes_on() {
+    let mut execd = Execd::start();
+    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
+    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+    let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
+    assert!(execd.cancel(id));
+    let expected = "Ending background window: trap @1, not done yet.";
+    assert_eq!(done(&execd.result_of(id)), expected);
+    execd.until_no_session_process();
+    assert!(execd.notified("window_exited").is_empty());
+}
+
+#[test]
 fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
     let mut execd = Execd::start();
     let window = background(&mut execd, "sleep 300");
@@ -307,6 +311,18 @@ fn windows_that_stay_are_bounded_the_oldest_go_first() {
     assert!(peeked.contains("[Showing lines 18001-20000 of 20000. Full output: "), "{peeked}");
 }
 
+#[test]
+fn kill_of_what_has_ended_takes_what_it_left_behind() {
+    let mut execd = Execd::start();
+    let keep = json!({"context": {"autoCloseWindowsOnCompletion": false}});
+    bash_with(&mut execd, "sleep 300 >/dev/null 2>&1 &", keep);
+    assert_eq!(listed(&mut execd), ["@1"]);
+    assert_eq!(execd.session_processes().len(), 1);
+    done(&tmux_on(&mut execd, "kill", "@1", json!({})));
+    execd.until_no_session_process();
+    assert!(listed(&mut execd).is_empty());
+}
+
 // ---- Names ------------------------------------------------------------------------------
 
 #[test]
@@ -348,7 +364,8 @@ fn a_window_is_a_session_that_the_other_families_see() {
     let mut execd = Execd::start();
     let command = format!("echo one; {}; exit 3", until_file("go"));
     let result = bash_with(&mut execd, &command, json!({"background": true, "name": "dev"}));
-    until_logged(&result, "one");
+    assert_eq!(result["window"], "@1");
+    eventually("it has printed", || peek(&mut execd, "@1").ends_with("one"));
     let row = execd.listed(1).expect("it is listed");
     assert_eq!((&row["name"], &row["running"]), (&json!("dev"), &json!(true)));
     assert_eq!(execd.poll_now(1)["output"], "one\n");

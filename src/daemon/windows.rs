@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::Daemon;
 use super::judge::status_fields;
+use super::logs::LogStatus;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_WINDOWS_MAX, WINDOW_UNREAD_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::window_text::{self, Inspector, Named, Shown};
@@ -37,6 +38,12 @@ pub struct BashReport {
     pub truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub still_running: Vec<NamedProcess>,
     pub wall_time_seconds: f64,
@@ -113,6 +120,7 @@ impl Daemon {
         if let Some(poll) = window.spec.poll.filter(|_| goes_on) {
             window.start_poll(poll, now_ns);
         }
+        self.debug(format_args!("session {id}: in the background"));
         self.touch(id);
     }
 
@@ -142,6 +150,7 @@ impl Daemon {
                 wait.due_ns = None;
                 // It now waits for all to be gone, not for the shell.
                 wait.saw_leader = false;
+                self.debug(format_args!("session {id}: cancelled, or its time is over"));
                 self.begin_ending(id, SIGKILL, 0);
             }
         }
@@ -221,14 +230,15 @@ impl Daemon {
     }
 
     fn bash_report(&mut self, id: SessionId, outcome: Outcome) -> BashReport {
-        let log_path = self.log_path(id);
+        let whole = LogStatus { complete: true, ..LogStatus::default() };
+        let log = self.keeper.status(id).unwrap_or(whole);
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get(&id) else { return BashReport::default() };
         let Some(window) = &session.window else { return BashReport::default() };
         let spec = &window.spec;
         let cut = window.clean(session.life.finished()).cut(spec.lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
-        let notice = cut.notice(log_path.as_deref(), spec.always_log_path);
+        let notice = cut.notice(log.path.as_deref(), spec.always_log_path);
         let output = shown(&cut, notice.as_ref());
         let status = status_of(session);
         let held = outcome == Outcome::Held;
@@ -261,6 +271,9 @@ impl Daemon {
         let (exit_code, signal) = status_fields(exited);
         // What has not come yet is no output of a start.
         let starts = outcome == Outcome::Background && spec.background;
+        // Of one that goes on the log is never complete, unless it has trouble.
+        let goes_on = matches!(outcome, Outcome::Background | Outcome::Held);
+        let incomplete = !log.complete && (!goes_on || log.failure.is_some());
         let report = BashReport {
             status: word,
             window: Some(window_id(id)),
@@ -268,7 +281,10 @@ impl Daemon {
             exit_code,
             signal,
             truncation: TruncationReport::new(&cut.truncation).filter(|_| !starts),
-            log_path,
+            log_path: log.path,
+            log_complete: incomplete.then_some(false),
+            log_truncated: log.truncated.then_some(true),
+            failure_message: log.failure,
             still_running,
             wall_time_seconds: seconds(now_ns - session.facts.started_ns),
             text,
@@ -286,6 +302,7 @@ impl Daemon {
         if let Some(window) = self.sessions.get_mut(&id).and_then(|one| one.window.as_mut()) {
             window.stage = Stage::Closed;
             window.poll = None;
+            self.debug(format_args!("session {id}: its window is closed"));
             self.kill(id, SIGTERM, KILL_GRACE_MS);
             return true;
         }

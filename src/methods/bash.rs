@@ -73,7 +73,8 @@ fn read(raw: &str) -> Result<(Params, Context), RpcError> {
     let params: Params = wire::read_params(raw, METHOD.params)?;
     let context = Context::read(params.context.as_deref())?;
     if params.timeout.is_some_and(|seconds| seconds <= 0.0) {
-        let message = "Invalid timeout: must be a finite number of seconds above 0";
+        // In pi's words; what it means is more than 0.
+        let message = "Invalid timeout: must be a finite number of seconds";
         return Err(RpcError::invalid_param("timeout", message));
     }
     Ok((params, context))

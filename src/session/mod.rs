@@ -305,8 +305,15 @@ impl Session {
     /// The window, where actions on background windows see it.
     pub fn background_window(&self) -> Option<&Window> {
         let window = self.window.as_deref()?;
-        let runs_on = window.stage == Stage::Told && !self.life.finished();
-        (window.will_report() || runs_on).then_some(window)
+        let runs = !self.life.finished();
+        let shown = match window.stage {
+            Stage::Background => true,
+            Stage::Told => runs,
+            // Its client has gone, and nobody waits for it any more.
+            Stage::Foreground => runs && !self.waits.iter().any(|wait| wait.kind.is_window()),
+            Stage::Closed => false,
+        };
+        shown.then_some(window)
     }
 
     /// Whether its family has a cap of its own: then it takes nobody's place in the table.

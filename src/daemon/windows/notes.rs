@@ -207,5 +207,6 @@ impl Daemon {
         let client = spec.client;
         self.window_text_bytes += told_bytes;
         self.tell_owner(client, "window_exited", &note);
+        self.debug(format_args!("session {id}: its end was reported"));
     }
 }
