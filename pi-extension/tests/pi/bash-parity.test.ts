@@ -39,6 +39,8 @@ const CASES: Record<string, Case> = {
     args: { timeout: 0.5 },
     ours: { timeoutAction: "kill" },
   },
+  "a timeout of nothing": { command: "echo never", args: { timeout: 0 } },
+  "a timeout before the start": { command: "echo never", args: { timeout: -1 } },
   "3,000 lines": { command: "seq 1 3000" },
   "3,000 lines and exit 1": { command: "seq 1 3000; exit 1" },
   "exactly 2,000 lines": { command: "seq 1 2000" },
