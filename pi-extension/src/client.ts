@@ -30,7 +30,7 @@ export class ClientClosed extends NamedError {
 export class Client {
   #events: ClientEvents;
   readonly #env: () => NodeJS.ProcessEnv;
-  readonly #flags: () => string[];
+  #flags: () => string[];
   #daemon: Daemon | undefined;
   #starting: Promise<Daemon> | undefined;
   /** The process that is being tried at this moment. */
@@ -54,9 +54,10 @@ export class Client {
     this.#env = env;
   }
 
-  /** From now on events go there: the client has a new owner. */
-  tell(events: ClientEvents): void {
+  /** From now on events go there, and flags come from there: the client has a new owner. */
+  moveTo(events: ClientEvents, flags: () => string[]): void {
     this.#events = events;
+    this.#flags = flags;
   }
 
   /** The process of the running daemon, and its program where that is on this machine. */

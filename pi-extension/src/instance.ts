@@ -140,7 +140,7 @@ export class Instance {
     if (left) {
       if (event.reason === "fork") noteFork(id, left.session.scope);
       this.#client = left.client;
-      this.#client.tell(this.#clientEvents());
+      this.#client.moveTo(this.#clientEvents(), () => this.#daemonFlags());
     }
     if (this.#wants("bash")) this.windows.readSettings(event.reason);
     this.windows.open(ctx, left?.background);
@@ -178,7 +178,8 @@ export class Instance {
     const session = { ...namesOf(ctx), scope: this.windows.scope.piSession };
     await this.windows.close();
     const hasWindows = this.#surfaces.some(({ ownsBash }) => ownsBash);
-    if (reason !== "quit" && hasWindows && this.client.isRunning) {
+    const isOfUse = this.client.isRunning || this.windows.background.hasReports({});
+    if (reason !== "quit" && hasWindows && isOfUse) {
       await this.#endSessions();
       this.#leave(session);
     } else {
@@ -200,10 +201,13 @@ export class Instance {
   #leave(session: { id: string; file: string | undefined; scope: string }): void {
     const client = this.#client;
     const background = this.windows.handOn();
-    client.tell({
-      onNotification: (method, params) => background.onNotification(method, params),
-      onLost: (why) => background.lost(`execd ${why}`),
-    });
+    const events = {
+      onNotification: (method: string, params: unknown) => {
+        background.onNotification(method, params);
+      },
+      onLost: (why: string) => background.lost(`execd ${why}`),
+    };
+    client.moveTo(events, () => []);
     leave({ client, background, session });
     this.#client = this.#newClient();
     void this.#client.shutdown();
@@ -339,11 +343,11 @@ export class Instance {
   }
 
   #newClient(): Client {
-    const client: Client = new Client(
-      this.#clientEvents(),
-      () => (this.#wants("bash") ? this.windows.flags(client) : []),
-    );
-    return client;
+    return new Client(this.#clientEvents(), () => this.#daemonFlags());
+  }
+
+  #daemonFlags(): string[] {
+    return this.#wants("bash") ? this.windows.flags(this.isRemote) : [];
   }
 
   #clientEvents(): ClientEvents {

@@ -57,10 +57,6 @@ export class Background {
   #reports: Report[] = [];
   #listener: BackgroundListener | undefined;
 
-  constructor() {
-    shared().tables.add(this.#windows);
-  }
-
   /** How many windows run. */
   get running(): number {
     return this.#running().length;
@@ -105,6 +101,7 @@ export class Background {
 
   /** A window is listed from now on. Its end may have been read before this. */
   opened(window: Window): void {
+    shared().tables.add(this.#windows);
     this.#windows.set(window.window, window);
     this.#forgetOldest();
     const early = this.#early.get(window.window);

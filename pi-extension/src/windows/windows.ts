@@ -1,5 +1,4 @@
 /** The bash surface's side of one instance: its settings, its windows, and who is told of them. */
-import type { Client } from "../client.ts";
 import type { Host, HostContext } from "../host.ts";
 import { oneLine } from "../render/safe.ts";
 import { BASH_WORDS } from "../tools/words.ts";
@@ -122,8 +121,8 @@ export class Windows implements BackgroundListener {
   }
 
   /** The flags that execd is started with. */
-  flags(client: Client): string[] {
-    return logDirFlags(this.config.outputDir, client.isRemote);
+  flags(remote: boolean): string[] {
+    return logDirFlags(this.config.outputDir, remote);
   }
 
   onChange(): void {

@@ -186,6 +186,46 @@ it("a reload in one process: the next instance has the windows, and is told of t
   await first.shutdown();
 });
 
+it("what another version of the extension has left is ended, not taken over", async () => {
+  const manager = { sessionManager: { getSessionId: () => "v1", getSessionFile: () => "/v.jsonl" } };
+  const first = new BashPi({}, {}, manager);
+  await first.start();
+  await start(first, "exec sleep 7492");
+  await first.emit("session_shutdown", { reason: "reload" });
+  assert.equal(processesWith("sleep 7492").length, 1);
+  const key = Symbol.for("pi-execd.handover");
+  const shared = (globalThis as unknown as Record<symbol, { left: { version: number }[] }>)[key];
+  for (const left of shared?.left ?? []) left.version += 1;
+  const second = new BashPi({}, {}, manager);
+  await second.emit("session_start", { reason: "reload" });
+  assert.deepEqual(processesWith("sleep 7492"), []);
+  assert.match(textOf(await second.call("tmux", { action: "list" })), /0 window/);
+  await second.shutdown();
+});
+
+it("an execd that died before /new: the old session is told when it comes back", async () => {
+  const manager = (id: string) => ({
+    sessionManager: { getSessionId: () => id, getSessionFile: () => `/${id}.jsonl` },
+  });
+  const first = new BashPi({}, {}, manager("d1"));
+  await first.start();
+  await first.emit("agent_start");
+  await start(first, "exec sleep 7493", "dies");
+  const [child = 0] = processesWith("sleep 7493");
+  kill(parentOf(child));
+  await until(() => first.notices.length > 0, "the loss is noticed");
+  await first.emit("session_shutdown", { reason: "new" });
+  const second = new BashPi({}, {}, manager("d2"));
+  await second.emit("session_start", { reason: "new", previousSessionFile: "/d1.jsonl" });
+  await second.emit("session_shutdown", { reason: "resume" });
+  const third = new BashPi({}, {}, manager("d1"));
+  await third.emit("session_start", { reason: "resume", previousSessionFile: "/d2.jsonl" });
+  await until(() => third.sent.length > 0, "it is told");
+  assert.match(third.sent[0]?.content ?? "", /was lost: dies @1/);
+  assert.deepEqual([first.sent, second.sent], [[], []]);
+  await third.shutdown();
+});
+
 it("a foreground command ends with its session, also where pi does not abort it", async () => {
   const pi = new BashPi({});
   await pi.start();
