@@ -130,6 +130,7 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
   const reply = await instance.request("tmux", request, call);
   const { text, is_error, ...details } = reply as unknown as TmuxResult;
   if (is_error) throw new Error(text);
-  if (action === "kill" && typeof id === "string") background.closed(id);
+  if (action === "kill") background.closed(String(id));
+  if (action === "unpoll") background.unpolled(String(id));
   return answer(text, details);
 }

@@ -111,9 +111,15 @@ export class Background {
     this.#listener?.onChange();
   }
 
+  /** A window is polled no more: a check-in that waits is old news. */
+  unpolled(id: string): void {
+    this.#reports = this.#reports.filter(({ facts }) =>
+      facts.window !== id || facts.kind !== "poll");
+  }
+
   /** A window was closed on purpose: there is nothing to tell. */
   closed(id: string): void {
-    this.#forgetPolls(id);
+    this.unpolled(id);
     if (this.#windows.delete(id)) this.#listener?.onChange();
   }
 
@@ -161,7 +167,7 @@ export class Background {
     }
     if (window.told) return;
     this.#windows.set(note.window, { ...window, told: true });
-    this.#forgetPolls(note.window);
+    this.unpolled(note.window);
     // Told before the change, so that nobody takes it for lost in between.
     this.#report(window, "exited", note);
     if ((note.still_running ?? []).length === 0) this.#over(note.window);
@@ -179,7 +185,7 @@ export class Background {
     this.#windows.delete(id);
     if (window.stays && window.told) this.#windows.set(id, { ...window, ended: true });
     this.#forgetOldest();
-    this.#forgetPolls(id);
+    this.unpolled(id);
     this.#listener?.onChange();
   }
 
@@ -187,7 +193,7 @@ export class Background {
     const window = this.#windows.get(note.window);
     if (!window || window.told) return;
     // Only the newest is worth telling.
-    this.#forgetPolls(note.window);
+    this.unpolled(note.window);
     this.#report(window, "poll", note);
   }
 
@@ -205,11 +211,6 @@ export class Background {
     for (const { window } of ended.slice(0, Math.max(0, ended.length - ENDED_MAX))) {
       this.#windows.delete(window);
     }
-  }
-
-  #forgetPolls(id: string): void {
-    this.#reports = this.#reports.filter(({ facts }) =>
-      facts.window !== id || facts.kind !== "poll");
   }
 
   #running(): Window[] {

@@ -113,7 +113,10 @@ it("a message that pi refuses is given to it again when it has settled", async (
 });
 
 it("only the newest check-in waits for the end of a run, and none after the window's end", async () => {
-  const settings = { bashPollIntervalEnabled: true, minimumPollIntervalSeconds: 0.1 };
+  const settings = {
+    bashPollIntervalEnabled: true, minimumPollIntervalSeconds: 0.1,
+    tmuxEnabledActions: ["peek", "poll", "unpoll"],
+  };
   await withBash(settings, async (pi) => {
     await pi.emit("agent_start");
     const { command, release } = held();
@@ -125,6 +128,12 @@ it("only the newest check-in waits for the end of a run, and none after the wind
     await pi.emit("agent_end", settled());
     assert.equal(pi.sent.length, 1);
     assert.match(pi.sent.splice(0)[0]?.content ?? "", /^poll: job|^poll: /);
+    await pi.emit("agent_start");
+    await new Promise((done) => setTimeout(done, 400));
+    await pi.call("tmux", { action: "unpoll", window: "@1" });
+    await pi.emit("agent_end", settled());
+    assert.deepEqual(pi.sent, [], "unpolled, it has no news");
+    await pi.call("tmux", { action: "poll", window: "@1", pollInterval: 0.1 });
     await pi.emit("agent_start");
     release();
     await until(() => pi.statuses.at(-1) === undefined, "its end");
