@@ -3,10 +3,11 @@
 
 use std::fmt;
 
+use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::RpcError;
 use crate::limits::{MAX_PARAMS, QUOTED_VALUE_BYTES};
@@ -142,16 +143,25 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
 pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
-    check_fields(raw, table, "")?;
-    serde_json::from_str(raw)
-        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))
+    let fields = fields_of(raw)?;
+    check_fields(&fields, table, "")?;
+    // From the fields at hand: a second parser of the whole text in each method would make the
+    // program a good deal larger.
+    let fields = fields.0.iter().map(|(name, value)| (name.as_str(), *value));
+    T::deserialize(MapDeserializer::new(fields)).map_err(unreadable)
+}
+
+fn unreadable(fault: serde_json::Error) -> RpcError {
+    RpcError::invalid_param("params", format!("params: {fault}"))
+}
+
+fn fields_of(raw: &str) -> Result<Fields<'_>, RpcError> {
+    serde_json::from_str(raw).map_err(unreadable)
 }
 
 /// Holds an object against its table. `inside` is the path of the object itself, with a dot at
 /// its end: errors name a field of a param by its whole path.
-fn check_fields(raw: &str, table: &[Param], inside: &str) -> Result<(), RpcError> {
-    let fields: Fields<'_> = serde_json::from_str(raw)
-        .map_err(|fault| RpcError::invalid_param("params", format!("params: {fault}")))?;
+fn check_fields(fields: &Fields<'_>, table: &[Param], inside: &str) -> Result<(), RpcError> {
     for (at, (name, value)) in fields.0.iter().enumerate() {
         let Some(param) = table.iter().find(|param| param.name == name) else {
             return Err(unknown(name, table, inside));
@@ -234,7 +244,7 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
             .map(drop)
             .or_else(|_| fault("an array of strings")),
         Kind::Object(table) if raw.starts_with('{') => {
-            check_fields(raw, table, &format!("{path}."))
+            check_fields(&fields_of(raw)?, table, &format!("{path}."))
         }
         Kind::Object(_) => fault("an object"),
     }
@@ -276,38 +286,46 @@ fn check_env(path: &str, env: &Map<String, Value>) -> Result<(), RpcError> {
     Ok(())
 }
 
+/// The schema of a kind, but for those that have parts of their own.
+fn plain_schema(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Chars | Kind::Choice(_) => r#"{"type":"string"}"#,
+        Kind::NonEmptyText => r#"{"type":"string","minLength":1}"#,
+        Kind::Integer => r#"{"type":"integer"}"#,
+        Kind::Number => r#"{"type":"number"}"#,
+        Kind::Bool => r#"{"type":"boolean"}"#,
+        Kind::Words => r#"{"type":"array","items":{"type":"string"}}"#,
+        Kind::Env => r#"{"type":"object","additionalProperties":{"type":["string","null"]}}"#,
+        Kind::Id => r#"{"type":["string","number","null"]}"#,
+        Kind::Signal => r#"{"type":["string","integer"]}"#,
+        Kind::Data => {
+            r#"{"oneOf":[{"type":"string"},{"type":"object","required":["base64"],
+                "additionalProperties":false,"properties":{"base64":{"type":"string"}}}]}"#
+        }
+        Kind::Object(_) => r#"{"type":"object"}"#,
+    }
+}
+
 /// The table as a JSON Schema object, for `--describe`.
 pub fn schema(table: &[Param]) -> Value {
-    let properties: Map<String, Value> = table
-        .iter()
-        .map(|param| {
-            let mut field = match param.kind {
-                Kind::Text | Kind::Chars => json!({"type": "string"}),
-                Kind::NonEmptyText => json!({"type": "string", "minLength": 1}),
-                Kind::Integer => json!({"type": "integer"}),
-                Kind::Number => json!({"type": "number"}),
-                Kind::Bool => json!({"type": "boolean"}),
-                Kind::Words => json!({"type": "array", "items": {"type": "string"}}),
-                Kind::Object(table) => schema(table),
-                Kind::Choice(words) => json!({"type": "string", "enum": words}),
-                Kind::Env => json!({
-                    "type": "object", "additionalProperties": {"type": ["string", "null"]}
-                }),
-                Kind::Id => json!({"type": ["string", "number", "null"]}),
-                Kind::Signal => json!({"type": ["string", "integer"]}),
-                Kind::Data => json!({"oneOf": [{"type": "string"}, {
-                    "type": "object", "required": ["base64"], "additionalProperties": false,
-                    "properties": {"base64": {"type": "string"}},
-                }]}),
-            };
-            field["description"] = json!(param.doc);
-            (param.name.to_owned(), field)
-        })
-        .collect();
-    let required: Vec<&str> =
-        table.iter().filter(|param| param.required).map(|param| param.name).collect();
-    json!({
-        "type": "object", "properties": properties, "required": required,
-        "additionalProperties": false,
-    })
+    let property = |param: &Param| {
+        let mut field = match param.kind {
+            Kind::Object(table) => schema(table),
+            // The texts above are JSON, which a test sees.
+            kind => serde_json::from_str(plain_schema(kind)).unwrap_or_default(),
+        };
+        if let Kind::Choice(words) = param.kind {
+            field["enum"] = words.iter().copied().collect();
+        }
+        field["description"] = param.doc.into();
+        (param.name.to_owned(), field)
+    };
+    let properties: Map<String, Value> = table.iter().map(property).collect();
+    let required = table.iter().filter(|param| param.required).map(|param| param.name);
+    let mut whole = Map::new();
+    whole.insert("type".to_owned(), "object".into());
+    whole.insert("properties".to_owned(), properties.into());
+    whole.insert("required".to_owned(), required.collect());
+    whole.insert("additionalProperties".to_owned(), false.into());
+    whole.into()
 }
