@@ -123,13 +123,14 @@ it("only the newest check-in waits for the end of a run, and none after the wind
     const ticks = `for i in $(seq 1 6); do echo tick $i; sleep 0.1; done; ${command}`;
     await pi.call("bash", { command: ticks, background: true, pollInterval: 0.1 });
     const peek = () => pi.call("tmux", { action: "peek", window: "@1" }).then(textOf);
+    // execd has sent several check-ins before this answer.
     while (!/tick 6/.test(await peek()));
-    await new Promise((done) => setTimeout(done, 400));
     await pi.emit("agent_end", settled());
     assert.equal(pi.sent.length, 1);
     assert.match(pi.sent.splice(0)[0]?.content ?? "", /^poll: job|^poll: /);
     await pi.emit("agent_start");
-    await new Promise((done) => setTimeout(done, 400));
+    // Three intervals: a check-in comes before the last of these answers.
+    for (const from = Date.now(); Date.now() < from + 300; ) await peek();
     await pi.call("tmux", { action: "unpoll", window: "@1" });
     await pi.emit("agent_end", settled());
     assert.deepEqual(pi.sent, [], "unpolled, it has no news");
