@@ -3,10 +3,13 @@
  * sessions: /new and the like hand it on, together with the client.
  */
 import { isObject } from "../daemon.ts";
+import { oneLine } from "../render/safe.ts";
 import type { WindowExited, WindowPoll } from "../wire.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";
 
+/** The most of a command that is told again. */
+const COMMAND_CELLS = 200;
 /** What has ended before its opening was read; what was never opened here is pushed out. */
 const EARLY_MAX = 64;
 /** Windows that have ended and stay listed: as many as execd keeps. */
@@ -131,8 +134,8 @@ export class Background {
     this.#reports = this.#reports.filter(({ facts }) => facts.kind !== "poll");
     for (const window of lost) {
       const log = window.logPath === undefined ? "" : `\n\nIts output so far: ${window.logPath}`;
-      const text = `Background command was lost: ${window.name} ${window.window}. ${why}\n\n`
-        + `$ ${window.command}${log}`;
+      const text = `Background command was lost: ${window.name} ${window.window}. ${why}\n`
+        + `$ ${oneLine(window.command, COMMAND_CELLS)}${log}`;
       this.#report(window, "lost", { ...window, tail: "", text });
     }
     this.#listener?.onChange();
@@ -218,7 +221,8 @@ export class Background {
   }
 
   #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
-    const { scope, name, command, logPath } = window;
+    const { scope, name, logPath } = window;
+    const command = oneLine(window.command, COMMAND_CELLS);
     const { exit_code, signal, truncation } = note as Partial<WindowExited>;
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
@@ -227,7 +231,8 @@ export class Background {
       ...(truncation?.truncated && { truncated: true }),
       ...(logPath !== undefined && { log_path: logPath }),
     };
-    const report = { scope, text: withName(note.text, window), facts };
+    const text = kind === "exited" ? withName(note.text, window) : note.text;
+    const report = { scope, text, facts };
     this.#reports.push(report);
     if (this.#listener?.onReport(report)) {
       this.#reports = this.#reports.filter((other) => other !== report);
@@ -235,9 +240,9 @@ export class Background {
   }
 }
 
-/** A text about a window, which says which one that is: several may be told of at once. */
+/** An end with the window that it is of, behind its summary: several may be told of at once. */
 function withName(text: string, { window, name, command }: Window): string {
-  if (text.includes(window)) return text;
   const [summary = "", ...rest] = text.split("\n");
-  return [summary, `window: ${name} ${window}`, `$ ${command}`, ...rest].join("\n");
+  const named = [`window: ${name} ${window}`, `$ ${oneLine(command, COMMAND_CELLS)}`];
+  return [summary, ...named, ...rest].join("\n");
 }
