@@ -2,7 +2,7 @@
  * The extension's one client of execd: starts a daemon at the first need, sends requests to it,
  * and starts a fresh one after it ended unexpectedly.
  */
-import { Daemon, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
+import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
 
@@ -18,18 +18,19 @@ export interface ClientEvents {
 }
 
 /** No execd could be started; the message says what was tried and how to fix it. */
-export class NoExecd extends Error {
+export class NoExecd extends NamedError {
   override readonly name = "NoExecd";
 }
 
 /** Requests after shutdown() and before reopen(). */
-export class ClientClosed extends Error {
+export class ClientClosed extends NamedError {
   override readonly name = "ClientClosed";
 }
 
 export class Client {
-  readonly #events: ClientEvents;
+  #events: ClientEvents;
   readonly #env: () => NodeJS.ProcessEnv;
+  #flags: () => string[];
   #daemon: Daemon | undefined;
   #starting: Promise<Daemon> | undefined;
   /** The process that is being tried at this moment. */
@@ -39,10 +40,31 @@ export class Client {
   #lastSessionId = 0;
   #restartNote: string | undefined;
 
-  /** `env` is asked at each start: it says where execd is, and is what the daemon inherits. */
-  constructor(events: ClientEvents, env: () => NodeJS.ProcessEnv = () => process.env) {
+  /**
+   * `flags` and `env` are asked at each start: flags of execd; and the environment, which says
+   * where execd is, and is what it inherits.
+   */
+  constructor(
+    events: ClientEvents,
+    flags: () => string[] = () => [],
+    env: () => NodeJS.ProcessEnv = () => process.env,
+  ) {
     this.#events = events;
+    this.#flags = flags;
     this.#env = env;
+  }
+
+  /** From now on events go there, and flags come from there: the client has a new owner. */
+  moveTo(events: ClientEvents, flags: () => string[]): void {
+    this.#events = events;
+    this.#flags = flags;
+  }
+
+  /** The process of the running daemon, and its program where that is on this machine. */
+  get running(): { pid?: number | undefined; program?: string | undefined } {
+    const daemon = this.#daemon;
+    if (!daemon || daemon.isGone || daemon.candidate.remote) return {};
+    return { pid: daemon.pid, program: daemon.candidate.command };
   }
 
   /** Whether a daemon runs at this moment. */
@@ -140,7 +162,8 @@ export class Client {
 
   async #startOne(candidate: Candidate, env: NodeJS.ProcessEnv): Promise<Daemon> {
     const first = this.#lastSessionId + 1;
-    const flags = first > 1 ? ["--first-session-id", String(first)] : [];
+    const ids = first > 1 ? ["--first-session-id", String(first)] : [];
+    const flags = [...ids, ...this.#flags()];
     let started = false;
     const daemon = new Daemon(candidate, flags, env, {
       onNotification: (method, params) => {

@@ -6,7 +6,7 @@ import { isObject } from "./daemon.ts";
 
 /** A parameter of a tool, as JSON Schema. One of several types has `anyOf` in place of `type`. */
 export interface ParameterSchema {
-  type?: "string" | "integer" | "boolean" | "object";
+  type?: "string" | "integer" | "number" | "boolean" | "object";
   anyOf?: readonly object[];
   description: string;
   enum?: readonly string[];
@@ -37,7 +37,9 @@ export function coerce(schema: ToolSchema, args: unknown): Record<string, unknow
 function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
   switch (type) {
     case "integer":
-      return coerceInteger(value);
+      return coerceNumber(value, Math.trunc);
+    case "number":
+      return coerceNumber(value, (number) => number);
     case "boolean":
       return coerceBoolean(value);
     case "string":
@@ -48,9 +50,9 @@ function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
   }
 }
 
-function coerceInteger(value: unknown): unknown {
+function coerceNumber(value: unknown, made: (number: number) => number): unknown {
   const number = typeof value === "string" ? Number(value.trim() || Number.NaN) : value;
-  return typeof number === "number" && Number.isFinite(number) ? Math.trunc(number) : value;
+  return typeof number === "number" && Number.isFinite(number) ? made(number) : value;
 }
 
 function coerceBoolean(value: unknown): unknown {

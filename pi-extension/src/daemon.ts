@@ -25,8 +25,18 @@ export const SHUTDOWN_DEADLINE_MS = 15_000;
 /** What is kept of its stderr for an error message. */
 const STDERR_KEPT_CHARS = 2_000;
 
+/**
+ * An error that is known by its name: after /reload there are two copies of these classes, and a
+ * client that was handed over throws those of the first.
+ */
+export class NamedError extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === this.name;
+  }
+}
+
 /** An error reply of execd. */
-export class RpcError extends Error {
+export class RpcError extends NamedError {
   readonly code: number;
   /** The stable word of a failed operation, such as `unknown_session`. */
   readonly reason: string | undefined;
@@ -40,12 +50,12 @@ export class RpcError extends Error {
 }
 
 /** execd is not there any more. */
-export class DaemonGone extends Error {
+export class DaemonGone extends NamedError {
   override readonly name = "DaemonGone";
 }
 
 /** A cancelled request was not answered in time; what it started goes on. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NamedError {
   override readonly name = "NoAnswer";
 }
 

@@ -13,7 +13,7 @@ const PER_COMMAND = [
 ];
 
 /** execd sets these itself and refuses them from a client. */
-const EXECDS_OWN = ["EXECD_INSTANCE", "EXECD_SESSION_ID"];
+export const EXECDS_OWN = ["EXECD_INSTANCE", "EXECD_SESSION_ID"];
 
 /**
  * The `env` of exec_command: what differs from the daemon's own environment (a string sets a

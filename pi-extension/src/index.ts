@@ -19,7 +19,13 @@ import {
   tailCommand,
 } from "./job-commands.ts";
 import { renderWakeMessage } from "./render/wake.ts";
+import { drawCard, windowMessageRenderer } from "./render/windows.ts";
 import { WAKE_MESSAGE_TYPE } from "./wakes.ts";
+import {
+  COMPLETED_MESSAGE_TYPE,
+  POLL_MESSAGE_TYPE,
+  type ReportDetails,
+} from "./windows/deliveries.ts";
 
 export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./config.ts";
 
@@ -30,9 +36,10 @@ export default function piExecd(pi: ExtensionAPI): void {
   registerFlags(host);
   registerCommands(host, instance);
   host.registerMessageRenderer(WAKE_MESSAGE_TYPE, renderWakeMessage);
+  registerWindowRenderers(host, instance);
 
-  host.on("session_start", (_event, ctx) => instance.onSessionStart(ctx));
-  host.on("session_shutdown", (event) => instance.onSessionShutdown(event.reason));
+  host.on("session_start", (event, ctx) => instance.onSessionStart(event, ctx));
+  host.on("session_shutdown", (event, ctx) => instance.onSessionShutdown(event.reason, ctx));
   host.on("session_tree", () => instance.ui.onTree(instance.sessions));
   host.on("input", (event) => instance.steering.onInput(event));
   host.on("message_start", (event, ctx) => {
@@ -41,13 +48,29 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("tool_execution_end", (event) => {
     instance.wakes.onToolEnd(event.toolCallId, event.isError);
   });
+  host.on("agent_start", () => instance.windows.deliveries.onAgentStart());
   host.on("agent_end", (event, ctx) => instance.onAgentEnd(event, ctx));
-  host.on("agent_settled", () => instance.wakes.onSettled());
+  host.on("agent_settled", () => {
+    instance.wakes.onSettled();
+    instance.windows.deliveries.onSettled();
+  });
 
   // Names that clash at load stop pi, so tools wait for session_start, where they can step aside.
   // A host that cannot tell who owns a name gains nothing by waiting.
   if (typeof host.getAllTools !== "function") instance.registerTools();
   else instance.takeOver();
+}
+
+/** The entry renderer is for what people see and no model reads. */
+function registerWindowRenderers(host: Host, { windows }: Instance): void {
+  const renderer = windowMessageRenderer(windows);
+  host.registerMessageRenderer(COMPLETED_MESSAGE_TYPE, renderer);
+  host.registerMessageRenderer(POLL_MESSAGE_TYPE, renderer);
+  host.registerEntryRenderer?.(POLL_MESSAGE_TYPE, (entry, options, theme) => {
+    const shown = (entry.data as Partial<ReportDetails> | undefined)?.windows ?? [];
+    const card = { windows: shown, text: "", expanded: options.expanded, keys: options };
+    return drawCard(card, windows.config, theme);
+  });
 }
 
 function registerCommands(host: Host, instance: Instance): void {
@@ -75,7 +98,7 @@ function registerCommands(host: Host, instance: Instance): void {
 function registerFlags(host: Host): void {
   host.registerFlag(TOOLS_FLAG, {
     type: "string",
-    description: "Tools of execd to register: unified (default) or stream",
+    description: "Tools of execd to register: unified (default), stream or bash",
   });
   host.registerFlag(KEEP_BASH_FLAG, {
     type: "boolean",

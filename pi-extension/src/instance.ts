@@ -3,7 +3,7 @@
  * is shared between instances.
  */
 import { type HoldMode, holdsIn } from "./hold.ts";
-import { Client, ClientClosed } from "./client.ts";
+import { Client, ClientClosed, type ClientEvents } from "./client.ts";
 import {
   BASH_YIELD_FLAG,
   HOLD_FLAG,
@@ -15,13 +15,16 @@ import {
 } from "./config.ts";
 import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from "./daemon.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
-import { handOver, handedOver } from "./handover.ts";
+import { type Beginning, handOver, handedOver, leave, takeLeft } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";
 import { UNIFIED_WORDS, type SurfaceWords } from "./tools/words.ts";
 import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
+import { deleteLogs } from "./windows/logs.ts";
+import { noteFork } from "./windows/scope.ts";
+import { Windows } from "./windows/windows.ts";
 import type { SessionExited, SessionStarted } from "./wire.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
@@ -31,18 +34,19 @@ export class Instance {
   readonly ui = new Ui((id) => this.wakes.isArmed(id));
   readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
   readonly steering = new Steering();
-  readonly client: Client;
+  readonly windows: Windows;
   readonly wakes: Wakes;
   readonly #host: Host;
   readonly #registered = new Set<string>();
+  #client: Client;
   #surfaces: Surface[] = [];
+  /** Surfaces that are registered once an execd has answered. */
+  #later: Surface[] = [];
 
   constructor(host: Host) {
     this.#host = host;
-    this.client = new Client({
-      onNotification: (method, params) => this.#onNotification(method, params),
-      onLost: (why) => this.#onLost(why),
-    });
+    this.windows = new Windows(host, this.ui);
+    this.#client = this.#newClient();
     this.wakes = new Wakes(
       (content, details) => {
         if (!host.sendMessage) throw new Error("this host takes no messages");
@@ -53,6 +57,14 @@ export class Instance {
       },
       (message) => this.ui.warn(message),
     );
+  }
+
+  get host(): Host {
+    return this.#host;
+  }
+
+  get client(): Client {
+    return this.#client;
   }
 
   /** Whether commands run on another machine. */
@@ -82,7 +94,9 @@ export class Instance {
     options: RequestOptions,
   ): Promise<Record<string, unknown>> {
     const result = await this.client.request(method, params, options);
-    return isObject(result) ? result : {};
+    if (!isObject(result)) return {};
+    this.windows.background.noteLog(result.log_path ?? result.logPath);
+    return result;
   }
 
   /**
@@ -102,27 +116,43 @@ export class Instance {
   }
 
   /** pi's session begins: registers the tools, and takes pi's bash away where execd answers. */
-  async onSessionStart(ctx: HostContext): Promise<void> {
+  async onSessionStart(event: Beginning, ctx: HostContext): Promise<void> {
+    this.ui.attach(ctx);
+    await this.#adopt(event, ctx);
     this.client.reopen();
     this.wakes.open();
-    this.ui.attach(ctx);
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
     const registered = this.registerTools();
-    if (registered.length === 0) return;
+    if (registered.length + this.#later.length === 0) return;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, START_WAIT_MS);
     });
-    await Promise.race([this.#startFor(registered), late]);
+    await Promise.race([this.#start(), late]);
     clearTimeout(timer);
   }
 
+  /** Goes on with the execd of the session before this one, where that has left one. */
+  async #adopt(event: Beginning, ctx: HostContext): Promise<void> {
+    const { id } = namesOf(ctx);
+    const left = await takeLeft(event, id);
+    if (left) {
+      if (event.reason === "fork") noteFork(id, left.session.scope);
+      this.#client = left.client;
+      this.#client.moveTo(this.#clientEvents(), () => this.#daemonFlags());
+    }
+    if (this.#wants("bash")) this.windows.readSettings(event.reason);
+    this.windows.open(ctx, left?.background);
+  }
+
   /** Never rejects: nobody waits for it when it takes long. */
-  async #startFor(registered: Surface[]): Promise<void> {
+  async #start(): Promise<void> {
     try {
       await this.client.start();
-      if (this.#host.getFlag(KEEP_BASH_FLAG) !== true) this.#takeBashAway(registered);
+      const later = this.#later.splice(0).filter((surface) => this.#register(surface));
+      this.#surfaces.push(...later);
+      if (this.#host.getFlag(KEEP_BASH_FLAG) !== true) this.#takeBashAway();
     } catch (error) {
       if (!this.client.isClosed) this.ui.warn(`pi keeps its own bash: ${text(error)}`);
     }
@@ -138,22 +168,62 @@ export class Instance {
     if (!this.#host.sendMessage) this.ui.warn("no wake can be sent: this host takes no messages");
   }
 
-  /** Every session ends with pi's; resolves when all of it is gone and reaped. */
-  async onSessionShutdown(reason: string): Promise<void> {
+  /**
+   * Sessions end with pi's, background windows only with pi; resolves when all that ends is gone
+   * and reaped.
+   */
+  async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     if (reason !== "quit") handOver(this.#surfaces);
     this.wakes.close();
-    await this.client.shutdown();
+    const session = { ...namesOf(ctx), scope: this.windows.scope.piSession };
+    await this.windows.close();
+    const hasWindows = this.#surfaces.some(({ ownsBash }) => ownsBash);
+    const isOfUse = this.client.isRunning || this.windows.background.hasReports({});
+    if (reason !== "quit" && hasWindows && isOfUse) {
+      await this.#endSessions();
+      this.#leave(session);
+    } else {
+      await this.client.shutdown();
+      deleteLogs(this.windows.background.logs);
+      this.windows.background.close();
+    }
     this.sessions.clear();
     this.ui.detach();
   }
 
-  /** A run ends. In a mode that ends with it, an armed wake is waited for. */
+  /** Ends all sessions but the windows. What cannot be ended goes with execd. */
+  async #endSessions(): Promise<void> {
+    const kill = (session_id: number) => this.client.request("kill_session", { session_id });
+    await Promise.allSettled(this.sessions.list().map(({ session_id }) => kill(session_id)));
+  }
+
+  /** Leaves execd to the session that comes next; this instance has none any more. */
+  #leave(session: { id: string; file: string | undefined; scope: string }): void {
+    const client = this.#client;
+    const background = this.windows.handOn();
+    const events = {
+      onNotification: (method: string, params: unknown) => {
+        background.onNotification(method, params);
+      },
+      onLost: (why: string) => background.lost(`execd ${why}`),
+    };
+    client.moveTo(events, () => []);
+    leave({ client, background, session });
+    this.#client = this.#newClient();
+    void this.#client.shutdown();
+  }
+
+  /** A run ends. In a mode that ends with it, what is to be told is waited for. */
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
-    if (!this.wakes.isPending || !holdsIn(event, ctx)) return;
+    const { deliveries } = this.windows;
+    deliveries.onAgentEnd(event);
+    const waitsFor = [this.wakes, deliveries].filter(({ isPending }) => isPending);
+    if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
     const holdMs = resolveHoldMs(this.#host.getFlag(HOLD_FLAG));
-    const how = await this.wakes.hold(holdMs);
+    const how = await Promise.race(waitsFor.map((one) => one.hold(holdMs)));
     if (how === "late") {
-      console.error(`pi-execd: an armed session did not end within ${holdMs / 1000} s `
+      const what = this.wakes.isPending ? "an armed session" : "a background command";
+      console.error(`pi-execd: ${what} did not end within ${holdMs / 1000} s `
         + `(--${HOLD_FLAG}); pi ends, and the session with it`);
     }
   }
@@ -167,9 +237,25 @@ export class Instance {
       this.ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
         + `there are: ${[...surfaces.keys()].join(", ")}`);
     }
-    this.#surfaces = this.#compatible(known).filter((surface) => this.#register(surface));
-    this.ui.speak(this.#surfaces[0]?.words ?? UNIFIED_WORDS);
+    const taken = this.#compatible(known);
+    this.ui.speak(taken[0]?.words ?? UNIFIED_WORDS);
+    this.#later = taken.filter((surface) => this.#mustWait(surface));
+    this.#surfaces = taken.filter((surface) => !this.#later.includes(surface))
+      .filter((surface) => this.#register(surface));
     return this.#surfaces;
+  }
+
+  /**
+   * Whether pi's own bash has to stay until execd has answered. Where commands belong on another
+   * machine an error is better than one that runs on this one.
+   */
+  #mustWait(surface: Surface): boolean {
+    const canWait = typeof this.#host.getAllTools === "function";
+    return canWait && surface.ownsBash === true && !this.isRemote && !this.client.isRunning;
+  }
+
+  #wants(name: string): boolean {
+    return resolveSurfaces(this.#host.getFlag(TOOLS_FLAG)).includes(name);
   }
 
   /** In the factory: registers what the instance before this one had, so that it can be drawn. */
@@ -181,10 +267,12 @@ export class Instance {
   #compatible(asked: Surface[]): Surface[] {
     const taken: Surface[] = [];
     for (const surface of asked) {
-      const rival = taken.find(({ tools }) => tools.some((name) => surface.tools.includes(name)));
+      const names = surface.tools(this);
+      const shares = (name: string) => names.includes(name);
+      const rival = taken.find((other) => other.tools(this).some(shares));
       if (!rival) taken.push(surface);
       else {
-        const both = rival.tools.filter((name) => surface.tools.includes(name)).join(", ");
+        const both = rival.tools(this).filter(shares).join(", ");
         this.ui.warn(`${rival.name} and ${surface.name} both have ${both}; ${rival.name}, which `
           + `stands first in --${TOOLS_FLAG}, is used`);
       }
@@ -204,25 +292,31 @@ export class Instance {
 
   #registerAll(surface: Surface): void {
     for (const tool of surface.define(this)) {
-      if (this.#registered.has(tool.name)) continue;
+      if (this.#registered.has(tool.name) && !surface.ownsBash) continue;
       this.#registered.add(tool.name);
       this.#host.registerTool(tool);
     }
   }
 
   #takenNames(surface: Surface): string[] {
+    const names = surface.tools(this);
     const others = this.#host.getAllTools?.() ?? [];
     return others
+      .filter(({ name, sourceInfo }) => {
+        // pi's own bash is there to be replaced, by a surface that is one.
+        const isPisBash = name === "bash" && sourceInfo?.source === "builtin";
+        return !(isPisBash && surface.ownsBash);
+      })
       .map(({ name }) => name)
-      .filter((name) => surface.tools.includes(name) && !this.#registered.has(name));
+      .filter((name) => names.includes(name) && !this.#registered.has(name));
   }
 
   /**
    * Takes pi's own bash from the active tools, where a tool of ours is there in its place: a user
    * may have left that out, and another extension's bash (a sandbox, say) is not pi's.
    */
-  #takeBashAway(registered: Surface[]): void {
-    const inItsPlace = registered.flatMap(({ replacesBash }) => replacesBash ?? []);
+  #takeBashAway(): void {
+    const inItsPlace = this.#surfaces.flatMap(({ replacesBash }) => replacesBash ?? []);
     if (inItsPlace.length === 0) return;
     const active = this.#host.getActiveTools();
     const all = this.#host.getAllTools?.();
@@ -239,15 +333,37 @@ export class Instance {
       if (entry.type !== "message" || entry.message.role !== "toolResult") continue;
       const { toolName, details } = entry.message;
       // An id that only the model named (found: false) was never given.
-      if (!isOurs(toolName) || !isObject(details) || details.found === false) continue;
-      this.client.noteSessionId(details.session_id ?? details.sessionId);
+      if (!this.#isOurs(toolName) || !isObject(details) || details.found === false) continue;
+      this.client.noteSessionId(details.session_id ?? details.sessionId ?? idOf(details.window));
     }
+  }
+
+  #isOurs(toolName: string): boolean {
+    return [...surfaces.values()].some((surface) => surface.tools(this).includes(toolName));
+  }
+
+  #newClient(): Client {
+    return new Client(this.#clientEvents(), () => this.#daemonFlags());
+  }
+
+  #daemonFlags(): string[] {
+    return this.#wants("bash") ? this.windows.flags(this.isRemote) : [];
+  }
+
+  #clientEvents(): ClientEvents {
+    return {
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onLost: (why) => this.#onLost(why),
+    };
   }
 
   /** A transport may print JSON of its own: only what names a session is taken. */
   #onNotification(method: string, params: unknown): void {
+    this.windows.background.onNotification(method, params);
     if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {
+      // Windows are counted elsewhere.
+      if (params.window !== undefined) return;
       this.sessions.started(params as unknown as SessionStarted, Date.now());
     } else if (method === "session_exited") {
       this.#onExited(params as unknown as SessionExited);
@@ -273,12 +389,21 @@ export class Instance {
       this.wakes.onWake({ session_id, command, cwd, lost, ...(log_path && { log_path }) });
     }
     this.sessions.clear();
+    this.windows.background.lost(lost);
     this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
   }
 }
 
-function isOurs(toolName: string): boolean {
-  return [...surfaces.values()].some((surface) => surface.tools.includes(toolName));
+/** The names of pi's session. */
+function namesOf({ sessionManager }: HostContext): { id: string; file: string | undefined } {
+  const id = sessionManager?.getSessionId?.() ?? "";
+  return { id, file: sessionManager?.getSessionFile?.() };
+}
+
+/** The number of a window's session. */
+function idOf(window: unknown): number | undefined {
+  const number = typeof window === "string" ? /^@(\d+)$/.exec(window)?.[1] : undefined;
+  return number === undefined ? undefined : Number(number);
 }
 
 function withNote(result: ToolResult, note: string): ToolResult {

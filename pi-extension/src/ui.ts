@@ -18,6 +18,7 @@ const WIDGET_TICK_MS = 1_000;
 export class Ui {
   #ui: HostUi | undefined;
   #isTui = false;
+  #isSilent = false;
   #widgetShown = false;
   #ticker: NodeJS.Timeout | undefined;
   #words = UNIFIED_WORDS;
@@ -32,7 +33,13 @@ export class Ui {
   attach(ctx: HostContext): void {
     this.#ui = ctx.ui;
     this.#isTui = ctx.mode === "tui";
+    this.#isSilent = ctx.hasUI === false;
     this.#widgetShown = false;
+  }
+
+  /** Whether nobody sees a notice: pi runs without a user interface. */
+  get isSilent(): boolean {
+    return this.#isSilent;
   }
 
   /** Takes the words of the tools that are registered: the widget names some of them. */
@@ -47,10 +54,20 @@ export class Ui {
     this.#ui = undefined;
   }
 
-  /** A notice, in the warning's colour; `unified-exec: ` stands before it. */
+  /** A notice in the warning's colour. */
   warn(message: string): void {
-    const text = `unified-exec: ${oneLine(message, NOTICE_CELLS)}`;
-    this.#guarded((ui) => ui.notify(text, "warning"));
+    this.say(this.#words.speaker, message, "warning");
+  }
+
+  /** A notice; `speaker` stands before it. */
+  say(speaker: string, message: string, type: "info" | "warning" | "error"): void {
+    const text = `${speaker}: ${oneLine(message, NOTICE_CELLS)}`;
+    this.#guarded((ui) => ui.notify(text, type));
+  }
+
+  /** A status in the footer; undefined takes it away. */
+  status(key: string, text: string | undefined): void {
+    this.#guarded((ui) => ui.setStatus?.(key, text));
   }
 
   /** Shows how many sessions run, now that it has changed. */

@@ -125,6 +125,8 @@ export interface Progress {
   elapsed_ms: number;
   running: boolean;
   pid?: number;
+  /** Of bash: what was cut from the tail. */
+  truncation?: Truncation;
   log_path?: string;
 }
 
@@ -264,4 +266,52 @@ export interface YieldNote {
   pid: number;
   startedAt: string;
   lastOutputTail: string;
+}
+
+/** The reply of bash: a command that has ended, or a window in which it goes on. */
+export interface BashResult {
+  status: "completed" | "failed" | "timed_out" | "aborted" | "background";
+  /** Absent where the command could not be started. */
+  window?: string;
+  name?: string;
+  exit_code?: number;
+  signal?: string;
+  output?: string;
+  truncation?: Truncation;
+  log_path?: string;
+  /** What goes on in the window although the command has ended. */
+  still_running?: { pid: number; command: string }[];
+  /** What the model reads. */
+  text: string;
+  is_error: boolean;
+}
+
+/** The reply of tmux. */
+export interface TmuxResult {
+  text: string;
+  is_error: boolean;
+}
+
+/** The notification `window_exited`: the end of a background window. */
+export interface WindowExited {
+  window: string;
+  name: string;
+  command: string;
+  exit_code?: number;
+  signal?: string;
+  tail: string;
+  truncation?: Truncation;
+  log_path?: string;
+  still_running?: { pid: number; command: string }[];
+  text: string;
+}
+
+/** The notification `window_poll`: a check-in on a background window. */
+export interface WindowPoll {
+  window: string;
+  name: string;
+  command: string;
+  tail: string;
+  truncation?: Truncation;
+  text: string;
 }

@@ -34,6 +34,9 @@ struct StartedNote<'a> {
     cwd: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
+    /// Of bash's: its id as a window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -73,6 +76,7 @@ impl Daemon {
             tty: facts.tty,
             cwd: &facts.cwd,
             log_path,
+            window: session.window.is_some().then(|| format!("@{id}")),
         };
         self.clients.notify_all("session_started", &note);
     }

@@ -78,9 +78,13 @@ export function span(text: string, tone: ThemeColor, bold = false): Span {
   return bold ? { text, tone, bold } : { text, tone };
 }
 
-/** Takes a renderer's context and gives `ctrl+o to expand` as the user's keys have it. */
-export function expandHint(context: RowContext): string {
-  const told = context.keyHint?.("app.tools.expand", "to expand");
+/**
+ * Takes what pi gives a renderer, of a tool or of a message, and gives `ctrl+o to expand` as the
+ * user's keys have it.
+ */
+export function expandHint(context: object): string {
+  const { keyHint } = context as Pick<RowContext, "keyHint">;
+  const told = keyHint?.("app.tools.expand", "to expand");
   // Before 1.5.0 the keys are asked where pi's own hint asks them. pi's export of that hint would
   // do too, but importing pi costs seconds wherever it is not loaded already.
   const hint = told ?? `${getKeybindings().getKeys("app.tools.expand").join("/")} to expand`;

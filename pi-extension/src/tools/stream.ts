@@ -30,7 +30,7 @@ function effective(
 
 export const stream: Surface = {
   name: "stream",
-  tools: Object.keys(streamRenderers),
+  tools: () => Object.keys(streamRenderers),
   replacesBash: "bash_stream",
   words: STREAM_WORDS,
   define: (instance) => tools(instance).map((tool) => definition(instance, STREAM_WORDS, tool)),

@@ -13,7 +13,8 @@ export type Params = Record<string, unknown>;
 export interface ToolText {
   label: string;
   description: string;
-  promptSnippet: string;
+  /** Without one the tool is declared, but not named in the system prompt. */
+  promptSnippet?: string;
   promptGuidelines: string[];
   parameters: ToolSchema;
 }

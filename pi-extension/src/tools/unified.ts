@@ -18,7 +18,7 @@ const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
 
 export const unified: Surface = {
   name: "unified",
-  tools: Object.keys(renderers),
+  tools: () => Object.keys(renderers),
   replacesBash: "exec_command",
   words: UNIFIED_WORDS,
   define: (instance) => tools(instance).map((tool) => definition(instance, UNIFIED_WORDS, tool)),

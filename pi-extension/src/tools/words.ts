@@ -1,5 +1,7 @@
 /** The words in which a surface speaks of itself and of its tools. */
 export interface SurfaceWords {
+  /** Stands before notices to people. */
+  speaker: string;
   /** The error of a call once pi's session is ending. */
   shuttingDown: string;
   /** The tool that lists what runs. */
@@ -9,6 +11,7 @@ export interface SurfaceWords {
 }
 
 export const UNIFIED_WORDS: SurfaceWords = {
+  speaker: "unified-exec",
   shuttingDown: "unified-exec: shutting down",
   list: "list_sessions",
   hint:
@@ -16,8 +19,16 @@ export const UNIFIED_WORDS: SurfaceWords = {
 };
 
 export const STREAM_WORDS: SurfaceWords = {
+  speaker: "unified-exec",
   shuttingDown: "bash_stream: shutting down",
   list: "list_processes",
   hint: "Use list_processes for a fresh inventory, poll_process to poll, write_stdin to drive, "
     + "or kill_process to stop.",
+};
+
+export const BASH_WORDS: SurfaceWords = {
+  speaker: "bash",
+  shuttingDown: "bash: shutting down",
+  list: "tmux list",
+  hint: "Use tmux list for a fresh inventory, tmux peek to look, or tmux kill to stop.",
 };

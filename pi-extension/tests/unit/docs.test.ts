@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { it } from "node:test";
 import type { ToolSchema } from "../../src/coerce.ts";
+import { KEYS, TMUX_ACTIONS } from "../../src/windows/keys.ts";
 import { Pi } from "./lib.ts";
 
 const root = resolve(import.meta.dirname, "..", "..");
@@ -27,12 +28,14 @@ function section(heading: string): string {
 const quoted = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
 
 /** Compares the tools of a surface with the table under its heading. */
-function checkTools(surface: string, heading: string): void {
+function checkTools(surface: string, heading: string, tools = 6): void {
   process.env.PI_EXECD_TOOLS = surface;
-  const { tools } = new Pi();
+  process.env.PI_EXTENSION_CONFIG_DIR = "/no/such/directory";
+  const registered = new Pi().tools;
   delete process.env.PI_EXECD_TOOLS;
-  assert.equal(tools.size, 6);
-  for (const [name, tool] of tools) {
+  delete process.env.PI_EXTENSION_CONFIG_DIR;
+  assert.equal(registered.size, tools);
+  for (const [name, tool] of registered) {
     const row = rowsOf(section(heading)).find(([first]) => first === `\`${name}\``);
     assert.ok(row, `docs/pi.md has no row for ${name}`);
     const parameters = Object.keys((tool.parameters as unknown as ToolSchema).properties);
@@ -47,6 +50,27 @@ it("every unified tool is there with just its parameters", () => {
 
 it("every stream tool is there with just its parameters", () => {
   checkTools("stream", "The stream tools");
+});
+
+it("both bash tools are there with just their parameters", () => {
+  checkTools("bash", "The bash tools", 2);
+});
+
+it("docs/bash.md has every key of tmux-bash.jsonc with its default, and no other", () => {
+  const bash = readFileSync(resolve(root, "..", "docs", "bash.md"), "utf8");
+  const from = bash.indexOf("### Settings");
+  const end = bash.indexOf("\n### ", from + 1);
+  assert.ok(from >= 0 && end > from);
+  const rows = rowsOf(bash.slice(from, end)).filter(([key]) => key?.startsWith("`"));
+  assert.deepEqual(rows.map(([key]) => quoted(key ?? "")[0]).sort(), Object.keys(KEYS).sort());
+  for (const [cell = "", fallback = ""] of rows) {
+    const name = quoted(cell)[0] as keyof typeof KEYS;
+    const value: unknown = KEYS[name].fallback;
+    // Texts and what depends on the machine are told in words.
+    if (!fallback.startsWith("`")) continue;
+    assert.deepEqual(JSON.parse(quoted(fallback)[0] ?? ""), value, name);
+  }
+  for (const action of TMUX_ACTIONS) assert.ok(bash.includes(`\`${action}\``), action);
 });
 
 it("every flag, variable and command is there", () => {

@@ -67,7 +67,8 @@ export function streamRow(tool: StreamToolName, args: unknown, cwd = CWD): TestR
   return drawnBy(streamRenderers[tool], tool, args, cwd);
 }
 
-function drawnBy(by: ToolRenderers, tool: string, args: unknown, cwd: string): TestRow {
+/** The same for a tool with these renderers. */
+export function drawnBy(by: ToolRenderers, tool: string, args: unknown, cwd: string): TestRow {
   let frames = 0;
   const failures: unknown[] = [];
   const ui = { requestRender: () => frames++ } as unknown as TUI;

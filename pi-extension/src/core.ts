@@ -1,0 +1,70 @@
+/** What other extensions may import: `pi-execd/core`. */
+import { isAbsolute } from "node:path";
+import { readConfig, type TmuxBashConfig } from "./windows/config.ts";
+import {
+  type Scope,
+  type ScopeContext,
+  filtersOf,
+  gitRootOf,
+  passes,
+  scopeOf,
+} from "./windows/scope.ts";
+import { shared } from "./windows/shared.ts";
+
+export type { TmuxBashConfig } from "./windows/config.ts";
+
+/** The key of the status that tells how many background windows run: `2 background procs`. */
+export { BACKGROUND_STATUS_KEY as backgroundBashStatusKey } from "./windows/status.ts";
+
+/** Which windows one sees, and from where. */
+export interface TmuxBashContext {
+  cwd: string;
+  /** Undefined outside of a git repository. */
+  gitRoot: string | undefined;
+  scope: Scope;
+  windowScope: TmuxBashConfig["tmuxWindowScope"];
+  /** The fields of a window's scope that have to be these. */
+  filters: Partial<Scope>;
+}
+
+/** A background window. */
+export interface BashWindow {
+  /** `@3`, as the tools name it. */
+  id: string;
+  /** The number of its session. */
+  index: number;
+  title: string;
+  /** The file with its whole output; absent where there is none. */
+  outputFile?: string;
+}
+
+/** The settings of tmux-bash.jsonc; what is missing or wrong there has its default. */
+export function loadTmuxBashConfig(): TmuxBashConfig {
+  return readConfig().config;
+}
+
+/** The windows that `ctx` sees with these settings. */
+export function resolveTmuxBashContext(
+  ctx: ScopeContext,
+  options: Pick<TmuxBashConfig, "tmuxWindowScope"> = loadTmuxBashConfig(),
+): TmuxBashContext {
+  const scope = scopeOf(ctx);
+  const windowScope = options.tmuxWindowScope;
+  const cwd = ctx.cwd !== undefined && isAbsolute(ctx.cwd) ? ctx.cwd : process.cwd();
+  const filters = filtersOf(scope, windowScope);
+  return { cwd, gitRoot: gitRootOf(cwd), scope, windowScope, filters };
+}
+
+/** The background windows of that context, by number. */
+export function listBashWindows(context: Pick<TmuxBashContext, "filters">): BashWindow[] {
+  return [...shared().tables]
+    .flatMap((table) => [...table.values()])
+    .filter(({ scope }) => passes(scope, context.filters))
+    .map(({ window, name, logPath }) => ({
+      id: window,
+      index: Number(window.slice(1)),
+      title: name,
+      ...(logPath !== undefined && { outputFile: logPath }),
+    }))
+    .sort((a, b) => a.index - b.index);
+}

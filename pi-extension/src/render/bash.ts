@@ -1,0 +1,205 @@
+/**
+ * How the tools of the bash surface look: bash as pi draws its own, with as many lines as
+ * tmux-bash.jsonc says; tmux with its action as the title and its answer below.
+ */
+import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { Component } from "@earendil-works/pi-tui";
+import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
+import type { TmuxBashConfig } from "../windows/config.ts";
+import { shownCommand } from "../windows/templates.ts";
+import { PREVIEW_LINES } from "./body.ts";
+import { asides, call, title } from "./call.ts";
+import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import type { Block, RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
+import { expandHint, reuse, span } from "./row.ts";
+import { formatSeconds, formatSize, stripControls } from "./safe.ts";
+import { keepTicking, rowState, settle, startTicker } from "./state.ts";
+
+/** Whose lines are counted. */
+export type Shown = "bash" | "completed" | "poll" | "peek";
+
+/** What the renderers look at, at the moment of drawing. */
+interface Settings {
+  readonly config: TmuxBashConfig;
+}
+
+/** How many lines of output are drawn; undefined for all. */
+export function lineLimit(
+  config: TmuxBashConfig,
+  shown: Shown,
+  expanded: boolean,
+  truncated: boolean,
+): number | undefined {
+  if (expanded) return config[`${shown}ExpandedDisplayLines`];
+  const compact = truncated ? "TruncatedCompactDisplayLines" : "CompactDisplayLines";
+  return config[`${shown}${compact}`] ?? PREVIEW_LINES;
+}
+
+/** Output with as many lines as the settings say. */
+export function outputBlocks(
+  text: string,
+  limit: number | undefined,
+  context: object,
+): Block[] {
+  if (text.trim() === "") return [];
+  const hint = `earlier lines (${expandHint(context)})`;
+  const output = { kind: "output" as const, text, tone: "toolOutput" as const, limit, hint };
+  return [{ kind: "gap" }, { ...output, keep: "end" }];
+}
+
+/** The renderers of the tool that runs commands. */
+export function bashRenderers(settings: Settings): ToolRenderers {
+  const pis = createBashToolDefinition(process.cwd());
+  const pisCall = pis.renderCall as RenderCall | undefined;
+  const pisResult = pis.renderResult as RenderResult | undefined;
+  return {
+    renderCall: (args, theme, context) => {
+      const shown = shownArgs(args, settings.config);
+      if (!pisCall) return ownCall(shown, theme, context);
+      return Within.of(context, (inside) => pisCall(shown, theme, inside));
+    },
+    renderResult: (result, options, theme, context) => {
+      const own = !pisResult || hasLimits(settings.config);
+      if (own) return ownResult(settings.config)(result, options, theme, context);
+      return Within.of(context, (inside) => pisResult(stripped(result), options, theme, inside));
+    },
+  };
+}
+
+/** A component of pi's whose lines stay within the width: one that is wider ends pi. */
+class Within implements Component {
+  #inner: Component;
+
+  private constructor(inner: Component) {
+    this.#inner = inner;
+  }
+
+  /** What `draw` gives, which finds in the context the component that it gave last time. */
+  static of(context: RowContext, draw: (context: RowContext) => Component): Within {
+    const last = context.lastComponent instanceof Within ? context.lastComponent : undefined;
+    const inner = draw({ ...context, lastComponent: last ? last.#inner : undefined });
+    if (!last) return new Within(inner);
+    last.#inner = inner;
+    return last;
+  }
+
+  render(width: number): string[] {
+    return this.#inner.render(width).map((line) =>
+      visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
+  }
+
+  invalidate(): void {
+    this.#inner.invalidate();
+  }
+}
+
+type Result = Parameters<RenderResult>[0];
+
+/** The result without what would steer the terminal: pi strips less. */
+function stripped(result: Result): Result {
+  const content = arrayOf(fieldsOf(result).content).map((item) => {
+    const { text } = fieldsOf(item);
+    return typeof text === "string" ? { ...fieldsOf(item), text: stripControls(text) } : item;
+  });
+  return { ...result, content: content as Result["content"] };
+}
+
+/** The arguments with the command as people see it. */
+function shownArgs(args: unknown, config: TmuxBashConfig): Fields {
+  const fields = fieldsOf(args);
+  const { command } = fields;
+  if (typeof command !== "string") return fields;
+  const shown = shownCommand(command, config.displayCommandStartMarker);
+  return { ...fields, command: stripControls(shown) };
+}
+
+/** Whether the settings say how many lines are drawn. */
+function hasLimits(config: TmuxBashConfig): boolean {
+  return config.bashCompactDisplayLines !== undefined
+    || config.bashTruncatedCompactDisplayLines !== undefined
+    || config.bashExpandedDisplayLines !== undefined;
+}
+
+const ownCall: RenderCall = call((args) => [
+  title(`$ ${stringOf(args.command) ?? "..."}`),
+  ...asides([args.timeout === undefined ? undefined : `timeout ${labelOf(args.timeout)}s`]),
+]);
+
+/** pi's result of its own bash, with other numbers of lines. */
+function ownResult(config: TmuxBashConfig): RenderResult {
+  return (given, { expanded, isPartial }, theme, context) => {
+    const state = rowState(context);
+    const partial = isPartial && !context.isError;
+    if (partial) startTicker(state, context);
+    else settle(state);
+    const details = fieldsOf(fieldsOf(given).details);
+    const cut = fieldsOf(details.truncation);
+    const path = stringOf(details.fullOutputPath);
+    const text = withoutFooter(textOf(given), partial ? undefined : path);
+    const limit = lineLimit(config, "bash", expanded, cut.truncated === true);
+    const below = [...cutSpans(cut, path), ...timeSpans(context, partial)];
+    const blocks = [
+      ...outputBlocks(text, limit, context),
+      ...below.flatMap((one): Block[] => [{ kind: "gap" }, { kind: "text", spans: [one] }]),
+    ];
+    const row = reuse(context.lastComponent);
+    return row.show(blocks, theme, partial ? keepTicking(state, context) : undefined);
+  };
+}
+
+/** The line that the model reads of what was cut is not for people: theirs stands below. */
+function withoutFooter(text: string, path: string | undefined): string {
+  const at = text.trimEnd().lastIndexOf("\n\n[");
+  const isFooter = path !== undefined && at >= 0 && text.slice(at).includes(path);
+  return isFooter ? text.slice(0, at) : text;
+}
+
+function cutSpans(cut: Fields, path: string | undefined): Span[] {
+  const lines = labelOf(cut.outputLines) ?? "?";
+  const what = cut.truncated !== true ? undefined
+    : cut.truncatedBy === "lines"
+      ? `Truncated: showing ${lines} of ${labelOf(cut.totalLines) ?? "?"} lines`
+      : `Truncated: ${lines} lines shown (${formatSize(numberOf(cut.maxBytes) ?? 0)} limit)`;
+  const parts = [path && `Full output: ${path}`, what].filter(Boolean);
+  return parts.length === 0 ? [] : [span(`[${parts.join(". ")}]`, "warning")];
+}
+
+function timeSpans(context: RowContext, partial: boolean): Span[] {
+  const state = rowState(context) as { startedAt?: number; endedAt?: number };
+  if (state.startedAt === undefined) return [];
+  if (!partial) state.endedAt ??= Date.now();
+  const ms = (state.endedAt ?? Date.now()) - state.startedAt;
+  return [span(`${partial ? "Elapsed" : "Took"} ${formatSeconds(ms)}`, "muted")];
+}
+
+/** The renderers of the tool that inspects windows. */
+export function tmuxRenderers(settings: Settings): ToolRenderers {
+  const { tmuxToolName } = settings.config;
+  return {
+    renderCall: call((args) => [
+      title(`${tmuxToolName} ${labelOf(args.action) ?? "…"}`),
+      ...(labelOf(args.window) === undefined ? [] : [span(` ${labelOf(args.window)}`, "accent")]),
+      ...asides([
+        args.pollInterval === undefined ? undefined : `every ${labelOf(args.pollInterval)}s`,
+        args.pollLines === undefined ? undefined : `${labelOf(args.pollLines)} lines`,
+      ]),
+    ]),
+    renderResult: (given, { expanded, isPartial }, theme, context) => {
+      const state = rowState(context);
+      if (!isPartial || context.isError) settle(state);
+      state.hasResult = true;
+      state.redrawCall?.();
+      const text = textOf(given);
+      // A peek's footer tells that its beginning was cut.
+      const truncated = /\n\[Showing [^\n]*\]\s*$/.test(text);
+      const limit = lineLimit(settings.config, "peek", expanded, truncated);
+      return reuse(context.lastComponent).show(outputBlocks(text, limit, context), theme);
+    },
+  };
+}
+
+function textOf(result: unknown): string {
+  const { content } = fieldsOf(result);
+  const texts = arrayOf(content).map((item) => stringOf(fieldsOf(item).text) ?? "");
+  return stripControls(texts.join("\n"));
+}

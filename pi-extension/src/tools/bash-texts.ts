@@ -1,0 +1,154 @@
+/**
+ * What the model reads about the tools of the bash surface, as tmux-bash.jsonc and its defaults
+ * say.
+ */
+import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { ParameterSchema, ToolSchema } from "../coerce.ts";
+import { type TmuxBashConfig, TMUX_ACTIONS } from "../windows/keys.ts";
+import { expand } from "../windows/templates.ts";
+import type { ToolText } from "./tool.ts";
+
+/** The texts of the tool that runs commands. `attachCommand` is what people attach with. */
+export function bashText(config: TmuxBashConfig, attachCommand: string): ToolText {
+  const expanded = (template: string) => expand(template, config, attachCommand);
+  return {
+    label: config.bashToolName,
+    description: expanded(config.bashToolDescription),
+    ...bashPrompt(config, expanded),
+    parameters: bashSchema(config),
+  };
+}
+
+/** The texts of the tool that inspects windows. */
+export function tmuxText(config: TmuxBashConfig, attachCommand: string): ToolText {
+  const snippet = config.systemPrompt && config.tmuxSystemPromptSnippet;
+  return {
+    label: config.tmuxToolName,
+    description: expand(config.tmuxToolDescription, config, attachCommand),
+    ...(snippet && { promptSnippet: expand(snippet, config, attachCommand) }),
+    promptGuidelines: [],
+    parameters: tmuxSchema(config),
+  };
+}
+
+type Prompt = Pick<ToolText, "promptSnippet" | "promptGuidelines">;
+
+/**
+ * What pi says of its own bash in the system prompt is lost where a tool takes its name, so its
+ * guidelines are said here too; without `systemPrompt` the prompt stays just as pi has it.
+ */
+function bashPrompt(config: TmuxBashConfig, expanded: (template: string) => string): Prompt {
+  const own: Partial<Prompt> = config.bashToolName === "bash" ? pisBash() : {};
+  const promptGuidelines = own.promptGuidelines ?? [];
+  if (!config.systemPrompt) return { ...own, promptGuidelines };
+  const snippet = config.bashSystemPromptSnippet;
+  return {
+    ...(snippet && { promptSnippet: expanded(snippet) }),
+    promptGuidelines: [...promptGuidelines, ...config.systemPromptGuidelines.map(expanded)],
+  };
+}
+
+function pisBash(): Partial<Prompt> {
+  const { promptSnippet, promptGuidelines } = createBashToolDefinition(process.cwd());
+  return {
+    ...(promptSnippet !== undefined && { promptSnippet }),
+    ...(promptGuidelines !== undefined && { promptGuidelines }),
+  };
+}
+
+function bashSchema(config: TmuxBashConfig): ToolSchema {
+  const { defaultTimeoutSeconds: seconds, maxTimeoutSeconds: most } = config;
+  return {
+    type: "object",
+    required: ["command"],
+    properties: {
+      command: { type: "string", description: "Shell command to execute" },
+      name: {
+        type: "string",
+        description: "Short label of its window. Default: the command's program.",
+      },
+      timeout: {
+        type: "number",
+        description: `Seconds to wait for it. Default ${seconds}, at most ${most}.`,
+      },
+      timeoutAction: {
+        type: "string",
+        enum: ["background", "kill"],
+        description: 'At the timeout: "background" lets it go on and reports its end later, '
+          + `"kill" ends it. Default "${config.defaultTimeoutAction}".`,
+      },
+      background: {
+        type: "boolean",
+        description: "Start it in the background and return at once; its end is reported later.",
+      },
+      ...(config.bashPollIntervalEnabled && pollParameters(config)),
+    },
+  };
+}
+
+function pollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
+  const fallback = config.defaultPollInterval;
+  return {
+    pollInterval: {
+      type: "number",
+      description: "Seconds between check-ins on its output while it runs in the background. "
+        + `Default: ${fallback > 0 ? fallback : "none"}.`,
+    },
+    pollLines: {
+      type: "integer",
+      description:
+        `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
+    },
+  };
+}
+
+/** What each action does, for the schema. */
+const ACTIONS: Record<(typeof TMUX_ACTIONS)[number], string> = {
+  list: "list shows the background windows",
+  "list-polls": "list-polls shows the windows with check-ins",
+  peek: "peek shows the end of a window's output",
+  kill: "kill ends a window with all its processes",
+  poll: "poll starts periodic check-ins on a window's output",
+  unpoll: "unpoll stops them",
+};
+
+function tmuxSchema(config: TmuxBashConfig): ToolSchema {
+  const enabled = TMUX_ACTIONS.filter((action) => config.tmuxEnabledActions.includes(action));
+  const onWindow = enabled.filter((action) => !action.startsWith("list"));
+  return {
+    type: "object",
+    required: ["action"],
+    properties: {
+      action: {
+        type: "string",
+        enum: enabled,
+        description: `${enabled.map((action) => ACTIONS[action]).join("; ")}.`,
+      },
+      ...(onWindow.length > 0 && {
+        window: {
+          type: "string" as const,
+          description: `Window id like @123, for ${onWindow.join(", ")}.`,
+        },
+      }),
+      ...(enabled.includes("poll") && tmuxPollParameters(config)),
+    },
+  };
+}
+
+function tmuxPollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
+  return {
+    pollInterval: {
+      type: "number",
+      description: `For poll: seconds between check-ins. Default ${pollSeconds(config)}.`,
+    },
+    pollLines: {
+      type: "integer",
+      description: `For poll: lines of output, the last ones. Default ${config.pollContextLines}.`,
+    },
+  };
+}
+
+/** The seconds of a poll that names none and must have some. */
+export function pollSeconds(config: TmuxBashConfig): number {
+  return config.defaultPollInterval || config.minimumPollIntervalSeconds || 1;
+}

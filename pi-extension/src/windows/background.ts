@@ -1,0 +1,248 @@
+/**
+ * The background windows of one execd, and what is still to be told of them. It outlives pi's
+ * sessions: /new and the like hand it on, together with the client.
+ */
+import { isObject } from "../daemon.ts";
+import { oneLine } from "../render/safe.ts";
+import type { WindowExited, WindowPoll } from "../wire.ts";
+import { type Scope, passes } from "./scope.ts";
+import { type Window, shared } from "./shared.ts";
+
+/** The most of a command that is told again. */
+const COMMAND_CELLS = 200;
+/** What has ended before its opening was read; what was never opened here is pushed out. */
+const EARLY_MAX = 64;
+/** Windows that have ended and stay listed: as many as execd keeps. */
+const ENDED_MAX = 64;
+
+/** Something to tell of a window. */
+export interface WindowReport {
+  kind: "exited" | "poll" | "lost";
+  window: string;
+  name: string;
+  command: string;
+  exit_code?: number;
+  signal?: string;
+  tail: string;
+  /** Lines and bytes were cut from the tail. */
+  truncated?: true;
+  log_path?: string;
+}
+
+/** A report that waits to be told. */
+export interface Report {
+  scope: Scope;
+  /** What the model reads. */
+  text: string;
+  facts: WindowReport;
+}
+
+/** Who shows and tells it all at the moment. */
+export interface BackgroundListener {
+  /** A window has come or gone. */
+  onChange(): void;
+  /** Takes a report and says whether that was all: else it waits until it is taken. */
+  onReport(report: Report): boolean;
+}
+
+/** What was told of a window that is not known yet. */
+interface Early {
+  exited?: WindowExited;
+  over?: true;
+}
+
+export class Background {
+  /** Whether the logs of all sessions are remembered, to be deleted at the end. */
+  tracksLogs = false;
+  readonly #logs = new Set<string>();
+  readonly #windows = new Map<string, Window>();
+  readonly #early = new Map<string, Early>();
+  #reports: Report[] = [];
+  #listener: BackgroundListener | undefined;
+
+  /** How many windows run. */
+  get running(): number {
+    return this.#running().length;
+  }
+
+  /** The logs of all sessions so far, where they are remembered. */
+  get logs(): ReadonlySet<string> {
+    return this.#logs;
+  }
+
+  /** Whether a window runs whose end will be told to who has these filters. */
+  isPending(filters: Partial<Scope>): boolean {
+    return this.#running().some(({ scope, told }) => !told && passes(scope, filters));
+  }
+
+  /** Whether a report waits that passes these filters. */
+  hasReports(filters: Partial<Scope>): boolean {
+    return this.#reports.some(({ scope }) => passes(scope, filters));
+  }
+
+  /** From now on this one is told; undefined: nobody is. */
+  listen(listener: BackgroundListener | undefined): void {
+    this.#listener = listener;
+  }
+
+  /** Takes a notification of execd that is about no request. */
+  onNotification(method: string, params: unknown): void {
+    if (!isObject(params)) return;
+    const { session_id: id, window, text, log_path: log } = params;
+    if (method === "session_started") this.noteLog(log);
+    if (method === "session_exited" && Number.isSafeInteger(id)) this.#over(`@${id}`);
+    // A transport may print JSON of its own: only what names a window is taken.
+    if (typeof window !== "string" || typeof text !== "string") return;
+    if (method === "window_exited") this.#exited(params as unknown as WindowExited);
+    if (method === "window_poll") this.#polled(params as unknown as WindowPoll);
+  }
+
+  /** A log that is deleted at the end, where logs are. */
+  noteLog(path: unknown): void {
+    if (this.tracksLogs && typeof path === "string") this.#logs.add(path);
+  }
+
+  /** A window is listed from now on. Its end may have been read before this. */
+  opened(window: Window): void {
+    shared().tables.add(this.#windows);
+    this.#windows.set(window.window, window);
+    this.#forgetOldest();
+    const early = this.#early.get(window.window);
+    this.#early.delete(window.window);
+    if (early?.exited) this.#exited(early.exited);
+    if (early?.over) this.#over(window.window);
+    this.#listener?.onChange();
+  }
+
+  /** A window is polled no more: a check-in that waits is old news. */
+  unpolled(id: string): void {
+    this.#reports = this.#reports.filter(({ facts }) =>
+      facts.window !== id || facts.kind !== "poll");
+  }
+
+  /** A window was closed on purpose: there is nothing to tell. */
+  closed(id: string): void {
+    this.unpolled(id);
+    if (this.#windows.delete(id)) this.#listener?.onChange();
+  }
+
+  /** All windows are gone with their execd, and their ends were not told. */
+  lost(why: string): void {
+    const lost = this.#running().filter(({ told }) => !told);
+    this.#windows.clear();
+    this.#early.clear();
+    this.#reports = this.#reports.filter(({ facts }) => facts.kind !== "poll");
+    for (const window of lost) {
+      const log = window.logPath === undefined ? "" : `\n\nIts output so far: ${window.logPath}`;
+      const text = `Background command was lost: ${window.name} ${window.window}. ${why}\n`
+        + `$ ${oneLine(window.command, COMMAND_CELLS)}${log}`;
+      this.#report(window, "lost", { ...window, tail: "", text });
+    }
+    this.#listener?.onChange();
+  }
+
+  /** Takes the reports that pass, oldest first. */
+  take(filters: Partial<Scope>): Report[] {
+    const taken = this.#reports.filter(({ scope }) => passes(scope, filters));
+    this.#reports = this.#reports.filter((report) => !taken.includes(report));
+    return taken;
+  }
+
+  /** Gives back reports that could not be told. */
+  putBack(reports: Report[]): void {
+    this.#reports = [...reports, ...this.#reports];
+  }
+
+  /** Nothing is left to be told or listed: pi ends. */
+  close(): void {
+    shared().tables.delete(this.#windows);
+    this.#windows.clear();
+    this.#early.clear();
+    this.#reports = [];
+    this.#listener = undefined;
+  }
+
+  #exited(note: WindowExited): void {
+    const window = this.#windows.get(note.window);
+    if (!window) {
+      this.#noteEarly(note.window, { exited: note });
+      return;
+    }
+    if (window.told) return;
+    this.#windows.set(note.window, { ...window, told: true });
+    this.unpolled(note.window);
+    // Told before the change, so that nobody takes it for lost in between.
+    this.#report(window, "exited", note);
+    if ((note.still_running ?? []).length === 0) this.#over(note.window);
+    else this.#listener?.onChange();
+  }
+
+  /** Nothing runs in it any more. */
+  #over(id: string): void {
+    const window = this.#windows.get(id);
+    if (!window) {
+      this.#noteEarly(id, { over: true });
+      return;
+    }
+    if (window.ended) return;
+    this.#windows.delete(id);
+    if (window.stays && window.told) this.#windows.set(id, { ...window, ended: true });
+    this.#forgetOldest();
+    this.unpolled(id);
+    this.#listener?.onChange();
+  }
+
+  #polled(note: WindowPoll): void {
+    const window = this.#windows.get(note.window);
+    if (!window || window.told) return;
+    // Only the newest is worth telling.
+    this.unpolled(note.window);
+    this.#report(window, "poll", note);
+  }
+
+  #noteEarly(id: string, news: Early): void {
+    const known = this.#early.get(id);
+    this.#early.delete(id);
+    this.#early.set(id, { ...known, ...news });
+    const [oldest] = this.#early.keys();
+    if (this.#early.size > EARLY_MAX && oldest !== undefined) this.#early.delete(oldest);
+  }
+
+  /** They stand in the order of their ends. */
+  #forgetOldest(): void {
+    const ended = [...this.#windows.values()].filter((one) => one.ended);
+    for (const { window } of ended.slice(0, Math.max(0, ended.length - ENDED_MAX))) {
+      this.#windows.delete(window);
+    }
+  }
+
+  #running(): Window[] {
+    return [...this.#windows.values()].filter(({ ended }) => !ended);
+  }
+
+  #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
+    const { scope, name, logPath } = window;
+    const command = oneLine(window.command, COMMAND_CELLS);
+    const { exit_code, signal, truncation } = note as Partial<WindowExited>;
+    const facts: WindowReport = {
+      kind, window: window.window, name, command, tail: note.tail,
+      ...(exit_code !== undefined && { exit_code }),
+      ...(signal !== undefined && { signal }),
+      ...(truncation?.truncated && { truncated: true }),
+      ...(logPath !== undefined && { log_path: logPath }),
+    };
+    const text = kind === "exited" ? withName(note.text, window) : note.text;
+    const report = { scope, text, facts };
+    this.#reports.push(report);
+    if (this.#listener?.onReport(report)) {
+      this.#reports = this.#reports.filter((other) => other !== report);
+    }
+  }
+}
+
+/** An end with the window that it is of, behind its summary: several may be told of at once. */
+function withName(text: string, { window, name, command }: Window): string {
+  const [summary = "", ...rest] = text.split("\n");
+  const named = [`window: ${name} ${window}`, `$ ${oneLine(command, COMMAND_CELLS)}`];
+  return [summary, ...named, ...rest].join("\n");
+}

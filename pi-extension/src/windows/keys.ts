@@ -1,0 +1,207 @@
+/** The keys of tmux-bash.jsonc: what each may hold, and what holds where it is left out. */
+import { join } from "node:path";
+
+/** What a key may hold. */
+export interface Kind<T> {
+  /** Said of a value that does not fit: `expected …`. */
+  expected: string;
+  fits(value: unknown): value is T;
+}
+
+/** A key: its kind and its default. */
+export interface Key<T> {
+  kind: Kind<T>;
+  fallback: T;
+}
+
+/** What a person does with the tmux tool, in the order in which the schema names them. */
+export const TMUX_ACTIONS = ["list", "list-polls", "peek", "kill", "poll", "unpoll"] as const;
+
+/** One action of the tmux tool. */
+export type TmuxAction = (typeof TMUX_ACTIONS)[number];
+
+/** How large any number of lines, bytes or milliseconds may be: execd counts in 32 bits. */
+const MAX_COUNT = 2 ** 31 - 1;
+/** A day: nothing here waits for longer. */
+const MAX_SECONDS = 86_400;
+
+const text: Kind<string> = { expected: "a string", fits: isString };
+const filledText: Kind<string> = {
+  expected: "a string that is not empty",
+  fits: (value): value is string => isString(value) && value.trim() !== "",
+};
+const toolName: Kind<string> = {
+  expected: "a tool name (letters, digits, _ and -, at most 64)",
+  fits: (value): value is string => isString(value) && /^[A-Za-z0-9_-]{1,64}$/.test(value),
+};
+const flag: Kind<boolean> = {
+  expected: "true or false",
+  fits: (value) => typeof value === "boolean",
+};
+const textOrFalse: Kind<string | false> = {
+  expected: "a string or false",
+  fits: (value) => isString(value) || value === false,
+};
+const texts: Kind<readonly string[]> = {
+  expected: "an array of strings",
+  fits: (value): value is readonly string[] => Array.isArray(value) && value.every(isString),
+};
+const names: Kind<readonly string[]> = {
+  expected: "an array of names of variables",
+  fits: (value): value is readonly string[] =>
+    Array.isArray(value) && value.every((one) => isString(one) && /^[^=\0]+$/.test(one)),
+};
+const seconds: Kind<number> = {
+  expected: `a number of seconds above 0, at most ${MAX_SECONDS}`,
+  fits: (value): value is number => isNumber(value) && value > 0 && value <= MAX_SECONDS,
+};
+const secondsOrNone: Kind<number> = {
+  expected: `a number of seconds, 0 for none, at most ${MAX_SECONDS}`,
+  fits: (value): value is number => isNumber(value) && value >= 0 && value <= MAX_SECONDS,
+};
+const count: Kind<number> = {
+  expected: "a whole number above 0",
+  fits: (value): value is number => isWhole(value) && value > 0 && value <= MAX_COUNT,
+};
+const displayLines: Kind<number | undefined> = {
+  expected: "a whole number, 0 or more",
+  fits: (value): value is number => isWhole(value) && value >= 0 && value <= MAX_COUNT,
+};
+const actions: Kind<readonly TmuxAction[]> = {
+  expected: `an array of ${TMUX_ACTIONS.map((name) => `"${name}"`).join(", ")}`,
+  fits: (value): value is readonly TmuxAction[] =>
+    Array.isArray(value) && value.every((one) => TMUX_ACTIONS.includes(one as TmuxAction)),
+};
+
+function oneOf<const T extends string>(...words: T[]): Kind<T> {
+  const named = words.map((word) => `"${word}"`);
+  return {
+    expected: `${named.slice(0, -1).join(", ")} or ${named.at(-1)}`,
+    fits: (value): value is T => words.includes(value as T),
+  };
+}
+
+function key<T>(kind: Kind<T>, fallback: T): Key<T> {
+  return { kind, fallback };
+}
+
+/** The guidelines, each with the actions of the tmux tool that it speaks of. */
+const GUIDELINES: readonly [string, readonly TmuxAction[]][] = [
+  [
+    'Use {{bashToolName}} with background: true or timeoutAction: "background" for long-running '
+      + "commands, servers, watchers, and other background bash commands.",
+    [],
+  ],
+  [
+    "Background {{bashToolName}} commands will report automatically when they finish; do not keep "
+      + "polling manually unless you need interim output.",
+    [],
+  ],
+  ["Use {{tmuxToolName}} list to find background windows.", ["list"]],
+  ["Use {{tmuxToolName}} peek/kill with a window id like @123.", ["peek", "kill"]],
+  [
+    "If asked how to watch or take over a background window, name this command: "
+      + "{{attachCommand}}, where @123 is a window id.",
+    [],
+  ],
+];
+
+/** The default guidelines where these actions are there: none names a tool that is not. */
+export function defaultGuidelines(enabled: readonly TmuxAction[]): string[] {
+  return GUIDELINES.filter(([, needed]) => needed.every((one) => enabled.includes(one)))
+    .map(([line]) => line);
+}
+
+/** Where execd puts its logs unless told otherwise: a directory that only this user can read. */
+export function execdsLogDir(): string {
+  return join(process.env.TMPDIR || "/tmp", `pi-execd-${process.getuid?.() ?? 0}`);
+}
+
+/** All keys with what they may hold and their defaults. */
+export const KEYS = {
+  defaultTimeoutSeconds: key(seconds, 30),
+  defaultTimeoutAction: key(oneOf("background", "kill"), "background"),
+  maxTimeoutSeconds: key(seconds, 60),
+  foregroundBashUpdateIntervalMs: key(count, 250),
+  bashToolName: key(toolName, "bash"),
+  tmuxToolName: key(toolName, "tmux"),
+  tmuxEnabledActions: key(actions, ["list", "peek", "kill"]),
+  bashPollIntervalEnabled: key(flag, false),
+  bashToolDescription: key(
+    text,
+    "Execute a bash command in a background window. Output is truncated to last "
+      + "{{bashContextLines}} lines or {{maxOutputKb}}KB. Defaults to a {{defaultTimeoutSeconds}}s "
+      + "timeout, max {{maxTimeoutSeconds}}s; timeoutAction defaults to "
+      + '"{{defaultTimeoutAction}}". Use background for long-running commands.',
+  ),
+  tmuxToolDescription: key(
+    text,
+    "Inspect and control background windows created by {{bashToolName}}.",
+  ),
+  systemPrompt: key(flag, true),
+  bashSystemPromptSnippet: key(textOrFalse, "Execute bash commands in background windows"),
+  tmuxSystemPromptSnippet: key(
+    textOrFalse,
+    "Inspect and control the background windows created by the {{bashToolName}} tool",
+  ),
+  systemPromptGuidelines: key<readonly string[]>(texts, defaultGuidelines(TMUX_ACTIONS)),
+  tmuxSessionScope: key(oneOf("global", "git-root"), "global"),
+  globalTmuxSessionName: key(text, "pi-background"),
+  gitRootTmuxSessionNameTemplate: key(text, "{{gitRootSessionName}}-bg"),
+  tmuxWindowScope: key(oneOf("pi-session", "git-root", "all"), "pi-session"),
+  tmuxWindowNameTemplate: key(text, "{{nameOrCommand}}"),
+  maxTmuxWindowNameLength: key(count, 30),
+  autoCloseWindowsOnCompletion: key(flag, true),
+  tmuxBinary: key(text, "tmux"),
+  defaultPollInterval: key(secondsOrNone, 0),
+  pollDelivery: key(oneOf("model", "display"), "model"),
+  minimumPollIntervalSeconds: key(secondsOrNone, 10),
+  maxOutputBytes: key(count, 51_200),
+  bashContextLines: key(count, 2_000),
+  completedContextLines: key(count, 20),
+  pollContextLines: key(count, 30),
+  peekContextLines: key(count, 2_000),
+  bashCompactDisplayLines: key(displayLines, undefined),
+  bashTruncatedCompactDisplayLines: key(displayLines, undefined),
+  bashExpandedDisplayLines: key(displayLines, undefined),
+  completedCompactDisplayLines: key(displayLines, undefined),
+  completedTruncatedCompactDisplayLines: key(displayLines, undefined),
+  completedExpandedDisplayLines: key(displayLines, undefined),
+  pollCompactDisplayLines: key(displayLines, undefined),
+  pollTruncatedCompactDisplayLines: key(displayLines, undefined),
+  pollExpandedDisplayLines: key(displayLines, undefined),
+  peekCompactDisplayLines: key(displayLines, undefined),
+  peekTruncatedCompactDisplayLines: key(displayLines, undefined),
+  peekExpandedDisplayLines: key(displayLines, undefined),
+  displayCommandStartMarker: key(text, "# SHIM_END"),
+  alwaysShowOutputFilePath: key(flag, false),
+  preserveOutputFiles: key(flag, true),
+  outputDir: key(filledText, execdsLogDir()),
+  tmuxEnvExportDenylist: key(names, ["PWD", "OLDPWD", "SHLVL", "_", "TMUX", "TMUX_PANE"]),
+  tty: key(flag, false),
+};
+
+/** Keys that only mean something where there is a real tmux. */
+export const TMUX_ONLY: readonly string[] = [
+  "tmuxBinary",
+  "globalTmuxSessionName",
+  "tmuxSessionScope",
+  "gitRootTmuxSessionNameTemplate",
+];
+
+type Held<K> = K extends Key<infer T> ? T : never;
+
+/** The settings of tmux-bash.jsonc, each with a value. */
+export type TmuxBashConfig = { readonly [K in keyof typeof KEYS]: Held<(typeof KEYS)[K]> };
+
+function isString(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}

@@ -1,0 +1,49 @@
+/** Where execd writes its logs, and how they go away again. */
+import { mkdirSync, statSync, unlinkSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { execdsLogDir } from "./keys.ts";
+
+/** Others may not read what commands print. */
+const OTHERS_BITS = 0o077;
+
+/** The flags for logs in `outputDir`, on this machine or on another one; none for execd's own. */
+export function logDirFlags(outputDir: string, remote: boolean): string[] {
+  if (outputDir === execdsLogDir()) return [];
+  return ["--log-dir", remote ? outputDir : logDir(outputDir)];
+}
+
+/**
+ * execd takes no directory that others can look into, as /tmp/pi-tmux-bash of tmux-bash is one:
+ * then a directory of its own lies inside.
+ */
+function logDir(outputDir: string): string {
+  const dir = isAbsolute(outputDir) ? outputDir : resolve(outputDir);
+  try {
+    const { mode, uid } = statSync(dir);
+    const isPrivate = (mode & OTHERS_BITS) === 0 && uid === process.getuid?.();
+    return isPrivate ? dir : join(dir, `pi-execd-${process.getuid?.() ?? 0}`);
+  } catch {
+    makeParent(dir);
+    return dir;
+  }
+}
+
+/** execd makes the directory itself, but not those above it. */
+function makeParent(dir: string): void {
+  try {
+    mkdirSync(dirname(dir), { recursive: true });
+  } catch {
+    // execd says why it cannot write there.
+  }
+}
+
+/** Deletes log files; one that is gone already, or elsewhere, is no trouble. */
+export function deleteLogs(paths: Iterable<string>): void {
+  for (const path of paths) {
+    try {
+      unlinkSync(path);
+    } catch {
+      // Nobody waits for it any more.
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/** The settings of pi that hold for its own bash. */
+import { existsSync } from "node:fs";
+import { SettingsManager, getAgentDir } from "@earendil-works/pi-coding-agent";
+import type { Host, HostContext } from "../host.ts";
+
+/** What pi's own bash runs commands with. */
+export interface ShellSettings {
+  shellPath?: string | undefined;
+  shellCommandPrefix?: string | undefined;
+}
+
+/** A newer pi tells its settings (1.5); of an older one the files are read. */
+interface Telling {
+  getSettings?: () => ShellSettings;
+}
+
+/** Gives pi's settings as they are now; a project's only where the user trusts that. */
+export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
+  const told = (host as Telling).getSettings?.();
+  if (told) return told;
+  try {
+    const projectTrusted = ctx.isProjectTrusted?.() ?? false;
+    const cwd = ctx.cwd ?? process.cwd();
+    const manager = SettingsManager.create(cwd, getAgentDir(), { projectTrusted });
+    return {
+      shellPath: manager.getShellPath(),
+      shellCommandPrefix: manager.getShellCommandPrefix(),
+    };
+  } catch {
+    // Files that pi cannot read either: it has said so.
+    return {};
+  }
+}
+
+/** Fails, in pi's words, where that shell is not there. */
+export function checkShell({ shellPath }: ShellSettings): void {
+  if (shellPath && !existsSync(shellPath)) {
+    throw new Error(`Custom shell path not found: ${shellPath}`);
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * What all copies of this package in one process share: pi loads the modules anew at /reload, and
+ * for each extension that imports them.
+ */
+import type { Scope } from "./scope.ts";
+
+/** A background window, as the extension knows it. */
+export interface Window {
+  /** Its id, `@3`. */
+  window: string;
+  name: string;
+  command: string;
+  logPath?: string;
+  scope: Scope;
+  startedAtMs: number;
+  /** It stays listed when it has ended. */
+  stays?: true;
+  /** Its end was told; what the command left behind may still run in it. */
+  told?: true;
+  /** Nothing runs in it any more. */
+  ended?: true;
+}
+
+interface Shared {
+  /** The tables of all instances of the extension. */
+  tables: Set<ReadonlyMap<string, Window>>;
+  /** Forked sessions, and the session whose windows they see. */
+  forks: Map<string, string>;
+  /** What was said of the settings: the same is not said again at each /new. */
+  told: Set<string>;
+}
+
+const KEY = Symbol.for("pi-execd.windows");
+
+/** The one of this process. */
+export function shared(): Shared {
+  const all = globalThis as { [KEY]?: Shared };
+  all[KEY] ??= { tables: new Set(), forks: new Map(), told: new Set() };
+  return all[KEY];
+}

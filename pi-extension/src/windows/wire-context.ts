@@ -1,0 +1,85 @@
+/** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
+import { existsSync } from "node:fs";
+import { EXECDS_OWN, commandEnv } from "../environment.ts";
+import type { HostContext } from "../host.ts";
+import type { Instance } from "../instance.ts";
+import { attachCommand } from "./attach.ts";
+import type { TmuxBashConfig } from "./keys.ts";
+import type { Scope } from "./scope.ts";
+import { checkShell, shellSettings } from "./settings.ts";
+
+const PIS_BASH = "/bin/bash";
+
+/** The fields that are looked at here. */
+export interface WindowContext {
+  cwd?: string;
+  scope: Scope;
+  [field: string]: unknown;
+}
+
+/** The context of a command that is to be started. */
+export function startContext(instance: Instance, ctx: HostContext): WindowContext {
+  const { config, scope } = instance.windows;
+  const shell = shellSettings(instance.host, ctx);
+  const remote = instance.isRemote;
+  if (!remote) checkShell(shell);
+  const cwd = remote ? undefined : ctx.cwd ?? process.cwd();
+  return {
+    ...viewFields(config),
+    scope,
+    env: windowEnv(instance, ctx),
+    ...(cwd !== undefined && { cwd }),
+    ...shellField(shell.shellPath, remote),
+    ...(shell.shellCommandPrefix && { shellCommandPrefix: shell.shellCommandPrefix }),
+    tty: config.tty,
+    defaultTimeoutSeconds: config.defaultTimeoutSeconds,
+    maxTimeoutSeconds: config.maxTimeoutSeconds,
+    bashContextLines: config.bashContextLines,
+    completedContextLines: config.completedContextLines,
+    alwaysShowOutputFilePath: config.alwaysShowOutputFilePath,
+    updateIntervalMs: config.foregroundBashUpdateIntervalMs,
+    autoCloseWindowsOnCompletion: config.autoCloseWindowsOnCompletion,
+    windowNameTemplate: config.tmuxWindowNameTemplate,
+    maxWindowNameLength: config.maxTmuxWindowNameLength,
+    tmuxToolName: config.tmuxToolName,
+    tmuxEnabledActions: config.tmuxEnabledActions,
+    attachCommand: attachCommand(instance.client.running),
+  };
+}
+
+/**
+ * pi's own bash is /bin/bash where there is one, whatever PATH says. A path of this machine means
+ * nothing on another one.
+ */
+function shellField(chosen: string | undefined, remote: boolean): { shellPath?: string } {
+  if (remote) return {};
+  if (chosen) return { shellPath: chosen };
+  return existsSync(PIS_BASH) ? { shellPath: PIS_BASH } : {};
+}
+
+/** The context of a look at windows. */
+export function viewContext(instance: Instance): WindowContext {
+  const { config, scope } = instance.windows;
+  return { ...viewFields(config), scope, windowScope: config.tmuxWindowScope };
+}
+
+/** What both have. */
+function viewFields(config: TmuxBashConfig): Record<string, unknown> {
+  return {
+    pollContextLines: config.pollContextLines,
+    peekContextLines: config.peekContextLines,
+    maxOutputBytes: config.maxOutputBytes,
+    pollDelivery: config.pollDelivery,
+    minimumPollIntervalSeconds: config.minimumPollIntervalSeconds,
+    displayCommandStartMarker: config.displayCommandStartMarker,
+  };
+}
+
+/** The environment of pi's own bash at this moment, without the names that are kept back. */
+function windowEnv(instance: Instance, ctx: HostContext): Record<string, unknown> {
+  const { startedWith } = instance.client;
+  const env = commandEnv(process.env, startedWith, instance.isRemote, ctx, undefined);
+  const denied = instance.windows.config.tmuxEnvExportDenylist
+    .filter((name) => !EXECDS_OWN.includes(name));
+  return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };
+}

@@ -1,0 +1,154 @@
+/**
+ * What other extensions may use: `pi-execd/core`, and the footer's status. And what stands in the
+ * real system prompt.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { BASH, background, bash, configure } from "./lib/bash.ts";
+import { runJson } from "./lib/json.ts";
+import { turn } from "./lib/model.ts";
+import { EXTENSION_DIR } from "./lib/paths.ts";
+import { Rpc } from "./lib/rpc.ts";
+import { scratch } from "./lib/scratch.ts";
+import type { Scratch } from "./lib/scratch.ts";
+import { until } from "./lib/waiting.ts";
+
+/** Another package that has pi-execd among its dependencies and writes what it sees to a file. */
+const OTHER = `
+import { writeFileSync } from "node:fs";
+import {
+  backgroundBashStatusKey, listBashWindows, loadTmuxBashConfig, resolveTmuxBashContext,
+} from "pi-execd/core";
+
+export default function other(pi) {
+  pi.registerCommand("core-dump", {
+    handler: async (file, ctx) => {
+      const options = loadTmuxBashConfig();
+      const context = resolveTmuxBashContext(ctx, options);
+      const windows = listBashWindows(context);
+      const all = listBashWindows(resolveTmuxBashContext(ctx, { ...options, tmuxWindowScope: "all" }));
+      const said = { key: backgroundBashStatusKey, options, context, windows, all };
+      writeFileSync(file, JSON.stringify(said));
+    },
+  });
+}
+`;
+
+interface Dump {
+  key: string;
+  options: Record<string, unknown>;
+  context: { cwd: string; gitRoot?: string; windowScope: string; filters: object };
+  windows: { id: string; index: number; title: string; outputFile: string }[];
+  all: object[];
+}
+
+function otherPackage(place: Scratch): string {
+  const dir = place.path("other");
+  mkdirSync(join(dir, "node_modules"), { recursive: true });
+  symlinkSync(EXTENSION_DIR, join(dir, "node_modules", "pi-execd"));
+  writeFileSync(join(dir, "index.ts"), OTHER);
+  return join(dir, "index.ts");
+}
+
+test("another extension lists windows, synchronously, by the settings of the user", async (t) => {
+  const place = scratch(t);
+  const configDir = place.path("config");
+  mkdirSync(configDir);
+  writeFileSync(join(configDir, "tmux-bash.jsonc"), '{ "pollContextLines": 7, /* mine */ }');
+  configure(place, { pollContextLines: 9 });
+  const rpc = new Rpc(place, {
+    args: BASH,
+    extensions: [EXTENSION_DIR, otherPackage(place)],
+    env: { PI_EXTENSION_CONFIG_DIR: configDir },
+    script: [
+      turn("Start.", background("echo out; exec sleep 7480", { name: "one" })),
+      turn("Started."),
+    ],
+  });
+  let dumps = 0;
+  const dump = async (): Promise<Dump> => {
+    const file = place.path(`dump-${++dumps}.json`);
+    await rpc.say(`/core-dump ${file}`);
+    return until("the dump", () => {
+      try {
+        return JSON.parse(readFileSync(file, "utf8")) as Dump;
+      } catch {
+        return undefined;
+      }
+    });
+  };
+  assert.deepEqual((await dump()).windows, []);
+  await rpc.prompt("start");
+  const { key, options, context, windows } = await dump();
+  assert.equal(key, "backgroundBashTmuxCommands");
+  assert.deepEqual([options["pollContextLines"], options["bashContextLines"]], [7, 2_000]);
+  assert.deepEqual([context.cwd, context.gitRoot], [place.cwd, undefined], "outside of git");
+  assert.equal(windows.length, 1);
+  const { outputFile, ...window } = windows[0] ?? { outputFile: "" };
+  assert.deepEqual(window, { id: "@1", index: 1, title: "one" });
+  assert.equal(readFileSync(outputFile, "utf8"), "out\n");
+  // The other copy of the module sees them still after /reload, and by scope after /new.
+  await rpc.say("/test-reload");
+  assert.equal((await dump()).windows.length, 1);
+  await rpc.command("new_session");
+  const after = await dump();
+  assert.deepEqual([after.windows.length, after.all.length], [0, 1]);
+  mkdirSync(join(place.home, ".git"));
+  assert.equal((await dump()).context.gitRoot, place.home);
+  assert.equal((await rpc.quit()).code, 0);
+});
+
+/** The parts of the system prompt that the model was sent. */
+async function promptWith(place: Scratch, settings: object | undefined): Promise<string> {
+  if (settings) configure(place, settings);
+  const run = await runJson(place, { args: BASH, script: [turn("Hi.")] });
+  return run.requests[0]?.messages.find((one) => one.role === "system")?.text ?? "";
+}
+
+test("the system prompt: the default texts, with every variable expanded", async (t) => {
+  const prompt = await promptWith(scratch(t), undefined);
+  for (const line of [
+    "- bash: Execute bash commands in background windows\\n",
+    "- tmux: Inspect and control the background windows created by the bash tool\\n",
+    '- Use bash with background: true or timeoutAction: \\"background\\" for long-running commands',
+    "- Background bash commands will report automatically when they finish;",
+    "- Use tmux list to find background windows.\\n",
+    "- Use tmux peek/kill with a window id like @123.\\n",
+    "execd attach @123",
+    "- You can inspect PI_* environment variables",
+  ]) {
+    assert.ok(prompt.includes(line), `${line} in ${prompt}`);
+  }
+  assert.doesNotMatch(prompt, /\{\{|tmux window|tmux session/);
+});
+
+test("the system prompt: own texts, none, and pi's own", async (t) => {
+  const own = await promptWith(scratch(t), {
+    bashToolName: "sh", tmuxToolName: "win", bashSystemPromptSnippet: "Own {{maxTimeoutSeconds}}",
+    tmuxSystemPromptSnippet: false, systemPromptGuidelines: ["Rule of {{bashToolName}}."],
+  });
+  assert.ok(own.includes("- sh: Own 60\\n") && own.includes("- Rule of sh.\\n"), own);
+  assert.doesNotMatch(own, /- win:/);
+  assert.match(own, /- bash: Execute bash commands \(ls/, "pi's own bash stays beside it");
+  const none = await promptWith(scratch(t), { systemPromptGuidelines: [] });
+  assert.doesNotMatch(none, /report automatically|peek\/kill/);
+  const pis = await promptWith(scratch(t), { systemPrompt: false });
+  assert.match(pis, /- bash: Execute bash commands \(ls, grep, find, etc\.\)/);
+  assert.doesNotMatch(pis, /background|- tmux:/);
+});
+
+test("another name: pi's own bash stays beside it; no actions: no tmux tool", async (t) => {
+  const place = scratch(t);
+  configure(place, { bashToolName: "run", tmuxEnabledActions: [] });
+  const run = await runJson(place, {
+    args: BASH,
+    script: [
+      turn("Both.", { name: "run", args: { command: "echo ours" } }, bash("echo theirs")),
+      turn("Done."),
+    ],
+  });
+  assert.deepEqual(run.requests[0]?.tools, ["bash", "edit", "read", "run", "write"]);
+  assert.deepEqual([run.toolEnd("run").text, run.toolEnd("bash").text], ["ours\n", "theirs\n"]);
+});

@@ -1,0 +1,134 @@
+/**
+ * The TUI with the bash tools: rows as pi draws its own, cards of ends and check-ins, Esc.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { BASH, background, bash, configure, tmux } from "./lib/bash.ts";
+import { turn } from "./lib/model.ts";
+import { processesLike, waitProcess } from "./lib/processes.ts";
+import { scratch, Scratch } from "./lib/scratch.ts";
+import { rowOf, Tui } from "./lib/tui.ts";
+
+const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
+
+test("a command's rows are those of pi's own bash, running, done, failed, cut", async (t) => {
+  const screens: string[][] = [];
+  for (const ours of [false, true]) {
+    const place = new Scratch();
+    t.after(() => place.close());
+    const tui = await Tui.start(place, {
+      ...(ours ? { args: BASH } : { extensions: [] }),
+      script: [
+        turn("Short.", bash("echo one; printf 'two\\n'")),
+        turn("Failed.", bash("echo bad >&2; exit 3", { timeout: 20 })),
+        turn("Long.", bash("seq 1 3000")),
+        turn("Slow.", bash("for i in 1 2 3 4 5 6 7; do echo row $i; done; sleep 2.5")),
+        turn("That was it."),
+      ],
+    });
+    await tui.submit("go");
+    const running = await tui.waitScreen(/row 7\n+ *Elapsed \d/);
+    await tui.waitScreen(/That was it\./);
+    const all = await tui.scrollback();
+    const rows = ["$ echo one", "$ echo bad", "$ seq 1 3000", "$ for i"].map((one) =>
+      rowOf(all, one).replace(/\d+\.\ds/g, "TIME").replace(/\S+\.log/g, "LOG")
+        // Where a long path breaks the line is no difference.
+        .replace("3000\nlines]", "3000 lines]"));
+    screens.push([rowOf(running, "$ for i").replace(/\d+\.\ds/g, "TIME"), ...rows]);
+    await tui.key("C-o");
+    await tui.waitScreen(/row 1\n/);
+  }
+  // On a busy machine the log is not there in time, and is not named.
+  if (!/Full output/.test(screens[1]?.[3] ?? "")) {
+    screens[0] = (screens[0] ?? []).map((one) => one.replace("Full output: LOG. ", ""));
+  }
+  assert.deepEqual(screens[1], screens[0]);
+  assert.match(screens[1]?.[3] ?? "", /earlier lines[^]*Truncated: showing 2000 of 3000 lines/);
+});
+
+test("background: its row, the footer, a check-in while pi works, the card of its end", async (t) => {
+  const place = scratch(t);
+  configure(place, {
+    bashPollIntervalEnabled: true, pollDelivery: "display", completedCompactDisplayLines: 2,
+  });
+  const script = [
+    turn("Start.", background(`seq 1 9; ${until("go")}; seq 11 15; exit 3`, {
+      name: "nine", pollInterval: 0.3, pollLines: 4,
+    })),
+    turn("Look.", tmux("list"), tmux("peek", { window: "@1" })),
+    turn("Work.", bash(until("worked"))),
+    turn("My turn ends."),
+    { when: "finished with exit code 3", text: "I was told." },
+  ];
+  const tui = await Tui.start(place, { args: BASH, script });
+  await tui.submit("go");
+  const working = await tui.waitScreen(/⟳ nine @1 is running\n.*\$ seq 1 9;.*\n+( *\d\n)*? *9\n/);
+  assert.match(working, /1 background proc\b/);
+  await tui.keepScreen("bash-1-poll");
+  writeFileSync(join(place.cwd, "worked"), "");
+  await tui.waitScreen(/My turn ends\./);
+  writeFileSync(join(place.cwd, "go"), "");
+  const told = await tui.waitScreen(/I was told\./);
+  await tui.keepScreen("bash-2-completed");
+  assert.match(told, /✗ nine @1 finished · exit code 3\n *\$ seq 1 9;[^\n]*\n+ *… \d+ earlier lines.*\n *14\n *15\n/);
+  assert.doesNotMatch(told, /background proc/);
+  const all = await tui.scrollback();
+  assert.match(rowOf(all, "$ seq 1 9"), /Started in background window: nine @1\. Polling every 0\.3s\./);
+  assert.match(rowOf(all, "tmux list"), /^tmux list\n+Background windows — 1 window\(s\)\n+nine @1 \(/m);
+  assert.match(rowOf(all, "tmux peek @1"), /^tmux peek @1\n/);
+  await tui.key("C-d");
+  await tui.waitExit();
+
+  const resumed = await Tui.start(place, { args: [...BASH, "--continue"], script });
+  const restored = await resumed.waitScreen(/I was told\./);
+  assert.match(restored, /✗ nine @1 finished · exit code 3/);
+  const history = await resumed.scrollback();
+  assert.match(history, /⟳ nine @1 is running/);
+  assert.match(rowOf(history, "tmux peek @1"), /^tmux peek @1\n/);
+});
+
+test("Esc empties pi's queue, and an end that came before is told all the same", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    args: BASH,
+    script: [
+      turn("Start.", background(`${until("go")}; exit 4`, { name: "soon" })),
+      turn("Wait.", bash("exec sleep 7495")),
+      { when: "^and now", text: "I see." },
+    ],
+  });
+  await tui.submit("go");
+  await waitProcess(place.tag, /^sleep 7495$/);
+  await tui.waitScreen(/1 background proc\b/);
+  writeFileSync(join(place.cwd, "go"), "");
+  await tui.goneScreen(/background proc/);
+  await tui.key("Escape");
+  await tui.waitScreen(/Command aborted[^]*✗ soon @1 finished · exit code 4/);
+  assert.deepEqual(processesLike(place.tag, /^sleep 7495$/), []);
+  await tui.submit("and now?");
+  await tui.waitScreen(/I see\./);
+  const seen = place.requests().at(-1)?.messages.filter((one) =>
+    /finished with exit code 4/.test(one.text));
+  assert.equal(seen?.length, 1);
+});
+
+test("nothing of a window's name, command or output steers the terminal", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    args: BASH,
+    script: [
+      turn("Evil.", background("printf '\\033]0;owned\\007\\033[2Jout\\n'; sleep 0.5", {
+        name: "\u001b[31mred\u001b]0;owned\u0007name",
+      })),
+      turn("Evil too.", bash("echo '\u001b]0;owned\u0007\u009b2Jhi'")),
+      turn("My turn ends."),
+      { when: "finished with exit code 0", text: "I was told." },
+    ],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/I was told\./);
+  assert.match(await tui.screen(), /✓ .*name @1 finished · exit code 0/);
+  assert.doesNotMatch(await tui.screenAnsi(), /owned\u0007|\u001b\[2J/);
+});
