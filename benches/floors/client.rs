@@ -87,6 +87,8 @@ impl Execd {
             .args(flags)
             .arg("--log-dir")
             .arg(dir.path().join("logs"))
+            .arg("--socket")
+            .arg(dir.path().join("socket"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -140,6 +142,13 @@ impl Execd {
             assert!(count > 0, "execd ended");
             self.rest.extend_from_slice(&buffer[..count]);
         }
+    }
+
+    /// Reads some of what it sends, and looks at none of it: a slow reader.
+    pub fn skip_some(&mut self) {
+        let mut buffer = [0; 4 * 1024];
+        until_readable(self.stdout.as_raw_fd());
+        assert!(self.stdout.read(&mut buffer).unwrap() > 0, "execd ended");
     }
 
     /// Gives out the lines that come while `time` passes.

@@ -37,7 +37,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 15] = [
+const BENCHES: [Bench; 16] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
@@ -45,6 +45,7 @@ const BENCHES: [Bench; 15] = [
     ("echo", latency::echo),
     ("ping-under-flood", steady::ping_under_flood),
     ("ping-beside-chunks", steady::ping_beside_chunks),
+    ("ping-beside-slow-reader", steady::ping_beside_slow_reader),
     ("log-stall", steady::log_stall),
     ("deadline", steady::deadline),
     ("idle", exact::idle),

@@ -1,6 +1,8 @@
 //! What must stay quick while something else goes on: pings under floods and beside a stalled
 //! disk, and deadlines.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -112,6 +114,41 @@ pub fn ping_beside_chunks(scale: Scale, report: &mut Report) {
     let goal = Some(Goal::AtMost(Duration::from_millis(2)));
     report.time("ping, `yes` live, median", (flooded.p50(), Some(quiet.p50())), None, count);
     report.time("ping, `yes` live, p99", (flooded.p99(), Some(quiet.p99())), goal, count);
+}
+
+/// `ping` of another client, over the socket, while that on stdin reads the live chunks of a
+/// `yes` far slower than they come.
+pub fn ping_beside_slow_reader(scale: Scale, report: &mut Report) {
+    let count = scale.of(1_000, 100);
+    let mut execd = Execd::start(&["--log-max-bytes", FLOOD_LOG_BYTES]);
+    let other = UnixStream::connect(execd.dir.path().join("socket")).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut lines = BufReader::new(other.try_clone().unwrap()).lines();
+    let mut ask = || {
+        let begun = Instant::now();
+        (&other).write_all(b"{\"id\":1,\"method\":\"ping\"}\n").unwrap();
+        while !lines.next().unwrap().unwrap().contains("\"id\":1") {}
+        begun.elapsed()
+    };
+    let mut state = 0x9e37_79b9_u32;
+    let mut pause = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(Duration::from_micros(u64::from(1_000 + (state >> 16) % 7_000)));
+    };
+    let (mut quiet, mut flooded) = (Samples::default(), Samples::default());
+    for _ in 0..count {
+        quiet.push(ask());
+        pause();
+    }
+    execd.send("bash_stream", &json!({"command": "exec yes", "yieldMs": 120_000}));
+    for _ in 0..count {
+        execd.skip_some();
+        flooded.push(ask());
+        pause();
+    }
+    let goal = Some(Goal::AtMost(Duration::from_millis(2)));
+    let name = "ping, slow reader of live `yes`, p99";
+    report.time(name, (flooded.p99(), Some(quiet.p99())), goal, count);
 }
 
 /// strace on a process; dropping it detaches it.
