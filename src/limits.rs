@@ -299,6 +299,8 @@ pub const ACCEPTS_PER_TURN: usize = 16;
 pub const ACCEPT_RETRY_MS: u64 = 500;
 /// Bytes of requests read from one client of the socket in one turn.
 pub const SOCKET_READ_TURN_BYTES: usize = 64 * 1024;
+/// Bytes written to one client of the socket in one turn.
+pub const SOCKET_WRITE_TURN_BYTES: usize = 128 * 1024;
 /// A client of the socket with more than this unsent reads nothing: it is hung up on.
 pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
 /// Above this much unsent an attached client is sent no more output.
@@ -394,6 +396,9 @@ const _: () = {
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(OUTBOX_STOP_BYTES < OUTBOX_GIVE_UP_BYTES);
     assert!(SOCKET_READ_TURN_BYTES <= REQUEST_READ_TURN_BYTES);
+    assert!(SOCKET_WRITE_TURN_BYTES <= REPLY_WRITE_TURN_BYTES);
+    // What a session is read of in a turn, in base64, goes out in a turn.
+    assert!(READ_SESSION_TURN_BYTES * 3 / 2 < SOCKET_WRITE_TURN_BYTES);
     assert!(READ_BUFFER_BYTES <= READ_SESSION_TURN_BYTES);
     assert!(READ_SESSION_TURN_BYTES <= READ_TURN_BYTES);
     assert!(LOG_FRAME_BYTES <= LOG_PIPE_BYTES && LOG_FRAME_BYTES < TRAY_PIPE_BYTES);

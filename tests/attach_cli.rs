@@ -72,14 +72,19 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     tmux.line("echo typed-$((6*7))");
     tmux.until("typed-42");
     // Keys that mean something to a terminal are the program's: Ctrl-C, Ctrl-Z, Ctrl-\ alone.
-    tmux.line("sleep 1000");
+    tmux.line("echo sle''eps; sleep 1000");
+    tmux.until("sleeps");
     tmux.key("C-c");
     tmux.line("echo after-$?");
     tmux.until("after-130");
     tmux.line("cat");
+    tmux.line("echoed");
+    tmux.until_screen("cat's echo", |screen| screen.matches("echoed").count() == 2);
     tmux.key("C-z");
     tmux.until("Stopped");
     tmux.line("fg");
+    tmux.line("once more");
+    tmux.until_screen("cat's echo", |screen| screen.matches("once more").count() == 2);
     tmux.key("C-\\");
     tmux.until_screen("Ctrl-\\ alone ends cat", |screen| screen.contains("Quit"));
     tmux.detach();
@@ -232,6 +237,86 @@ fn the_terminal_is_as_before_after_detaching_from_a_full_screen_program() {
 }
 
 #[test]
+fn after_a_stop_the_terminal_is_the_sessions_again() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let (session, opened) = on_a_terminal(&mut execd, "echo up; stty raw -echo; exec cat -v");
+    common::until_logged(&opened, "up");
+    let tmux = terminal(&execd);
+    tmux.line(&format!("$X attach @{session}"));
+    tmux.until("up");
+    send_signal(attach_pid(&tmux), libc::SIGSTOP);
+    tmux.until("Stopped");
+    tmux.line("fg");
+    tmux.until_screen("it goes on", |screen| screen.matches("attach @").count() > 1);
+    // Keys that a terminal of lines would take for itself, or hold back.
+    eventually("keys reach the program one by one", || {
+        tmux.key("C-v");
+        tmux.typed("k");
+        contains(&log_of(&opened), b"^Vk")
+    });
+    tmux.detach();
+    tmux.until("[detached");
+}
+
+#[test]
+fn tail_leaves_the_terminal_as_it_was() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let cmd = r"printf '\033[?1049h\033[?25l\033[6ndrawn\n'; exec cat";
+    let (session, opened) = on_a_terminal(&mut execd, cmd);
+    common::until_logged(&opened, "drawn");
+    let tmux = terminal(&execd);
+    let as_before = before(&tmux);
+    tmux.line(&format!("$X tail @{session}"));
+    is_as_before(&tmux, &as_before);
+    tmux.line(&format!("$X tail -f @{session}; echo status $?"));
+    tmux.until_screen("what comes", |screen| {
+        execd.result("write_stdin", json!({"session_id": session, "chars": "more\n"}));
+        screen.contains("more")
+    });
+    tmux.key("C-c");
+    tmux.until("status 0");
+    is_as_before(&tmux, &as_before);
+}
+
+#[test]
+fn ids_are_completed_in_a_real_shell() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    execd.open_all(&["exec sleep 1000", "exec sleep 1000"]);
+    let tmux = terminal(&execd);
+    tmux.line("PATH=${X%/*}:$PATH; source <(execd completions bash); clear");
+    tmux.until_screen("a clear screen", |screen| screen.trim() == "$");
+    for (typed, completed) in [
+        ("execd attach @2", "execd attach @2 "),
+        ("execd attach @", "execd attach @"),
+        ("execd at", "execd attach "),
+        ("execd kill @1 KI", "execd kill @1 KILL "),
+    ] {
+        tmux.typed(typed);
+        tmux.key("Tab");
+        tmux.typed("|");
+        tmux.until(&format!("$ {completed}|"));
+        tmux.key("C-c");
+    }
+    tmux.line("clear");
+    tmux.until_screen("a clear screen", |screen| screen.trim() == "$");
+    tmux.typed("execd tail @");
+    tmux.key("Tab");
+    tmux.key("Tab");
+    tmux.until_screen("both are offered", |screen| {
+        screen.lines().any(|line| line.split_whitespace().eq(["@1", "@2"]))
+    });
+}
+
+#[test]
 fn modes_that_were_set_long_ago_are_set_for_who_attaches() {
     if !can_draw() {
         return;
@@ -295,6 +380,7 @@ fn a_session_on_pipes_is_followed_and_gets_lines() {
         is_as_before(&tmux, &as_before);
         assert!(runs(&mut execd, session));
         tmux.line("clear");
+        tmux.until_screen("a clear screen", |screen| screen.trim() == "$");
         tmux.line(&format!("$X attach @{session}; echo status $?"));
         tmux.until("got <a line>");
     }

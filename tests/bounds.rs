@@ -242,6 +242,7 @@ fn a_child_shares_our_memory_until_its_exec_so_a_big_execd_starts_it_as_fast() {
         return;
     }
     let mut execd = Execd::start();
+    execd.ping();
     let calls = ["-e", "trace=clone,clone3,fork,vfork"];
     let trace = outside::Trace::attach(execd.pid(), &calls);
     execd.run("true");

@@ -312,10 +312,11 @@ fn completed(execd: &Execd, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let script = format!(
         "shopt -s expand_aliases; execd() {{ \"$X\" \"$@\"; }}; compopt() {{ :; }}\n\
-         source <(execd completions bash)\nCOMP_WORDS=({}); COMP_CWORD={}\n_execd\n\
+         source <(execd completions bash)\nCOMP_WORDS=({}); COMP_CWORD={}\n_execd execd '{}' ''\n\
          printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
-        words.len() - 1
+        words.len() - 1,
+        words[words.len() - 1]
     );
     let done = Command::new("bash")
         .args(["--norc", "-c", &script])

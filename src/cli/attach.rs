@@ -8,7 +8,7 @@ use super::survey::{Found, Place, find};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::CLIENT_WAIT_MS;
-use crate::sys::terminal::{Changed, Keys};
+use crate::sys::terminal::Keys;
 use crate::sys::{host, pty, stdio};
 
 /// Attaches the terminal to a session until it ends or the person detaches; gives the exit
@@ -48,10 +48,7 @@ fn attach(id: u64, place: &Place) -> Result<End, String> {
     complain(&greeting(id, &session));
     let keys = if tty { Keys::Raw } else { Keys::Lines };
     let system = |errno| format!("the terminal: {}", errno_text(errno));
-    let mut show = Show::new(execd.connection, id, Some(keys)).map_err(system)?;
-    // From here on it is put back, whatever happens.
-    let _changed = Changed::new(0, keys).map_err(system)?;
-    Ok(show.run())
+    Ok(Show::new(execd.connection, id, Some(keys)).map_err(system)?.run())
 }
 
 /// A session shown in itself would show what it shows, for ever.

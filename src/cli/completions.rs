@@ -41,11 +41,12 @@ fn all_flags() -> Vec<&'static Flag> {
 }
 
 fn bash() -> String {
+    // The word that is typed is $2: bash breaks @3 into two in COMP_WORDS, and nowhere else.
     let mut out = String::from(
         "# Completions for execd: source <(execd completions bash)\n_execd() {\n    local \
-         current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n    local command= \
-         word at\n    COMPREPLY=()\n    for ((at = 1; at < COMP_CWORD; at++)); do\n        \
-         word=${COMP_WORDS[at]}\n        case $word in\n",
+         current=$2 before=${COMP_WORDS[COMP_CWORD-1]} command= word at\n    COMPREPLY=()\n    \
+         for ((at = 1; at < COMP_CWORD; at++)); do\n        word=${COMP_WORDS[at]}\n        \
+         case $word in\n",
     );
     let _ = writeln!(out, "        {}) command=$word; break ;;", names().join(" | "));
     out.push_str("        esac\n    done\n    case $before in\n");
@@ -84,11 +85,7 @@ fn bash() -> String {
          esac\n    if [[ $command == run && $current != -* ]]; then\n        \
          COMPREPLY=($(compgen -c -- \"$current\"))\n    fi\n}\ncomplete -F _execd execd\n",
     );
-    // An id is one word, although bash would break it at its @.
-    out.replace(
-        "    COMPREPLY=()\n",
-        "    COMPREPLY=()\n    if [[ $before == @ ]]; then\n        current=@$current\n    fi\n",
-    )
+    out
 }
 
 /// A text between single quotes of a shell.
@@ -123,7 +120,11 @@ fn zsh() -> String {
          $words[at] in\n",
     );
     let _ = writeln!(out, "        ({}) command=$words[at]; break ;;", names().join("|"));
-    out.push_str("        esac\n    done\n    case $command in\n");
+    out.push_str(
+        "        esac\n    done\n    if [[ -n $command ]]; then\n        # From here on the \
+         command is the program.\n        words=(\"${(@)words[at,-1]}\")\n        (( CURRENT -= \
+         at - 1 ))\n    fi\n    case $command in\n",
+    );
     for command in COMMANDS {
         let name = if command.name.is_empty() { "''" } else { command.name };
         let _ = writeln!(out, "    ({name})\n        _arguments \\");
@@ -134,14 +135,14 @@ fn zsh() -> String {
             Words::None if command.name.is_empty() => {
                 "'1:command:{_describe command commands}'".to_owned()
             }
-            Words::None => "'*: : '".to_owned(),
-            Words::Session => "'1: : ' '*:session:_execd_ids'".to_owned(),
+            Words::None => "'*: :()'".to_owned(),
+            Words::Session => "'1:session:_execd_ids'".to_owned(),
             Words::SessionAndSignal => {
-                format!("'1: : ' '2:session:_execd_ids' '3:signal:({})'", SIGNALS.join(" "))
+                format!("'1:session:_execd_ids' '2:signal:({})'", SIGNALS.join(" "))
             }
-            Words::Method => format!("'1: : ' '2:method:({})'", methods::names().join(" ")),
-            Words::Program => "'1: : ' '*::program:_normal'".to_owned(),
-            Words::Shell => format!("'1: : ' '2:shell:({})'", SHELLS.join(" ")),
+            Words::Method => format!("'1:method:({})'", methods::names().join(" ")),
+            Words::Program => "'(-)1:program:_command_names -e' '*:file:_files'".to_owned(),
+            Words::Shell => format!("'1:shell:({})'", SHELLS.join(" ")),
         };
         let _ = writeln!(out, "            {words}\n        ;;");
     }

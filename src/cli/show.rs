@@ -18,7 +18,7 @@ use crate::pure::term_queries::QueryFilter;
 use crate::sys::io::{self, Io, Watch};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;
-use crate::sys::terminal::Keys;
+use crate::sys::terminal::{Changed, Keys};
 use crate::sys::{clock, pty};
 
 /// A signal's number is added to this, as shells do.
@@ -47,6 +47,8 @@ pub struct Show {
     signals: SignalFd,
     /// Where keys come from, and how; absent where the session is only watched.
     keyboard: Option<(Channel, Keys)>,
+    /// Its terminal, which is put back when this is dropped.
+    terminal: Option<Changed>,
     screen: Channel,
     /// Output that waits for the screen.
     queue: Outbox,
@@ -70,16 +72,18 @@ impl Show {
     /// Gives an errno where the terminal cannot be used.
     pub fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
         let signals = SignalFd::on(&signals::AT_A_TERMINAL)?;
-        let keyboard = match keys {
-            Some(keys) => Some((Channel::open(0)?, keys)),
-            None => None,
+        let screen = Channel::open(1)?;
+        let (keyboard, terminal) = match keys {
+            Some(keys) => (Some((Channel::open(0)?, keys)), Some(Changed::new(0, keys)?)),
+            None => (None, None),
         };
         Ok(Self {
             connection,
             session,
             signals,
             keyboard,
-            screen: Channel::open(1)?,
+            terminal,
+            screen,
             queue: Outbox::new(),
             modes: TermModes::new(),
             questions: QueryFilter::new(),
@@ -140,6 +144,13 @@ impl Show {
             let lines = matches!(self.keyboard, Some((_, Keys::Lines)));
             match signal {
                 signals::SIGWINCH => self.send_size(0),
+                signals::SIGCONT => {
+                    if let Some(terminal) = &self.terminal {
+                        terminal.again();
+                    }
+                    // The screen was somebody else's too.
+                    self.redraw_due_ns = Some(now_ns());
+                }
                 // Where it is no key of the program's, Ctrl-C ends the watching, no more.
                 signals::SIGINT if lines || self.keyboard.is_none() => {
                     self.end = Some(End::Detached);

@@ -12,6 +12,9 @@ use super::survey::{Found, Place, find};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
+use crate::pure::term_modes::TermModes;
+use crate::pure::term_queries::QueryFilter;
+use crate::sys::stdio;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +54,7 @@ fn tail(options: TailOptions, place: &Place) -> Result<Option<End>, String> {
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
     if !options.follow {
         let text = last_lines(&mut connection, options, total)?;
-        super::say_bytes(&text);
+        super::say_bytes(&fit_for_stdout(text));
         return Ok(None);
     }
     refuse_itself(options.id, &execd.instance)?;
@@ -60,9 +63,22 @@ fn tail(options: TailOptions, place: &Place) -> Result<Option<End>, String> {
     answer.map_err(|error| message_of(&error))?;
     // What comes meanwhile is kept, and begins where these end.
     let text = last_lines(&mut connection, options, total)?;
-    super::say_bytes(&text);
+    super::say_bytes(&fit_for_stdout(text));
     let system = |errno| format!("stdout: {}", errno_text(errno));
     Ok(Some(Show::new(connection, options.id, None).map_err(system)?.run()))
+}
+
+/// On a terminal: without questions to it, and with what it sets taken back at the end.
+fn fit_for_stdout(text: Vec<u8>) -> Vec<u8> {
+    if !stdio::is_terminal(1) {
+        return text;
+    }
+    let (mut questions, mut modes, mut out) = (QueryFilter::new(), TermModes::new(), Vec::new());
+    questions.pass(&text, &mut out);
+    modes.feed(&out);
+    out.extend(modes.change_to(&TermModes::new()));
+    out.extend_from_slice(b"\x1b[0m");
+    out
 }
 
 /// A page of the output up to `end`, and where it begins.

@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::clients::STDIN_CLIENT;
 use crate::limits::{
     OUTBOX_GIVE_UP_BYTES, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
-    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES, VIEW_RESUME_BYTES,
-    VIEW_STOP_BYTES,
+    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
+    SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES, VIEW_STOP_BYTES,
 };
 use crate::pure::lines::LineSplitter;
 use crate::pure::outbox::Outbox;
@@ -58,6 +58,8 @@ pub struct Client {
     pub lags: bool,
     /// How much of its requests is read in one turn.
     pub read_turn_bytes: usize,
+    /// How much is written to it.
+    pub write_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,
 }
@@ -82,6 +84,7 @@ impl Client {
             stopped: false,
             lags: false,
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
+            write_turn_bytes: REPLY_WRITE_TURN_BYTES,
             quiet: false,
         }
     }
@@ -103,6 +106,7 @@ impl Client {
                 Interest::READABLE | Interest::WRITABLE,
             ),
             read_turn_bytes: SOCKET_READ_TURN_BYTES,
+            write_turn_bytes: SOCKET_WRITE_TURN_BYTES,
             ..Self::new(id, input, output, max_line_bytes)
         }
     }
@@ -244,7 +248,7 @@ impl Client {
         if self.reader_gone {
             self.outbox.clear();
         }
-        let mut left = REPLY_WRITE_TURN_BYTES;
+        let mut left = self.write_turn_bytes;
         while self.output_ready && !self.outbox.is_empty() && left > 0 {
             let front = self.outbox.front();
             match self.output.write(&front[..front.len().min(left)]) {
@@ -265,5 +269,27 @@ impl Client {
             self.stopped &= self.quiet;
         }
         crowded && !self.crowded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_client_of_the_socket_that_reads_nothing_of_far_too_much_is_hung_up_on() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut client = Client::of_connection(7, OwnedFd::from(ours), 1024);
+        let note = "x".repeat(OUTBOX_HIGH_BYTES);
+        let mut most = 0;
+        while !client.reader_gone {
+            client.notify("a_note", &note);
+            most = most.max(client.outbox.len());
+            assert!(most <= OUTBOX_GIVE_UP_BYTES + 2 * OUTBOX_HIGH_BYTES);
+        }
+        assert!(client.stopped && client.crowded && most > OUTBOX_STOP_BYTES);
+        client.write_output();
+        assert!(client.is_over() && client.outbox.is_empty() && !client.stopped);
     }
 }

@@ -78,10 +78,12 @@ impl Viewers {
     /// Somebody who is not attached has set the size. Whether it holds at once, or when all who
     /// have a size have detached.
     pub fn resize_own(&mut self, size: Size) -> bool {
-        if self.own.is_some() {
-            self.own = Some(size);
+        let holds = self.all.iter().all(|viewer| viewer.size.is_none());
+        self.own = (!holds).then_some(size);
+        if holds {
+            self.jiggle_ends_ns = None;
         }
-        self.own.is_none()
+        holds
     }
 
     /// Detaches a client; whether it was attached.

@@ -8,11 +8,14 @@ use super::io::{self, Io, errno, owned};
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// What a program at a terminal is told: its size has changed; it is to end, in four ways.
-pub const AT_A_TERMINAL: [i32; 5] =
-    [libc::SIGWINCH, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
+/// What a program at a terminal is told: its size has changed; it goes on after a stop; it is to
+/// end, in four ways.
+pub const AT_A_TERMINAL: [i32; 6] =
+    [libc::SIGWINCH, libc::SIGCONT, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
 /// The size of the terminal has changed.
 pub const SIGWINCH: i32 = libc::SIGWINCH;
+/// It goes on after it was stopped.
+pub const SIGCONT: i32 = libc::SIGCONT;
 /// Ctrl-C.
 pub const SIGINT: i32 = libc::SIGINT;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::io::{self, Io, errno, outcome, owned, retried};
@@ -101,7 +101,13 @@ impl Listener {
                 return Err(errno());
             }
         }
-        let file = path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()));
+        let found = path.symlink_metadata().ok();
+        if found.as_ref().is_some_and(|found| found.mode() & 0o7777 != 0o600) {
+            // A strange umask has taken bits away from us.
+            let mode = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(path, mode).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+        }
+        let file = found.map(|found| (found.dev(), found.ino()));
         let listener = Self { fd, path: path.to_owned(), file };
         let backlog = i32::try_from(SOCKET_BACKLOG_COUNT).unwrap_or(i32::MAX);
         // SAFETY: listen takes two numbers.
@@ -185,7 +191,13 @@ pub fn directories() -> Vec<PathBuf> {
         dir.is_absolute()
             && fs::metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == uid)
     };
-    let given = host::variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(ours);
+    // The kernel takes no longer paths for sockets.
+    let room = |dir: &PathBuf| {
+        let longest = dir.join("execd").join(name_of(i32::MAX));
+        address(&longest).is_ok()
+    };
+    let given = host::variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let given = given.filter(|dir| ours(dir) && room(dir));
     let runtime = given.map(|dir| dir.join("execd"));
     runtime.into_iter().chain([PathBuf::from(format!("/tmp/execd-{uid}"))]).collect()
 }

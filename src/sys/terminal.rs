@@ -20,8 +20,16 @@ pub enum Keys {
 }
 
 /// A terminal in another mode, until this is dropped. A panic puts it back too.
-#[derive(Debug)]
-pub struct Changed(());
+pub struct Changed {
+    fd: RawFd,
+    now: libc::termios,
+}
+
+impl std::fmt::Debug for Changed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Changed").field("fd", &self.fd).finish_non_exhaustive()
+    }
+}
 
 fn set(fd: RawFd, modes: &libc::termios) -> Result<(), i32> {
     // SAFETY: a live termios.
@@ -64,9 +72,15 @@ impl Changed {
             put_back();
             tell(panic);
         }));
-        let changed = Self(());
+        let changed = Self { fd, now };
         set(fd, &now)?;
         Ok(changed)
+    }
+
+    /// Changes it once more: while we were stopped, it was somebody else's.
+    pub fn again(&self) {
+        // A terminal that is gone says so when it is read.
+        let _ = set(self.fd, &self.now);
     }
 }
 

@@ -115,7 +115,7 @@ impl Tmux {
     }
 
     /// Waits until the screen fits.
-    pub fn until_screen(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+    pub fn until_screen(&self, what: &str, mut fits: impl FnMut(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
