@@ -216,7 +216,7 @@ export class Instance {
   /** A run ends. In a mode that ends with it, what is to be told is waited for. */
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
     const { deliveries } = this.windows;
-    deliveries.onAgentEnd(event);
+    if (deliveries.onAgentEnd(event)) return;
     const waitsFor = [this.wakes, deliveries].filter(({ isPending }) => isPending);
     if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
     const holdMs = resolveHoldMs(this.#host.getFlag(HOLD_FLAG));

@@ -66,6 +66,8 @@ export class Deliveries {
   reported(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
+      // It may have been told, or taken back, in the meantime.
+      if (!this.#background().hasReports(this.#filters())) return;
       if (this.#holders.length > 0) for (const done of this.#holders.splice(0)) done();
       else if (!this.#isRunning) this.#flush({ triggerTurn: true });
     }, GATHER_MS).unref();
@@ -76,11 +78,14 @@ export class Deliveries {
     this.#wasStopped = false;
   }
 
-  /** A run ends. Whoever stopped it does not want it to go on by itself. */
-  onAgentEnd(event: HoldMode): void {
+  /**
+   * A run ends; gives whether it goes on with something that was told now. Whoever stopped it does
+   * not want it to go on by itself.
+   */
+  onAgentEnd(event: HoldMode): boolean {
     const last = event.messages?.findLast(({ role }) => role === "assistant");
     this.#wasStopped = last?.stopReason === "error" || last?.stopReason === "aborted";
-    if (!this.#wasStopped) this.#flush({ triggerTurn: true });
+    return !this.#wasStopped && this.#flush({ triggerTurn: true });
   }
 
   onSettled(): void {
@@ -131,18 +136,21 @@ export class Deliveries {
     for (const done of this.#holders.splice(0)) done();
   }
 
-  #flush(how: Sending): void {
+  /** Gives pi all that is to be told at the moment, and says whether there was something. */
+  #flush(how: Sending): boolean {
     const reports = this.#closed ? [] : this.#background().take(this.#filters());
-    if (reports.length === 0) return;
+    if (reports.length === 0) return false;
     try {
       const windows = reports.map(({ facts }) => facts);
       const polls = windows.every(({ kind }) => kind === "poll");
       const type = polls ? POLL_MESSAGE_TYPE : COMPLETED_MESSAGE_TYPE;
       this.#events.send(type, contentOf(reports), { windows }, how);
+      return true;
     } catch (error) {
       this.#background().putBack(reports);
       const why = error instanceof Error ? error.message : String(error);
       this.#events.onLost(`the model could not be told yet of ${named(reports)}: ${why}`);
+      return false;
     }
   }
 }

@@ -143,6 +143,44 @@ it("only the newest check-in waits for the end of a run, and none after the wind
   });
 });
 
+it("json mode: told at a run's end, pi goes on at once; a check-in taken back ends no wait", async () => {
+  const settings = {
+    bashPollIntervalEnabled: true, minimumPollIntervalSeconds: 0.1,
+    tmuxEnabledActions: ["peek", "unpoll"],
+  };
+  await withBash(settings, async (pi) => {
+    const [first, second] = [held(), held()];
+    const polled = { command: first.command, background: true, pollInterval: 0.1 };
+    await pi.emit("agent_start");
+    await pi.call("bash", polled);
+    await start(pi, "exit 9");
+    await until(() => pi.statuses.at(-1) === "1 background proc", "one of both has ended");
+    const told = Date.now();
+    await pi.emit("agent_end", settled());
+    assert.match(pi.sent[0]?.content ?? "", /exit code 9/);
+    assert.ok(Date.now() - told < 5_000, "the other one was not waited for");
+
+    await pi.emit("agent_start");
+    await pi.call("bash", { command: second.command, background: true });
+    for (const from = Date.now(); Date.now() < from + 200; ) {
+      await pi.call("tmux", { action: "peek", window: "@1" });
+    }
+    await pi.call("tmux", { action: "unpoll", window: "@1" });
+    pi.sent.splice(0);
+    let over = false;
+    const run = pi.emit("agent_end", settled()).then(() => (over = true));
+    // Longer than reports are gathered: whatever came before this wait is not what ends it.
+    for (const from = Date.now(); Date.now() < from + 500; ) {
+      await pi.call("tmux", { action: "peek", window: "@1" });
+    }
+    assert.deepEqual([over, pi.sent], [false, []]);
+    first.release();
+    await run;
+    assert.match(pi.sent[0]?.content ?? "", /^Background command finished with exit code 0/);
+    second.release();
+  }, {}, { mode: "json" });
+});
+
 it("display-only check-ins without entries are notices; with entries no model reads them", async () => {
   const settings = { bashPollIntervalEnabled: true, pollDelivery: "display" };
   const poll = (pi: Pi) =>
