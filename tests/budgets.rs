@@ -54,9 +54,17 @@ fn the_stripped_binary_is_small() {
 
 #[test]
 fn an_idle_execd_takes_three_mebibytes() {
-    let mut execd = release();
-    execd.ping();
-    holds("KiB idle", execd.rss_kib(), IDLE_KIB);
+    // Where the loader puts the program decides how much of it the kernel maps around what is
+    // touched: single starts differ by 100 KiB, so the median of some counts.
+    let mut starts: Vec<u64> = (0..9)
+        .map(|_| {
+            let mut execd = release();
+            execd.ping();
+            execd.rss_kib()
+        })
+        .collect();
+    starts.sort_unstable();
+    holds("KiB idle", starts[4], IDLE_KIB);
 }
 
 #[test]

@@ -59,8 +59,12 @@ fn rss_mib(execd: &Execd) -> f64 {
 
 /// Resident memory: idle, with idle terminals, with full buffers.
 pub fn memory(_scale: Scale, report: &mut Report) {
+    // Single starts differ by 0.1 MiB, by how much of the program the kernel maps around what is
+    // touched: the median of some.
+    let mut starts: Vec<f64> = (0..9).map(|_| rss_mib(&Execd::start(&[]))).collect();
+    starts.sort_unstable_by(f64::total_cmp);
+    report.exact("memory, idle", (starts[4], "MiB"), 3.0);
     let mut execd = Execd::start(&[]);
-    report.exact("memory, idle", (rss_mib(&execd), "MiB"), 3.0);
     execd.open_many(&[SLEEPER; SESSIONS], true);
     report.exact("memory, 64 idle PTY sessions", (rss_mib(&execd), "MiB"), 4.0);
     drop(execd);

@@ -187,13 +187,15 @@ impl Client {
         self.input_ended && !self.lines.has_complete_line() && self.is_served()
     }
 
-    /// Queues a reply whose result is JSON text. One that `overtakes` goes before what has piled up
-    /// for a slow reader.
+    /// Queues a reply whose result is JSON text. One that `overtakes` goes before the live chunks
+    /// that have piled up for a slow reader.
     pub fn reply_json(&mut self, id: &RequestId, json: &[u8], overtakes: bool) {
         let before = self.outbox.len();
         wire::push_result_json(self.outbox.buffer(), id, json);
         if overtakes {
             self.outbox.overtake(self.outbox.len() - before);
+        } else {
+            self.outbox.hold();
         }
         self.note_level();
     }
@@ -201,17 +203,25 @@ impl Client {
     /// Queues a reply.
     pub fn reply(&mut self, id: &RequestId, result: &impl Serialize) {
         wire::push_result(self.outbox.buffer(), id, result);
+        self.outbox.hold();
         self.note_level();
     }
 
     /// Queues an error reply.
     pub fn refuse(&mut self, id: &RequestId, error: &RpcError) {
         wire::push_error(self.outbox.buffer(), id, error);
+        self.outbox.hold();
         self.note_level();
     }
 
     /// Queues a notification that is never dropped.
     pub fn notify(&mut self, method: &str, params: &impl Serialize) {
+        self.notify_of_chunk(method, params);
+        self.outbox.hold();
+    }
+
+    /// Queues a live chunk: what tells nothing of a session may overtake it.
+    pub fn notify_of_chunk(&mut self, method: &str, params: &impl Serialize) {
         if self.quiet || self.reader_gone {
             return;
         }

@@ -30,8 +30,13 @@ impl Outbox {
         self.sent_total
     }
 
+    /// Nothing that comes later overtakes what is there now.
+    pub fn hold(&mut self) {
+        self.overtaken = self.buf.len();
+    }
+
     /// Lets the lines at the end, `bytes` of them, overtake what is unsent but a line that has
-    /// begun and lines that overtook before. Costs a move of what is overtaken.
+    /// begun, what is held, and lines that overtook before. Costs a move of what is overtaken.
     pub fn overtake(&mut self, bytes: usize) {
         let lines_from = self.buf.len().saturating_sub(bytes).max(self.sent);
         let mut at = self.overtaken.clamp(self.sent, lines_from);
@@ -185,6 +190,11 @@ mod tests {
         push(&mut outbox, b"quick 5\n", true);
         assert_eq!(outbox.front(), b"quick 5\n");
         assert_eq!(outbox.sent_total(), 6 + 3 * 8 + 2 * 7 + 8);
+        push(&mut outbox, b"held\n", false);
+        outbox.hold();
+        push(&mut outbox, b"slow 3\n", false);
+        push(&mut outbox, b"quick 6\n", true);
+        assert_eq!(outbox.front(), b"quick 5\nheld\nquick 6\nslow 3\n");
     }
 
     #[test]

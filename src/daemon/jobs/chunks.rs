@@ -92,5 +92,5 @@ fn send_piece(client: &mut Client, whose: (&str, SessionId, Source, Option<&str>
         chunk: &text,
         dropped_bytes,
     };
-    client.notify("tool_execution_output", &note);
+    client.notify_of_chunk("tool_execution_output", &note);
 }
