@@ -102,6 +102,11 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     is_as_before(&tmux, &as_before);
 }
 
+/// Whether vim shows `text` and is out of insert mode again.
+fn is_typed(screen: &str, text: &str) -> bool {
+    screen.contains(text) && !screen.contains("-- INSERT --")
+}
+
 #[test]
 fn vim_is_shared_by_two_people_and_an_agent() {
     if !can_draw() || missing("vim") {
@@ -120,7 +125,7 @@ fn vim_is_shared_by_two_people_and_an_agent() {
     assert!(one.modes().starts_with('1'), "the alternate screen: {}", one.modes());
     one.typed("ofrom one");
     one.key("Escape");
-    one.until("from one");
+    one.until_screen("vim has taken it", |screen| is_typed(screen, "from one"));
     two.line(&format!("$X attach @{session}"));
     // The newest size holds: the program draws for the smaller terminal, for both.
     two.until_screen("vim's screen", |screen| screen.matches("\n~").count() > 12);
@@ -128,6 +133,8 @@ fn vim_is_shared_by_two_people_and_an_agent() {
     eventually("the size is the newer terminal's", || size_of(&mut execd, session) == (80, 20));
     two.typed("ofrom two");
     two.key("Escape");
+    // Escape and what comes at once behind it would be one key to vim.
+    two.until_screen("vim has taken it", |screen| is_typed(screen, "from two"));
     one.until("from two");
     execd.write(json!({"session_id": session, "chars": "ofrom the agent\u{1b}"}));
     one.until("from the agent");

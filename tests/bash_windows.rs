@@ -56,7 +56,9 @@ fn one_that_ends_at_once_is_answered_first_and_reported_then() {
         let window = format!("@{n}");
         let done = "Background command finished with exit code 0\n\n```\nhi\n```";
         assert_eq!(text(&ended(&mut execd, &window)), done);
-        let told = |line: &Value| line["params"]["window"] == window.as_str();
+        let told = |line: &Value| {
+            line["method"] == "window_exited" && line["params"]["window"] == window.as_str()
+        };
         let place = execd.position(told).expect("it came");
         assert!(execd.reply_position(id) < place, "the reply comes first");
     }
