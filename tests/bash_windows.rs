@@ -4,12 +4,15 @@
 
 mod common;
 mod window_help;
+#[path = "common/wire.rs"]
+mod wire;
 
 use std::collections::BTreeSet;
 
 use common::*;
 use serde_json::{Value, json};
 use window_help::*;
+use wire::Wire;
 
 const REPORTED: &str = "Result will be reported when it finishes.";
 
@@ -232,6 +235,83 @@ fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
     let note = ended(&mut execd, &window);
     assert_eq!(text(&note), "Background command finished with exit code 143");
     assert_eq!(note["signal"], "SIGTERM");
+}
+
+/// The word of a session's end once came first where a reply told it, and the extension then forgot
+/// the window whose end it had not told the model yet.
+#[test]
+fn the_end_of_a_window_comes_before_that_of_its_session_whoever_is_told() {
+    let mut execd = Execd::start();
+    let mut person = Wire::connect(&execd.socket());
+    for way in ["kill_session", "kill_process", "write_stdin", "shell"] {
+        let window = background(&mut execd, "exec sleep 300");
+        let id = session(&window);
+        match way {
+            "kill_session" => person.result(way, json!({"session_id": id})),
+            "kill_process" => person.result(way, json!({"sessionId": id})),
+            "write_stdin" => {
+                let wait = person.send(way, json!({"session_id": id, "yield_time_ms": 30_000}));
+                execd.kill(id);
+                person.reply(wait)
+            }
+            _ => {
+                let pid = pid_of(&execd.listed(id).expect("it runs"));
+                send_signal(pid, libc::SIGKILL);
+                Value::Null
+            }
+        };
+        execd.notification("session_exited", |note| note["session_id"] == id);
+        assert_eq!(ends_of(&mut execd, &window).len(), 1, "{way}");
+        let end = execd.position(|line| {
+            line["method"] == "window_exited" && line["params"]["window"] == window.as_str()
+        });
+        let exit = execd.position(|line| {
+            line["method"] == "session_exited" && line["params"]["session_id"] == id
+        });
+        assert!(end < exit, "{way}");
+    }
+    // All are told of the sessions, and only who started them of the windows.
+    person.note("session_exited", |note| note["session_id"] == 4);
+    assert_eq!(person.notes("session_exited").len(), 4);
+    assert_eq!(person.notes("window_exited").len(), 0);
+    let started = person.notes("session_started");
+    let windows: Vec<&Value> = started.iter().map(|note| &note["window"]).collect();
+    assert_eq!(windows, ["@1", "@2", "@3", "@4"]);
+}
+
+#[test]
+fn windows_of_a_client_are_its_own_and_everybody_may_look() {
+    let mut execd = Execd::start();
+    let mut owner = Wire::connect(&execd.socket());
+    let context = json!({"pollDelivery": "display", "minimumPollIntervalSeconds": 0.2});
+    let params = json!({"command": "echo up; read x; echo got $x", "background": true,
+        "pollInterval": 0.2, "context": merged(context, json!({"tty": true}))});
+    assert_eq!(owner.result("bash", params)["window"], "@1");
+    owner.note("window_poll", |note| note["window"] == "@1");
+    // Another one attaches and types.
+    let mut viewer = Wire::connect(&execd.socket());
+    viewer.result("attach_session", json!({"session_id": 1}));
+    viewer.result("attach_input", json!({"session_id": 1, "data_b64": "aGkK"}));
+    assert_eq!(viewer.note("attach_ended", |_| true)["exit_code"], 0);
+    let end = owner.note("window_exited", |note| note["window"] == "@1");
+    assert!(end["tail"].as_str().is_some_and(|tail| tail.ends_with("got hi\n")), "{end}");
+    for other in [viewer.notes("window_exited"), viewer.notes("window_poll")] {
+        assert!(other.is_empty(), "{other:?}");
+    }
+    assert!(execd.notified("window_exited").is_empty());
+    // Whose client is gone goes on, and is ended by anybody.
+    owner.send("bash", json!({"command": "sleep 300"}));
+    let pid = pid_of(&viewer.note("session_started", |note| note["session_id"] == 2));
+    drop(owner);
+    eventually("it is listed", || listed(&mut execd) == ["@2"]);
+    assert_eq!(refusal_free(&tmux_on(&mut execd, "kill", "@2", json!({}))), "@2.");
+    assert!(!is_alive(pid));
+}
+
+/// The end of the text of a result that is no error.
+fn refusal_free(result: &Value) -> &str {
+    assert_eq!(result["is_error"], false, "{result}");
+    result["text"].as_str().and_then(|text| text.rsplit(' ').next()).expect("words")
 }
 
 #[test]

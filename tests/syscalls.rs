@@ -116,7 +116,9 @@ fn keeps_to(method: &str, params: &Value, budget: Budget, total: u64) {
     let mut over = Vec::new();
     for (name, count) in &counts {
         let allowed = budget.iter().find(|(call, _)| call == name).map_or(0, |(_, most)| *most);
-        if *count > allowed * ROUNDS + if allowed > 0 { SLACK } else { 0 } {
+        // The heap grows now and then, whatever the request.
+        let slack = if allowed > 0 || *name == "brk" { SLACK } else { 0 };
+        if *count > allowed * ROUNDS + slack {
             over.push(format!("{name}: {count} in {ROUNDS}, allowed {allowed} each"));
         }
     }

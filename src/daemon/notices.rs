@@ -132,6 +132,8 @@ impl Daemon {
 
     /// Sends session_exited, once, for a session that was announced.
     pub(super) fn tell_exit(&mut self, id: SessionId, observed: bool) {
+        // The end of a background window comes first, whoever was told of it by a reply.
+        self.report_window_end(id);
         let with_tail = self.clients.stdin.input_ended && self.config.on_eof == OnEof::Wait;
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
