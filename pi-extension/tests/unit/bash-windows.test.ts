@@ -1,9 +1,11 @@
 /** Windows under a stub of pi: who is told of what, when, and only once. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
+import { promisify } from "node:util";
 import {
   listBashWindows,
   loadTmuxBashConfig,
@@ -46,6 +48,30 @@ it("another extension's bash is used, pi's own is replaced", async () => {
     assert.deepEqual([...pi.tools.keys()], ["bash", "tmux"]);
     assert.deepEqual([pi.notices, pi.active], [[], ["read", "bash", "edit"]]);
   }, tools("builtin"));
+});
+
+it("a window that a person ends or waits for is told to the model all the same", async () => {
+  for (const how of ["kill", "wait"]) {
+    await withBash({}, async (pi) => {
+      const { command, release } = held();
+      await start(pi, command);
+      const run = async (...words: string[]) =>
+        (await promisify(execFile)(EXECD, words, { encoding: "utf8" })).stdout;
+      const all = JSON.parse(await run("ls", "--json")) as { command: string; socket: string }[];
+      const socket = all.find((one) => one.command === command)?.socket ?? "";
+      if (how === "kill") {
+        await run("kill", "@1", "--socket", socket);
+      } else {
+        const params = JSON.stringify({ session_id: 1, yield_time_ms: 30_000 });
+        const waited = run("call", "write_stdin", params, "--socket", socket);
+        release();
+        await waited;
+      }
+      await until(() => pi.sent.length > 0, `the model is told after ${how}`);
+      assert.match(pi.sent[0]?.content ?? "", /^Background command finished with exit code /);
+      assert.equal(pi.sent.length, 1);
+    });
+  }
 });
 
 it("idle: what ends together is one message that begins a turn, each window in it once", async () => {
