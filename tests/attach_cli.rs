@@ -219,7 +219,13 @@ fn the_terminal_is_as_before_after_attach_was_told_to_end() {
     if !can_draw() {
         return;
     }
-    for (signal, status) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGQUIT, 131)] {
+    for (signal, status) in [
+        (libc::SIGTERM, 143),
+        (libc::SIGHUP, 129),
+        (libc::SIGQUIT, 131),
+        (libc::SIGUSR1, 138),
+        (libc::SIGALRM, 142),
+    ] {
         let mut execd = Execd::start();
         let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
         send_signal(attach_pid(&tmux), signal);

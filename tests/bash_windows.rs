@@ -280,6 +280,14 @@ fn the_end_of_a_window_comes_before_that_of_its_session_whoever_is_told() {
 }
 
 #[test]
+fn without_a_socket_nobody_is_told_to_attach() {
+    let mut execd = Execd::with(&["--no-socket"], &[]);
+    let started = bash_with(&mut execd, "sleep 300", json!({"background": true, "name": "dev"}));
+    let expected = format!("Started in background window: dev @1.\n{REPORTED}");
+    assert_eq!(done(&started), expected);
+}
+
+#[test]
 fn windows_of_a_client_are_its_own_and_everybody_may_look() {
     let mut execd = Execd::start();
     let mut owner = Wire::connect(&execd.socket());

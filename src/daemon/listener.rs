@@ -18,6 +18,11 @@ use crate::wire::{self, Reason, RequestId, RpcError};
 const ROOT: u32 = 0;
 
 impl Daemon {
+    /// Whether people can attach: there is a control socket.
+    pub fn can_be_attached(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// Opens the control socket where the settings want one. Gives a reason for people when that
     /// is impossible; execd can do without it, unless its place was asked for.
     pub fn listen(&mut self) -> Result<(), String> {

@@ -86,7 +86,13 @@ fn check(raw: &str) -> Result<(), RpcError> {
 }
 
 /// What the window goes by.
-fn window_of(params: &Params, context: &Context, shown: &str, call: &Call<'_>) -> WindowSpec {
+fn window_of(
+    params: &Params,
+    context: &Context,
+    shown: &str,
+    call: &Call<'_>,
+    has_socket: bool,
+) -> WindowSpec {
     let (template, chars) = (context.name_template(), context.name_chars());
     WindowSpec {
         name: window_name(shown, params.name.as_deref(), template, chars),
@@ -104,7 +110,8 @@ fn window_of(params: &Params, context: &Context, shown: &str, call: &Call<'_>) -
         poll: context.poll(params.poll_interval, params.poll_lines),
         tool: context.tool(),
         actions: context.actions(),
-        attach: context.attach(),
+        // Without a socket nobody can attach.
+        attach: if has_socket { context.attach() } else { String::new() },
     }
 }
 
@@ -112,7 +119,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, context) = read(call.params)?;
     daemon.room_for_window()?;
     let shown = shown_command(&params.command, context.marker()).to_owned();
-    let window = window_of(&params, &context, &shown, call);
+    let window = window_of(&params, &context, &shown, call, daemon.can_be_attached());
     let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
     let Params { command, background, stream, .. } = params;
     let command = match context.prefix() {

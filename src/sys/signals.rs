@@ -9,9 +9,18 @@ use super::io::{self, Io, errno, owned};
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// What a program at a terminal is told: its size has changed; it goes on after a stop; it is to
-/// end, in four ways.
-pub const AT_A_TERMINAL: [i32; 6] =
-    [libc::SIGWINCH, libc::SIGCONT, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT];
+/// end, in four ways, and in three more that somebody may use by mistake.
+pub const AT_A_TERMINAL: [i32; 9] = [
+    libc::SIGWINCH,
+    libc::SIGCONT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+];
 /// The size of the terminal has changed.
 pub const SIGWINCH: i32 = libc::SIGWINCH;
 /// It goes on after it was stopped.
