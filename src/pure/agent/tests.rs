@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use super::{AgentRun, End, RunSettings, Stop};
 
+/// Deltas: text or thinking, and its JSON.
+type Deltas = &'static [(&'static str, &'static str)];
+
 /// What was told, and the result.
 struct Outcome {
     told: Vec<Value>,
@@ -235,7 +238,7 @@ fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
     };
     let end = wire(&answer(&json!({})));
     // Deltas, and the texts told.
-    let table: &[(&[(&str, &str)], &[&str])] = &[
+    let table: &[(Deltas, &[&str])] = &[
         (&[("text", r"a\ud83d"), ("text", r"\ude00b")], &["a", "😀b"]),
         (&[("text", r"\ud83d\ude00")], &["😀"]),
         (&[("text", r"\ud83d"), ("text", ""), ("text", r"\ude00")], &["😀"]),
@@ -474,7 +477,7 @@ fn the_run_is_settled_by_a_final_agent_end() {
         (vec![end.clone(), retried.clone()], None),
         (vec![event("agent_settled")], None),
         (vec![old_end.clone(), event("auto_retry_start")], None),
-        (vec![old_end.clone(), event("auto_retry_start"), event("auto_retry_end")], Some(30)),
+        (vec![old_end, event("auto_retry_start"), event("auto_retry_end")], Some(30)),
         (vec![retried, event("auto_retry_start"), event("auto_retry_end")], Some(30)),
         (vec![end.clone(), event("agent_start")], None),
         (vec![end.clone(), event("agent_start"), event("auto_retry_end")], None),
