@@ -19,6 +19,10 @@ pub const AGENT_VERSIONS_MAX: usize = 64;
 /// A longer prompt goes through a temporary file: an argument is 128 KiB at most, and pi's other
 /// arguments need room too.
 pub const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
+/// A shorter api_key is not looked for in what pi writes.
+pub const AGENT_SECRET_MIN_BYTES: usize = 8;
+/// A longer one is refused.
+pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.

@@ -14,6 +14,7 @@ pub mod json_guard;
 pub mod life;
 pub mod lines;
 pub mod lru;
+pub mod mask;
 pub mod outbox;
 pub mod rfc3339;
 pub mod signal_names;
