@@ -126,7 +126,7 @@ fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
 fn cancel_ends_the_run_and_all_of_its_processes() {
     let mut execd = Execd::start();
     let id = start(&mut execd, &begun(), STAY, json!({}));
-    execd.notification("agent_event", |note| note["params"]["event"] == "text");
+    execd.notification("agent_event", |event| event["event"] == "text");
     assert!(execd.cancel(id));
     let result = execd.result_of(id);
     assert_ended(&result, "cancelled", "cancel");
@@ -138,9 +138,9 @@ fn cancel_ends_the_run_and_all_of_its_processes() {
 fn a_run_is_a_session_that_can_be_listed_and_killed() {
     let mut execd = Execd::start();
     let id = start(&mut execd, &begun(), STAY, json!({}));
-    execd.notification("agent_event", |note| note["params"]["event"] == "text");
+    execd.notification("agent_event", |event| event["event"] == "text");
     let started = execd.notification("session_started", |_| true);
-    let session = started["params"]["session_id"].as_u64().expect("an id");
+    let session = started["session_id"].as_u64().expect("an id");
     let row = execd.listed(session).expect("it is listed");
     let command = row["command"].as_str().expect("a command");
     assert!(command.ends_with("--no-session -p 'Do it'"), "{command}");
@@ -156,7 +156,7 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
     for signal in [15, 1] {
         let mut execd = Execd::start();
         let id = start(&mut execd, &begun(), STAY, json!({}));
-        execd.notification("agent_event", |note| note["params"]["event"] == "text");
+        execd.notification("agent_event", |event| event["event"] == "text");
         execd.signal(signal);
         let result = execd.result_of(id);
         assert_ended(&result, "cancelled", "");
@@ -180,7 +180,7 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
 fn kill_9_of_execd_leaves_nobody() {
     let mut execd = Execd::start();
     start(&mut execd, &begun(), "sleep 1000 & setsid sleep 1000 & wait", json!({}));
-    execd.notification("agent_event", |note| note["params"]["event"] == "text");
+    execd.notification("agent_event", |event| event["event"] == "text");
     execd.leaves_processes_behind();
     execd.signal(9);
     let own = |execd: &Execd| {
@@ -250,10 +250,10 @@ fn ten_runs_at_once_disturb_nobody() {
         (0..10).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
     for _ in 0..10 {
         execd.notification("session_started", |note| {
-            note["params"]["command"].as_str().is_some_and(|text| text.contains("--mode json"))
+            note["command"].as_str().is_some_and(|text| text.contains("--mode json"))
         });
     }
-    assert!(execd.input_until(session_of(&cat), "hello\n", "hello\r\nhello").len() > 5);
+    assert!(execd.input_until(session_of(&cat), "hello\n", "hello\nhello").len() > 5);
     std::fs::write(execd.file("go"), "").expect("a file");
     for id in runs {
         let result = execd.result_of(id);
