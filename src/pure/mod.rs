@@ -16,6 +16,7 @@ pub mod json_text;
 pub mod life;
 pub mod lines;
 pub mod lru;
+pub mod mask;
 pub mod outbox;
 pub mod rfc3339;
 pub mod signal_names;
