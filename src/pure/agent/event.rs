@@ -89,10 +89,15 @@ pub fn look(head: &[u8], complete: bool) -> Look<'_> {
         }
     };
     let mut found = Look::Nothing;
-    match serde_json::Deserializer::from_str(text).deserialize_map(Line(&mut found)) {
-        Err(fault) if fault.is_eof() && !complete && !broken => Look::More,
-        // The reason for stopping is in `found`: what was needed, or nothing.
-        _ => found,
+    let read = serde_json::Deserializer::from_str(text).deserialize_map(Line(&mut found));
+    let open = |fault: serde_json::Error| {
+        // A number that is cut (`0.`) is no end of file to the parser, but a fault at the end.
+        fault.is_eof() || fault.column() >= text.len()
+    };
+    match found {
+        Look::Nothing if !complete && !broken && read.is_err_and(open) => Look::More,
+        // The parser was stopped when this was found.
+        found => found,
     }
 }
 
