@@ -1,5 +1,6 @@
 //! Streams of the real pi (tests/fixtures/pi-json), read whole and in pieces, as they are and
 //! damaged: what is told and reported depends on their bytes alone, not on how they were cut.
+#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
