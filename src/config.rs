@@ -82,6 +82,8 @@ pub struct Config {
     pub max_empty_poll_ms: u64,
     /// What the stream family goes by.
     pub stream: StreamSettings,
+    /// pi's path, or its name on the PATH (EXECD_PI).
+    pub pi: String,
     /// What the end of stdin does to live sessions.
     pub on_eof: OnEof,
     /// Ends execd when nothing came for so long.
@@ -109,6 +111,7 @@ impl Default for Config {
             text: TextLimits { max_lines: DEFAULT_MAX_LINES, max_bytes: DEFAULT_MAX_BYTES },
             max_empty_poll_ms: DEFAULT_MAX_BACKGROUND_POLL_MS,
             stream: StreamSettings::default(),
+            pi: "pi".to_owned(),
             on_eof: OnEof::End,
             exit_after_silence_s: None,
             logs: LogSettings { off: false, dir: None, max_bytes: None, keep_days: LOG_KEEP_DAYS },

@@ -3,6 +3,10 @@
 //! A loop, queue, buffer or wait elsewhere takes its bound from here. Relations between
 //! bounds are checked when the program is compiled, at the end of this file.
 
+mod agent;
+
+pub use agent::*;
+
 // ---- Time -------------------------------------------------------------------------------
 
 /// One millisecond in the loop's unit of time.

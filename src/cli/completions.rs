@@ -69,7 +69,7 @@ fn bash() -> String {
         let flags: Vec<String> = flags_of(command).map(Flag::dashed).collect();
         let words = match command.words {
             Words::None if command.name.is_empty() => names().join(" "),
-            Words::None | Words::Program => String::new(),
+            Words::None | Words::Program | Words::Text => String::new(),
             Words::Session => format!("$({IDS})"),
             Words::SessionAndSignal => format!("$({IDS}) {}", SIGNALS.join(" ")),
             Words::Method => methods::names().join(" "),
@@ -135,7 +135,7 @@ fn zsh() -> String {
             Words::None if command.name.is_empty() => {
                 "'1:command:{_describe command commands}'".to_owned()
             }
-            Words::None => "'*: :()'".to_owned(),
+            Words::None | Words::Text => "'*: :()'".to_owned(),
             Words::Session => "'1:session:_execd_ids'".to_owned(),
             Words::SessionAndSignal => {
                 format!("'1:session:_execd_ids' '2:signal:({})'", SIGNALS.join(" "))
@@ -176,7 +176,7 @@ fn fish() -> String {
                 writeln!(out, "complete -c execd -n {when} {kind} {}{takes} -d {doc}", flag.name);
         }
         let words = match command.words {
-            Words::None => continue,
+            Words::None | Words::Text => continue,
             Words::Session => format!("-a '({IDS})'"),
             Words::SessionAndSignal => format!("-a '({IDS}) {}'", SIGNALS.join(" ")),
             Words::Method => format!("-a '{}'", methods::names().join(" ")),

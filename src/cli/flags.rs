@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lexopt::prelude::*;
-
+use super::agent::{self, AgentOptions};
 use super::completions;
 use super::ls::Form;
 use super::survey::Place;
@@ -16,6 +15,7 @@ use crate::limits::{
     MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
     MIN_MAX_LINE_BYTES, TAIL_LINES,
 };
+use lexopt::prelude::*;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub enum Command {
     Serve(Box<Config>),
     /// `execd run`.
     Run(Box<RunOptions>),
+    /// `execd agent`.
+    Agent(Box<AgentOptions>),
     /// `execd call`.
     Call(CallOptions),
     /// `execd ls`.
@@ -72,7 +74,7 @@ pub struct CallOptions {
     pub place: Option<Place>,
 }
 
-type Reason = String;
+pub(super) type Reason = String;
 
 /// Reads the arguments over the defaults in `config`. Gives a one-line reason when they make no
 /// sense.
@@ -80,6 +82,7 @@ pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
     let word = arguments.first().and_then(|first| first.to_str()).unwrap_or_default().to_owned();
     match word.as_str() {
         "run" => parse_run(arguments, config),
+        "agent" => agent::parse(arguments, config),
         "call" => parse_call(arguments, config),
         "ls" | "attach" | "tail" | "kill" | "completions" => parse_client(&word, arguments),
         _ => parse_serve(arguments, config),
@@ -249,7 +252,7 @@ fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reas
 }
 
 /// A flag of the settings; gives its value, where it has one, as it was given.
-fn setting(
+pub(super) fn setting(
     name: &str,
     parser: &mut lexopt::Parser,
     config: &mut Config,
@@ -378,7 +381,12 @@ fn setting_of_words(
 }
 
 /// A number within a range.
-fn number(name: &str, parser: &mut lexopt::Parser, low: u64, high: u64) -> Result<u64, Reason> {
+pub(super) fn number(
+    name: &str,
+    parser: &mut lexopt::Parser,
+    low: u64,
+    high: u64,
+) -> Result<u64, Reason> {
     let value = parser.value().map_err(|fault| fault.to_string())?;
     let wanted = || format!("--{name} must be a number from {low} to {high}, not {value:?}");
     let number: u64 = value.to_str().and_then(|text| text.parse().ok()).ok_or_else(wanted)?;
@@ -460,7 +468,7 @@ mod tests {
                     Takes::Choice(words) => words[0],
                 };
                 let words = match command.words {
-                    Words::None => "",
+                    Words::None | Words::Text => "",
                     Words::Session | Words::SessionAndSignal => "@3",
                     Words::Method => "ping",
                     Words::Program => "true",

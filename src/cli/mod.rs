@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `table` | the commands and their flags: help and completions come from it |
 //! | `flags` | from arguments to what they ask for |
-//! | `run`, `call` | with an execd of their own |
+//! | `run`, `agent`, `call` | with an execd of their own |
 //! | `connection`, `survey` | to the execds that run: one of them, and all |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
 //! | `show` | a session in a terminal |
 
+mod agent;
 mod attach;
 mod call;
 mod completions;
@@ -48,6 +49,9 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
     let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
     config.max_empty_poll_ms = max_empty_poll_ms(cap.as_deref());
     config.stream = StreamSettings::from_variables(variable);
+    if let Some(pi) = variable("EXECD_PI").filter(|pi: &String| !pi.is_empty()) {
+        config.pi = pi;
+    }
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     match flags::parse(arguments, config) {
         Err(reason) => {
@@ -59,6 +63,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
         Ok(Command::Serve(config)) => serve(*config),
         Ok(Command::Run(options)) => run::main(*options),
+        Ok(Command::Agent(options)) => agent::main(*options),
         Ok(Command::Call(options)) => call::main(&options),
         Ok(Command::Ls(place, form)) => ls::main(&place, form),
         Ok(Command::Attach(id, place)) => attach::main(id, &place),

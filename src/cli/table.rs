@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use crate::methods::THINKING;
+
 /// What a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -42,6 +44,8 @@ pub enum Words {
     Program,
     /// The name of a shell.
     Shell,
+    /// Text.
+    Text,
 }
 
 /// A command.
@@ -161,6 +165,39 @@ pub const COMMANDS: &[Command] = &[
         ],
         settings: true,
         words: Words::Program,
+    },
+    Command {
+        name: "agent",
+        usage: "--model P/M [FLAGS] PROMPT|-",
+        doc: "run pi on a task (- reads it from stdin): its text, its exit status",
+        flags: &[
+            flag("model", Takes::Value("P/M"), "provider/id"),
+            flag("tools", Takes::Value("A,B"), "only these tools (pi's own defaults)"),
+            flag("no-tools", Takes::Nothing, "no tools at all"),
+            flag("workspace", Takes::Path("DIR"), "where pi works (here)"),
+            flag("timeout", Takes::Value("TIME"), "end it after so long: 600s, 10m (600s)"),
+            flag("idle-timeout", Takes::Value("TIME"), "end it after such a silence (180s)"),
+            flag(
+                "first-event-timeout",
+                Takes::Value("TIME"),
+                "end it when the model does not begin within this (30s)",
+            ),
+            flag("max-cost", Takes::Value("USD"), "end it when it has cost more"),
+            flag("max-tokens", Takes::Value("N"), "end it when it has used more tokens"),
+            flag("thinking", Takes::Choice(THINKING), "how much the model thinks"),
+            flag("session", Takes::Value("ID"), "go on with this session of pi (none is kept)"),
+            flag("system-prompt", Takes::Value("TEXT"), "put before the prompt"),
+            flag(
+                "append-system-prompt",
+                Takes::Value("TEXT"),
+                "put behind pi's own system prompt instead",
+            ),
+            flag("extension", Takes::Path("PATH"), "load this extension too (also -e)"),
+            flag("pi", Takes::Path("PATH"), "the pi to run ($EXECD_PI, else pi)"),
+            flag("json", Takes::Nothing, "print events and result as JSON, one a line"),
+        ],
+        settings: true,
+        words: Words::Text,
     },
     Command {
         name: "call",
@@ -291,7 +328,7 @@ pub fn help() -> String {
     for flag in [PID, SOCKET] {
         entry(&mut out, &flag.shown(), flag.doc);
     }
-    out.push_str("\nflags of execd, run and call:\n");
+    out.push_str("\nflags of execd, run, agent and call:\n");
     for flag in SETTINGS.iter().chain(COMMANDS[0].flags) {
         entry(&mut out, &flag.shown(), flag.doc);
     }

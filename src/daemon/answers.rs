@@ -197,10 +197,12 @@ impl Daemon {
 
     /// Whose end a session's end is.
     pub(super) fn family(&self, session: &Session) -> Family {
+        // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
+        let takes_all = self.config.kill_detached || session.is_pi();
         Family {
             sid: session.facts.pid,
             start_ticks: session.facts.start_ticks,
-            detached_marks: self.config.kill_detached.then(|| self.marks(session.id)),
+            detached_marks: takes_all.then(|| self.marks(session.id)),
         }
     }
 

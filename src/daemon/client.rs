@@ -220,6 +220,17 @@ impl Client {
         self.outbox.hold();
     }
 
+    /// The same with params that are JSON text.
+    pub fn notify_json(&mut self, method: &str, params: &[u8]) {
+        if self.quiet || self.reader_gone {
+            return;
+        }
+        wire::push_notification_json(self.outbox.buffer(), method, params);
+        self.outbox.hold();
+        self.note_level();
+        self.give_up_on_deaf();
+    }
+
     /// Queues a live chunk: what tells nothing of a session may overtake it.
     pub fn notify_of_chunk(&mut self, method: &str, params: &impl Serialize) {
         if self.quiet || self.reader_gone {

@@ -71,6 +71,8 @@ impl Daemon {
         self.end_early_grace(id);
         self.step_job(id);
         self.step_window(id);
+        self.step_agent(id);
+        self.step_probe(id);
         self.step_viewers(id);
         self.send_progress(id);
         self.send_window_progress(id);
@@ -192,6 +194,12 @@ impl Daemon {
                 self.answer_window(id, &wait, why);
                 continue;
             }
+            if wait.kind.is_agent() {
+                self.answer_agent(id, &wait);
+                observed = true;
+                self.tell_exit(id, true);
+                continue;
+            }
             let exited = why == Why::Completed;
             self.answer(id, &wait, why, !output_taken);
             output_taken |= exited;
@@ -227,6 +235,9 @@ impl Daemon {
         }
         if wait.kind == WaitKind::Bash {
             return self.window_verdict(session, wait);
+        }
+        if wait.kind.is_agent() {
+            return self.agent_verdict(session, wait);
         }
         if wait.kind.is_kill() && !wait.cancelled {
             let over = session.ending.as_ref().is_none_or(|ending| ending.over());

@@ -202,6 +202,14 @@ impl Daemon {
         Ok(id)
     }
 
+    /// The path of the program that would be started; its name where there is none.
+    pub fn program_path(&self, spec: &LaunchSpec) -> String {
+        let (_, path) = self.base_env.build(spec, self.next_session_id);
+        let cwd = self.resolve(spec.workdir.as_deref());
+        let found = find_program(&spec.program, &path, &cwd);
+        found.map_or_else(|| spec.program.clone(), |path| path.to_string_lossy().into_owned())
+    }
+
     /// The working directory that a command of this workdir has (or would have).
     pub fn resolved_cwd(&self, workdir: Option<&str>) -> String {
         self.resolve(workdir).to_string_lossy().into_owned()

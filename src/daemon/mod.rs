@@ -20,9 +20,11 @@
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
 //! | `jobs` | sessions as the stream family sees them |
+//! | `agents` | sessions in which pi runs a task |
 //! | `windows` | sessions as bash and tmux see them |
 //! | `keeper_link`, `logs` | the way to the log files |
 
+pub mod agents;
 pub mod answers;
 pub mod attach;
 pub mod client;
@@ -177,6 +179,8 @@ pub struct Daemon {
     /// An orphan was reaped: what is left may be less.
     recheck_left: bool,
     evicted: VecDeque<(SessionId, Option<String>)>,
+    /// The versions of the pis that were run.
+    versions: agents::Versions,
     /// What the stream family remembers of sessions that have finished.
     finished_jobs: jobs::FinishedJobs,
     /// Windows that have ended and stay listed.

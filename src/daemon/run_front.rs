@@ -1,6 +1,8 @@
 //! `execd run`: the daemon with one command in front instead of a client. Its output goes to
 //! stdout as it comes, byte for byte; its end is execd's.
 
+use super::agents::{AgentEnd, FrontAgent};
+use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::launch::LaunchSpec;
@@ -34,6 +36,29 @@ pub struct RunFront {
     held: bool,
     /// How it ended.
     pub report: Option<ExecReport>,
+    /// Present for `execd agent`, and how its run ended.
+    agent: Option<(FrontAgent, Option<AgentEnd>)>,
+}
+
+impl RunFront {
+    /// `execd agent`: its events are shown, not its output.
+    pub(super) fn of_agent(session: SessionId, agent: FrontAgent) -> Self {
+        let (collect, feeds_terminal, held, report) = (true, false, false, None);
+        Self { session, collect, feeds_terminal, held, report, agent: Some((agent, None)) }
+    }
+
+    /// How the run is shown, where it is that of this session.
+    pub(super) fn agent_of(&mut self, id: SessionId) -> Option<&mut FrontAgent> {
+        self.agent.as_mut().filter(|_| self.session == id).map(|(agent, _)| agent)
+    }
+
+    /// The run has ended.
+    pub(super) fn end_agent(&mut self, end: AgentEnd, client: &mut Client) {
+        if let Some((agent, ended)) = &mut self.agent {
+            agent.end(&end, client);
+            *ended = Some(end);
+        }
+    }
 }
 
 impl Daemon {
@@ -51,7 +76,8 @@ impl Daemon {
             (failure, if missing { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE })
         })?;
         let feeds_terminal = spec.tty.is_some();
-        self.front = Some(RunFront { session, collect, feeds_terminal, held: false, report: None });
+        let (held, report, agent) = (false, None, None);
+        self.front = Some(RunFront { session, collect, feeds_terminal, held, report, agent });
         if !feeds_terminal {
             // stdin is the command's own: we neither read nor watch it.
             if let Some(fd) = self.clients.stdin.input.poll_fd() {
@@ -100,6 +126,11 @@ impl Daemon {
     /// stdout has taken something: reading goes on.
     pub(super) fn front_drained(&mut self) {
         let room = self.clients.stdin.outbox.len() <= OUTBOX_HIGH_BYTES;
+        if self.clients.stdin.outbox.is_empty()
+            && let Some((agent, _)) = self.front.as_mut().and_then(|front| front.agent.as_mut())
+        {
+            agent.flush_notes();
+        }
         if let Some(front) = &mut self.front
             && front.held
             && room
@@ -181,6 +212,13 @@ impl Daemon {
     /// The session of the command in front.
     pub fn front_session(&self) -> Option<&Session> {
         self.front.as_ref().and_then(|front| self.sessions.get(&front.session))
+    }
+
+    /// How the run in front ended, once it has, and what of it waits for stderr.
+    pub fn take_front_agent(&mut self) -> Option<AgentEnd> {
+        let (agent, end) = self.front.as_mut()?.agent.as_mut()?;
+        agent.flush_notes();
+        end.take()
     }
 
     /// How the command in front ended, once it has.

@@ -82,6 +82,7 @@ impl Daemon {
             left: BTreeMap::new(),
             recheck_left: false,
             evicted: VecDeque::new(),
+            versions: super::agents::Versions::default(),
             finished_jobs: FinishedJobs::default(),
             finished_windows: super::windows::FinishedWindows::default(),
             window_text_bytes: 0,

@@ -177,6 +177,7 @@ impl Daemon {
         }
         self.show(id, length);
         self.send_chunks(id, source, length);
+        self.take_agent_output(id, source, length);
         self.pass_on(id, length);
     }
 

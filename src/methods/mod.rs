@@ -1,6 +1,9 @@
 //! The table of methods. A method is one file with its params, its text, its handler and its
 //! tests, plus one row here (architecture.md, 3); `execd --describe` prints the table.
 
+mod agent_capabilities;
+mod agent_execute;
+mod agent_health;
 mod attach_input;
 mod attach_session;
 mod bash;
@@ -26,6 +29,7 @@ mod tmux;
 mod window_context;
 mod write_stdin;
 
+pub use agent_execute::{THINKING, read_agent};
 pub use list_sessions::Row;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -109,6 +113,9 @@ pub const METHODS: &[Method] = &[
     get_process_log::METHOD,
     bash::METHOD,
     tmux::METHOD,
+    agent_execute::METHOD,
+    agent_health::METHOD,
+    agent_capabilities::METHOD,
     attach_session::METHOD,
     attach_input::METHOD,
     detach_session::METHOD,

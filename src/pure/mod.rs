@@ -2,6 +2,7 @@
 //! (architecture.md, 2; tests/tidy.rs keeps it so). This is where bugs hide, so this is what
 //! can be tested against naive models and fuzzed.
 
+pub mod agent;
 pub mod arrival;
 pub mod byte_queue;
 pub mod clean;

@@ -3,6 +3,7 @@
 //! A session knows processes and bytes, not JSON: requests are tickets here. The daemon moves
 //! it along in the steps of its turn; nothing in here waits.
 
+pub mod agent;
 pub mod ending;
 pub mod input;
 pub mod job;
@@ -25,6 +26,7 @@ use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::sys::child::Usage;
 use crate::sys::pty;
+use agent::{Agent, Probe};
 use ending::Ending;
 use input::Input;
 use job::Job;
@@ -141,6 +143,10 @@ pub struct Session {
     pub stream_told: (u64, u64),
     /// What the window family knows of it, where bash started it.
     pub window: Option<Box<Window>>,
+    /// The run of pi that it is, where agent_execute started it.
+    pub agent: Option<Box<Agent>>,
+    /// Present when it only asks a pi for its version.
+    pub probe: Option<Box<Probe>>,
 }
 
 impl Session {
@@ -187,6 +193,8 @@ impl Session {
             output_chars: 0,
             stream_told: (0, 0),
             window: None,
+            agent: None,
+            probe: None,
         }
     }
 
@@ -228,6 +236,8 @@ impl Session {
         self.tail.stop_keeping();
         self.job = None;
         self.window = None;
+        self.agent = None;
+        self.probe = None;
         self.modes = None;
         self.ending = None;
         self.touched = false;
@@ -276,6 +286,7 @@ impl Session {
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.job_due_ns());
         also(self.window_due_ns());
+        also(self.agent_due_ns());
         also(self.viewers.jiggle_ends_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
@@ -318,6 +329,18 @@ impl Session {
         poll.into_iter().chain(grace).min()
     }
 
+    /// When a run of pi, or a question for its version, has to be looked at although nothing comes.
+    fn agent_due_ns(&self) -> Option<u64> {
+        if self.status().is_some() {
+            return None;
+        }
+        let started_ns = self.facts.started_ns;
+        let probe = self.probe.as_ref().filter(|probe| !probe.timed_out);
+        let agent = self.agent.as_ref().filter(|agent| agent.stop.is_none());
+        let agent = agent.map(|agent| started_ns + agent.due_ms() * NS_PER_MS);
+        probe.map(|probe| probe.due_ns(started_ns)).into_iter().chain(agent).min()
+    }
+
     /// The window, where actions on background windows see it.
     pub fn background_window(&self) -> Option<&Window> {
         let window = self.window.as_deref()?;
@@ -330,6 +353,11 @@ impl Session {
             Stage::Closed => false,
         };
         shown.then_some(window)
+    }
+
+    /// Whether pi runs in it.
+    pub fn is_pi(&self) -> bool {
+        self.agent.is_some() || self.probe.is_some()
     }
 
     /// Whether its family has a cap of its own: then it takes nobody's place in the table.

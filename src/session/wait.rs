@@ -25,6 +25,10 @@ pub enum WaitKind {
     Bash,
     /// tmux, when it ends a window.
     WindowKill,
+    /// agent_execute.
+    Agent,
+    /// agent_health.
+    Health,
 }
 
 impl WaitKind {
@@ -36,6 +40,11 @@ impl WaitKind {
     /// Whether it belongs to the window family.
     pub fn is_window(self) -> bool {
         matches!(self, Self::Bash | Self::WindowKill)
+    }
+
+    /// Whether it belongs to the pi harness.
+    pub fn is_agent(self) -> bool {
+        matches!(self, Self::Agent | Self::Health)
     }
 
     /// Whether it waits for the end of everything in the session.

@@ -12,6 +12,7 @@
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `socket` | the control socket: listening, connecting, who knocks |
+//! | `temp_file` | a file that is gone with its owner |
 //! | `log_files` | the log directory and its files |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
@@ -32,4 +33,5 @@ pub mod signals;
 pub mod socket;
 pub mod spawn;
 pub mod stdio;
+pub mod temp_file;
 pub mod terminal;

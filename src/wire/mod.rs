@@ -179,12 +179,23 @@ pub fn push_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends a notification line.
-pub fn push_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+fn push_notification_head(out: &mut Vec<u8>, method: &str) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":""#);
     out.extend_from_slice(method.as_bytes());
     out.extend_from_slice(br#"","params":"#);
+}
+
+/// Appends a notification line.
+pub fn push_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+    push_notification_head(out, method);
     push_json(out, params);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends a notification line whose params are JSON text already.
+pub fn push_notification_json(out: &mut Vec<u8>, method: &str, params: &[u8]) {
+    push_notification_head(out, method);
+    out.extend_from_slice(params);
     out.extend_from_slice(b"}\n");
 }
 

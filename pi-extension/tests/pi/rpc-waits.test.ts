@@ -37,7 +37,8 @@ test("Esc ends the wait, not the process; the next prompt goes on with it", asyn
   assert.match(stopped.text, /^\[still running\]\nsession_id: 1\n/);
   assert.match(stopped.text, /\n---\nready\n/);
   assert.equal(stopped.details["session_id"], 1);
-  assert.equal(processesLike(place.tag, /^cat$/).length, 1);
+  // On a loaded machine bash has said "ready" before cat is there under its own name.
+  await waitProcess(place.tag, /^cat$/);
 
   await rpc.say("go on");
   await waitProcess(place.tag, /^sleep 7200$/);

@@ -1,0 +1,243 @@
+//! The pi harness's side of sessions (agent-harness.md): runs of pi from their start to their
+//! result, and what they tell meanwhile.
+
+mod front;
+mod versions;
+
+pub use front::{AgentEnd, FrontAgent};
+pub use versions::{Health, Versions};
+
+use super::Daemon;
+use super::judge::status_fields;
+use super::launch::LaunchSpec;
+use crate::limits::{
+    AGENT_PROMPT_ARG_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX,
+};
+use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
+use crate::session::agent::{Agent, AgentSpec};
+use crate::session::ending::{Ending, SIGTERM};
+use crate::session::output::Source;
+use crate::session::view::View;
+use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::{ClientId, Session, SessionId};
+use crate::sys::temp_file::TempFile;
+use crate::wire::{Reason, RpcError};
+
+/// What is told of a run that could not be started, besides the reason.
+const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
+                       by pi_path or EXECD_PI";
+
+/// What to run, and what it goes by.
+#[derive(Debug)]
+pub struct AgentStart {
+    /// pi with its arguments, but for the prompt.
+    pub launch: LaunchSpec,
+    /// What the run goes by.
+    pub spec: AgentSpec,
+    /// Its last argument.
+    pub prompt: String,
+}
+
+/// Whether everything that a session's end is about is over: gone, or given up.
+fn ending_over(session: &Session) -> bool {
+    session.ending.as_ref().is_some_and(Ending::over)
+}
+
+/// Whether a session has nothing more to tell: all of it has ended, or what is left cannot be
+/// ended.
+fn told_all(session: &Session) -> bool {
+    let gone = session.ending.as_ref().is_some_and(Ending::all_gone);
+    let left = session.status().is_some() && !gone;
+    ending_over(session) && (session.life.finished() || left)
+}
+
+/// Why a program could not be started, with what to do where it is missing.
+fn start_failure(program: &str, failure: &str) -> String {
+    let missing = failure.starts_with("spawn ") && failure.contains("ENOENT");
+    if missing { format!("{program} was not found: {INSTALL}") } else { failure.to_owned() }
+}
+
+/// The file for a prompt that is too long for an argument.
+fn prompt_file(prompt: &str) -> Result<Option<TempFile>, RpcError> {
+    if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
+        return Ok(None);
+    }
+    TempFile::with("execd-prompt", prompt.as_bytes()).map(Some).map_err(|error| {
+        let message = format!("the prompt could not be put into a temporary file: {error}");
+        RpcError::failed(Reason::System, message)
+    })
+}
+
+impl Daemon {
+    /// Refuses one more run when as many go on as may.
+    pub fn room_for_agent(&self) -> Result<(), RpcError> {
+        let running = self.sessions.values().filter(|one| one.agent.is_some()).count();
+        if running < RUNNING_AGENTS_MAX {
+            return Ok(());
+        }
+        let message = format!(
+            "{running} runs of agent_execute go on, as many as may at once: cancel one, or wait \
+             for one to end"
+        );
+        Err(RpcError::failed(Reason::TooManySessions, message))
+    }
+
+    /// Starts a run. Gives the end of one that could not be started. Errors: the prompt is too
+    /// long for an argument, and there is no room for a file.
+    pub fn start_agent(
+        &mut self,
+        start: AgentStart,
+    ) -> Result<Result<SessionId, AgentEnd>, RpcError> {
+        let AgentStart { mut launch, spec, prompt } = start;
+        let file = prompt_file(&prompt)?;
+        launch.arguments.push(file.as_ref().map_or(prompt, |file| {
+            // pi takes the contents of a file that is named so.
+            format!("@{}", file.path().display())
+        }));
+        self.count_spawn();
+        let program = self.program_path(&launch);
+        let id = match self.launch(&launch) {
+            Ok(id) => id,
+            Err(failure) => {
+                let failure = start_failure(&launch.program, &failure);
+                let end = End { failure: Some(&failure), ..End::default() };
+                let run = AgentRun::new(RunSettings { keep_events: false });
+                return Ok(Err(AgentEnd::new(&run.report(&end), None)));
+            }
+        };
+        self.ask_version(&launch, &program);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.view = View::new(AGENT_UNREAD_BYTES);
+            session.agent = Some(Box::new(Agent::new(spec, program, file)));
+        }
+        self.touch(id);
+        Ok(Ok(id))
+    }
+
+    /// Puts the wait for its result to a run.
+    pub fn wait_for_agent(&mut self, id: SessionId, ticket: u64) {
+        let wait = Wait::new(ticket, WaitKind::Agent, self.now_ns);
+        // It waits for all to be gone, not for the leader.
+        self.add_wait(id, Wait { saw_leader: false, ..wait });
+    }
+
+    /// Takes in what pi wrote, and sends the events that it makes.
+    pub(super) fn take_agent_output(&mut self, id: SessionId, source: Source, length: usize) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(agent) = &mut session.agent else { return };
+        let bytes = &self.read_buffer[..length];
+        if source == Source::Errors {
+            return agent.push_stderr(bytes);
+        }
+        let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
+        let Agent { run, spec, dropped_events, dropped_now, .. } = &mut **agent;
+        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
+        let pending = wait.and_then(|wait| self.pending.get(&wait.ticket));
+        let mut reader = pending.filter(|_| spec.stream).and_then(|pending| {
+            let client = self.clients.get_mut(pending.client)?;
+            let front = self.front.as_mut().and_then(|front| front.agent_of(id));
+            Some(front::Reader { client, request: pending.id.as_json(), front })
+        });
+        let mut tell = |told: &Told<'_>| {
+            if let Some(reader) = &mut reader
+                && !reader.send(told, *dropped_now)
+            {
+                *dropped_events += 1;
+                *dropped_now += 1;
+            } else {
+                *dropped_now = 0;
+            }
+        };
+        run.push(bytes, now_ms, &mut tell);
+        // Its deadlines have moved, or its budget is used up.
+        self.touch(id);
+    }
+
+    /// Step of a session's judgement: a run that was cancelled, whose time is over or whose budget
+    /// is used up is ended; what a run that has ended left behind is ended too.
+    pub(super) fn step_agent(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let closing = |client: ClientId| {
+            self.closing.as_ref().is_some_and(|closing| closing.answers_pending(client))
+        };
+        let Some(session) = self.sessions.get(&id) else { return };
+        let cancelled = session
+            .waits
+            .iter()
+            .filter(|wait| wait.kind == WaitKind::Agent)
+            .any(|wait| wait.cancelled || closing(self.client_of(wait)));
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(agent) = &mut session.agent else { return };
+        let ended = session.life.status().is_some();
+        let being_ended = session.ending.as_ref().is_some_and(|ending| !ending.over());
+        if ended {
+            if !std::mem::replace(&mut agent.swept, true) && !being_ended {
+                self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
+            }
+            return;
+        }
+        if agent.stop.is_some() {
+            return;
+        }
+        let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
+        let asked = cancelled || being_ended;
+        agent.stop = if asked { Some(Stop::Cancelled) } else { agent.verdict(now_ms) };
+        if agent.stop.is_some() && !being_ended {
+            let stop = agent.stop;
+            self.debug(format_args!("session {id}: the run is ended: {stop:?}"));
+            self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
+        }
+    }
+
+    /// Why a wait of the pi harness is over.
+    pub(super) fn agent_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
+        if wait.kind == WaitKind::Health {
+            return (told_all(session) || wait.cancelled).then_some(Why::Completed);
+        }
+        let agent = session.agent.as_ref()?;
+        let over = told_all(session) && !self.versions.is_asked(&agent.program);
+        over.then_some(Why::Completed)
+    }
+
+    /// Answers a wait of the pi harness.
+    pub(super) fn answer_agent(&mut self, id: SessionId, wait: &Wait) {
+        if wait.kind == WaitKind::Health {
+            return self.answer_health(id, wait);
+        }
+        let end = self.agent_end(id);
+        let Some(pending) = self.take_pending(wait.ticket) else { return };
+        let Some(end) = end else { return };
+        if self.front.is_some() {
+            return self.front_agent_ended(end);
+        }
+        if let Some(client) = self.clients.get_mut(pending.client) {
+            client.reply_json(&pending.id, &end.json, false);
+        }
+    }
+
+    /// How a run ended.
+    fn agent_end(&mut self, id: SessionId) -> Option<AgentEnd> {
+        let log_path = self.log_path(id);
+        let now_ns = self.now_ns;
+        let session = self.sessions.get_mut(&id)?;
+        let ended_ns = session.reaped_ns.unwrap_or(now_ns);
+        let (exit_code, signal) = status_fields(session.status());
+        let agent = session.agent.as_mut()?;
+        let duration_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
+        agent.run.finish(duration_ms, &mut |_| {});
+        let stderr = agent.stderr();
+        let end = End {
+            stop: agent.stop,
+            failure: None,
+            exit_code,
+            signal: signal.as_deref(),
+            stderr: &stderr,
+            duration_ms,
+            executor_version: self.versions.known(&agent.program),
+            log_path: log_path.as_deref(),
+            dropped_events: agent.dropped_events,
+        };
+        Some(AgentEnd::new(&agent.run.report(&end), agent.stop))
+    }
+}

@@ -1,0 +1,58 @@
+//! agent_health: whether pi is there, and which (agent-harness.md).
+
+use serde::Deserialize;
+
+use super::{Answer, Call, Method};
+use crate::daemon::Daemon;
+use crate::daemon::launch::{LaunchSpec, Stdin};
+use crate::wire::{self, Kind, Param, RpcError};
+
+pub(super) const METHOD: Method = Method {
+    name: "agent_health",
+    summary: "Runs pi --version, 5 s at most: whether pi is there, and which.",
+    params: &[Param::optional(
+        "pi_path",
+        Kind::NonEmptyText,
+        "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
+    )],
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    pi_path: Option<String>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let program = params.pi_path.unwrap_or_else(|| daemon.config.pi.clone());
+    let launch = LaunchSpec {
+        program,
+        arguments: vec![],
+        command: String::new(),
+        name: None,
+        workdir: None,
+        env: vec![],
+        stdin: Stdin::Null,
+        tty: None,
+        split: false,
+    };
+    match daemon.ask_health(&launch) {
+        Err(health) => Ok(Answer::of(&health)),
+        Ok(id) => {
+            if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
+                daemon.wait_for_health(id, ticket);
+            }
+            Ok(Answer::Waits)
+        }
+    }
+}

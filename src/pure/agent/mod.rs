@@ -1,0 +1,21 @@
+//! The stream that `pi --mode json` writes: bytes in, normalized events, totals and one result out
+//! (agent-harness.md). The processes, deadlines and kills around it are the daemon's.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `lines.rs` | finds the lines in what was read, and keeps no more of them than is needed |
+//! | `event.rs` | looks at a line: which event it is, and the fields that are known |
+//! | `run.rs` | [`AgentRun`]: what each event means for the run |
+//! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
+//! | `usage.rs` | tokens and costs, and what is wrong with them |
+//! | `drift.rs` | what this version of execd does not know, counted and bounded |
+//! | `told.rs` | the events that a client is told |
+//! | `report.rs` | the result of agent_execute |
+
+mod report;
+mod run;
+mod told;
+
+pub use report::{AgentReport, Cost, End, ProviderData, Retries, Stop};
+pub use run::{AgentRun, Clocks, RunSettings};
+pub use told::{Told, UsageReport};

@@ -1,0 +1,168 @@
+//! The result of agent_execute: how the run ended, in fields and in words (agent-harness.md,
+//! Result). A field that could not be known is absent (protocol.md).
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Why execd ended the run. It wins over what pi said of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// No event came from the model within so many milliseconds.
+    FirstEventTimeout(u64),
+    /// No event came for so many milliseconds.
+    IdleTimeout(u64),
+    /// The run was not done within so many milliseconds.
+    HardTimeout(u64),
+    /// It has cost more than so many USD.
+    Cost(f64),
+    /// It has used more than so many tokens.
+    Tokens(u64),
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It was done, and pi did not exit: the run keeps its success.
+    Lingered,
+}
+
+/// How the process ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct End<'a> {
+    /// Why execd ended it, if it did.
+    pub stop: Option<Stop>,
+    /// It could not be started: the whole text for people.
+    pub failure: Option<&'a str>,
+    /// Its exit code, if it exited.
+    pub exit_code: Option<i32>,
+    /// The name of the signal that ended it, if one did.
+    pub signal: Option<&'a str>,
+    /// The last of its stderr; of a longer one the last AGENT_STDERR_BYTES are told.
+    pub stderr: &'a str,
+    /// From its start to its end.
+    pub duration_ms: u64,
+    /// What `pi --version` says.
+    pub executor_version: Option<&'a str>,
+    /// Where its log is.
+    pub log_path: Option<&'a str>,
+    /// Events that a slow reader was not sent.
+    pub dropped_events: u64,
+}
+
+/// The result of agent_execute.
+#[derive(Debug, Serialize)]
+pub struct AgentReport<'a> {
+    /// Exit 0 with finish_reason stop, length or tool_calls.
+    pub success: bool,
+    /// All text of the assistant; of more than AGENT_OUTPUT_BYTES the middle is left out.
+    pub output: String,
+    /// What went wrong, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Why the run ended.
+    pub finish_reason: &'a str,
+    /// From pi's start to its end.
+    pub duration_ms: u64,
+    /// Turns begun.
+    pub num_turns: u64,
+    /// Tool calls told.
+    pub tool_call_count: u64,
+    /// Tool calls by the tool's name.
+    pub tool_calls: &'a Map<String, Value>,
+    /// Tokens of input that came from no cache, in the whole run, as those that follow.
+    pub input_tokens: u64,
+    /// Tokens of output without those of reasoning.
+    pub output_tokens: u64,
+    /// Tokens of reasoning.
+    pub reasoning_tokens: u64,
+    /// Tokens of input that were read from a cache.
+    pub cache_read_tokens: u64,
+    /// Tokens of input that were written to a cache.
+    pub cache_write_tokens: u64,
+    /// All of them, as pi counts.
+    pub total_tokens: u64,
+    /// What it has cost in USD.
+    pub cost_usd: f64,
+    /// Its parts.
+    pub cost: Cost,
+    /// pi's own id of its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<&'a str>,
+    /// Always `pi`.
+    pub executor: &'static str,
+    /// What `pi --version` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor_version: Option<&'a str>,
+    /// When the model's first event came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_event_ms: Option<u64>,
+    /// When its first text came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_text_ms: Option<u64>,
+    /// Output and reasoning by the time between the start and the end of the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<f64>,
+    /// What is pi's alone.
+    pub provider_data: ProviderData<'a>,
+    /// Where the log is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<&'a str>,
+    /// pi's exit code; absent if a signal ended it or it never ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
+/// Costs in USD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Of the input that came from no cache.
+    pub input: f64,
+    /// Of the output, reasoning included.
+    pub output: f64,
+    /// Of what was read from a cache.
+    pub cache_read: f64,
+    /// Of what was written to a cache.
+    pub cache_write: f64,
+    /// As pi sums it.
+    pub total: f64,
+}
+
+/// What pi said that is no part of the result's own fields. Counts of nothing are absent.
+#[derive(Debug, Serialize)]
+pub struct ProviderData<'a> {
+    /// Lines that are no event: no JSON object with a type, cut, or too long.
+    pub unparsed_lines: u64,
+    /// Event types that are not known, with how many came.
+    pub unknown_events: &'a Map<String, Value>,
+    /// Fields that are not known of an event that is, with the first value.
+    pub unknown_fields: &'a Map<String, Value>,
+    /// Of the two, what did not fit AGENT_DRIFT_BYTES.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub drift_dropped: u64,
+    /// pi's attempts to have an answer after a failure.
+    pub retries: Retries,
+    /// The raw events, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<&'a RawValue>>,
+    /// Those that did not fit AGENT_EVENTS_BYTES.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub events_dropped: u64,
+    /// Events that a slow reader was not sent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dropped_events: u64,
+}
+
+/// How often pi tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Retries {
+    /// Attempts begun after the first.
+    pub count: u64,
+    /// How many pi allows itself; absent if it never tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u64>,
+    /// Whether it has given up.
+    pub exhausted: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives a reference.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,158 @@
+//! A session in which pi runs a task (agent-harness.md): its stream, its clocks, its budgets, and
+//! why it was ended.
+
+use crate::limits::{
+    AGENT_EXIT_MS, AGENT_STDERR_BYTES, AGENT_VERSION_BYTES, AGENT_VERSION_MS, NS_PER_MS,
+};
+use crate::pure::agent::{AgentRun, Clocks, RunSettings, Stop};
+use crate::pure::head_tail::TailRing;
+use crate::pure::utf8::{ceil_boundary, floor_boundary, lossy};
+use crate::sys::temp_file::TempFile;
+
+/// What a run goes by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSpec {
+    /// It is ended after so long.
+    pub timeout_ms: u64,
+    /// It is ended when no event came for so long, after the model's first one; not while a tool
+    /// runs.
+    pub idle_timeout_ms: u64,
+    /// It is ended when the model's first event did not come within this.
+    pub first_event_timeout_ms: u64,
+    /// It is ended when it has cost more.
+    pub max_cost_usd: Option<f64>,
+    /// It is ended when it has used more.
+    pub max_tokens: Option<u64>,
+    /// Its events are sent as they come.
+    pub stream: bool,
+    /// Its raw events are kept for the result.
+    pub keep_events: bool,
+}
+
+/// A run of pi.
+#[derive(Debug)]
+pub struct Agent {
+    /// What it goes by.
+    pub spec: AgentSpec,
+    /// The path of its program: what its version is known by.
+    pub program: String,
+    /// Its stream so far.
+    pub run: AgentRun,
+    /// Why execd ended it.
+    pub stop: Option<Stop>,
+    /// Its program has ended, and what it left behind is being ended.
+    pub swept: bool,
+    /// Events that were not sent, because their reader takes none; those since the last one that
+    /// was.
+    pub dropped_events: u64,
+    pub dropped_now: u64,
+    stderr: TailRing,
+    /// The file that its prompt is in; gone with the run.
+    _prompt: Option<TempFile>,
+}
+
+impl Agent {
+    /// A run that has just been started; `prompt`: the file that has its prompt, where there is
+    /// one.
+    pub fn new(spec: AgentSpec, program: String, prompt: Option<TempFile>) -> Self {
+        let run = AgentRun::new(RunSettings { keep_events: spec.keep_events });
+        Self {
+            spec,
+            program,
+            run,
+            stop: None,
+            swept: false,
+            dropped_events: 0,
+            dropped_now: 0,
+            stderr: TailRing::new(AGENT_STDERR_BYTES),
+            _prompt: prompt,
+        }
+    }
+
+    /// Takes in what it wrote to stderr.
+    pub fn push_stderr(&mut self, bytes: &[u8]) {
+        self.stderr.push(bytes);
+    }
+
+    /// The last of what it wrote to stderr.
+    pub fn stderr(&self) -> String {
+        let (bytes, starts_at) = self.stderr.last(AGENT_STDERR_BYTES);
+        last_text(&bytes, starts_at > 0)
+    }
+
+    /// Why the run is to be ended `now_ms` after its start, if it is.
+    pub fn verdict(&self, now_ms: u64) -> Option<Stop> {
+        let cost = self.run.cost_usd();
+        if let Some(limit) = self.spec.max_cost_usd.filter(|limit| cost > *limit) {
+            return Some(Stop::Cost(limit));
+        }
+        let tokens = self.run.budget_tokens();
+        if let Some(limit) = self.spec.max_tokens.filter(|limit| tokens > *limit) {
+            return Some(Stop::Tokens(limit));
+        }
+        let (at_ms, stop) = deadline(&self.spec, &self.run.clocks());
+        (at_ms <= now_ms).then_some(stop)
+    }
+
+    /// When the run is to be looked at next if nothing comes, in milliseconds since its start.
+    pub fn due_ms(&self) -> u64 {
+        deadline(&self.spec, &self.run.clocks()).0
+    }
+}
+
+/// The next deadline of a run, in milliseconds since its start, and what passing it means.
+fn deadline(spec: &AgentSpec, clocks: &Clocks) -> (u64, Stop) {
+    let hard = (spec.timeout_ms, Stop::HardTimeout(spec.timeout_ms));
+    let next = match (clocks.settled_ms, clocks.first_event_ms) {
+        (Some(settled_ms), _) => (settled_ms.saturating_add(AGENT_EXIT_MS), Stop::Lingered),
+        // A tool may be silent for as long as it likes.
+        _ if clocks.tools_running > 0 => return hard,
+        (None, None) => {
+            let limit = spec.first_event_timeout_ms;
+            (limit, Stop::FirstEventTimeout(limit))
+        }
+        (None, Some(_)) => {
+            let limit = spec.idle_timeout_ms;
+            (clocks.last_event_ms.saturating_add(limit), Stop::IdleTimeout(limit))
+        }
+    };
+    if next.0 < hard.0 { next } else { hard }
+}
+
+/// The last bytes of a text as text; `cut`: they may begin inside a character.
+fn last_text(bytes: &[u8], cut: bool) -> String {
+    let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
+    let text = lossy(&bytes[if cut { inside } else { 0 }..]);
+    // What is no UTF-8 has become longer.
+    let from = ceil_boundary(&text, text.len().saturating_sub(AGENT_STDERR_BYTES));
+    text[from..].trim().to_owned()
+}
+
+/// A session that asks a pi for its version.
+#[derive(Debug)]
+pub struct Probe {
+    /// The path of the program that is asked.
+    pub program: String,
+    /// Its time was over: it was ended for that.
+    pub timed_out: bool,
+    /// Its program has ended, and what it left behind is being ended.
+    pub swept: bool,
+}
+
+impl Probe {
+    /// When an answer that has not come is given up, for one that was started at `started_ns`.
+    pub fn due_ns(&self, started_ns: u64) -> u64 {
+        started_ns + AGENT_VERSION_MS * NS_PER_MS
+    }
+}
+
+/// The version in what a program said to `--version`: its first line that begins with a number,
+/// or else its first one with something in it (Node's warnings come before).
+pub fn version_of(output: &[u8]) -> Option<String> {
+    let text = lossy(output);
+    let numbered = |line: &&str| line.trim_start_matches('v').starts_with(|c: char| c.is_numeric());
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.clone().next()?;
+    let line = lines.find(numbered).unwrap_or(first);
+    Some(line[..floor_boundary(line, AGENT_VERSION_BYTES)].to_owned())
+}

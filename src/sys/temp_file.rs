@@ -1,0 +1,39 @@
+//! A file that is gone with its owner.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::host;
+
+/// A file of our own in the directory for temporary ones, that nobody else may read. It is
+/// deleted when this is dropped.
+#[derive(Debug)]
+pub struct TempFile(PathBuf);
+
+impl TempFile {
+    /// Makes one with these contents; its name begins with `prefix`. Errors: those of open(2) and
+    /// write(2); nothing is left behind then.
+    pub fn with(prefix: &str, contents: &[u8]) -> io::Result<Self> {
+        let name = format!("{prefix}-{}-{}", host::pid(), host::random_hex());
+        let path = std::env::temp_dir().join(name);
+        // Never somebody else's file: create_new is O_EXCL, which follows no link.
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let made = Self(path);
+        file.write_all(contents)?;
+        Ok(made)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        // Whoever deleted it before did what we want.
+        let _ = fs::remove_file(&self.0);
+    }
+}
