@@ -109,16 +109,14 @@ for (const pi of PIS) {
     });
 
     test(`pi ${pi.version}: a prompt of 200 KiB goes through a private file`, async (t) => {
-      const stage = await Stage.set(t, pi, [
-        { calls: [bash("tr '\\0' '\\n' </proc/$PPID/cmdline | sed -n 's/^@//p' | xargs stat -c '%a'")] },
-        { text: "Read." },
-      ]);
+      const stage = await Stage.set(t, pi, [{ text: "Read." }]);
+      const looking = stage.program("looking-pi",
+        `for last; do :; done; stat -c %a "\${last#@}" >"$HOME/mode"; exec '${stage.wrapper}' "$@"`);
       const prompt = `-first\n${"ä line of it\n".repeat(16_000)}last`;
       assert.ok(Buffer.byteLength(prompt) > 200 * 1024);
-      const { result, events } = await stage.run({ prompt });
+      const { result } = await stage.run({ prompt, pi_path: looking });
       assert.equal(result.output, "Read.", result.error);
-      const told = events.find((one) => one.event === "tool_result");
-      assert.equal(told?.output, "600\n");
+      assert.equal(readFileSync(join(stage.place.home, "mode"), "utf8"), "600\n");
       const got = textOfMessage(stage.model.asked[0]?.messages.at(-1));
       assert.ok(got.includes(prompt), `${got.length} characters arrived, ${got.slice(0, 200)}`);
       const file = /<file name="([^"]+)"/.exec(got)?.[1];

@@ -177,6 +177,12 @@ export class Stage {
     return this.end(this.start(params));
   }
 
+  /** What execd lists. */
+  async sessions(): Promise<{ session_id: number; pid: number; command: string; running: boolean }[]> {
+    const list = await this.execd.call("list_sessions", { peek: true });
+    return list["sessions"] as Awaited<ReturnType<Stage["sessions"]>>;
+  }
+
   /** The events of a run so far. */
   events(id: number): AgentEvent[] {
     return this.execd.journal.records
@@ -203,7 +209,7 @@ export function outline(events: readonly AgentEvent[]): string[] {
     if (one.delta !== undefined && open === one.event) {
       lines.push(`${lines.pop()}${one.delta}`);
     } else {
-      lines.push(`${one.event} ${shortOf(one)}`.trim());
+      lines.push(`${one.event}${shortOf(one)}`);
     }
     open = one.delta === undefined ? "" : one.event;
   }
@@ -211,12 +217,13 @@ export function outline(events: readonly AgentEvent[]): string[] {
 }
 
 function shortOf(one: AgentEvent): string {
-  if (one.delta !== undefined) return one.delta;
-  if (one.event === "tool_use") return `${one.name} ${JSON.stringify(one.input)}`;
-  if (one.event === "tool_result") return `${one.name}${one.is_error ? " failed" : ""}: ${one.output}`;
-  if (one.event === "retry") return `${one.attempt} of ${one.max_attempts}`;
-  if (one.event === "error") return "";
-  return `${one.turn}`;
+  if (one.delta !== undefined) return ` ${one.delta}`;
+  if (one.event === "tool_use") return ` ${one.name} ${JSON.stringify(one.input)}`;
+  if (one.event === "tool_result") {
+    return ` ${one.name}${one.is_error === true ? " failed" : ""}: ${one.output}`;
+  }
+  if (one.event === "retry") return ` ${one.attempt} of ${one.max_attempts}`;
+  return one.event === "error" ? "" : ` ${one.turn}`;
 }
 
 /** Checks tokens and costs of a result against what the model said it used. */
