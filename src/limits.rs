@@ -344,6 +344,8 @@ pub const QUOTED_VALUE_BYTES: usize = 120;
 /// Memory that a line buffer or outbox may keep when it is empty; what is larger is given back.
 pub const BUFFER_KEEP_BYTES: usize = 256 * 1024;
 
+// ---- Agents -----------------------------------------------------------------------------
+
 // ---- Logs and the keeper ----------------------------------------------------------------
 
 /// Size of the pipe to the keeper: pipe-max-size of an unprivileged user, see pipe(7).
@@ -421,6 +423,10 @@ const _: () = {
     // A finished window keeps at most 64 KiB with its command.
     assert!(FINISHED_WINDOW_BYTES + WINDOW_COMMAND_BYTES <= 64 * 1024);
     assert!(MAX_LINE_BYTES >= MIN_MAX_LINE_BYTES && MAX_LINE_BYTES <= MAX_MAX_LINE_BYTES);
+    assert!(AGENT_JSON_DEPTH < MAX_JSON_DEPTH);
+    assert!(AGENT_HEAD_BYTES <= AGENT_LINE_STEP_BYTES);
+    // A line, its room and what is made of it stay within the line's length and 1 MiB.
+    assert!(AGENT_LINE_STEP_BYTES + AGENT_TOOL_OUTPUT_BYTES < 1024 * 1024);
     // Bytes queued for a log while a read of full size comes overflow by no more than that.
     assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);
 };

@@ -11,9 +11,11 @@ use super::Daemon;
 use super::judge::status_fields;
 use super::launch::LaunchSpec;
 use crate::limits::{
-    AGENT_PROMPT_ARG_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX,
+    AGENT_PROMPT_ARG_BYTES, AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS,
+    RUNNING_AGENTS_MAX,
 };
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
+use crate::pure::mask::Mask;
 use crate::session::agent::{Agent, AgentSpec};
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::output::Source;
@@ -36,6 +38,8 @@ pub struct AgentStart {
     pub spec: AgentSpec,
     /// Its last argument.
     pub prompt: String,
+    /// What nobody may read in its output.
+    pub secret: Option<String>,
 }
 
 /// Whether everything that a session's end is about is over: gone, or given up.
@@ -88,7 +92,7 @@ impl Daemon {
         &mut self,
         start: AgentStart,
     ) -> Result<Result<SessionId, AgentEnd>, RpcError> {
-        let AgentStart { mut launch, spec, prompt } = start;
+        let AgentStart { mut launch, spec, prompt, secret } = start;
         let file = prompt_file(&prompt)?;
         launch.arguments.push(file.as_ref().map_or(prompt, |file| {
             // pi takes the contents of a file that is named so.
@@ -108,6 +112,14 @@ impl Daemon {
         self.ask_version(&launch, &program);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.view = View::new(AGENT_UNREAD_BYTES);
+            // A tool that prints its environment would have the key in the log. A word that short
+            // is no key, and may well be a part of the stream's own.
+            let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
+            let mask = secret.map(|secret| Mask::new(secret.as_bytes()));
+            session.output.mask.clone_from(&mask);
+            if let Some(errors) = &mut session.errors {
+                errors.mask = mask;
+            }
             session.agent = Some(Box::new(Agent::new(spec, program, file)));
         }
         self.touch(id);

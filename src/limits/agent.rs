@@ -19,6 +19,10 @@ pub const AGENT_VERSIONS_MAX: usize = 64;
 /// A longer prompt goes through a temporary file: an argument is 128 KiB at most, and pi's other
 /// arguments need room too.
 pub const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
+/// A shorter api_key is not looked for in what pi writes.
+pub const AGENT_SECRET_MIN_BYTES: usize = 8;
+/// A longer one is refused.
+pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.
@@ -27,3 +31,32 @@ pub const AGENT_UNREAD_BYTES: usize = 64 * 1024;
 pub const AGENT_SHOWN_CHARS: usize = 160;
 /// Bytes of such lines that `execd agent` holds back until stdout has what came before.
 pub const AGENT_NOTES_BYTES: usize = 64 * 1024;
+/// Longest line of pi's stream that is read; of a longer one nothing is kept.
+pub const AGENT_LINE_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// First bytes of such a line that are looked at to know whether the others are needed.
+pub const AGENT_HEAD_BYTES: usize = 4 * 1024;
+/// A line that is kept has at most this much room more than it takes.
+pub const AGENT_LINE_STEP_BYTES: usize = 512 * 1024;
+/// Text of one event of an agent.
+pub const AGENT_DELTA_BYTES: usize = 64 * 1024;
+/// Text of an assistant that its result has.
+pub const AGENT_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// Output of one tool call that is told; the same for the JSON of its input.
+pub const AGENT_TOOL_OUTPUT_BYTES: usize = 256 * 1024;
+/// Nesting of a tool's input that is told, and of a raw event that is kept: what is around them
+/// must fit below MAX_JSON_DEPTH.
+pub const AGENT_JSON_DEPTH: usize = 100;
+/// Raw events that are kept for a result.
+pub const AGENT_EVENTS_BYTES: usize = 8 * 1024 * 1024;
+/// What is kept of event types and fields that are not known.
+pub const AGENT_DRIFT_BYTES: usize = 64 * 1024;
+/// What is kept of one value of such a field.
+pub const AGENT_DRIFT_VALUE_BYTES: usize = 1024;
+/// Names of tools that are counted apart.
+pub const AGENT_TOOL_NAMES: usize = 256;
+/// Tool calls of one turn, and running ones, that are remembered by their ids.
+pub const AGENT_TOOL_IDS: usize = 4_096;
+/// Bytes of a name or an id that pi gives.
+pub const AGENT_NAME_BYTES: usize = 256;
+/// Bytes of an error's text.
+pub const AGENT_ERROR_BYTES: usize = 16 * 1024;

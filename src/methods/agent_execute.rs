@@ -10,8 +10,8 @@ use crate::daemon::Daemon;
 use crate::daemon::agents::AgentStart;
 use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::limits::{
-    AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MS,
-    MAX_CONFIGURABLE_POLL_MS,
+    AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SECRET_MAX_BYTES, AGENT_SHOWN_CHARS,
+    AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
 };
 use crate::session::agent::AgentSpec;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -156,6 +156,9 @@ fn read(raw: &str) -> Result<Params, RpcError> {
         let message = "extra_args, extensions and allowed_tools must not contain NUL";
         return Err(RpcError::invalid_param("extra_args", message.to_owned()));
     }
+    if params.api_key.as_ref().is_some_and(|key| key.len() > AGENT_SECRET_MAX_BYTES) {
+        return Err(invalid("api_key", "must be a key, of 4096 bytes at most"));
+    }
     if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
         return Err(invalid("max_cost_usd", "must be 0 or more"));
     }
@@ -275,7 +278,7 @@ pub fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
         tty: None,
         split: true,
     };
-    Ok(AgentStart { launch, spec, prompt })
+    Ok(AgentStart { launch, spec, prompt, secret: key })
 }
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
@@ -357,6 +360,7 @@ mod tests {
             ),
             (json!({"max_cost_usd": -1}), "max_cost_usd must be 0 or more"),
             (json!({"max_tokens": -1}), "max_tokens must be 0 or more"),
+            (json!({"api_key": "k".repeat(4097)}), "api_key must be a key, of 4096 bytes at most"),
             (
                 json!({"extensions": ["a\u{0}"]}),
                 "extra_args, extensions and allowed_tools must not contain NUL",

@@ -104,7 +104,7 @@ fn after_escape(line: &[u8], at: usize) -> Result<usize, JsonFault> {
 }
 
 /// The value of `\uHHHH` at `at`; None if that is not what stands there.
-fn unicode_escape(line: &[u8], at: usize) -> Option<u32> {
+pub fn unicode_escape(line: &[u8], at: usize) -> Option<u32> {
     let [b'\\', b'u', hex @ ..] = line.get(at..at.checked_add(6)?)? else { return None };
     hex.iter().try_fold(0, |value, byte| Some(value << 4 | char::from(*byte).to_digit(16)?))
 }

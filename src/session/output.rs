@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::pure::life::Fact;
+use crate::pure::mask::Mask;
 use crate::sys::io::{self, Io};
 
 /// The reading end of a child's output: a pipe's or a PTY's master.
@@ -21,6 +22,8 @@ pub struct Output {
     pub dropped: bool,
     /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
     pub flooding: bool,
+    /// A secret that nobody may read in it.
+    pub mask: Option<Mask>,
     /// How much a raised pipe counts against the limit of all raised pipes.
     pub pipe_bytes: usize,
 }
@@ -49,8 +52,8 @@ impl Output {
     /// Output from `fd`, a PTY's master when `tty`.
     pub fn new(fd: Rc<OwnedFd>, tty: bool, pipe_bytes: usize) -> Self {
         let (ready, queued, log_blocked, dropped) = (false, false, false, false);
-        let flooding = false;
-        Self { fd: Some(fd), tty, ready, queued, log_blocked, dropped, flooding, pipe_bytes }
+        let (flooding, mask, fd) = (false, None, Some(fd));
+        Self { fd, tty, ready, queued, log_blocked, dropped, flooding, mask, pipe_bytes }
     }
 
     /// The descriptor while it is open.
@@ -71,15 +74,24 @@ impl Output {
             self.ready = false;
             return Piece::Nothing;
         };
-        let piece = match io::read(fd, buffer) {
-            Io::Moved(bytes) => {
+        let held = self.mask.as_ref().map_or(&[][..], Mask::held);
+        let lead = held.len();
+        buffer[..lead].copy_from_slice(held);
+        let piece = match (io::read(fd, &mut buffer[lead..]), &mut self.mask) {
+            // The pages of a flood are passed on unseen.
+            (Io::Moved(bytes), None) => {
                 self.flooding = !self.tty && bytes >= 16384;
                 return Piece::Bytes(bytes);
             }
-            Io::WouldBlock => Piece::Nothing,
+            (Io::Moved(bytes), Some(mask)) => {
+                return Piece::Bytes(mask.mask(&mut buffer[..lead + bytes]));
+            }
+            (Io::WouldBlock, _) => Piece::Nothing,
+            // What was held back comes first; the end is still there for the next read.
+            (_, Some(mask)) if lead > 0 => return Piece::Bytes(mask.release()),
             // A PTY's master says EIO while no slave is open, and may go on later.
-            Io::HungUp | Io::Failed(_) | Io::Ended if self.tty => Piece::Changed(Fact::TtyHangUp),
-            Io::Ended | Io::HungUp | Io::Failed(_) => Piece::Changed(Fact::PipeEof),
+            _ if self.tty => Piece::Changed(Fact::TtyHangUp),
+            (Io::Ended | Io::HungUp | Io::Failed(_), _) => Piece::Changed(Fact::PipeEof),
         };
         self.ready = false;
         piece

@@ -4,13 +4,13 @@
 use std::fmt;
 
 use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::RpcError;
-use crate::limits::{MAX_PARAMS, QUOTED_VALUE_BYTES};
+use crate::limits::QUOTED_VALUE_BYTES;
+use crate::pure::json_fields::Fields;
 use crate::pure::utf8::floor_boundary;
 
 /// Variables that mark the processes of a session: what ends them must be able to trust them.
@@ -114,32 +114,6 @@ pub fn quoted(raw: &str) -> String {
     format!("{}… ({} bytes)", &raw[..floor_boundary(raw, QUOTED_VALUE_BYTES)], raw.len())
 }
 
-/// The fields of an object in the order given, with their JSON texts. No more are kept than it
-/// takes to find one that is unknown or given twice: a line of a million costs no memory.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry::<String, &RawValue>()? {
-                    if fields.len() < MAX_PARAMS {
-                        fields.push(field);
-                    }
-                }
-                Ok(Fields(fields))
-            }
-        }
-        from.deserialize_map(InOrder)
-    }
-}
-
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
 pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
@@ -147,7 +121,7 @@ pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcErr
     check_fields(&fields, table, "")?;
     // From the fields at hand: a second parser of the whole text in each method would make the
     // program a good deal larger.
-    let fields = fields.0.iter().map(|(name, value)| (name.as_str(), *value));
+    let fields = fields.0.iter().map(|(name, value)| (name.as_ref(), *value));
     T::deserialize(MapDeserializer::new(fields)).map_err(unreadable)
 }
 
@@ -156,14 +130,14 @@ fn unreadable(fault: serde_json::Error) -> RpcError {
 }
 
 fn fields_of(raw: &str) -> Result<Fields<'_>, RpcError> {
-    serde_json::from_str(raw).map_err(unreadable)
+    Fields::parse(raw).map_err(unreadable)
 }
 
 /// Holds an object against its table. `inside` is the path of the object itself, with a dot at
 /// its end: errors name a field of a param by its whole path.
 fn check_fields(fields: &Fields<'_>, table: &[Param], inside: &str) -> Result<(), RpcError> {
     for (at, (name, value)) in fields.0.iter().enumerate() {
-        let Some(param) = table.iter().find(|param| param.name == name) else {
+        let Some(param) = table.iter().find(|param| *name == param.name) else {
             return Err(unknown(name, table, inside));
         };
         let path = format!("{inside}{name}");
@@ -173,7 +147,7 @@ fn check_fields(fields: &Fields<'_>, table: &[Param], inside: &str) -> Result<()
         check(param.kind, &path, value.get())?;
     }
     for param in table.iter().filter(|param| param.required) {
-        if !fields.0.iter().any(|(name, _)| name == param.name) {
+        if !fields.0.iter().any(|(name, _)| *name == param.name) {
             let path = format!("{inside}{}", param.name);
             let message = format!("{path} is required: {}", param.doc);
             return Err(RpcError::invalid_param(&path, message));

@@ -54,6 +54,7 @@ impl Versions {
 #[allow(missing_docs)] // agent-harness.md and docs/agent.md describe each.
 pub struct Health {
     pub ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +156,7 @@ impl Daemon {
         let Some((session, probe)) = found else { return Health::default() };
         let version = version_of(&session.tail.to_vec());
         let path = probe.program.clone();
-        let said = version.as_deref().unwrap_or("nothing");
+        let said = version.as_deref().map(|said| format!(": {said}")).unwrap_or_default();
         let how = match status_fields(session.status()) {
             (Some(0), _) if version.is_some() && !probe.timed_out => {
                 return Health { ok: true, version, path, error: None };
@@ -164,7 +165,7 @@ impl Daemon {
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, signal) => format!("was ended by {}", signal.unwrap_or_default()),
         };
-        Health::failed(path, format!("pi --version {how}; it said {said:?}"))
+        Health::failed(path, format!("pi --version {how}{said}"))
     }
 
     /// Answers agent_health.

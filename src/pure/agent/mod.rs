@@ -3,19 +3,26 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `lines.rs` | finds the lines in what was read, and keeps no more of them than is needed |
+//! | `lines.rs` | the open line: what is kept of it, and what is known of it |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
-//! | `run.rs` | [`AgentRun`]: what each event means for the run |
+//! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
+//! | `meaning.rs` | what each event means for the run |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
 //! | `report.rs` | the result of agent_execute |
 
+mod drift;
+mod event;
+mod lines;
+mod meaning;
 mod report;
 mod run;
+mod text;
 mod told;
+mod usage;
 
 pub use report::{AgentReport, Cost, End, ProviderData, Retries, Stop};
 pub use run::{AgentRun, Clocks, RunSettings};
-pub use told::{Told, UsageReport};
+pub use told::{Tell, Told, UsageReport};

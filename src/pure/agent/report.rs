@@ -1,9 +1,15 @@
 //! The result of agent_execute: how the run ended, in fields and in words (agent-harness.md,
 //! Result). A field that could not be known is absent (protocol.md).
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use super::run::AgentRun;
+use crate::limits::AGENT_STDERR_BYTES;
+use crate::pure::utf8::ceil_boundary;
 
 /// Why execd ended the run. It wins over what pi said of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,6 +166,138 @@ pub struct Retries {
     pub max_attempts: Option<u64>,
     /// Whether it has given up.
     pub exhausted: bool,
+}
+
+impl AgentRun {
+    /// The result of the run, after [`AgentRun::finish`].
+    pub fn report<'a>(&'a self, end: &'a End<'_>) -> AgentReport<'a> {
+        let finish_reason = self.finish_reason(end);
+        let lingered = end.stop == Some(Stop::Lingered);
+        let success = (end.stop.is_none() || lingered)
+            && end.failure.is_none()
+            && (end.exit_code == Some(0) || lingered)
+            && matches!(finish_reason, "stop" | "length" | "tool_calls");
+        let usage = self.totals.report();
+        let clocks = self.clocks();
+        AgentReport {
+            success,
+            output: self.transcript.output(),
+            error: (!success).then(|| self.error(end, finish_reason)),
+            finish_reason,
+            duration_ms: end.duration_ms,
+            num_turns: self.turn_starts.max(self.turn_ends),
+            tool_call_count: self.tool_call_count,
+            tool_calls: &self.tool_calls,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            total_tokens: usage.total_tokens,
+            cost_usd: self.totals.cost.total,
+            cost: self.totals.cost,
+            session_id: self.session_id.as_deref(),
+            executor: "pi",
+            executor_version: end.executor_version,
+            first_event_ms: clocks.first_event_ms,
+            first_text_ms: self.transcript.first_text_ms,
+            tokens_per_second: self.tokens_per_second(),
+            provider_data: ProviderData {
+                unparsed_lines: self.unparsed_lines,
+                unknown_events: &self.drift.events,
+                unknown_fields: &self.drift.fields,
+                drift_dropped: self.drift.dropped,
+                retries: self.retries,
+                events: self.raw_events(),
+                events_dropped: self.events_dropped,
+                dropped_events: end.dropped_events,
+            },
+            log_path: end.log_path,
+            exit_code: end.exit_code,
+        }
+    }
+
+    fn finish_reason(&self, end: &End<'_>) -> &str {
+        match end.stop {
+            Some(Stop::FirstEventTimeout(_) | Stop::IdleTimeout(_) | Stop::HardTimeout(_)) => {
+                return "timeout";
+            }
+            Some(Stop::Cost(_)) => return "cost_exhausted",
+            Some(Stop::Tokens(_)) => return "token_exhausted",
+            Some(Stop::Cancelled) => return "cancelled",
+            Some(Stop::Lingered) | None => {}
+        }
+        if self.wire_fault.is_some() {
+            return "wire_drift";
+        }
+        match self.stop_reason.as_deref() {
+            _ if end.failure.is_some() => "error",
+            None | Some("aborted" | "error") => "error",
+            Some("stop" | "endTurn") => "stop",
+            Some("toolUse") => "tool_calls",
+            Some("maxTokens" | "length") => "length",
+            Some("refusal" | "safety") => "content_filter",
+            Some(other) => other,
+        }
+    }
+
+    /// What went wrong, for people, and what they can do where that is known.
+    fn error(&self, end: &End<'_>, finish_reason: &str) -> String {
+        let mut text = match end.stop {
+            Some(Stop::FirstEventTimeout(ms)) => {
+                format!("no event from the model within {ms} ms (first_event_timeout_ms)")
+            }
+            Some(Stop::IdleTimeout(ms)) => format!("no event for {ms} ms (idle_timeout_ms)"),
+            Some(Stop::HardTimeout(ms)) => format!("not done within {ms} ms (timeout_ms)"),
+            Some(Stop::Cost(limit)) => {
+                format!("{} USD spent, the limit is {limit} (max_cost_usd)", self.cost_usd())
+            }
+            Some(Stop::Tokens(limit)) => {
+                let used = self.budget_tokens();
+                format!("{used} tokens used, the limit is {limit} (max_tokens)")
+            }
+            Some(Stop::Cancelled) => String::from("cancelled"),
+            Some(Stop::Lingered) | None => self.fault(end, finish_reason),
+        };
+        let from = end.stderr.len().saturating_sub(AGENT_STDERR_BYTES);
+        let stderr = end.stderr[ceil_boundary(end.stderr, from)..].trim_end();
+        if end.exit_code.is_some_and(|code| code != 0) && !stderr.is_empty() {
+            let _ = write!(text, ": {stderr}");
+        }
+        text
+    }
+
+    /// What went wrong when execd has not ended the run.
+    fn fault(&self, end: &End<'_>, finish_reason: &str) -> String {
+        let how = match (end.exit_code, end.signal) {
+            (_, Some(signal)) => format!(" ({signal})"),
+            (Some(code), None) => format!(" (exit code {code})"),
+            (None, None) => String::new(),
+        };
+        match (&self.wire_fault, end.failure, &self.failure) {
+            (Some(fault), _, _) => {
+                format!("{fault}: tokens and costs would be wrong. Is this version of pi known?")
+            }
+            (None, Some(failure), _) => failure.to_owned(),
+            (None, None, Some(failure)) if end.exit_code == Some(0) => failure.clone(),
+            (None, None, Some(failure)) => format!("{failure}{how}"),
+            (None, None, None) if self.stop_reason.is_none() => {
+                format!("pi ended without an answer{how}")
+            }
+            (None, None, None) => match finish_reason {
+                "content_filter" => String::from("the answer was refused or filtered"),
+                "stop" | "length" | "tool_calls" => format!("pi failed after its answer{how}"),
+                other => format!("pi stopped by {other:?}, which is no answer{how}"),
+            },
+        }
+    }
+
+    /// Two digits behind the point; None if no time passed between an answer's start and end.
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    fn tokens_per_second(&self) -> Option<f64> {
+        let rate = self.answers_tokens as f64 * 1000.0 / self.answers_ms as f64;
+        (self.answers_ms > 0).then(|| (rate * 100.0).round() / 100.0)
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde gives a reference.

@@ -1,7 +1,24 @@
-//! What each event means for the run.
+//! One run of pi: its stream is cut into lines, each is read as far as it is needed, and handed to
+//! what its event means (`meaning.rs`).
 
-use super::report::{AgentReport, End};
-use super::told::Told;
+use std::str;
+
+use memchr::memchr;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::drift::Drift;
+use super::event::{Look, look};
+use super::lines::{Known, OpenLine};
+use super::report::Retries;
+use super::text::Transcript;
+use super::told::Tell;
+use super::usage::Totals;
+use crate::limits::{
+    AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES, AGENT_NAME_BYTES,
+};
+use crate::pure::json_fields::Fields;
+use crate::pure::json_text::{mended, string};
 
 /// How a run is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,43 +43,253 @@ pub struct Clocks {
 /// The stream of one run: bytes in, normalized events out, totals kept.
 #[derive(Debug)]
 pub struct AgentRun {
-    clocks: Clocks,
+    settings: RunSettings,
+    line: OpenLine,
+    /// Raw events, one a line.
+    pub(super) events: String,
+    pub(super) events_dropped: u64,
+    pub(super) unparsed_lines: u64,
+    pub(super) drift: Drift,
+    pub(super) clocks: Clocks,
+    /// An agent_end came, and no agent_start since.
+    pub(super) agent_ended: bool,
+    pub(super) transcript: Transcript,
+    pub(super) totals: Totals,
+    /// Of this turn.
+    pub(super) turn: Totals,
+    pub(super) turn_starts: u64,
+    pub(super) turn_ends: u64,
+    /// Hashes of the ids of tool calls that were told in this turn.
+    pub(super) tools_told: Vec<u64>,
+    /// Hashes of the ids of tools that run.
+    pub(super) tools_running: Vec<u64>,
+    pub(super) tool_call_count: u64,
+    pub(super) tool_calls: Map<String, Value>,
+    /// When the open answer began.
+    pub(super) answer_began_ms: Option<u64>,
+    /// Time and tokens of answers whose beginning was seen.
+    pub(super) answers_ms: u64,
+    pub(super) answers_tokens: u64,
+    /// The last settled one, as pi has it.
+    pub(super) stop_reason: Option<String>,
+    /// What the last answer, or the last of pi's retries, failed with.
+    pub(super) failure: Option<String>,
+    /// The first thing that is wrong with what an answer says it has used.
+    pub(super) wire_fault: Option<String>,
+    pub(super) retries: Retries,
+    pub(super) session_id: Option<String>,
 }
 
 impl AgentRun {
     /// A run of which nothing was read.
-    pub fn new(_settings: RunSettings) -> Self {
-        Self { clocks: Clocks::default() }
+    pub fn new(settings: RunSettings) -> Self {
+        Self {
+            settings,
+            line: OpenLine::default(),
+            events: String::new(),
+            events_dropped: 0,
+            unparsed_lines: 0,
+            drift: Drift::default(),
+            clocks: Clocks::default(),
+            agent_ended: false,
+            transcript: Transcript::new(),
+            totals: Totals::default(),
+            turn: Totals::default(),
+            turn_starts: 0,
+            turn_ends: 0,
+            tools_told: Vec::new(),
+            tools_running: Vec::new(),
+            tool_call_count: 0,
+            tool_calls: Map::new(),
+            answer_began_ms: None,
+            answers_ms: 0,
+            answers_tokens: 0,
+            stop_reason: None,
+            failure: None,
+            wire_fault: None,
+            retries: Retries::default(),
+            session_id: None,
+        }
     }
 
     /// Takes bytes of pi's stdout as they came. `now_ms` is the time since the run's start.
-    pub fn push(&mut self, _bytes: &[u8], _now_ms: u64, _tell: &mut dyn FnMut(&Told<'_>)) {}
+    pub fn push(&mut self, bytes: &[u8], now_ms: u64, tell: Tell<'_>) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = memchr(b'\n', rest);
+            let part = &rest[..end.unwrap_or(rest.len())];
+            rest = end.map_or(&[], |end| &rest[end + 1..]);
+            self.part(part, end.is_some(), now_ms, tell);
+        }
+    }
 
-    /// The stream has ended: what is left of it is looked at.
-    pub fn finish(&mut self, _now_ms: u64, _tell: &mut dyn FnMut(&Told<'_>)) {}
+    /// The stream has ended. What is left of it without an end of line was cut and counts as
+    /// unparsed, unless it is an event as a whole. (Of a message_update that is not known: its end
+    /// is never looked at.)
+    pub fn finish(&mut self, now_ms: u64, tell: Tell<'_>) {
+        let line = std::mem::take(&mut self.line.kept);
+        if self.line.known == Known::Nothing {
+            self.line.looked_bytes = 0;
+            self.find_out(&line, false, now_ms, tell);
+        }
+        self.line.known = match self.line.known {
+            Known::Nothing if is_blank(&line) => Known::Nothing,
+            Known::Whole => Known::Whole,
+            _ => Known::Unparsed,
+        };
+        self.end_of_line(&line, now_ms, tell);
+        self.transcript.close_half(now_ms, tell);
+    }
 
     /// What the deadlines go by.
     pub fn clocks(&self) -> Clocks {
-        self.clocks
+        Clocks { tools_running: self.tools_running.len(), ..self.clocks }
     }
 
     /// USD spent so far.
     pub fn cost_usd(&self) -> f64 {
-        0.0
+        self.totals.cost.total
     }
 
     /// Tokens that count for max_tokens: input, cache writes and output with its reasoning.
     pub fn budget_tokens(&self) -> u64 {
-        0
-    }
-
-    /// The result of the run.
-    pub fn report<'a>(&'a self, _end: &'a End<'_>) -> AgentReport<'a> {
-        unreachable!()
+        self.totals.budget_tokens()
     }
 
     /// Bytes of heap owned now, about.
     pub fn heap_bytes(&self) -> usize {
-        0
+        self.line.kept.capacity()
+            + self.events.capacity()
+            + self.drift.heap_bytes()
+            + self.transcript.heap_bytes()
+            + (self.tools_told.capacity() + self.tools_running.capacity()) * size_of::<u64>()
     }
+
+    /// Takes a part of a line: all of it that was read now. `ended`: its end was read too.
+    fn part(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
+        let held_bytes = self.line.kept.len();
+        if self.line.known == Known::Told && !self.has_room(held_bytes + part.len()) {
+            self.line.lost = true;
+            self.line.forget();
+        }
+        // A line that lies whole in what was read is read there, without a copy.
+        let in_place = held_bytes == 0;
+        let skipped = self.line.lost || self.line.known == Known::Unparsed;
+        if skipped || (!in_place && !self.line.keep(part)) {
+            if ended {
+                self.end_of_line(&[], now_ms, tell);
+            }
+            return;
+        }
+        // What was kept is taken out of self for as long as it is looked at.
+        let kept = std::mem::take(&mut self.line.kept);
+        let line = if in_place { part } else { kept.as_slice() };
+        if self.line.known == Known::Nothing {
+            self.find_out(line, ended, now_ms, tell);
+        }
+        if ended {
+            self.end_of_line(line, now_ms, tell);
+            self.line.reuse(kept);
+            return;
+        }
+        self.line.kept = kept;
+        match self.line.known {
+            Known::Unparsed => self.line.forget(),
+            Known::Told if !self.settings.keep_events => self.line.forget(),
+            _ if in_place => {
+                self.line.keep(part);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at the beginning of a line, and at more of it until it is known what it is.
+    fn find_out(&mut self, line: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
+        let line = &line[..line.len().min(AGENT_LINE_MAX_BYTES)];
+        let mut upto = (2 * self.line.looked_bytes).max(1);
+        if !ended && line.len() < upto {
+            return;
+        }
+        upto = upto.max(AGENT_HEAD_BYTES);
+        loop {
+            let all = upto >= line.len();
+            match look(&line[..upto.min(line.len())], all && ended) {
+                Look::More if !all => upto *= 2,
+                Look::More => return self.line.looked_bytes = line.len(),
+                Look::Nothing if ended && is_blank(line) => return,
+                Look::Nothing => return self.line.known = Known::Unparsed,
+                Look::Whole => return self.line.known = Known::Whole,
+                Look::ToolUpdate => {
+                    self.clocks.last_event_ms = now_ms;
+                    return self.line.known = Known::Told;
+                }
+                Look::Update(update) => {
+                    self.update(&update, now_ms, tell);
+                    return self.line.known = Known::Told;
+                }
+            }
+        }
+    }
+
+    /// The end of a line: what takes all of it is done.
+    fn end_of_line(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
+        match self.line.known {
+            Known::Nothing => {}
+            Known::Whole => self.whole(line, now_ms, tell),
+            Known::Told if self.line.lost => self.events_dropped += 1,
+            Known::Told => self.keep_event(line),
+            Known::Unparsed => self.unparsed_lines += 1,
+        }
+        self.line.next();
+    }
+
+    /// Reads a whole line.
+    fn whole(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
+        let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
+        let fields = fields.filter(|_| line.len() <= AGENT_LINE_MAX_BYTES);
+        let kind = fields.as_ref().and_then(|fields| string(fields.get("type"), AGENT_NAME_BYTES));
+        let (Some(fields), Some(kind)) = (&fields, kind) else {
+            self.unparsed_lines += 1;
+            return;
+        };
+        self.keep_event(line);
+        self.event(&kind, fields, now_ms, tell);
+    }
+
+    /// The raw events that are kept; None if they were not asked for.
+    pub(super) fn raw_events(&self) -> Option<Vec<&RawValue>> {
+        let lines = self.events.lines().filter_map(|line| serde_json::from_str(line).ok());
+        self.settings.keep_events.then(|| lines.collect())
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
+    }
+
+    /// Keeps a raw event, if that was asked for.
+    fn keep_event(&mut self, line: &[u8]) {
+        if !self.settings.keep_events {
+            return;
+        }
+        // Of a line that was told by its beginning nobody knows yet that it is JSON to its end.
+        let text = str::from_utf8(line).ok().filter(|_| self.has_room(line.len()));
+        let raw = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        match raw.and_then(|raw| mended(raw.get(), AGENT_JSON_DEPTH)) {
+            Some(json) => {
+                let needed = self.events.len() + json.len() + 1;
+                if needed > self.events.capacity() {
+                    let room = (2 * needed).min(AGENT_EVENTS_BYTES) - self.events.len();
+                    self.events.reserve_exact(room);
+                }
+                self.events.push_str(&json);
+                self.events.push('\n');
+            }
+            None => self.events_dropped += 1,
+        }
+    }
+}
+
+/// Whether a line holds nothing but what JSON takes for white space.
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }

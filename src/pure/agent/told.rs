@@ -3,6 +3,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+/// Who is told.
+pub type Tell<'t> = &'t mut dyn FnMut(&Told<'_>);
+
 /// One normalized event, named by `event`, with the fields that it has: one flat object, whose
 /// first field is `event`.
 ///

@@ -1,0 +1,68 @@
+//! What this version of execd does not know of pi's stream: counted, never fatal, never silent
+//! (agent-harness.md, "Drift is counted").
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::limits::{AGENT_DRIFT_BYTES, AGENT_DRIFT_VALUE_BYTES, AGENT_NAME_BYTES};
+use crate::pure::utf8::floor_boundary;
+
+/// Events and fields that are not known.
+#[derive(Debug, Default)]
+pub struct Drift {
+    /// Types of events, with how many came.
+    pub events: Map<String, Value>,
+    /// `type.field`, with the first value.
+    pub fields: Map<String, Value>,
+    /// Events and fields for which there was no room.
+    pub dropped: u64,
+    bytes: usize,
+}
+
+impl Drift {
+    /// Counts an event.
+    pub fn event(&mut self, kind: &str) {
+        let kind = &kind[..floor_boundary(kind, AGENT_NAME_BYTES.min(kind.len()))];
+        if self.events.contains_key(kind) || self.has_room(kind.len()) {
+            count(&mut self.events, kind);
+        }
+    }
+
+    /// Keeps a field of an event that is known, unless it is kept already.
+    pub fn field(&mut self, kind: &str, name: &str, value: &RawValue) {
+        let name = &name[..floor_boundary(name, AGENT_NAME_BYTES.min(name.len()))];
+        let path = format!("{kind}.{name}");
+        if self.fields.contains_key(&path) {
+            return;
+        }
+        let text = value.get();
+        let short = text.len() <= AGENT_DRIFT_VALUE_BYTES;
+        let kept = &text[..floor_boundary(text, AGENT_DRIFT_VALUE_BYTES.min(text.len()))];
+        if self.has_room(path.len() + kept.len()) {
+            // JSON that Value does not take (half a surrogate pair) is told as its text too.
+            let parsed = serde_json::from_str(kept).ok().filter(|_| short);
+            self.fields.insert(path, parsed.unwrap_or_else(|| kept.into()));
+        }
+    }
+
+    /// Bytes that are kept.
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= AGENT_DRIFT_BYTES;
+        if fits {
+            self.bytes += bytes;
+        } else {
+            self.dropped += 1;
+        }
+        fits
+    }
+}
+
+/// Adds one to the number of a name.
+pub fn count(counts: &mut Map<String, Value>, name: &str) {
+    let number = counts.get(name).and_then(Value::as_u64).unwrap_or_default();
+    counts.insert(name.to_owned(), (number + 1).into());
+}

@@ -1,0 +1,214 @@
+//! Looks at a line of pi's stream: which event it is, how much of it is needed, and which of its
+//! fields are known.
+//!
+//! Source: the event types of pi 0.73.1 and 0.87.1 (AgentEvent of pi-agent-core, AgentSessionEvent
+//! and SessionHeader of pi-coding-agent, AssistantMessageEvent of pi-ai), and streams of 1.5.2.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::limits::MAX_PARAMS;
+use crate::pure::json_fields::Name;
+
+/// The events that are known, with their fields besides `type`.
+const KNOWN: [(&str, &[&str]); 26] = [
+    ("session", &["version", "id", "timestamp", "cwd", "parentSession"]),
+    ("agent_start", &[]),
+    ("agent_end", &["messages", "willRetry"]),
+    ("agent_settled", &["aborted"]),
+    ("turn_start", &[]),
+    ("turn_end", &["message", "toolResults"]),
+    ("message_start", &["message"]),
+    ("message_update", &["message", "usage", "assistantMessageEvent"]),
+    ("message_end", &["message"]),
+    ("tool_execution_start", &["toolCallId", "toolName", "args"]),
+    ("tool_execution_update", &["toolCallId", "toolName", "args", "partialResult"]),
+    ("tool_execution_end", &["toolCallId", "toolName", "result", "isError", "durationMs"]),
+    ("queue_update", &["steering", "followUp"]),
+    ("compaction_start", &["reason"]),
+    ("compaction_end", &["reason", "result", "aborted", "willRetry", "errorMessage"]),
+    ("auto_compaction_start", &["reason"]),
+    ("auto_compaction_end", &["reason", "result", "aborted", "willRetry", "errorMessage"]),
+    ("session_info_changed", &["name"]),
+    ("thinking_level_changed", &["level"]),
+    ("auto_retry_start", &["attempt", "maxAttempts", "delayMs", "errorMessage"]),
+    ("auto_retry_end", &["success", "attempt", "finalError"]),
+    ("summarization_retry_scheduled", &["attempt", "maxAttempts", "delayMs", "errorMessage"]),
+    ("summarization_retry_attempt_start", &["source", "reason"]),
+    ("summarization_retry_finished", &[]),
+    ("entry_appended", &["entry"]),
+    ("bash_execution_update", &["id", "delta"]),
+];
+
+/// The fields of an event besides `type`; None if the event is not known.
+pub fn known_fields(event: &str) -> Option<&'static [&'static str]> {
+    KNOWN.iter().find(|(name, _)| *name == event).map(|(_, fields)| *fields)
+}
+
+/// What a line is, as far as it was looked at.
+#[derive(Debug)]
+pub enum Look<'a> {
+    /// Too little of it is there to be told.
+    More,
+    /// No event: no JSON object, or one without a type in words.
+    Nothing,
+    /// An event that takes all of the line.
+    Whole,
+    /// A tool_execution_update: it repeats what its tool_execution_end will say.
+    ToolUpdate,
+    /// A message_update.
+    Update(Update<'a>),
+}
+
+/// What is needed of a message_update. What it repeats of the message (`partial`, `message`) is not
+/// read; nor is, therefore, what follows that.
+#[derive(Debug, Default)]
+pub struct Update<'a> {
+    /// The JSON text of `assistantMessageEvent.type`; empty if there is none.
+    pub kind: &'a str,
+    /// `contentIndex`, 0 if there is none.
+    pub content_index: u64,
+    /// `delta` of a text_delta or thinking_delta, `toolCall` of a toolcall_end.
+    pub value: Option<&'a RawValue>,
+    /// Fields of the event that are not known.
+    pub unknown: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+/// Looks at the beginning of a line. What is once told of it does not change with the bytes that
+/// follow. With `complete` the line is all there, and the answer is never [`Look::More`].
+pub fn look(head: &[u8], complete: bool) -> Look<'_> {
+    let (text, broken) = match str::from_utf8(head) {
+        Ok(text) => (text, false),
+        Err(fault) => {
+            let sound = &head[..fault.valid_up_to()];
+            (str::from_utf8(sound).unwrap_or_default(), fault.error_len().is_some())
+        }
+    };
+    let mut found = Look::Nothing;
+    match serde_json::Deserializer::from_str(text).deserialize_map(Line(&mut found)) {
+        Err(fault) if fault.is_eof() && !complete && !broken => Look::More,
+        // The reason for stopping is in `found`: what was needed, or nothing.
+        _ => found,
+    }
+}
+
+/// What a whole `assistantMessageEvent` says.
+pub fn update_of(event: &RawValue) -> Update<'_> {
+    let mut update = Update::default();
+    // The reader stops by an error, when it has what it needs.
+    let _ = serde_json::Deserializer::from_str(event.get()).deserialize_map(Message(&mut update));
+    update
+}
+
+/// Stops the parser.
+fn enough<E: Error>() -> E {
+    E::custom("enough")
+}
+
+/// Reads the fields of a line up to what is needed.
+struct Line<'t, 'a>(&'t mut Look<'a>);
+
+impl<'de> Visitor<'de> for Line<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let Some(Name(first)) = fields.next_key()? else { return Ok(()) };
+        if first != "type" {
+            // No known version does that; it is found in the whole line.
+            *self.0 = Look::Whole;
+            return Err(enough());
+        }
+        let kind: &RawValue = fields.next_value()?;
+        if kind.get() != r#""message_update""# {
+            *self.0 = match kind.get() {
+                r#""tool_execution_update""# => Look::ToolUpdate,
+                text if text.starts_with('"') => Look::Whole,
+                _ => Look::Nothing,
+            };
+            return Err(enough());
+        }
+        let mut update = Update::default();
+        let known = known_fields("message_update").unwrap_or_default();
+        while let Some(Name(name)) = fields.next_key()? {
+            if name == "assistantMessageEvent" {
+                match fields.next_value_seed(Message(&mut update)) {
+                    Err(fault) if !update.is_enough() => return Err(fault),
+                    _ => *self.0 = Look::Update(update),
+                }
+                return Err(enough());
+            }
+            let value = fields.next_value()?;
+            if !known.contains(&name.as_ref()) && update.unknown.len() < MAX_PARAMS {
+                update.unknown.push((name, value));
+            }
+        }
+        *self.0 = Look::Update(update);
+        Ok(())
+    }
+}
+
+/// Reads the fields of an assistantMessageEvent up to what is needed.
+struct Message<'t, 'a>(&'t mut Update<'a>);
+
+impl Update<'_> {
+    /// Whether nothing more is needed.
+    fn is_enough(&self) -> bool {
+        self.value.is_some() || !(self.kind.is_empty() || self.wanted().is_some())
+    }
+
+    /// The field that is needed of an event of this kind.
+    fn wanted(&self) -> Option<&'static str> {
+        match self.kind {
+            r#""text_delta""# | r#""thinking_delta""# => Some("delta"),
+            r#""toolcall_end""# => Some("toolCall"),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Message<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Message<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        // A field that is needed may stand before the type that says so.
+        let (mut delta, mut tool_call) = (None, None);
+        while let Some(Name(name)) = fields.next_key()? {
+            let value: &RawValue = fields.next_value()?;
+            match name.as_ref() {
+                "type" => self.0.kind = value.get(),
+                "contentIndex" => self.0.content_index = value.get().parse().unwrap_or_default(),
+                "delta" => delta = Some(value),
+                "toolCall" => tool_call = Some(value),
+                _ => {}
+            }
+            self.0.value = match self.0.wanted() {
+                Some("delta") => delta,
+                Some(_) => tool_call,
+                None => None,
+            };
+            if self.0.is_enough() {
+                return Err(enough());
+            }
+        }
+        Ok(())
+    }
+}

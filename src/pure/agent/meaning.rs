@@ -1,0 +1,308 @@
+//! What each event means for the run: who is told what, and what is counted (agent-harness.md).
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::value::RawValue;
+
+use super::drift::count;
+use super::event::{Update, known_fields, update_of};
+use super::run::AgentRun;
+use super::text::Block;
+use super::told::{Tell, Told};
+use super::usage::{Totals, of_answer};
+use crate::limits::{
+    AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES, AGENT_TOOL_IDS, AGENT_TOOL_NAMES,
+    AGENT_TOOL_OUTPUT_BYTES,
+};
+use crate::pure::json_fields::{Fields, each_item};
+use crate::pure::json_text::{Bounded, append, mended, string};
+
+/// Under this name all tools are counted for whose own there is no room.
+const OTHER_TOOLS: &str = "…";
+/// The kinds of a message_update that are known, as JSON has them.
+const UPDATES: [&str; 12] = [
+    r#""start""#,
+    r#""text_start""#,
+    r#""text_delta""#,
+    r#""text_end""#,
+    r#""thinking_start""#,
+    r#""thinking_delta""#,
+    r#""thinking_end""#,
+    r#""toolcall_start""#,
+    r#""toolcall_delta""#,
+    r#""toolcall_end""#,
+    r#""done""#,
+    r#""error""#,
+];
+
+impl AgentRun {
+    /// An event of which all of the line was read.
+    pub(super) fn event(&mut self, kind: &str, fields: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
+        self.clocks.last_event_ms = now_ms;
+        let Some(known) = known_fields(kind) else { return self.drift.event(kind) };
+        for (name, value) in &fields.0 {
+            if name != "type" && !known.contains(&name.as_ref()) {
+                self.drift.field(kind, name, value);
+            }
+        }
+        match kind {
+            "session" => {
+                self.session_id = string(fields.get("id"), AGENT_NAME_BYTES).map(Cow::into_owned);
+            }
+            "agent_start" => (self.agent_ended, self.clocks.settled_ms) = (false, None),
+            "agent_end" => {
+                self.agent_ended = true;
+                self.tools_running.clear();
+                self.settle(!fields.is_true("willRetry"), now_ms);
+            }
+            "agent_settled" | "auto_retry_end" => {
+                self.settle(true, now_ms);
+                if fields.get("success").is_some_and(|success| success.get() == "false") {
+                    self.retries.exhausted = true;
+                    self.fail(fields.get("finalError"), "pi has given up trying again", tell);
+                }
+            }
+            "compaction_end" | "auto_compaction_end" => {
+                self.settle(!fields.is_true("willRetry"), now_ms);
+            }
+            "compaction_start" | "auto_compaction_start" => self.clocks.settled_ms = None,
+            "auto_retry_start" => self.retry(fields, tell),
+            "turn_start" => self.turn_start(tell),
+            "turn_end" => self.turn_end(fields, tell),
+            "message_start" => {
+                self.clocks.settled_ms = None;
+                if is_assistant(&Fields::of(fields.get("message"))) {
+                    self.clocks.first_event_ms.get_or_insert(now_ms);
+                    self.answer_began_ms = Some(now_ms);
+                    self.transcript.next_message(now_ms, tell);
+                }
+            }
+            "message_update" => {
+                // Its type was not its first field.
+                let update = fields.get("assistantMessageEvent").map(update_of);
+                self.update(&update.unwrap_or_default(), now_ms, tell);
+            }
+            "message_end" => {
+                let message = Fields::of(fields.get("message"));
+                if is_assistant(&message) {
+                    self.answer(&message, now_ms, tell);
+                }
+            }
+            "tool_execution_start" => {
+                let id = fields.get("toolCallId");
+                self.tool_use(id, fields.get("toolName"), fields.get("args"), tell);
+                if self.tools_running.len() < AGENT_TOOL_IDS {
+                    self.tools_running.push(hash(&name_of(id)));
+                }
+            }
+            "tool_execution_end" => self.tool_result(fields, tell),
+            _ => {}
+        }
+    }
+
+    /// What was needed of a message_update.
+    pub(super) fn update(&mut self, update: &Update<'_>, now_ms: u64, tell: Tell<'_>) {
+        self.clocks.last_event_ms = now_ms;
+        self.clocks.first_event_ms.get_or_insert(now_ms);
+        for (name, value) in &update.unknown {
+            self.drift.field("message_update", name, value);
+        }
+        let Some(value) = update.value else {
+            if !update.kind.is_empty() && !UPDATES.contains(&update.kind) {
+                self.drift.event(&format!("message_update.{}", update.kind.trim_matches('"')));
+            }
+            return;
+        };
+        if update.kind == r#""toolcall_end""# {
+            let call = Fields::of(Some(value));
+            return self.tool_use(call.get("id"), call.get("name"), call.get("arguments"), tell);
+        }
+        let thinking = update.kind == r#""thinking_delta""#;
+        let block = Block { thinking, index: update.content_index };
+        self.transcript.delta(block, value, now_ms, tell);
+    }
+
+    /// The run may be done, `if_final`; it is once its agent has ended.
+    fn settle(&mut self, if_final: bool, now_ms: u64) {
+        if !if_final {
+            self.clocks.settled_ms = None;
+        } else if self.agent_ended {
+            self.clocks.settled_ms.get_or_insert(now_ms);
+        }
+    }
+
+    fn turn_start(&mut self, tell: Tell<'_>) {
+        self.clocks.settled_ms = None;
+        self.turn_starts += 1;
+        self.turn = Totals::default();
+        // Some providers count their calls anew in each answer.
+        self.tools_told.clear();
+        self.tools_running.clear();
+        tell(&Told { event: "turn_start", turn: Some(self.turn_starts), ..Told::default() });
+    }
+
+    fn turn_end(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {
+        let message = Fields::of(fields.get("message"));
+        if is_assistant(&message) {
+            self.stopped_by(&message);
+        }
+        self.turn_ends += 1;
+        let turn = std::mem::take(&mut self.turn);
+        let known = turn.answers > 0;
+        tell(&Told {
+            event: "turn_end",
+            turn: Some(self.turn_starts.max(self.turn_ends)),
+            usage: known.then(|| turn.report()),
+            cost_usd: known.then_some(turn.cost.total),
+            ..Told::default()
+        });
+    }
+
+    fn retry(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {
+        self.clocks.settled_ms = None;
+        let number = |name| fields.get(name)?.get().parse().ok();
+        let (attempt, max_attempts) = (number("attempt"), number("maxAttempts"));
+        self.retries.count += 1;
+        self.retries.max_attempts = max_attempts.or(self.retries.max_attempts);
+        let message = string(fields.get("errorMessage"), AGENT_ERROR_BYTES);
+        let message = message.as_deref();
+        tell(&Told { event: "retry", attempt, max_attempts, message, ..Told::default() });
+    }
+
+    /// The end of an assistant's message: the only place where its tokens and costs are settled.
+    fn answer(&mut self, message: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
+        self.transcript.whole(message.get("content"), now_ms, tell);
+        self.transcript.next_message(now_ms, tell);
+        let (used, fault) = of_answer(message);
+        self.totals.add(&used);
+        self.turn.add(&used);
+        if let Some(began_ms) = self.answer_began_ms.take() {
+            self.answers_ms += now_ms.saturating_sub(began_ms);
+            self.answers_tokens = self.answers_tokens.saturating_add(used.written_tokens());
+        }
+        self.failure = None;
+        match self.stopped_by(message).as_deref() {
+            Some("error") => self.fail(message.get("errorMessage"), "the model failed", tell),
+            Some("aborted") => self.fail(message.get("errorMessage"), "pi has aborted", tell),
+            _ => {}
+        }
+        if let Some(fault) = fault.filter(|_| self.wire_fault.is_none()) {
+            let number = self.totals.answers;
+            let text = format!("{fault} in the message_end of the assistant's message {number}");
+            tell(&Told { event: "error", message: Some(&text), ..Told::default() });
+            self.wire_fault = Some(text);
+        }
+    }
+
+    /// Takes the stopReason of a message, if it has a settled one, and gives it.
+    fn stopped_by(&mut self, message: &Fields<'_>) -> Option<String> {
+        let reason = string(message.get("stopReason"), AGENT_NAME_BYTES)?.into_owned();
+        if reason != "pending" && !reason.is_empty() {
+            self.stop_reason = Some(reason.clone());
+        }
+        Some(reason)
+    }
+
+    /// Tells an error, in pi's words if it has some, and keeps it for the report.
+    fn fail(&mut self, words: Option<&RawValue>, otherwise: &str, tell: Tell<'_>) {
+        let words = string(words, AGENT_ERROR_BYTES).filter(|words| !words.is_empty());
+        let text = words.map_or_else(|| otherwise.to_owned(), Cow::into_owned);
+        tell(&Told { event: "error", message: Some(&text), ..Told::default() });
+        self.failure = Some(text);
+    }
+
+    /// A tool call, told once whichever event tells of it first.
+    fn tool_use(
+        &mut self,
+        id: Option<&RawValue>,
+        name: Option<&RawValue>,
+        input: Option<&RawValue>,
+        tell: Tell<'_>,
+    ) {
+        let (id, name) = (name_of(id), name_of(name));
+        if !id.is_empty() {
+            let id = hash(&id);
+            if self.tools_told.contains(&id) {
+                return;
+            }
+            if self.tools_told.len() < AGENT_TOOL_IDS {
+                self.tools_told.push(id);
+            }
+        }
+        self.tool_call_count += 1;
+        let known = self.tool_calls.contains_key(name.as_ref());
+        let counted = known || self.tool_calls.len() < AGENT_TOOL_NAMES;
+        count(&mut self.tool_calls, if counted { &name } else { OTHER_TOOLS });
+        let input = input.unwrap_or(RawValue::NULL);
+        let whole_bytes = input.get().len();
+        let json = (whole_bytes <= AGENT_TOOL_OUTPUT_BYTES)
+            .then(|| mended(input.get(), AGENT_JSON_DEPTH))
+            .flatten();
+        let shown = json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        tell(&Told {
+            event: "tool_use",
+            id: Some(&id),
+            name: Some(&name),
+            input: Some(shown.unwrap_or(RawValue::NULL)),
+            omitted_bytes: shown.is_none().then_some(whole_bytes as u64),
+            ..Told::default()
+        });
+    }
+
+    fn tool_result(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {
+        let (id, name) = (name_of(fields.get("toolCallId")), name_of(fields.get("toolName")));
+        let hash = hash(&id);
+        if let Some(at) = self.tools_running.iter().position(|running| *running == hash) {
+            self.tools_running.swap_remove(at);
+        }
+        let mut output = Bounded::new(AGENT_TOOL_OUTPUT_BYTES);
+        if let Some(result) = fields.get("result").filter(|result| !append(result, &mut output)) {
+            let content = Fields::of(Some(result)).get("content");
+            if let Some(content) = content.filter(|content| !append(content, &mut output)) {
+                append_blocks(content, &mut output);
+            }
+        }
+        tell(&Told {
+            event: "tool_result",
+            id: Some(&id),
+            name: Some(&name),
+            output: Some(&output.text),
+            is_error: Some(fields.is_true("isError")),
+            omitted_bytes: (output.omitted_bytes > 0).then_some(output.omitted_bytes),
+            ..Told::default()
+        });
+    }
+}
+
+/// The texts of blocks, each on lines of its own; of what is no text its type.
+fn append_blocks(content: &RawValue, output: &mut Bounded) {
+    let mut first = true;
+    each_item(content, &mut |block| {
+        let block = Fields::of(Some(block));
+        if !std::mem::take(&mut first) {
+            output.push("\n");
+        }
+        let kind = name_of(block.get("type"));
+        if kind != "text" {
+            output.push(&format!("[{kind}]"));
+        } else if let Some(text) = block.get("text") {
+            append(text, output);
+        }
+    });
+}
+
+fn is_assistant(message: &Fields<'_>) -> bool {
+    message.get("role").is_some_and(|role| role.get() == r#""assistant""#)
+}
+
+/// A name or an id; empty if there is none.
+fn name_of(value: Option<&RawValue>) -> Cow<'_, str> {
+    string(value, AGENT_NAME_BYTES).unwrap_or_default()
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,312 @@
+//! How a run of pi ends (agent-harness.md): by itself, at one of its three timeouts, over its
+//! budget, by a cancel or a kill; each with its finish_reason, the totals so far, and nobody left.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod agent_help;
+mod common;
+#[path = "common/ends.rs"]
+mod ends;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use agent_help::*;
+use common::*;
+use ends::Setup;
+use serde_json::{Value, json};
+
+/// Goes on for ever, with a child in its session and one that left it, both deaf to SIGTERM.
+const STAY: &str = "sleep 1000 & setsid sleep 1000 & (trap '' TERM; setsid bash -c \
+                    'trap \"\" TERM; while :; do sleep 0.05; done' &) ; wait";
+
+/// Starts a run whose pi writes these lines and then does something; gives the request's id.
+fn start(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> u64 {
+    let file = stream_file(execd, "lines", lines);
+    let pi = fake_pi(execd, &format!("cat {}; {then}", file.display()));
+    execd.start_request("agent_execute", params(&pi, more))
+}
+
+/// The same to its end; nobody may be left then.
+fn end_of(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> Value {
+    let id = start(execd, lines, then, more);
+    let result = execd.result_of(id);
+    let left = execd.session_processes();
+    assert!(left.is_empty(), "left when the result came: {left:?}");
+    result
+}
+
+fn assert_ended(result: &Value, finish_reason: &str, error: &str) {
+    assert_eq!(
+        (&result["success"], &result["finish_reason"]),
+        (&json!(false), &json!(finish_reason))
+    );
+    let text = result["error"].as_str().unwrap_or_default();
+    assert!(text.contains(error), "{error:?} is not in {text:?}");
+}
+
+// ---- Timeouts ---------------------------------------------------------------------------
+
+#[test]
+fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
+    let mut execd = Execd::start();
+    let before = [session(), agent_start(), turn_start()];
+    let more = json!({"first_event_timeout_ms": 300});
+    let result = end_of(&mut execd, &before, STAY, more);
+    assert_ended(&result, "timeout", "first_event_timeout_ms");
+    assert_eq!((&result["num_turns"], &result["session_id"]), (&json!(1), &json!("session-1")));
+    assert_absent(&result, &["first_event_ms"]);
+}
+
+#[test]
+fn a_model_that_falls_silent_is_ended_at_the_idle_timeout_with_the_text_so_far() {
+    let mut execd = Execd::start();
+    let more = json!({"idle_timeout_ms": 300});
+    let result = end_of(&mut execd, &begun(), STAY, more);
+    assert_ended(&result, "timeout", "idle_timeout_ms");
+    assert_eq!(result["output"], "Half");
+    assert!(result["first_text_ms"].is_u64(), "{result}");
+}
+
+#[test]
+fn a_tool_may_be_silent_for_longer_than_the_idle_timeout() {
+    let mut execd = Execd::start();
+    let file = |execd: &Execd, name: &str, lines: &[Value]| {
+        stream_file(execd, name, lines).display().to_string()
+    };
+    let all = answer("Done.");
+    let start = [&all[..6], &[tool_start("t", "bash", json!({}))]].concat();
+    let end = [&[tool_end("t", "bash", "")], &all[6..]].concat();
+    let (start, end) = (file(&execd, "a", &start), file(&execd, "b", &end));
+    let script = format!("cat {start}; sleep 1.5; cat {end}");
+    let result = run(&mut execd, &script, json!({"idle_timeout_ms": 500}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended_at_its_timeout() {
+    let mut execd = Execd::start();
+    let tool = [&begun()[..], &[tool_start("t", "bash", json!({}))]].concat();
+    let result = end_of(&mut execd, &tool, STAY, json!({"timeout_ms": 400}));
+    assert_ended(&result, "timeout", "timeout_ms");
+    assert_eq!(result["tool_calls"], json!({"bash": 1}));
+    assert!(result["duration_ms"].as_u64().is_some_and(|ms| ms >= 400), "{result}");
+}
+
+// ---- Budgets ----------------------------------------------------------------------------
+
+/// Two answers, after each of which pi would go on.
+fn two_answers() -> Vec<Value> {
+    let one = answer("One.");
+    [&one[..7], &one[2..7]].concat()
+}
+
+#[test]
+fn a_run_over_its_cost_is_ended_and_tells_what_it_cost() {
+    let mut execd = Execd::start();
+    // 0.25 is not over 0.25; 0.5 is.
+    let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_cost_usd": 0.25}));
+    assert_ended(&result, "cost_exhausted", "0.25");
+    assert_eq!((&result["cost_usd"], &result["num_turns"]), (&json!(0.5), &json!(2)));
+}
+
+#[test]
+fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
+    let mut execd = Execd::start();
+    let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_tokens": 219}));
+    assert_ended(&result, "token_exhausted", "219");
+    assert_eq!(result["total_tokens"], 220);
+    let enough = json!({"max_tokens": 220, "max_cost_usd": 0.5});
+    let result = end_of(&mut execd, &[two_answers(), vec![agent_end()]].concat(), "", enough);
+    assert_eq!(result["success"], true, "{result}");
+}
+
+// ---- Cancels and kills ------------------------------------------------------------------
+
+#[test]
+fn cancel_ends_the_run_and_all_of_its_processes() {
+    let mut execd = Execd::start();
+    let id = start(&mut execd, &begun(), STAY, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    assert!(execd.cancel(id));
+    let result = execd.result_of(id);
+    assert_ended(&result, "cancelled", "cancel");
+    assert_eq!(result["output"], "Half");
+    assert!(execd.session_processes().is_empty());
+}
+
+#[test]
+fn a_run_is_a_session_that_can_be_listed_and_killed() {
+    let mut execd = Execd::start();
+    let id = start(&mut execd, &begun(), STAY, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    let started = execd.notification("session_started", |_| true);
+    let session = started["session_id"].as_u64().expect("an id");
+    let row = execd.listed(session).expect("it is listed");
+    let command = row["command"].as_str().expect("a command");
+    assert!(command.ends_with("--no-session -p 'Do it'"), "{command}");
+    let killed = execd.kill(session);
+    assert!(killed.is_object());
+    let result = execd.result_of(id);
+    assert_ended(&result, "cancelled", "");
+    assert!(execd.session_processes().is_empty());
+}
+
+#[test]
+fn the_end_of_execd_is_the_end_of_its_runs() {
+    for signal in [15, 1] {
+        let mut execd = Execd::start();
+        let id = start(&mut execd, &begun(), STAY, json!({}));
+        execd.notification("agent_event", |event| event["event"] == "text");
+        execd.signal(signal);
+        let result = execd.result_of(id);
+        assert_ended(&result, "cancelled", "");
+        execd.wait_exit();
+        execd.until_no_session_process();
+    }
+    // At the end of stdin a run goes on to its own end.
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "answer", &answer("Done."));
+    let pi =
+        fake_pi(&execd, &format!("until [ -e go ]; do sleep 0.02; done; cat {}", file.display()));
+    let id = execd.start_request("agent_execute", params(&pi, json!({})));
+    execd.notification("session_started", |_| true);
+    execd.close_stdin();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["success"], true);
+    assert!(execd.wait_exit().success());
+}
+
+#[test]
+fn kill_9_of_execd_leaves_nobody() {
+    let mut execd = Execd::start();
+    start(&mut execd, &begun(), "sleep 1000 & setsid sleep 1000 & wait", json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    execd.leaves_processes_behind();
+    execd.signal(9);
+    let own = |execd: &Execd| {
+        let all = execd.session_processes();
+        // What left the session on purpose has nobody to end it: see docs/agent.md.
+        all.into_iter().filter(|one| !one.command.starts_with("sleep")).collect::<Vec<_>>()
+    };
+    eventually("its pi is gone", || own(&execd).is_empty());
+}
+
+// ---- Ends of pi -------------------------------------------------------------------------
+
+#[test]
+fn a_pi_that_fails_tells_the_end_of_its_stderr() {
+    let mut execd = Execd::start();
+    let noise =
+        "for i in $(seq 1000); do echo \"noise $i\" >&2; done; echo 'No such model' >&2; exit 1";
+    let result = end_of(&mut execd, &[], noise, json!({}));
+    assert_ended(&result, "error", "No such model");
+    assert_eq!(result["exit_code"], 1);
+    let error = result["error"].as_str().expect("an error");
+    assert!(!error.contains("noise 1\n") && error.len() < 5_000, "{} bytes", error.len());
+    // The same behind an answer: what came counts, but it is no success.
+    let result = end_of(&mut execd, &answer("Done."), "echo oops >&2; exit 7", json!({}));
+    assert_eq!((&result["success"], &result["exit_code"]), (&json!(false), &json!(7)));
+    assert!(result["error"].as_str().is_some_and(|text| text.contains("oops")), "{result}");
+    assert_eq!(result["output"], "Done.");
+    let result = end_of(&mut execd, &begun(), "kill -9 $$", json!({}));
+    assert_ended(&result, "error", "SIGKILL");
+    assert_absent(&result, &["exit_code"]);
+}
+
+#[test]
+fn a_run_that_is_over_leaves_nothing_behind() {
+    let mut execd = Execd::start();
+    let leave = "(setsid sleep 1000 &) ; sleep 1000 & (setsid bash -c 'exec sleep 1000' >/dev/null \
+                 2>&1 </dev/null &); exit 0";
+    let result = end_of(&mut execd, &answer("Done."), leave, json!({}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+}
+
+#[test]
+fn a_pi_that_does_not_exit_keeps_its_success() {
+    let mut execd = Execd::start();
+    let begun = now();
+    let result = end_of(&mut execd, &answer("Done."), STAY, json!({"idle_timeout_ms": 2_000}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+    assert_absent(&result, &["error"]);
+    assert!(begun.elapsed().as_secs() >= 10, "it has 10 s to exit");
+    // One that goes on after a failure has not ended.
+    let retry = json!({"type": "agent_end", "messages": [], "willRetry": true});
+    let lines = [&answer("No.")[..7], &[retry]].concat();
+    let result = end_of(&mut execd, &lines, STAY, json!({"idle_timeout_ms": 300}));
+    assert_ended(&result, "timeout", "idle_timeout_ms");
+}
+
+// ---- Beside others ----------------------------------------------------------------------
+
+#[test]
+fn ten_runs_at_once_disturb_nobody() {
+    let mut execd = Execd::start();
+    let cat = execd.open_with("exec cat", json!({"tty": true}));
+    let file = stream_file(&execd, "answer", &answer("Done."));
+    let script = format!("until [ -e go ]; do sleep 0.02; done; cat {}", file.display());
+    let pi = fake_pi(&execd, &script);
+    let runs: Vec<u64> =
+        (0..10).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
+    for _ in 0..10 {
+        execd.notification("session_started", |note| {
+            note["command"].as_str().is_some_and(|text| text.contains("--mode json"))
+        });
+    }
+    assert!(execd.input_until(session_of(&cat), "hello\n", "hello\nhello").len() > 5);
+    std::fs::write(execd.file("go"), "").expect("a file");
+    for id in runs {
+        let result = execd.result_of(id);
+        assert_eq!((&result["success"], &result["total_tokens"]), (&json!(true), &json!(110)));
+        assert_eq!(events_of(&mut execd, id).len(), 3, "turn_start, text, turn_end");
+    }
+    assert_eq!(execd.kill(session_of(&cat))["signal"], "SIGTERM");
+}
+
+#[test]
+fn more_than_64_runs_at_once_are_refused_by_name() {
+    let mut execd = Execd::with(&["--max-sessions", "128"], &[]);
+    let pi = fake_pi(&execd, "sleep 1000");
+    let ids: Vec<u64> =
+        (0..64).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
+    let message = execd.failed("agent_execute", params(&pi, json!({})), "too_many_sessions");
+    assert!(message.contains("cancel one"), "{message}");
+    for id in ids {
+        execd.send(id + 1_000, "cancel", json!({"id": id}));
+        assert_eq!(execd.result_of(id)["finish_reason"], "cancelled");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_the_result_whole_and_a_count_of_what_it_missed() {
+    let (stdin, mut requests) = std::io::pipe().expect("a pipe");
+    let (replies, stdout) = std::io::pipe().expect("a pipe");
+    let host = Setup::new(&[]).start(Stdio::from(stdin), Stdio::from(stdout));
+    let text = "0123456789".repeat(100);
+    let mut lines = answer("Done.");
+    lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
+    std::fs::write(host.work().join("lines"), ndjson(&lines)).expect("a stream");
+    let pi = host.work().join("pi");
+    write_pi(&pi, "cat lines; touch done");
+    let params = params(&pi.to_string_lossy(), json!({}));
+    let request = json!({"id": 1, "method": "agent_execute", "params": params});
+    requests.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
+    // 3 MB of events while nobody reads: pi goes on, and execd does not keep them all.
+    until_exists(&host.work().join("done"));
+    let mut events = 0;
+    let mut result = Value::Null;
+    for line in BufReader::new(replies).lines() {
+        let line: Value = serde_json::from_str(&line.expect("a pipe")).expect("a line of JSON");
+        if line["method"] == "agent_event" {
+            events += 1;
+        } else if line["id"] == 1 {
+            result = line["result"].clone();
+            break;
+        }
+    }
+    assert_eq!(result["output"].as_str().map(str::len), Some(3_000_000));
+    let dropped = result["provider_data"]["dropped_events"].as_u64().expect("a count");
+    assert!(dropped > 500, "{dropped} dropped");
+    assert_eq!(events + dropped, 3_002, "turn_start, the text, turn_end");
+    drop(requests);
+}
