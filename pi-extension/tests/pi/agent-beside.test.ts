@@ -10,6 +10,7 @@ import { assertTotals, bash, PIS, Stage } from "./lib/agent.ts";
 import type { Pi } from "./lib/agent.ts";
 import { execdBinary, EXTENSION_DIR } from "./lib/paths.ts";
 import { processesLike, waitNone, waitProcess } from "./lib/processes.ts";
+import { until } from "./lib/waiting.ts";
 
 const EXECD = /^\S*\/execd( |$)/;
 
@@ -126,14 +127,40 @@ function answerByPrompt(asked: Asked): Answer {
       };
 }
 
-test("the end of stdin ends every run", async (t) => {
-  const [pi] = PIS as [Pi];
-  const stage = await Stage.set(t, pi, () => ({
-    text: "Sleeping.", calls: [bash("setsid sleep 7711 & exec sleep 7710")],
-  }));
-  stage.start();
+const [newest] = PIS as [Pi, ...Pi[]];
+const sleepers = (): Answer => ({
+  text: "Sleeping.",
+  calls: [bash("setsid sleep 7711 & trap '' TERM HUP; sleep 7710; sleep 7712")],
+});
+
+test("SIGTERM ends every run, and each has its result", async (t) => {
+  const stage = await Stage.set(t, newest, sleepers);
+  const ids = [stage.start(), stage.start()];
+  await until("both commands", () => processesLike(stage.place.tag, /^sleep 7711$/).length === 2);
+  process.kill(stage.execd.pid, "SIGTERM");
+  for (const id of ids) {
+    const { success, finish_reason } = await stage.execd.result(id);
+    assert.deepEqual([success, finish_reason], [false, "cancelled"]);
+  }
+  assert.equal(await stage.execd.ended, 128 + 15);
+  await waitNone(stage.place.tag, 1_000);
+});
+
+test("execd killed: pi and what its own tool runs end too", async (t) => {
+  const stage = await Stage.set(t, newest, sleepers);
   stage.start();
   await waitProcess(stage.place.tag, /^sleep 7711$/);
-  await stage.execd.quit();
-  await waitNone(stage.place.tag, 2_000);
+  process.kill(stage.execd.pid, "SIGKILL");
+  t.diagnostic(`all gone ${await waitNone(stage.place.tag, 5_000)} ms after execd`);
+});
+
+test("the end of stdin lets a run come to its end", async (t) => {
+  const stage = await Stage.set(t, newest, [
+    { calls: [bash("sleep 1; setsid sleep 7713 >/dev/null 2>&1 &")] }, { text: "All of it." },
+  ]);
+  const id = stage.start();
+  assert.equal(await stage.execd.quit(), 0);
+  assert.equal((await stage.execd.result(id))["output"], "All of it.");
+  assert.equal(stage.events(id).at(-1)?.event, "turn_end");
+  await waitNone(stage.place.tag, 1_000);
 });

@@ -11,6 +11,7 @@ import type { AgentEvent, AgentResult } from "./lib/agent.ts";
 import { execdBinary } from "./lib/paths.ts";
 import { processesOf, waitNone, waitProcess } from "./lib/processes.ts";
 import { Tui } from "./lib/tui.ts";
+import { until } from "./lib/waiting.ts";
 
 const TEXTS = ["Let me look at it.", "It printed alpha."];
 const TWO_TURNS = [
@@ -121,7 +122,8 @@ for (const pi of PIS) {
       const early = await tui.waitScreen((screen) => words(screen) > 1);
       assert.ok(words(early) < 30, early);
       assert.equal(await tui.waitExit(), 0);
-      await tui.waitScreen((screen) => words(screen) === 30, 5_000);
+      // tmux's note that the pane is dead takes a row.
+      await until("the rest", async () => words(await tui.scrollback()) === 30, 5_000);
     });
 
     test(`pi ${pi.version}: a terminal that closes takes all with it`, async (t) => {
