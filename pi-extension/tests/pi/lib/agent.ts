@@ -18,6 +18,7 @@ import type { Script, ScriptedCall, ScriptedUsage } from "../../../scripts/model
 import { Execd, startedBy } from "./execd.ts";
 import { EXTENSION_DIR } from "./paths.ts";
 import { Scratch } from "./scratch.ts";
+import { PATIENCE_MS } from "./waiting.ts";
 
 /** A pi to test with. */
 export interface Pi {
@@ -107,14 +108,22 @@ export class Stage {
   readonly place = new Scratch();
   readonly pi: Pi;
   readonly model: ModelServer;
-  /** A program that is this pi. */
+  /**
+   * A program that is this pi, but tells its version without starting it: execd asks beside each
+   * first run, and 0.73 needs two seconds for that.
+   */
   readonly wrapper: string;
+  /** A program that is this pi. */
+  readonly plainWrapper: string;
   #execd: Execd | undefined;
 
   private constructor(pi: Pi, model: ModelServer) {
     this.pi = pi;
     this.model = model;
-    this.wrapper = this.#program("pi", `exec '${process.execPath}' '${pi.cli}' "$@"`);
+    const start = `exec '${process.execPath}' '${pi.cli}' "$@"`;
+    const version = `[ "$*" != --version ] || { echo ${pi.version}; exit; }`;
+    this.wrapper = this.program("quick-pi", `${version}\n${start}`);
+    this.plainWrapper = this.program("pi", start);
     this.place.atEnd(() => model.close());
     this.models(modelsJson(model.url));
     writeFileSync(join(this.place.agentDir, "settings.json"), JSON.stringify(QUIET_SETTINGS));
@@ -148,10 +157,6 @@ export class Stage {
 
   /** A shell script in a directory of its own, to be called by its path or on a PATH. */
   program(name: string, body: string): string {
-    return this.#program(name, body);
-  }
-
-  #program(name: string, body: string): string {
     const dir = this.place.path("programs");
     mkdirSync(dir, { recursive: true });
     const path = join(dir, name);
@@ -175,6 +180,23 @@ export class Stage {
   /** A whole run. */
   run(params: object = {}): Promise<AgentRun> {
     return this.end(this.start(params));
+  }
+
+  /**
+   * Runs with a limit, and with longer ones until pi was fast enough to do what `reached` looks for
+   * within it.
+   */
+  async runWithin(
+    limitMs: number,
+    params: (limitMs: number) => object,
+    reached: (run: AgentRun) => boolean,
+  ): Promise<AgentRun & { limitMs: number }> {
+    for (;;) {
+      const run = await this.run(params(limitMs));
+      if (reached(run)) return { ...run, limitMs };
+      assert.ok(limitMs < PATIENCE_MS, `not within ${limitMs} ms: ${JSON.stringify(run.result)}`);
+      limitMs *= 3;
+    }
   }
 
   /** What execd lists. */
