@@ -133,6 +133,8 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
 pub struct Probe {
     /// The path of the program that is asked.
     pub program: String,
+    /// Runs wait for it.
+    pub for_runs: bool,
     /// Its time was over: it was ended for that.
     pub timed_out: bool,
     /// Its program has ended, and what it left behind is being ended.

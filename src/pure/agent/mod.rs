@@ -26,3 +26,8 @@ mod usage;
 pub use report::{AgentReport, Cost, End, ProviderData, Retries, Stop};
 pub use run::{AgentRun, Clocks, RunSettings};
 pub use told::{Tell, Told, UsageReport};
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_report;

@@ -236,7 +236,9 @@ impl AgentRun {
         match self.line.known {
             Known::Nothing => {}
             Known::Whole => self.whole(line, now_ms, tell),
-            Known::Told if self.line.lost => self.events_dropped += 1,
+            Known::Told if self.line.lost => {
+                self.events_dropped += u64::from(self.settings.keep_events);
+            }
             Known::Told => self.keep_event(line),
             Known::Unparsed => self.unparsed_lines += 1,
         }

@@ -1,0 +1,721 @@
+//! Tests of the stream of pi: each rule as a table of lines and what comes of them.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{AgentRun, End, RunSettings, Stop};
+
+/// Deltas: text or thinking, and its JSON.
+type Deltas = &'static [(&'static str, &'static str)];
+
+/// What was told, and the result.
+struct Outcome {
+    told: Vec<Value>,
+    report: Value,
+    run: AgentRun,
+}
+
+/// Each line takes ten milliseconds.
+fn feed(lines: &[String], settings: RunSettings, end: &End<'_>) -> Outcome {
+    let mut run = AgentRun::new(settings);
+    let mut told = Vec::new();
+    let mut now_ms = 0;
+    for line in lines {
+        now_ms += 10;
+        run.push(line.as_bytes(), now_ms, &mut |event| {
+            told.push(serde_json::to_value(event).unwrap());
+        });
+        run.push(b"\n", now_ms, &mut |event| told.push(serde_json::to_value(event).unwrap()));
+    }
+    run.finish(now_ms, &mut |event| told.push(serde_json::to_value(event).unwrap()));
+    let report = serde_json::to_value(run.report(end)).unwrap();
+    Outcome { told, report, run }
+}
+
+fn done() -> End<'static> {
+    End { exit_code: Some(0), ..End::default() }
+}
+
+fn run(lines: &[String]) -> Outcome {
+    feed(lines, RunSettings::default(), &done())
+}
+
+fn lines(all: &[Value]) -> Vec<String> {
+    all.iter().map(wire).collect()
+}
+
+/// As pi writes it: the type of an object is its first field.
+fn wire(value: &Value) -> String {
+    let Value::Object(fields) = value else { return value.to_string() };
+    let (first, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == "type");
+    let field = |(name, value): (&String, &Value)| format!("{}:{}", json!(name), wire(value));
+    let all: Vec<String> = first.into_iter().chain(others).map(field).collect();
+    format!("{{{}}}", all.join(","))
+}
+
+fn event(kind: &str) -> Value {
+    json!({"type": kind})
+}
+
+fn start(role: &str) -> Value {
+    json!({"type": "message_start", "message": {"role": role, "content": []}})
+}
+
+fn delta(kind: &str, index: u64, text: &str) -> Value {
+    json!({"type": "message_update", "assistantMessageEvent":
+        {"type": kind, "contentIndex": index, "delta": text}})
+}
+
+fn usage(numbers: [u64; 6], cost: f64) -> Value {
+    let [input, output, reasoning, cache_read, cache_write, total] = numbers;
+    json!({"input": input, "output": output, "reasoning": reasoning, "cacheRead": cache_read,
+        "cacheWrite": cache_write, "totalTokens": total,
+        "cost": {"input": cost / 2.0, "output": cost / 4.0, "cacheRead": cost / 8.0,
+            "cacheWrite": cost / 8.0, "total": cost}})
+}
+
+/// An assistant's message_end; fields of `more` replace those of the message.
+fn answer(more: &Value) -> Value {
+    let mut message = json!({"role": "assistant", "content": [], "stopReason": "stop",
+        "usage": usage([10, 5, 0, 0, 0, 15], 0.25)});
+    for (name, value) in more.as_object().unwrap() {
+        message[name] = value.clone();
+    }
+    json!({"type": "message_end", "message": message})
+}
+
+/// The names of what was told, with the fields that tell most.
+fn names(outcome: &Outcome) -> String {
+    let mut all = String::new();
+    for told in &outcome.told {
+        let _ = write!(all, "{} ", told["event"].as_str().unwrap());
+    }
+    all.trim_end().to_owned()
+}
+
+fn texts(outcome: &Outcome, event: &str) -> Vec<String> {
+    let of_it = outcome.told.iter().filter(|told| told["event"] == event);
+    of_it.map(|told| told["delta"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plain_answer() {
+    let all = lines(&[
+        json!({"type": "session", "version": 3, "id": "abc", "cwd": "/tmp"}),
+        event("agent_start"),
+        event("turn_start"),
+        start("user"),
+        json!({"type": "message_end", "message": {"role": "user", "content": "hi"}}),
+        start("assistant"),
+        delta("text_delta", 0, "Hel"),
+        delta("text_delta", 0, "lo."),
+        answer(&json!({})),
+        json!({"type": "turn_end", "message": {"role": "assistant", "stopReason": "stop"}}),
+        json!({"type": "agent_end", "messages": [], "willRetry": false}),
+        event("agent_settled"),
+    ]);
+    let outcome = run(&all);
+    let tokens = json!({"input_tokens": 10, "output_tokens": 5, "reasoning_tokens": 0,
+        "cache_read_tokens": 0, "cache_write_tokens": 0, "total_tokens": 15});
+    assert_eq!(
+        outcome.told,
+        [
+            json!({"event": "turn_start", "turn": 1}),
+            json!({"event": "text", "delta": "Hel"}),
+            json!({"event": "text", "delta": "lo."}),
+            json!({"event": "turn_end", "turn": 1, "usage": tokens, "cost_usd": 0.25}),
+        ]
+    );
+    assert_eq!(
+        outcome.report,
+        json!({
+            "success": true, "output": "Hello.", "finish_reason": "stop", "duration_ms": 0,
+            "num_turns": 1, "tool_call_count": 0, "tool_calls": {},
+            "input_tokens": 10, "output_tokens": 5, "reasoning_tokens": 0,
+            "cache_read_tokens": 0, "cache_write_tokens": 0, "total_tokens": 15,
+            "cost_usd": 0.25,
+            "cost": {"input": 0.125, "output": 0.0625, "cache_read": 0.03125,
+                "cache_write": 0.03125, "total": 0.25},
+            "session_id": "abc", "executor": "pi", "first_event_ms": 60, "first_text_ms": 70,
+            "tokens_per_second": 166.67, "exit_code": 0,
+            "provider_data": {"unparsed_lines": 0, "unknown_events": {}, "unknown_fields": {},
+                "retries": {"count": 0, "exhausted": false}},
+        })
+    );
+    let clocks = outcome.run.clocks();
+    assert_eq!((clocks.last_event_ms, clocks.settled_ms), (120, Some(110)));
+}
+
+#[test]
+fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
+    let end = End {
+        exit_code: Some(1),
+        executor_version: Some("0.87.1"),
+        log_path: Some("/log"),
+        duration_ms: 7,
+        dropped_events: 3,
+        ..End::default()
+    };
+    let outcome = run(&lines(&[
+        json!({"type": "session", "id": "s"}),
+        start("assistant"),
+        delta("text_delta", 0, "x"),
+        answer(&json!({})),
+    ]));
+    let text = serde_json::to_string(&outcome.run.report(&end)).unwrap();
+    let order = [
+        "success",
+        "output",
+        "error",
+        "finish_reason",
+        "duration_ms",
+        "num_turns",
+        "tool_call_count",
+        "tool_calls",
+        "input_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "total_tokens",
+        "cost_usd",
+        "cost",
+        "session_id",
+        "executor",
+        "executor_version",
+        "first_event_ms",
+        "first_text_ms",
+        "tokens_per_second",
+        "provider_data",
+        "log_path",
+        "exit_code",
+    ];
+    let places = order.map(|name| text.find(&format!("\"{name}\":")).expect(name));
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.contains(r#""dropped_events":3"#), "{text}");
+    let mut first = String::new();
+    let mut run = AgentRun::new(RunSettings::default());
+    run.push(b"{\"type\":\"turn_start\"}\n", 0, &mut |told| {
+        first = serde_json::to_string(told).unwrap();
+    });
+    assert_eq!(first, r#"{"event":"turn_start","turn":1}"#);
+}
+
+#[test]
+fn blocks_of_text_are_told_apart_and_joined_they_are_the_output() {
+    let outcome = run(&lines(&[
+        start("assistant"),
+        delta("thinking_delta", 0, "hm"),
+        delta("text_delta", 1, ""),
+        delta("text_delta", 1, "one"),
+        delta("thinking_delta", 2, "…"),
+        delta("text_delta", 1, "!"),
+        delta("text_delta", 3, "two"),
+        answer(&json!({"content": [{"type": "text", "text": "never told twice"}]})),
+        start("assistant"),
+        delta("text_delta", 3, "three"),
+        answer(&json!({})),
+        // A version without deltas: the same answer, told as a whole.
+        start("assistant"),
+        answer(&json!({"content": [{"type": "thinking", "thinking": "x"},
+            {"type": "text", "text": "four"}, {"type": "text", "text": "five"}]})),
+        answer(&json!({"content": "six"})),
+    ]));
+    let told = texts(&outcome, "text");
+    assert_eq!(told, ["one", "!", "\n\ntwo", "\n\nthree", "\n\nfour", "\n\nfive", "\n\nsix"]);
+    assert_eq!(outcome.report["output"], told.concat());
+    assert_eq!(texts(&outcome, "thinking"), ["hm", "…"]);
+    assert_eq!(outcome.report["first_text_ms"], 40);
+}
+
+#[test]
+fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
+    let raw = |kind: &str, text: &str| {
+        format!(
+            r#"{{"type":"message_update","assistantMessageEvent":{{"type":"{kind}_delta","contentIndex":0,"delta":"{text}"}}}}"#
+        )
+    };
+    let end = wire(&answer(&json!({})));
+    // Deltas, and the texts told.
+    let table: &[(Deltas, &[&str])] = &[
+        (&[("text", r"a\ud83d"), ("text", r"\ude00b")], &["a", "😀b"]),
+        (&[("text", r"\ud83d\ude00")], &["😀"]),
+        (&[("text", r"\ud83d"), ("text", ""), ("text", r"\ude00")], &["😀"]),
+        (&[("text", r"a\ud83d"), ("text", "b")], &["a", "\u{FFFD}b"]),
+        (&[("text", r"\ude00b")], &["\u{FFFD}b"]),
+        (&[("text", r"\ud83d\ud83d"), ("text", r"\ude00")], &["\u{FFFD}", "😀"]),
+        (&[("text", r"\ud83d\n")], &["\u{FFFD}\n"]),
+        (&[("text", r"\ud83d"), ("thinking", r"\ude00"), ("text", "x")], &["\u{FFFD}", "x"]),
+        (&[("text", r"a\ud83d")], &["a", "\u{FFFD}"]),
+        (&[("text", r#"\"\\\/\b\f\n\r\t\u00e9\u0000"#)], &["\"\\/\u{8}\u{c}\n\r\té\0"]),
+    ];
+    for (deltas, expected) in table {
+        let mut all: Vec<String> = deltas.iter().map(|(kind, text)| raw(kind, text)).collect();
+        let open = run(&all);
+        all.push(end.clone());
+        let outcome = run(&all);
+        assert_eq!(texts(&outcome, "text"), *expected, "{deltas:?}");
+        assert_eq!(outcome.report["output"], expected.concat(), "{deltas:?}");
+        assert_eq!(open.report["output"], expected.concat(), "cut: {deltas:?}");
+    }
+}
+
+#[test]
+fn a_tool_call_is_told_once_whichever_event_comes() {
+    let assembled = |id: &str, name: &str| {
+        json!({"type": "message_update", "assistantMessageEvent": {"type": "toolcall_end",
+            "contentIndex": 1, "toolCall":
+                {"type": "toolCall", "id": id, "name": name, "arguments": {"n": 1}}}})
+    };
+    let begun = |id: &str, name: &str| json!({"type": "tool_execution_start", "toolCallId": id, "toolName": name, "args": {"n": 2}});
+    let ended = |id: &str, result: Value, error: bool| {
+        json!({"type": "tool_execution_end", "toolCallId": id, "toolName": "bash",
+            "result": result, "isError": error})
+    };
+    let outcome = run(&lines(&[
+        event("turn_start"),
+        assembled("a", "bash"),
+        assembled("b", "read"),
+        begun("a", "bash"),
+        begun("b", "read"),
+        begun("c", "bash"),
+        json!({"type": "tool_execution_update", "toolCallId": "c", "partialResult": {}}),
+        ended(
+            "a",
+            json!({"content": [{"type": "text", "text": "one"}, {"type": "image"},
+            {"type": "text", "text": "two"}]}),
+            false,
+        ),
+        ended("b", json!("plain"), true),
+        ended("c", json!({"content": "string"}), false),
+        ended("d", json!({"content": []}), false),
+        event("turn_end"),
+        // Some providers count anew.
+        event("turn_start"),
+        begun("a", "bash"),
+        assembled("a", "bash"),
+        ended("a", json!(null), false),
+    ]));
+    let told: Vec<&Value> = outcome.told.iter().filter(|told| told["id"].is_string()).collect();
+    let call = |id: &str, name: &str, n: u64| json!({"event": "tool_use", "id": id, "name": name, "input": {"n": n}});
+    let result = |id: &str, output: &str, error: bool| {
+        json!({"event": "tool_result", "id": id, "name": "bash", "output": output,
+            "is_error": error})
+    };
+    let expected = [
+        call("a", "bash", 1),
+        call("b", "read", 1),
+        call("c", "bash", 2),
+        result("a", "one\n[image]\ntwo", false),
+        result("b", "plain", true),
+        result("c", "string", false),
+        result("d", "", false),
+        call("a", "bash", 2),
+        result("a", "", false),
+    ];
+    assert_eq!(told, expected.iter().collect::<Vec<_>>());
+    assert_eq!(outcome.report["tool_call_count"], 4);
+    assert_eq!(outcome.report["tool_calls"], json!({"bash": 3, "read": 1}));
+    assert_eq!(outcome.report["num_turns"], 2);
+}
+
+#[test]
+fn long_inputs_and_outputs_of_tools_are_cut() {
+    const BOUND: usize = 256 * 1024;
+    let begun = |args: &Value| json!({"type": "tool_execution_start", "toolCallId": "", "toolName": "t", "args": args});
+    let long = "é".repeat(BOUND / 2);
+    let mut deep = json!(1);
+    for _ in 0..101 {
+        deep = json!([deep]);
+    }
+    let outcome = run(&[
+        wire(&begun(&json!("x".repeat(BOUND - 2)))),
+        wire(&begun(&json!("x".repeat(BOUND - 1)))),
+        wire(&begun(&deep)),
+        wire(&begun(&deep[0])),
+        begun(&json!("HALF \\ \u{1F600}")).to_string().replace("HALF", r"\ud83d\\ud83d\udc4d"),
+        json!({"type": "tool_execution_start"}).to_string(),
+        json!({"type": "tool_execution_end", "result": format!("x{long}")}).to_string(),
+        json!({"type": "tool_execution_end", "result": long}).to_string(),
+    ]);
+    let field = |at: usize, name: &str| outcome.told[at][name].clone();
+    assert_eq!(field(0, "input").as_str().unwrap().len(), BOUND - 2);
+    assert_eq!(field(0, "omitted_bytes"), Value::Null);
+    assert_eq!(field(1, "input"), Value::Null);
+    assert!(outcome.told[1].as_object().unwrap().contains_key("input"));
+    assert_eq!(field(1, "omitted_bytes"), BOUND + 1);
+    assert_eq!(field(2, "omitted_bytes"), 203);
+    assert_eq!(field(3, "input"), deep[0]);
+    assert_eq!(field(4, "input"), "\u{FFFD}\\ud83d\u{FFFD} \\ \u{1F600}");
+    assert_eq!(field(5, "input"), Value::Null);
+    assert_eq!(field(6, "output").as_str().unwrap().len(), BOUND - 1);
+    assert_eq!(field(6, "omitted_bytes"), 2);
+    assert_eq!(field(7, "output"), long);
+    assert_eq!(outcome.report["tool_calls"], json!({"": 1, "t": 5}));
+}
+
+#[test]
+fn names_of_tools_are_bounded() {
+    let begun = |n: u64| {
+        let name = format!("t{n}");
+        json!({"type": "tool_execution_start", "toolCallId": name, "toolName": name})
+    };
+    let outcome = run(&lines(&(0..300).map(begun).collect::<Vec<_>>()));
+    let calls = outcome.report["tool_calls"].as_object().unwrap().clone();
+    assert_eq!((calls.len(), &calls["…"]), (257, &json!(44)));
+}
+
+#[test]
+fn sums_are_those_of_the_assistants_message_ends() {
+    let big = usage([1000; 6], 1000.0);
+    let partial = |kind: &str| {
+        let message = json!({"role": "assistant", "usage": big, "stopReason": "stop"});
+        json!({"type": kind, "message": message, "usage": big, "messages": [message],
+            "assistantMessageEvent": {"type": "text_end", "partial": message}})
+    };
+    let outcome = run(&lines(&[
+        event("turn_start"),
+        partial("message_start"),
+        partial("message_update"),
+        answer(&json!({"usage": usage([100, 50, 20, 300, 40, 490], 0.5)})),
+        // Its sum is missing, and it says of more reasoning than it has put out.
+        answer(&json!({"usage": {"input": 1, "output": 2, "reasoning": 3, "cacheRead": 4,
+            "cacheWrite": 5, "cost": {"total": 0.25}}})),
+        json!({"type": "message_end", "message": {"role": "toolResult", "usage": big}}),
+        partial("turn_end"),
+        event("turn_start"),
+        answer(&json!({"usage": {"input": 7, "output": 0, "cost": {"total": 0}}})),
+        event("turn_end"),
+        event("turn_start"),
+        event("turn_end"),
+        partial("agent_end"),
+    ]));
+    let report = &outcome.report;
+    let sums = ["input", "output", "reasoning", "cache_read", "cache_write", "total"]
+        .map(|name| report[format!("{name}_tokens")].as_u64().unwrap());
+    assert_eq!(sums, [108, 30, 22, 304, 45, 490 + 12 + 7]);
+    assert_eq!(report["cost_usd"], 0.75);
+    let cost = json!({"input": 0.25, "output": 0.125, "cache_read": 0.0625,
+        "cache_write": 0.0625, "total": 0.75});
+    assert_eq!(report["cost"], cost);
+    assert_eq!(outcome.run.budget_tokens(), 108 + 52 + 45);
+    assert_eq!(outcome.run.cost_usd().to_bits(), 0.75_f64.to_bits());
+    let turns: Vec<_> = outcome.told.iter().filter(|told| told["event"] == "turn_end").collect();
+    assert_eq!(turns[0]["cost_usd"], 0.75);
+    assert_eq!(turns[0]["usage"]["output_tokens"], 30);
+    assert_eq!(turns[1]["usage"]["input_tokens"], 7);
+    assert_eq!(turns[2], &json!({"event": "turn_end", "turn": 3}));
+    assert_eq!(report["provider_data"]["unknown_fields"]["turn_end.usage"], big);
+}
+
+#[test]
+fn sums_do_not_overflow() {
+    let most = answer(&json!({"usage": {"input": 1e300, "output": u64::MAX, "reasoning": 1e300,
+        "cacheRead": 1e300, "cacheWrite": 1e300, "totalTokens": 1e300,
+        "cost": {"input": 1.7e308, "total": 1.7e308}}}));
+    let outcome = run(&lines(&[most.clone(), most]));
+    let report = &outcome.report;
+    assert_eq!(report["input_tokens"], u64::MAX);
+    assert_eq!(report["reasoning_tokens"], u64::MAX);
+    assert_eq!(report["output_tokens"], 0);
+    assert_eq!(outcome.run.budget_tokens(), u64::MAX);
+    assert_eq!(report["cost_usd"], f64::MAX);
+}
+
+#[test]
+fn turns_are_counted_by_what_there_is() {
+    for (kinds, turns) in [
+        (vec!["turn_start", "turn_end", "turn_start"], 2),
+        (vec!["turn_end", "turn_end"], 2),
+        (vec!["turn_start"], 1),
+        (vec![], 0),
+    ] {
+        let all: Vec<Value> = kinds.iter().map(|kind| event(kind)).collect();
+        assert_eq!(run(&lines(&all)).report["num_turns"], turns, "{kinds:?}");
+    }
+}
+
+#[test]
+fn retries_are_told_and_counted() {
+    let again = |attempt: u64| {
+        json!({"type": "auto_retry_start", "attempt": attempt, "maxAttempts": 3, "delayMs": 9,
+            "errorMessage": "overloaded"})
+    };
+    let over = |success: bool| json!({"type": "auto_retry_end", "success": success, "attempt": 2, "finalError": "no"});
+    let failed = answer(&json!({"stopReason": "error", "errorMessage": "529"}));
+    let mut all = vec![failed.clone(), again(1), failed, again(2)];
+    all.extend([answer(&json!({})), over(true)]);
+    let outcome = run(&lines(&all));
+    assert_eq!(names(&outcome), "error retry error retry");
+    let retry = json!({"event": "retry", "attempt": 2, "max_attempts": 3, "message": "overloaded"});
+    assert_eq!(outcome.told[3], retry);
+    assert_eq!(outcome.told[0], json!({"event": "error", "message": "529"}));
+    assert_eq!(outcome.report["success"], true);
+    let retries = json!({"count": 2, "max_attempts": 3, "exhausted": false});
+    assert_eq!(outcome.report["provider_data"]["retries"], retries);
+    all.splice(4.., [over(false)]);
+    let outcome = run(&lines(&all));
+    assert_eq!(names(&outcome), "error retry error retry error");
+    assert_eq!(outcome.report["error"], "no");
+    assert_eq!(outcome.report["finish_reason"], "error");
+    assert_eq!(outcome.report["provider_data"]["retries"]["exhausted"], true);
+}
+
+#[test]
+fn the_run_is_settled_by_a_final_agent_end() {
+    let end = json!({"type": "agent_end", "messages": [], "willRetry": false});
+    let old_end = json!({"type": "agent_end", "messages": []});
+    let retried = json!({"type": "agent_end", "messages": [], "willRetry": true});
+    let over = |kind: &str, again: bool| json!({"type": kind, "willRetry": again});
+    // Events, 10 ms apart, and since when it is settled then.
+    let table: Vec<(Vec<Value>, Option<u64>)> = vec![
+        (vec![], None),
+        (vec![end.clone()], Some(10)),
+        (vec![old_end.clone(), event("agent_settled")], Some(10)),
+        (vec![retried.clone()], None),
+        (vec![end.clone(), retried.clone()], None),
+        (vec![event("agent_settled")], None),
+        (vec![old_end.clone(), event("auto_retry_start")], None),
+        (vec![old_end, event("auto_retry_start"), event("auto_retry_end")], Some(30)),
+        (vec![retried, event("auto_retry_start"), event("auto_retry_end")], Some(30)),
+        (vec![end.clone(), event("agent_start")], None),
+        (vec![end.clone(), event("agent_start"), event("auto_retry_end")], None),
+        (vec![end.clone(), event("turn_start")], None),
+        (vec![end.clone(), start("user")], None),
+        (vec![end.clone(), event("queue_update"), event("no_one_knows")], Some(10)),
+        (vec![end.clone(), event("compaction_start")], None),
+        (vec![end.clone(), event("auto_compaction_start")], None),
+        (vec![end.clone(), event("compaction_start"), over("compaction_end", false)], Some(30)),
+        (vec![end.clone(), over("auto_compaction_end", true)], None),
+        (vec![end.clone(), event("compaction_start"), event("auto_compaction_end")], Some(30)),
+        (vec![event("compaction_start"), event("compaction_end")], None),
+        (vec![end.clone(), event("agent_start"), end], Some(30)),
+    ];
+    for (events, settled_ms) in table {
+        let outcome = run(&lines(&events));
+        assert_eq!(outcome.run.clocks().settled_ms, settled_ms, "{events:?}");
+        assert!(outcome.report["provider_data"]["unparsed_lines"] == 0, "{events:?}");
+    }
+}
+
+#[test]
+fn the_clocks() {
+    let tool = |kind: &str, id: &str| json!({"type": format!("tool_execution_{kind}"), "toolCallId": id, "toolName": "t"});
+    // Lines, 10 ms apart; the model's first event, the last one, and tools that run.
+    let table: Vec<(Vec<Value>, Option<u64>, u64, usize)> = vec![
+        (vec![], None, 0, 0),
+        (vec![event("session"), start("user"), start("system")], None, 30, 0),
+        (vec![start("assistant"), start("assistant")], Some(10), 20, 0),
+        (vec![event("agent_start"), event("message_update")], Some(20), 20, 0),
+        (vec![event("x"), json!({"no": "type"}), json!(1)], None, 10, 0),
+        (vec![tool("start", "a"), tool("start", "b"), tool("update", "b")], None, 30, 2),
+        (vec![tool("start", "a"), tool("start", "b"), tool("end", "a")], None, 30, 1),
+        (
+            vec![tool("start", "a"), tool("end", "x"), tool("end", "a"), tool("end", "a")],
+            None,
+            40,
+            0,
+        ),
+        (vec![tool("start", "a"), event("turn_start")], None, 20, 0),
+        (vec![tool("start", "a"), event("agent_end")], None, 20, 0),
+    ];
+    for (events, first_event_ms, last_event_ms, tools_running) in table {
+        let clocks = run(&lines(&events)).run.clocks();
+        assert_eq!(clocks.first_event_ms, first_event_ms, "{events:?}");
+        assert_eq!(clocks.last_event_ms, last_event_ms, "{events:?}");
+        assert_eq!(clocks.tools_running, tools_running, "{events:?}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted() {
+    let long = "x".repeat(2000);
+    let outcome = run(&lines(&[
+        event("brand_new"),
+        event("brand_new"),
+        json!({"type": "turn_start", "colour": {"red": 1}}),
+        json!({"type": "turn_start", "colour": 2, "long": long}),
+        json!({"type": "message_update", "also": "good", "assistantMessageEvent":
+            {"type": "text_delta", "delta": "x"}, "behind": 1}),
+        json!({"type": "message_update", "assistantMessageEvent": {"type": "image_delta"}}),
+        json!({"type": "tool_execution_end", "durationMs": 1, "toolCallId": "a", "new": null}),
+    ]));
+    let data = &outcome.report["provider_data"];
+    let events = json!({"brand_new": 2, "message_update.image_delta": 1});
+    assert_eq!(data["unknown_events"], events);
+    let fields = json!({"turn_start.colour": {"red": 1}, "message_update.also": "good",
+        "tool_execution_end.new": null, "turn_start.long": format!("\"{}", &long[..1023])});
+    assert_eq!(data["unknown_fields"], fields);
+    assert_eq!(data["unparsed_lines"], 0);
+    assert_eq!(texts(&outcome, "text"), ["x"]);
+}
+
+#[test]
+fn what_is_not_known_is_bounded() {
+    let mut all = Vec::new();
+    for n in 0..5_000 {
+        all.push(json!({"type": format!("event {n} {}", "x".repeat(300))}));
+        all.push(json!({"type": "turn_start", format!("field {n}"): "y".repeat(900)}));
+    }
+    let outcome = run(&lines(&all));
+    let data = &outcome.report["provider_data"];
+    let length =
+        data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
+    assert!((60_000..75_000).contains(&length), "{length}");
+    let kept = data["unknown_events"].as_object().unwrap().len()
+        + data["unknown_fields"].as_object().unwrap().len();
+    assert_eq!(data["drift_dropped"].as_u64().unwrap() + kept as u64, 10_000);
+    assert!(outcome.run.heap_bytes() < 100_000);
+}
+
+#[test]
+fn what_is_no_event_is_counted() {
+    let cut = |line: &str| line[..line.len() / 2].to_owned();
+    let turn = wire(&event("turn_start"));
+    let end = wire(&answer(&json!({})));
+    let text = wire(&delta("text_delta", 0, "hello"));
+    // A line, whether it is unparsed, and events told.
+    let table: Vec<(String, u64, usize)> = vec![
+        (String::new(), 0, 0),
+        (" \t\r".into(), 0, 0),
+        (format!("{turn}\r"), 0, 1),
+        (format!("  {turn} "), 0, 1),
+        ("Loading extensions...".into(), 1, 0),
+        ("\u{FEFF}{\"type\":\"turn_start\"}".into(), 1, 0),
+        ("{}".into(), 1, 0),
+        ("[]".into(), 1, 0),
+        ("[{\"type\":\"turn_start\"}]".into(), 1, 0),
+        ("null".into(), 1, 0),
+        ("{\"type\":1}".into(), 1, 0),
+        ("{\"type\":null,\"a\":2}".into(), 1, 0),
+        ("{\"a\":1}".into(), 1, 0),
+        ("{\"a\":1,\"type\":\"turn_start\"}".into(), 0, 1),
+        ("{\"type\":\"turn\\u005fstart\"}".into(), 0, 1),
+        (format!("{turn}{turn}"), 1, 0),
+        (format!("{turn}x"), 1, 0),
+        (cut(&turn), 1, 0),
+        (cut(&end), 1, 0),
+        ("{\"type\":\"turn_start\",}".into(), 1, 0),
+        ("{\"type\":\"message_update\",\"assistantMessageEvent\":null}".into(), 1, 0),
+        ("{\"type\":\"message_update\"".into(), 1, 0),
+        ("{\"type\":\"message_update\"}".into(), 0, 0),
+        (text.replace("hello", "\\x"), 1, 0),
+        (text[..text.find("hello").unwrap()].to_owned(), 1, 0),
+        // What follows the delta is not read.
+        (text[..text.find("lo\"").unwrap() + 3].to_owned(), 0, 1),
+        (text.replacen("type", "kind", 1), 1, 0),
+    ];
+    for (line, unparsed, told) in table {
+        let outcome = run(std::slice::from_ref(&line));
+        let data = &outcome.report["provider_data"];
+        assert_eq!(data["unparsed_lines"], unparsed, "{line}");
+        assert_eq!(outcome.told.len(), told, "{line}");
+    }
+    let mut run = AgentRun::new(RunSettings::default());
+    let mut told = 0;
+    for line in [&b"\xff\xfe{}"[..], b"{\"type\":\"turn_start\",\"a\":\"\xff\"}", b"{\"\xc3\":1}"] {
+        run.push(line, 0, &mut |_| told += 1);
+        run.push(b"\n", 0, &mut |_| told += 1);
+    }
+    assert_eq!((run.unparsed_lines, told), (3, 0));
+}
+
+#[test]
+fn an_unterminated_line_is_an_event_if_it_is_whole() {
+    let whole = wire(&answer(&json!({})));
+    let text = wire(&delta("text_delta", 0, "hello"));
+    let skipped = wire(&json!({"type": "tool_execution_update"}));
+    for (line, unparsed, told, answers) in [
+        (whole.as_str(), 0, 0, 5),
+        (&whole[..whole.len() - 1], 1, 0, 0),
+        // Their ends are not looked at.
+        (&text, 1, 1, 0),
+        (&skipped, 1, 0, 0),
+        ("banner", 1, 0, 0),
+        (" ", 0, 0, 0),
+        ("", 0, 0, 0),
+        ("{\"type\":\"mess", 1, 0, 0),
+    ] {
+        for keep_events in [false, true] {
+            let mut run = AgentRun::new(RunSettings { keep_events });
+            let mut count = 0;
+            run.push(line.as_bytes(), 0, &mut |_| count += 1);
+            run.finish(0, &mut |_| count += 1);
+            assert_eq!((run.unparsed_lines, count), (unparsed, told), "{line}");
+            let report = serde_json::to_value(run.report(&done())).unwrap();
+            assert_eq!(report["output_tokens"], answers, "{line}");
+        }
+    }
+}
+
+#[test]
+fn raw_events_are_kept_up_to_their_bound() {
+    let all = [
+        delta("text_delta", 0, "x"),
+        event("tool_execution_update"),
+        answer(&json!({})),
+        json!({"type": "turn_start", "half": "\u{FFFD}"}),
+        event("unknown"),
+    ];
+    let mut given = lines(&all);
+    given[3] = given[3].replace('\u{FFFD}', "\\ud83d");
+    given.push("banner".into());
+    given.push("{\"type\":\"tool_execution_update\",\"cut".into());
+    let settings = RunSettings { keep_events: true };
+    let outcome = feed(&given, settings, &done());
+    assert_eq!(outcome.report["provider_data"]["events"], json!(all));
+    assert_eq!(outcome.report["provider_data"]["events_dropped"], 1);
+    assert_eq!(run(&given).report["provider_data"]["events"], Value::Null);
+    // Eight of nine fit, and the small one behind them.
+    let large = json!({"type": "message_update", "assistantMessageEvent":
+        {"type": "text_end", "content": "x".repeat(1024 * 1024 - 200)}});
+    let mut given = vec![wire(&large); 9];
+    given.extend([wire(&event("turn_start")), wire(&answer(&json!({})))]);
+    let outcome = feed(&given, settings, &done());
+    let events = outcome.report["provider_data"]["events"].as_array().unwrap();
+    assert_eq!(events.len(), 10);
+    assert_eq!(outcome.report["provider_data"]["events_dropped"], 1);
+    assert!(outcome.run.heap_bytes() <= 9 * 1024 * 1024, "{}", outcome.run.heap_bytes());
+}
+
+#[test]
+fn a_long_text_loses_its_middle() {
+    let piece = "0123456789é\n".repeat(20_000);
+    let all: Vec<Value> = (0..40).map(|_| delta("text_delta", 0, &piece)).collect();
+    let outcome = run(&lines(&all));
+    let told = texts(&outcome, "text").concat();
+    assert_eq!(told, piece.repeat(40));
+    let output = outcome.report["output"].as_str().unwrap();
+    let (head, rest) = output.split_once("\n\n[").unwrap();
+    let (omitted, tail) = rest.split_once(" bytes of text are left out here]\n\n").unwrap();
+    assert!(told.starts_with(head) && told.ends_with(tail));
+    assert_eq!(head.len() + tail.len() + omitted.parse::<usize>().unwrap(), told.len());
+    assert!(output.len() <= 4 * 1024 * 1024 + 100);
+    // A long delta is told in pieces.
+    assert!(outcome.told.iter().all(|told| told["delta"].as_str().unwrap().len() <= 64 * 1024));
+}
+
+#[test]
+fn numbers_of_a_stop_are_in_its_words() {
+    let all = lines(&[answer(&json!({"stopReason": "toolUse"}))]);
+    for (stop, reason, words) in [
+        (
+            Stop::FirstEventTimeout(30_000),
+            "timeout",
+            "no event from the model within 30000 ms (first_event_timeout_ms)",
+        ),
+        (Stop::IdleTimeout(5), "timeout", "no event for 5 ms (idle_timeout_ms)"),
+        (Stop::HardTimeout(7), "timeout", "not done within 7 ms (timeout_ms)"),
+        (Stop::Cost(0.2), "cost_exhausted", "0.25 USD spent, the limit is 0.2 (max_cost_usd)"),
+        (Stop::Tokens(9), "token_exhausted", "15 tokens used, the limit is 9 (max_tokens)"),
+        (Stop::Cancelled, "cancelled", "cancelled"),
+    ] {
+        let end = End { stop: Some(stop), signal: Some("SIGTERM"), ..End::default() };
+        let report = feed(&all, RunSettings::default(), &end).report;
+        assert_eq!(report["success"], false);
+        assert_eq!(report["finish_reason"], reason);
+        assert_eq!(report["error"], words);
+        assert_eq!(report["input_tokens"], 10, "the totals so far");
+    }
+}
