@@ -31,11 +31,20 @@ const INSTALLED: Pi[] = [
   { version: "0.73.1", cli: "pi-0.73/dist/cli.js" },
 ];
 
-/** The pis to test with: all, or the one that AGENT_PI names by its version. */
-export const PIS: Pi[] = INSTALLED
-  .filter((pi) => [undefined, pi.version].includes(process.env["AGENT_PI"]))
-  .map((pi) => ({ ...pi, cli: join(EXTENSION_DIR, "node_modules", pi.cli) }));
-assert.ok(PIS.length > 0, `AGENT_PI is none of ${INSTALLED.map((pi) => pi.version).join(", ")}`);
+/**
+ * The pis to test with: both, or the one that AGENT_PI names by its version; another one where
+ * AGENT_CLI has the path of its cli.js.
+ */
+export const PIS: Pi[] = pisToTest();
+
+function pisToTest(): Pi[] {
+  const { AGENT_PI: wanted, AGENT_CLI: cli } = process.env;
+  if (cli !== undefined) return [{ version: wanted ?? "of AGENT_CLI", cli }];
+  const found = INSTALLED.filter((pi) => wanted === undefined || wanted === pi.version);
+  const known = INSTALLED.map((pi) => pi.version).join(", ");
+  assert.ok(found.length > 0, `AGENT_PI is none of ${known}`);
+  return found.map((pi) => ({ ...pi, cli: join(EXTENSION_DIR, "node_modules", pi.cli) }));
+}
 
 /** How the scripted model is named to pi. */
 export const MODEL = `${PROVIDER}/${MODEL_ID}`;
