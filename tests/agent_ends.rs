@@ -6,6 +6,8 @@ mod agent_help;
 mod common;
 #[path = "common/ends.rs"]
 mod ends;
+#[path = "common/wire.rs"]
+mod wire;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -14,9 +16,12 @@ use agent_help::*;
 use common::*;
 use ends::Setup;
 use serde_json::{Value, json};
+use wire::Wire;
 
-/// Goes on for ever, with a child in its session and one that left it, both deaf to SIGTERM.
-const STAY: &str = "sleep 1000 & setsid sleep 1000 & (trap '' TERM; setsid bash -c \
+/// Goes on for ever, with children in its session and in others, one of them with the marks of
+/// another execd, one deaf to SIGTERM.
+const STAY: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
+                    sleep 1000 & (trap '' TERM; setsid bash -c \
                     'trap \"\" TERM; while :; do sleep 0.05; done' &) ; wait";
 
 /// Starts a run whose pi writes these lines and then does something; gives the request's id.
@@ -115,6 +120,10 @@ fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
     let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_tokens": 219}));
     assert_ended(&result, "token_exhausted", "219");
     assert_eq!(result["total_tokens"], 220);
+    // Also one that has ended before anybody could end it.
+    let lines = [two_answers(), vec![agent_end()]].concat();
+    let result = end_of(&mut execd, &lines, "", json!({"max_tokens": 219}));
+    assert_ended(&result, "token_exhausted", "219");
     let enough = json!({"max_tokens": 220, "max_cost_usd": 0.5});
     let result = end_of(&mut execd, &[two_answers(), vec![agent_end()]].concat(), "", enough);
     assert_eq!(result["success"], true, "{result}");
@@ -152,6 +161,29 @@ fn a_run_is_a_session_that_can_be_listed_and_killed() {
 }
 
 #[test]
+fn a_run_that_nobody_waits_for_any_more_is_ended() {
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "lines", &begun());
+    let pi = fake_pi(&execd, &format!("cat {}; {STAY}", file.display()));
+    execd.ping();
+    let mut other = Wire::connect(&execd.socket());
+    other.send("agent_execute", params(&pi, json!({})));
+    execd.notification("session_started", |_| true);
+    drop(other);
+    execd.until_no_session_process();
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    // One without an id runs to its end, and leaves no trace in the table.
+    let answer = stream_file(&execd, "answer", &answer("Done."));
+    let pi = fake_pi(&execd, &format!("cat {}; sleep 0.3; touch done", answer.display()));
+    let request = json!({"method": "agent_execute", "params": params(&pi, json!({}))});
+    execd.send_raw(format!("{request}\n").as_bytes());
+    until_exists(&execd.file("done"));
+    execd.until_no_session_process();
+    execd.notification("session_exited", |note| note["exit_code"] == 0);
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+}
+
+#[test]
 fn the_end_of_execd_is_the_end_of_its_runs() {
     for signal in [15, 1] {
         let mut execd = Execd::start();
@@ -179,16 +211,14 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
 #[test]
 fn kill_9_of_execd_leaves_nobody() {
     let mut execd = Execd::start();
-    start(&mut execd, &begun(), "sleep 1000 & setsid sleep 1000 & wait", json!({}));
+    // The last one is in a session of its own, and has been given other marks, as an execd that
+    // runs inside gives them to its children.
+    let away = "sleep 1000 & setsid sleep 1000 & \
+                EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 & wait";
+    start(&mut execd, &begun(), away, json!({}));
     execd.notification("agent_event", |event| event["event"] == "text");
-    execd.leaves_processes_behind();
     execd.signal(9);
-    let own = |execd: &Execd| {
-        let all = execd.session_processes();
-        // What left the session on purpose has nobody to end it: see docs/agent.md.
-        all.into_iter().filter(|one| !one.command.starts_with("sleep")).collect::<Vec<_>>()
-    };
-    eventually("its pi is gone", || own(&execd).is_empty());
+    execd.until_no_session_process();
 }
 
 // ---- Ends of pi -------------------------------------------------------------------------
@@ -216,7 +246,7 @@ fn a_pi_that_fails_tells_the_end_of_its_stderr() {
 #[test]
 fn a_run_that_is_over_leaves_nothing_behind() {
     let mut execd = Execd::start();
-    let leave = "(setsid sleep 1000 &) ; sleep 1000 & (setsid bash -c 'exec sleep 1000' >/dev/null \
+    let leave = "(EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 &) ; sleep 1000 & (setsid bash -c 'exec sleep 1000' >/dev/null \
                  2>&1 </dev/null &); exit 0";
     let result = end_of(&mut execd, &answer("Done."), leave, json!({}));
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));

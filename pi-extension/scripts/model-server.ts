@@ -170,7 +170,8 @@ async function reply(asked: Asked, answer: Answer, response: ServerResponse): Pr
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     if (answer.pace !== undefined) await delay(answer.pace);
   }
-  if (answer.hangUp === true) response.destroy();
+  // An orderly end of the connection in the middle of the body: what was written arrives.
+  if (answer.hangUp === true) response.socket?.end();
   else if (answer.stall === undefined) response.end("data: [DONE]\n\n");
 }
 

@@ -414,7 +414,10 @@ mod tests {
             ("--on-eof never", "--on-eof must be end or wait, not \"never\""),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
-            ("serve", "unknown command \"serve\": run, call, ls, attach, tail, kill, completions"),
+            (
+                "serve",
+                "unknown command \"serve\": run, agent, call, ls, attach, tail, kill, completions",
+            ),
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
             ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),
             ("attach 3 4", "attach does not take \"4\""),
@@ -468,7 +471,8 @@ mod tests {
                     Takes::Choice(words) => words[0],
                 };
                 let words = match command.words {
-                    Words::None | Words::Text => "",
+                    Words::None => "",
+                    Words::Text => "task",
                     Words::Session | Words::SessionAndSignal => "@3",
                     Words::Method => "ping",
                     Words::Program => "true",

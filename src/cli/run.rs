@@ -31,6 +31,7 @@ pub fn main(options: RunOptions) -> i32 {
         stdin: Stdin::Inherited,
         tty: tty.then(|| pty::size_of(1).unwrap_or(Size { cols: PTY_COLS, rows: PTY_ROWS })),
         split: false,
+        whole: false,
     };
     let Some(mut daemon) = super::start(config) else { return EXIT_START };
     // The command's terminal echoes what is typed; ours would do so a second time.

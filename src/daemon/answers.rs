@@ -4,6 +4,7 @@ use super::clients::STDIN_CLIENT;
 use super::judge::status_fields;
 use super::logs::LogStatus;
 use super::{Daemon, Pending};
+use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
@@ -198,18 +199,19 @@ impl Daemon {
     /// Whose end a session's end is.
     pub(super) fn family(&self, session: &Session) -> Family {
         // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
-        let takes_all = self.config.kill_detached || session.is_pi();
-        Family {
-            sid: session.facts.pid,
-            start_ticks: session.facts.start_ticks,
-            detached_marks: takes_all.then(|| self.marks(session.id)),
-        }
+        let detached_marks = if session.is_pi() {
+            let id = session.id;
+            Some(vec![format!("{RUN_VARIABLE}{}={id}", self.instance).into_bytes()])
+        } else {
+            self.config.kill_detached.then(|| self.marks(session.id))
+        };
+        Family { sid: session.facts.pid, start_ticks: session.facts.start_ticks, detached_marks }
     }
 
     /// The environment entries that mark the processes of a session.
-    pub(super) fn marks(&self, id: SessionId) -> [Vec<u8>; 2] {
+    pub(super) fn marks(&self, id: SessionId) -> Vec<Vec<u8>> {
         let instance = format!("EXECD_INSTANCE={}", self.instance);
-        [instance.into_bytes(), format!("EXECD_SESSION_ID={id}").into_bytes()]
+        vec![instance.into_bytes(), format!("EXECD_SESSION_ID={id}").into_bytes()]
     }
 
     fn kill_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> KillReport {

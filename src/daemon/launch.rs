@@ -11,6 +11,7 @@ use mio::Interest;
 use super::logs::errno_text;
 use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
+use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, REPLAY_BYTES};
 use crate::session::input::Input;
 use crate::session::output::Output;
@@ -57,11 +58,16 @@ pub struct LaunchSpec {
     pub tty: Option<Size>,
     /// Whether stderr gets a pipe of its own, where there is no PTY.
     pub split: bool,
+    /// Whether its end is the end of all that it started, whatever session that is in: a run of
+    /// pi.
+    pub whole: bool,
 }
 
 /// execd's environment as children inherit it, and its working directory.
 #[derive(Debug)]
 pub struct BaseEnv {
+    /// The name of the mark of runs of pi.
+    run_variable: String,
     entries: Vec<(Vec<u8>, CString)>,
     /// The working directory at start.
     pub cwd: PathBuf,
@@ -87,7 +93,8 @@ impl BaseEnv {
             })
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
-        Self { entries, cwd: host::current_dir() }
+        let run_variable = format!("{RUN_VARIABLE}{instance}");
+        Self { run_variable, entries, cwd: host::current_dir() }
     }
 
     /// The child's environment, and its PATH.
@@ -110,7 +117,12 @@ impl BaseEnv {
         if terminal {
             out.push(c"TERM=xterm-256color".to_owned());
         }
-        out.push(entry(b"EXECD_SESSION_ID", id.to_string().as_bytes()));
+        let id = id.to_string();
+        out.push(entry(b"EXECD_SESSION_ID", id.as_bytes()));
+        if spec.whole {
+            // An execd that runs inside, that of our extension say, replaces the other marks.
+            out.push(entry(self.run_variable.as_bytes(), id.as_bytes()));
+        }
         let path = out.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
         let path = path.unwrap_or(DEFAULT_PATH).to_vec();
         (out, path)
@@ -345,6 +357,7 @@ mod tests {
             stdin: Stdin::Pipe,
             tty: tty.then_some(Size { cols: 80, rows: 24 }),
             split: false,
+            whole: false,
         }
     }
 

@@ -10,6 +10,11 @@ use crate::sys::proc::{self, ProcStat};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+/// Begins the name of the variable that marks all that a run of pi starts, whatever session it is
+/// in; what follows is execd's id, its value is the session's number (agent-harness.md: the
+/// process tree, detached children included).
+pub const RUN_VARIABLE: &str = "EXECD_RUN_";
+
 /// The recorded sessions and how to know their members.
 #[derive(Debug)]
 pub struct Guard {
@@ -18,6 +23,8 @@ pub struct Guard {
     sessions: HashMap<i32, GuardRecord>,
     /// `EXECD_INSTANCE=…`, as members have it in their environment.
     mark: Vec<u8>,
+    /// How such an entry of anything that a run of pi started begins.
+    run_mark: Vec<u8>,
     /// Never ended, whatever a record says.
     execd_pid: i32,
     goodbye: bool,
@@ -30,6 +37,7 @@ impl Guard {
             decoder: GuardDecoder::default(),
             sessions: HashMap::new(),
             mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
+            run_mark: format!("{RUN_VARIABLE}{instance}=").into_bytes(),
             execd_pid,
             goodbye: false,
         }
@@ -84,25 +92,33 @@ impl Guard {
         }
     }
 
-    /// The living members of the recorded sessions. `ours` remembers the sessions that have
-    /// proved to be the recorded ones.
+    /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
+    /// remembers the sessions that have proved to be the recorded ones.
     fn members(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
         let uid = proc::own_uid();
-        let seen: Vec<ProcStat> = proc::pids()?
+        let (recorded, others): (Vec<i32>, Vec<i32>) = proc::pids()?
             .into_iter()
-            .filter(|pid| {
-                proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
-            })
             .filter(|pid| *pid != self.execd_pid && proc::owner(*pid) == Some(uid))
+            .partition(|pid| {
+                proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
+            });
+        let seen: Vec<ProcStat> = recorded
+            .into_iter()
             .filter_map(proc::stat)
             .filter(|found| found.is_alive() && self.is_young_enough(found))
             .collect();
+        let of_runs = others
+            .into_iter()
+            .filter(|pid| proc::environ_any(*pid, |entry| entry.starts_with(&self.run_mark)))
+            .filter_map(proc::stat)
+            .filter(ProcStat::is_alive);
         for one in &seen {
             if !ours.contains(&one.sid) && self.proves_session(one) {
                 ours.insert(one.sid);
             }
         }
-        Ok(seen.into_iter().filter(|one| ours.contains(&one.sid)).collect())
+        let members = seen.into_iter().filter(|one| ours.contains(&one.sid));
+        Ok(members.chain(of_runs).collect())
     }
 
     fn is_young_enough(&self, found: &ProcStat) -> bool {

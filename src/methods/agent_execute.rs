@@ -277,6 +277,7 @@ pub fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
         stdin: Stdin::Null,
         tty: None,
         split: true,
+        whole: true,
     };
     Ok(AgentStart { launch, spec, prompt, secret: key })
 }

@@ -45,6 +45,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         stdin: Stdin::Null,
         tty: None,
         split: false,
+        whole: true,
     };
     match daemon.ask_health(&launch) {
         Err(health) => Ok(Answer::of(&health)),

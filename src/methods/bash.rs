@@ -136,6 +136,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         stdin: Stdin::Null,
         tty: context.tty().then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
         split: false,
+        whole: false,
     };
     daemon.count_spawn();
     let id = match daemon.launch(&spec) {

@@ -112,6 +112,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         stdin: Stdin::Pipe,
         tty: pty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
         split: true,
+        whole: false,
     };
     daemon.count_spawn();
     let id = match daemon.launch(&spec) {

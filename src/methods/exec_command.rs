@@ -119,6 +119,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         stdin: if null { Stdin::Null } else { Stdin::Pipe },
         tty: params.tty.then_some(size),
         split: false,
+        whole: false,
     };
     daemon.count_spawn();
     let id = match daemon.launch(&spec) {

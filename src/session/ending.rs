@@ -28,7 +28,7 @@ pub struct Family {
     pub start_ticks: u64,
     /// Present when detached descendants are taken along: environment entries that an orphan
     /// must have to count as one of them.
-    pub detached_marks: Option<[Vec<u8>; 2]>,
+    pub detached_marks: Option<Vec<Vec<u8>>>,
 }
 
 /// A process that was signalled.
@@ -108,9 +108,9 @@ pub fn detached(
     all: &[ProcStat],
     orphans: &[ProcStat],
     sid: i32,
-    marks: &[Vec<u8>; 2],
+    marks: &[Vec<u8>],
 ) -> Vec<ProcStat> {
-    let marks: [&[u8]; 2] = [&marks[0], &marks[1]];
+    let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
     let mut found: Vec<ProcStat> = Vec::new();
     let mut parents: Vec<i32> = all.iter().filter(|p| p.sid == sid).map(|p| p.pid).collect();
     let marked = |one: &ProcStat| one.sid != sid && proc::environ_has(one.pid, &marks);

@@ -223,6 +223,16 @@ pub fn command(pid: i32, max_bytes: usize) -> String {
 /// Whether a process was started with all of these environment entries (`NAME=value`, whole),
 /// as far as the first `ENVIRON_BYTES` show. False also when we may not look.
 pub fn environ_has(pid: i32, marks: &[&[u8]]) -> bool {
+    let mut missing = marks.to_vec();
+    environ_any(pid, |entry| {
+        missing.retain(|mark| *mark != entry);
+        missing.is_empty()
+    })
+}
+
+/// Whether one of the environment entries that a process was started with fits. They are given in
+/// their order, as far as the first `ENVIRON_BYTES` show. False also when we may not look.
+pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(mut bytes) = read_some(&format!("/proc/{pid}/environ"), ENVIRON_BYTES) else {
         return false;
     };
@@ -230,7 +240,7 @@ pub fn environ_has(pid: i32, marks: &[&[u8]]) -> bool {
         // The last entry may be cut and only look like a mark.
         bytes.truncate(bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0));
     }
-    marks.iter().all(|mark| bytes.split(|byte| *byte == 0).any(|entry| entry == *mark))
+    bytes.split(|byte| *byte == 0).any(fits)
 }
 
 /// The first `max_bytes` of a file; None when it cannot be read.

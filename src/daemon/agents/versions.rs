@@ -22,15 +22,15 @@ pub struct Versions(BTreeMap<String, Version>);
 enum Version {
     /// A session asks for it.
     Asked,
-    /// What it said, where it said something.
-    Known(Option<String>),
+    /// What it said.
+    Known(String),
 }
 
 impl Versions {
     /// What the program at this path said.
     pub fn known(&self, program: &str) -> Option<&str> {
         match self.0.get(program) {
-            Some(Version::Known(version)) => version.as_deref(),
+            Some(Version::Known(version)) => Some(version),
             _ => None,
         }
     }
@@ -71,13 +71,18 @@ impl Health {
 impl Daemon {
     /// Asks for the version of a run's program, unless it is known or asked for already.
     pub(super) fn ask_version(&mut self, launch: &LaunchSpec, program: &str) {
-        if !self.versions.0.contains_key(program) && self.probe(launch, program).is_ok() {
+        if !self.versions.0.contains_key(program) && self.probe(launch, program, true).is_ok() {
             self.versions.set(program, Version::Asked);
         }
     }
 
     /// Starts a session that asks for a version. It is in no list, and nobody is told of it.
-    fn probe(&mut self, launch: &LaunchSpec, program: &str) -> Result<SessionId, String> {
+    fn probe(
+        &mut self,
+        launch: &LaunchSpec,
+        program: &str,
+        for_runs: bool,
+    ) -> Result<SessionId, String> {
         let spec = LaunchSpec {
             program: launch.program.clone(),
             arguments: vec!["--version".to_owned()],
@@ -88,12 +93,14 @@ impl Daemon {
             stdin: Stdin::Null,
             tty: None,
             split: false,
+            whole: true,
         };
         self.count_spawn();
         let id = self.launch(&spec)?;
         if let Some(session) = self.sessions.get_mut(&id) {
             let program = program.to_owned();
-            session.probe = Some(Box::new(Probe { program, timed_out: false, swept: false }));
+            let (timed_out, swept) = (false, false);
+            session.probe = Some(Box::new(Probe { program, for_runs, timed_out, swept }));
             session.listing = Listing::Gone;
         }
         Ok(id)
@@ -102,7 +109,7 @@ impl Daemon {
     /// agent_health: asks pi anew. Gives the answer where it cannot even be started.
     pub fn ask_health(&mut self, launch: &LaunchSpec) -> Result<SessionId, Health> {
         let program = self.program_path(launch);
-        self.probe(launch, &program)
+        self.probe(launch, &program, false)
             .map_err(|failure| Health::failed(program, start_failure(&launch.program, &failure)))
     }
 
@@ -136,12 +143,14 @@ impl Daemon {
     /// Notes what a program said, and has the runs looked at that wait for it.
     fn note_version(&mut self, id: SessionId) {
         let health = self.health(id);
-        let Some(program) = self.sessions.get(&id).and_then(|one| one.probe.as_ref()) else {
+        let Some(probe) = self.sessions.get(&id).and_then(|one| one.probe.as_ref()) else {
             return;
         };
-        let program = program.program.clone();
-        if health.ok || self.versions.is_asked(&program) {
-            self.versions.set(&program, Version::Known(health.version));
+        if let Some(version) = health.version {
+            self.versions.set(&health.path, Version::Known(version));
+        } else if probe.for_runs {
+            // The next run asks again: a machine under load may only have been slow.
+            self.versions.0.remove(&health.path);
         }
         let waiting = self.sessions.values().filter(|one| one.agent.is_some());
         let waiting: Vec<SessionId> = waiting.map(|one| one.id).collect();

@@ -1,5 +1,5 @@
 /**
- * pi on a terminal: a private tmux server whose one pane runs pi, read as text.
+ * A program on a terminal, mostly pi: a private tmux server whose one pane runs it, read as text.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,15 +15,18 @@ const run = promisify(execFile);
 const COLUMNS = 110;
 const ROWS = 45;
 
-/** Runs "$@" after the first: stderr goes to $0, the exit status to $1. */
-const KEEP_STATUS = 'status=$1; shift; "$@" 2>"$0"; echo $? >"$status"';
+/**
+ * Runs "$@" after the first: stderr goes to $0, the exit status to $1. Ctrl-C reaches the shell too,
+ * which has to live on until it has written the status.
+ */
+const KEEP_STATUS = 'trap : INT; status=$1; shift; "$@" 2>"$0"; echo $? >"$status"';
 
 let started = 0;
 
 /** What a screen is tested by. */
 export type ScreenTest = RegExp | ((screen: string) => boolean);
 
-/** A pi in a terminal. */
+/** A program in a terminal. */
 export class Tui {
   readonly #place: Scratch;
   readonly #socket: string;
@@ -39,8 +42,17 @@ export class Tui {
   /** Starts pi in a terminal and waits until it shows its prompt. */
   static async start(place: Scratch, options: PiOptions): Promise<Tui> {
     const tui = new Tui(place);
-    await tui.#launch(options);
+    // Newer versions of pi take the alternate screen by default, which has no scrollback.
+    const pi = [...piCommand(), ...piArguments(options), "--tui-mode", "regular"];
+    await tui.#launch(place.environment(options), pi);
     await tui.waitScreen(/scripted/);
+    return tui;
+  }
+
+  /** Starts another program in a terminal. Its stderr goes to the place's stderr.log. */
+  static async run(place: Scratch, argv: string[], env: Record<string, string>): Promise<Tui> {
+    const tui = new Tui(place);
+    await tui.#launch(env, argv);
     return tui;
   }
 
@@ -138,14 +150,12 @@ export class Tui {
   }
 
   /**
-   * The pane stays when pi ends, so that its last screen can be read. Its exit status is kept by a
-   * shell: tmux loses it when the terminal closes before the process.
+   * The pane stays when the program ends, so that its last screen can be read. Its exit status is
+   * kept by a shell: tmux loses it when the terminal closes before the process.
    */
-  async #launch(options: PiOptions): Promise<void> {
-    const env = { ...this.#place.environment(options), TERM: "tmux-256color" };
+  async #launch(wanted: Record<string, string>, argv: string[]): Promise<void> {
+    const env = { ...wanted, TERM: "tmux-256color" };
     const assignments = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-    // Newer versions of pi take the alternate screen by default, which has no scrollback.
-    const pi = [...piCommand(), ...piArguments(options), "--tui-mode", "regular"];
     this.#place.atEnd(() => this.close());
     await this.#tmux(
       ...["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"],
@@ -153,7 +163,7 @@ export class Tui {
       ...["new-session", "-d", "-x", String(COLUMNS), "-y", String(ROWS)],
       ...["-c", this.#place.cwd, "--"],
       ...["sh", "-c", KEEP_STATUS, this.#place.path("stderr.log"), this.#exitFile],
-      ...["env", "-i", ...assignments.map(escapeSemicolon), ...pi.map(escapeSemicolon)],
+      ...["env", "-i", ...assignments.map(escapeSemicolon), ...argv.map(escapeSemicolon)],
     );
   }
 
