@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use execd::pure::agent::{AgentRun, RunSettings};
 use serde_json::json;
 
 use super::Scale;
@@ -16,6 +17,8 @@ use super::report::{Goal, Report, Samples};
 const MIB: usize = 1024 * 1024;
 /// Bytes compared at a time.
 const COMPARE_BYTES: usize = MIB;
+/// As much as execd reads of a run at a time.
+const AGENT_PIECE_BYTES: usize = 64 * 1024;
 /// Longest wait that exec_command takes.
 const YIELD_MS: u64 = 30_000;
 
@@ -102,17 +105,39 @@ pub fn pty(scale: Scale, report: &mut Report) {
     report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.1)), ours.len());
 }
 
-/// Skipping `message_update` lines of 1 MiB: so far only the floor, memchr over the same bytes.
+/// Skipping `message_update` lines of 1 MiB, of which only the delta at their beginning is wanted,
+/// read in pieces as execd reads them; against memchr over the same bytes.
 pub fn agent_lines(scale: Scale, report: &mut Report) {
-    let mut line = b"{\"type\":\"message_update\",\"text\":\"".to_vec();
-    line.resize(MIB - 3, b'x');
-    line.extend_from_slice(b"\"}\n");
-    let bytes: Vec<u8> = line.repeat(scale.of(64, 8));
-    let begun = Instant::now();
-    let found = memchr::memchr_iter(b'\n', &bytes).count();
-    let seconds = begun.elapsed().as_secs_f64();
-    assert_eq!(found * MIB, bytes.len());
+    let mut line =
+        br#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","#.to_vec();
+    line.extend_from_slice(br#""contentIndex":0,"delta":"word ","partial":{"text":""#);
+    line.resize(MIB - 5, b'x');
+    line.extend_from_slice(b"\"}}}\n");
+    let bytes: Vec<u8> = line.repeat(scale.of(256, 32));
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    let mut most_heap_bytes = 0;
+    for _ in 0..scale.of(5, 3) {
+        let begun = Instant::now();
+        let found = bytes.chunks(AGENT_PIECE_BYTES).map(|piece| memchr::memchr_iter(b'\n', piece));
+        assert_eq!(found.map(Iterator::count).sum::<usize>() * MIB, bytes.len());
+        bare.push(begun.elapsed());
+        let begun = Instant::now();
+        let mut run = AgentRun::new(RunSettings::default());
+        let mut told = 0;
+        for piece in bytes.chunks(AGENT_PIECE_BYTES) {
+            run.push(piece, 0, &mut |_| told += 1);
+            most_heap_bytes = run.heap_bytes().max(most_heap_bytes);
+        }
+        ours.push(begun.elapsed());
+        assert_eq!(told * MIB, bytes.len());
+    }
+    let name = format!("agent lines, {} MiB", scale.of(256, 32));
     #[allow(clippy::cast_precision_loss)] // Far below 2^52.
-    let rate = bytes.len() as f64 / seconds / 1e9;
-    report.note("agent lines", format!("{rate:.1} GB/s"), "comes with agent_execute");
+    let (rate, heap_mib) =
+        (bytes.len() as f64 / ours.p50().as_secs_f64() / 1e9, most_heap_bytes as f64 / MIB as f64);
+    let a_gb_a_second = Duration::from_nanos(bytes.len() as u64);
+    let goal = Some(Goal::AtMost(a_gb_a_second));
+    report.time(&name, (ours.p50(), Some(bare.p50())), goal, ours.len());
+    report.plain("agent lines, rate", (rate, "GB/s"), None, Some(rate >= 1.0));
+    report.exact("agent lines, memory", (heap_mib, "MiB"), 2.0);
 }

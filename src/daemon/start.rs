@@ -44,8 +44,8 @@ impl Daemon {
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
         let client = stdio_client(config.max_line_bytes)?;
         let now_ns = clock::now_ns();
-        let chunk_seed = u64::from_str_radix(&instance, 16).unwrap_or(now_ns);
         let mut daemon = Self {
+            chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
             base_env: BaseEnv::new(host::environment(), &instance),
             next_session_id: config.first_session_id,
             config,
@@ -98,7 +98,6 @@ impl Daemon {
             signal_to_take: Vec::new(),
             counters: Counters::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES],
-            chunk_seed,
             started_ns: now_ns,
         };
         daemon.start_keeper();

@@ -68,6 +68,8 @@ impl<'a> Fields<'a> {
 
     /// The fields of a value; none if it is no object.
     pub fn of(value: Option<&'a RawValue>) -> Self {
+        // The parser would quote all of a long string in its complaint.
+        let value = value.filter(|value| value.get().starts_with('{'));
         value.and_then(|value| Self::parse(value.get()).ok()).unwrap_or(Self(Vec::new()))
     }
 
@@ -97,6 +99,9 @@ pub fn each_item<'a>(value: &'a RawValue, take: &mut dyn FnMut(&'a RawValue)) {
             Ok(())
         }
     }
-    // What is raw was parsed: the only fault can be that it is something else.
+    if !value.get().starts_with('[') {
+        return;
+    }
+    // What is raw was parsed: there is no fault in it.
     let _ = serde_json::Deserializer::from_str(value.get()).deserialize_seq(Items(take));
 }

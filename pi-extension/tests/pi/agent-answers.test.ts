@@ -99,7 +99,7 @@ for (const pi of PIS) {
 
     test(`pi ${pi.version}: prompts that look like flags and files, and a long one`, async (t) => {
       const stage = await Stage.set(t, pi, () => ({ text: "Read." }));
-      const prompts = ["-p", "--help me", "@notes.md and more", "@", "a 'quote' \"and\" $HOME\n\\"];
+      const prompts = ["-p", "--help me", "@notes.md and more", "a 'quote' \"and\" $HOME\n\\"];
       for (const prompt of prompts) {
         const { result } = await stage.run({ prompt });
         assert.equal(result.output, "Read.", `${prompt}: ${result.error}`);

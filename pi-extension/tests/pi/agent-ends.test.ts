@@ -4,7 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { modelsJson } from "../../scripts/model-server.ts";
 import type { Answer } from "../../scripts/model-server.ts";
@@ -13,14 +14,18 @@ import type { AgentResult, Pi } from "./lib/agent.ts";
 import { startedBy } from "./lib/execd.ts";
 import { plainPath } from "./lib/paths.ts";
 import { waitProcess } from "./lib/processes.ts";
+import { until } from "./lib/waiting.ts";
 
 /** What a first turn uses whose totals have to be there when the second one is cut. */
 const FIRST = { prompt: 1_000, cacheWrite: 500, completion: 100, reasoning: 20 };
 
+/** How long we ask for pi's version, again and again, on a machine that is busy with other things. */
+const SLOWEST_VERSION_MS = 180_000;
+
 /** A turn with a command that nobody waits for: pi's bash gives it a process group of its own. */
 const sleeping = (seconds: number): Answer => ({
   text: "Sleeping.",
-  calls: [bash(`setsid sleep ${seconds + 1} & exec sleep ${seconds}`)],
+  calls: [bash(`setsid sleep ${seconds + 1} & echo >sleeping; exec sleep ${seconds}`)],
   usage: FIRST,
 });
 
@@ -33,10 +38,12 @@ function assertEnd(result: AgentResult, finishReason: string, error: RegExp): vo
 for (const pi of PIS) {
   describe(`pi ${pi.version} ends`, { concurrency: 3 }, () => {
     test(`pi ${pi.version}: a model that never answers: first_event_timeout_ms`, async (t) => {
-      const stage = await Stage.set(t, pi, [{ stall: "before-headers" }]);
-      const { result, events } = await stage.run({ first_event_timeout_ms: 5_000 });
-      assertEnd(result, "timeout", /5000 ms.*first_event_timeout_ms/);
-      assertTook(result, 5_000);
+      const stage = await Stage.set(t, pi, () => ({ stall: "before-headers" }));
+      const { result, events, limitMs } = await stage.runWithin(4_000,
+        (first_event_timeout_ms) => ({ first_event_timeout_ms }),
+        () => stage.model.asked.length > 0);
+      assertEnd(result, "timeout", new RegExp(`${limitMs} ms.*first_event_timeout_ms`));
+      assertTook(result, limitMs);
       assert.equal(result.first_event_ms, undefined);
       assertTotals(pi, result, []);
       assert.deepEqual(outline(events), ["turn_start 1"]);
@@ -44,12 +51,12 @@ for (const pi of PIS) {
 
     for (const stall of ["before-first-delta", "after-text"] as const) {
       test(`pi ${pi.version}: a model silent ${stall}: idle_timeout_ms`, async (t) => {
-        const first = { calls: [bash("sleep 2; echo one")], usage: FIRST };
+        const first = { calls: [bash("sleep 4; echo one")], usage: FIRST };
         const stage = await Stage.set(t, pi, [first, { text: "And", stall }]);
         // The tool is silent for longer than that, which is its right.
-        const { result, events } = await stage.run({ idle_timeout_ms: 1_500 });
-        assertEnd(result, "timeout", /1500 ms.*idle_timeout_ms/);
-        assert.ok(result.duration_ms >= 3_500, `${result.duration_ms}`);
+        const { result, events } = await stage.run({ idle_timeout_ms: 2_500 });
+        assertEnd(result, "timeout", /2500 ms.*idle_timeout_ms/);
+        assert.ok(result.duration_ms >= 6_500, `${result.duration_ms}`);
         assert.equal(result.output, stall === "after-text" ? "And" : "");
         assertTotals(pi, result, [FIRST]);
         assert.deepEqual([result.num_turns, result.tool_calls], [2, { bash: 1 }]);
@@ -58,22 +65,24 @@ for (const pi of PIS) {
     }
 
     test(`pi ${pi.version}: a tool that runs too long: timeout_ms, and it is gone`, async (t) => {
-      const stage = await Stage.set(t, pi, [sleeping(7500)]);
-      const id = stage.start({ timeout_ms: 8_000 });
-      await waitProcess(stage.place.tag, /^sleep 7500$/);
-      await waitProcess(stage.place.tag, /^sleep 7501$/);
-      const { result } = await stage.end(id);
-      assertEnd(result, "timeout", /8000 ms.*\btimeout_ms/);
-      assertTook(result, 8_000);
+      const stage = await Stage.set(t, pi, () => sleeping(7500));
+      const { result, limitMs } = await stage.runWithin(5_000,
+        (timeout_ms) => ({ timeout_ms }),
+        () => existsSync(join(stage.place.cwd, "sleeping")));
+      assertEnd(result, "timeout", new RegExp(`${limitMs} ms.*\\btimeout_ms`));
+      assertTook(result, limitMs);
       assertTotals(pi, result, [FIRST]);
       assert.equal(result.output, "Sleeping.");
     });
 
     test(`pi ${pi.version}: a model that does not stop talking: timeout_ms`, async (t) => {
-      const stage = await Stage.set(t, pi, [{ text: "more ", pace: 50, repeat: 10_000 }]);
-      const { result, events } = await stage.run({ timeout_ms: 6_000, idle_timeout_ms: 3_000 });
-      assertEnd(result, "timeout", /6000 ms.*\btimeout_ms/);
-      assertTook(result, 6_000);
+      const talk: Answer = { text: "more ", pace: 50, repeat: 10_000 };
+      const stage = await Stage.set(t, pi, () => talk);
+      const { result, events, limitMs } = await stage.runWithin(6_000,
+        (timeout_ms) => ({ timeout_ms, idle_timeout_ms: 3_000 }),
+        (run) => run.result.output !== "");
+      assertEnd(result, "timeout", new RegExp(`${limitMs} ms.*\\btimeout_ms`));
+      assertTook(result, limitMs);
       assert.match(result.output, /^(more )+$/);
       const told = events.filter((one) => one.event === "text").map((one) => one.delta).join("");
       assert.equal(told, result.output);
@@ -212,10 +221,11 @@ const [newest] = PIS as [Pi, ...Pi[]];
 
 test("a pi that is not there: a result with the install command", async (t) => {
   const stage = await Stage.set(t, newest, []);
+  stage.withEnvironment({ PATH: "/nowhere" });
   const nowhere = await stage.run({ pi_path: "/nowhere/pi" });
   assertEnd(nowhere.result, "error", /\/nowhere\/pi.*npm install -g @earendil-works\/pi-coding-agent/);
   const { result, events } = await stage.run({ pi_path: undefined });
-  assertEnd(result, "error", /npm install -g @earendil-works\/pi-coding-agent/);
+  assertEnd(result, "error", /^pi was not found.*npm install -g @earendil-works\/pi-coding-agent/);
   assert.deepEqual(events, []);
   assert.equal(result.num_turns, 0);
   assertTotals(newest, result, []);
@@ -225,14 +235,18 @@ test("agent_health: the version, nowhere, broken, hanging; agent_capabilities", 
   const stage = await Stage.set(t, newest, []);
   stage.withEnvironment({ PATH: `${stage.place.path("programs")}:${plainPath()}` });
   const health = (pi_path?: string) => stage.execd.call("agent_health", { pi_path });
-  assert.deepEqual(await health(stage.wrapper), {
-    ok: true, version: newest.version, path: stage.wrapper,
-  });
-  assert.deepEqual(await health(), { ok: true, version: newest.version, path: stage.wrapper });
   for (const pi of PIS) {
-    const program = stage.program(`pi-${pi.version}`, `exec '${process.execPath}' '${pi.cli}' "$@"`);
-    assert.equal((await health(program))["version"], pi.version);
+    const path = stage.program(`pi-${pi.version}`, `exec '${process.execPath}' '${pi.cli}' "$@"`);
+    // A busy machine may need more than the limit of 5 s at first.
+    const healthy = await until("health", async () => {
+      const found = await health(path);
+      return found["ok"] === true && found;
+    }, SLOWEST_VERSION_MS);
+    assert.deepEqual(healthy, { ok: true, version: pi.version, path });
   }
+  const quick = { ok: true, version: newest.version, path: stage.plainWrapper };
+  stage.program("pi", `exec '${stage.wrapper}' "$@"`);
+  assert.deepEqual(await health(), quick);
   const missing = await health("/nowhere/pi");
   assert.equal(missing["ok"], false);
   assert.match(String(missing["error"]), /npm install -g @earendil-works\/pi-coding-agent/);
@@ -253,7 +267,7 @@ test("agent_health: the version, nowhere, broken, hanging; agent_capabilities", 
   });
 });
 
-test("a run with a long prompt leaves nothing behind that one with a short prompt does not", async (t) => {
+test("a long prompt leaves no file behind", async (t) => {
   const stage = await Stage.set(t, newest, () => ({ text: "Read." }));
   const files = () => readdirSync(stage.place.tmp, { recursive: true }).map(String)
     .filter((name) => !/execd-\d+-\w+\.log$/.test(name));

@@ -88,11 +88,20 @@ pub fn look(head: &[u8], complete: bool) -> Look<'_> {
             (str::from_utf8(sound).unwrap_or_default(), fault.error_len().is_some())
         }
     };
+    // The parser would quote in its complaint what is there in place of an object, all of it.
+    if text.trim_ascii_start().bytes().next().is_some_and(|byte| byte != b'{') {
+        return Look::Nothing;
+    }
     let mut found = Look::Nothing;
-    match serde_json::Deserializer::from_str(text).deserialize_map(Line(&mut found)) {
-        Err(fault) if fault.is_eof() && !complete && !broken => Look::More,
-        // The reason for stopping is in `found`: what was needed, or nothing.
-        _ => found,
+    let read = serde_json::Deserializer::from_str(text).deserialize_map(Line(&mut found));
+    let open = |fault: serde_json::Error| {
+        // A number that is cut (`0.`) is no end of file to the parser, but a fault at the end.
+        fault.is_eof() || fault.column() >= text.len()
+    };
+    match found {
+        Look::Nothing if !complete && !broken && read.is_err_and(open) => Look::More,
+        // The parser was stopped when this was found.
+        found => found,
     }
 }
 
@@ -139,11 +148,11 @@ impl<'de> Visitor<'de> for Line<'_, 'de> {
         let known = known_fields("message_update").unwrap_or_default();
         while let Some(Name(name)) = fields.next_key()? {
             if name == "assistantMessageEvent" {
-                match fields.next_value_seed(Message(&mut update)) {
-                    Err(fault) if !update.is_enough() => return Err(fault),
-                    _ => *self.0 = Look::Update(update),
+                let read = fields.next_value_seed(Message(&mut update));
+                if read.is_ok() || update.is_enough() {
+                    *self.0 = Look::Update(update);
                 }
-                return Err(enough());
+                return Err(read.err().unwrap_or_else(enough));
             }
             let value = fields.next_value()?;
             if !known.contains(&name.as_ref()) && update.unknown.len() < MAX_PARAMS {

@@ -621,6 +621,23 @@ fn what_is_no_event_is_counted() {
     assert_eq!((run.unparsed_lines, told), (3, 0));
 }
 
+/// The parser takes a number that is cut behind its point for a fault, not for a missing end: the
+/// line was given up there, with all that it said.
+#[test]
+fn a_line_cut_inside_a_number_is_read_on() {
+    let line = json!({"type": "message_update", "assistantMessageEvent":
+        {"type": "text_delta", "delta": "x"}});
+    let number = r#""usage":{"input":-1.5e+3},"assistantMessageEvent""#;
+    let line = format!("{}\n", wire(&line).replacen(r#""assistantMessageEvent""#, number, 1));
+    for at in 0..line.len() {
+        let mut run = AgentRun::new(RunSettings::default());
+        let mut told = 0;
+        run.push(&line.as_bytes()[..at], 0, &mut |_| told += 1);
+        run.push(&line.as_bytes()[at..], 0, &mut |_| told += 1);
+        assert_eq!((run.unparsed_lines, told), (0, 1), "{}", &line[..at]);
+    }
+}
+
 #[test]
 fn an_unterminated_line_is_an_event_if_it_is_whole() {
     let whole = wire(&answer(&json!({})));

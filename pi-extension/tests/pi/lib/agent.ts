@@ -18,6 +18,7 @@ import type { Script, ScriptedCall, ScriptedUsage } from "../../../scripts/model
 import { Execd, startedBy } from "./execd.ts";
 import { EXTENSION_DIR } from "./paths.ts";
 import { Scratch } from "./scratch.ts";
+import { PATIENCE_MS } from "./waiting.ts";
 
 /** A pi to test with. */
 export interface Pi {
@@ -30,11 +31,20 @@ const INSTALLED: Pi[] = [
   { version: "0.73.1", cli: "pi-0.73/dist/cli.js" },
 ];
 
-/** The pis to test with: all, or the one that AGENT_PI names by its version. */
-export const PIS: Pi[] = INSTALLED
-  .filter((pi) => [undefined, pi.version].includes(process.env["AGENT_PI"]))
-  .map((pi) => ({ ...pi, cli: join(EXTENSION_DIR, "node_modules", pi.cli) }));
-assert.ok(PIS.length > 0, `AGENT_PI is none of ${INSTALLED.map((pi) => pi.version).join(", ")}`);
+/**
+ * The pis to test with: both, or the one that AGENT_PI names by its version; another one where
+ * AGENT_CLI has the path of its cli.js.
+ */
+export const PIS: Pi[] = pisToTest();
+
+function pisToTest(): Pi[] {
+  const { AGENT_PI: wanted, AGENT_CLI: cli } = process.env;
+  if (cli !== undefined) return [{ version: wanted ?? "of AGENT_CLI", cli }];
+  const found = INSTALLED.filter((pi) => wanted === undefined || wanted === pi.version);
+  const known = INSTALLED.map((pi) => pi.version).join(", ");
+  assert.ok(found.length > 0, `AGENT_PI is none of ${known}`);
+  return found.map((pi) => ({ ...pi, cli: join(EXTENSION_DIR, "node_modules", pi.cli) }));
+}
 
 /** How the scripted model is named to pi. */
 export const MODEL = `${PROVIDER}/${MODEL_ID}`;
@@ -107,14 +117,22 @@ export class Stage {
   readonly place = new Scratch();
   readonly pi: Pi;
   readonly model: ModelServer;
-  /** A program that is this pi. */
+  /**
+   * A program that is this pi, but tells its version without starting it: execd asks beside each
+   * first run, and 0.73 needs two seconds for that.
+   */
   readonly wrapper: string;
+  /** A program that is this pi. */
+  readonly plainWrapper: string;
   #execd: Execd | undefined;
 
   private constructor(pi: Pi, model: ModelServer) {
     this.pi = pi;
     this.model = model;
-    this.wrapper = this.#program("pi", `exec '${process.execPath}' '${pi.cli}' "$@"`);
+    const start = `exec '${process.execPath}' '${pi.cli}' "$@"`;
+    const version = `[ "$*" != --version ] || { echo ${pi.version}; exit; }`;
+    this.wrapper = this.program("quick-pi", `${version}\n${start}`);
+    this.plainWrapper = this.program("pi", start);
     this.place.atEnd(() => model.close());
     this.models(modelsJson(model.url));
     writeFileSync(join(this.place.agentDir, "settings.json"), JSON.stringify(QUIET_SETTINGS));
@@ -148,10 +166,6 @@ export class Stage {
 
   /** A shell script in a directory of its own, to be called by its path or on a PATH. */
   program(name: string, body: string): string {
-    return this.#program(name, body);
-  }
-
-  #program(name: string, body: string): string {
     const dir = this.place.path("programs");
     mkdirSync(dir, { recursive: true });
     const path = join(dir, name);
@@ -175,6 +189,23 @@ export class Stage {
   /** A whole run. */
   run(params: object = {}): Promise<AgentRun> {
     return this.end(this.start(params));
+  }
+
+  /**
+   * Runs with a limit, and with longer ones until pi was fast enough to do what `reached` looks for
+   * within it.
+   */
+  async runWithin(
+    limitMs: number,
+    params: (limitMs: number) => object,
+    reached: (run: AgentRun) => boolean,
+  ): Promise<AgentRun & { limitMs: number }> {
+    for (;;) {
+      const run = await this.run(params(limitMs));
+      if (reached(run)) return { ...run, limitMs };
+      assert.ok(limitMs < PATIENCE_MS, `not within ${limitMs} ms: ${JSON.stringify(run.result)}`);
+      limitMs *= 3;
+    }
   }
 
   /** What execd lists. */

@@ -1,0 +1,343 @@
+//! Streams of the real pi (tests/fixtures/pi-json), read whole and in pieces, as they are and
+//! damaged: what is told and reported depends on their bytes alone, not on how they were cut.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use execd::pure::agent::{AgentRun, End, RunSettings, Told};
+use serde_json::{Value, json};
+
+/// Streams may be tried that are not in the repository: a directory of .ndjson files.
+const MORE_STREAMS: &str = "EXECD_PI_STREAMS";
+/// Longer lines are not cut at each place, only at each of so many at their ends.
+const CUT_ENDS: usize = 200;
+/// Memory that a run may own that has read nothing long.
+const HEAP_BYTES: usize = 8 * 1024 * 1024;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi-json")
+}
+
+/// The streams with their names, in order.
+fn streams() -> Vec<(String, Vec<u8>)> {
+    let mut dirs = vec![("", fixtures())];
+    dirs.extend(std::env::var_os(MORE_STREAMS).map(|dir| ("more: ", PathBuf::from(dir))));
+    let mut found = Vec::new();
+    for (from, dir) in dirs {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "ndjson") {
+                let name = path.file_stem().unwrap().to_string_lossy();
+                found.push((format!("{from}{name}"), std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 24, "the streams of two versions: {}", found.len());
+    found
+}
+
+/// What came of a stream.
+#[derive(PartialEq)]
+struct Outcome {
+    told: Vec<String>,
+    report: String,
+}
+
+/// Short where it is long: what differs is looked at by hand.
+impl std::fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut report = self.report();
+        report["provider_data"]["events"] = Value::Null;
+        write!(f, "told {:#?} report {}", self.told, report)
+    }
+}
+
+impl Outcome {
+    fn report(&self) -> Value {
+        serde_json::from_str(&self.report).unwrap()
+    }
+
+    fn told(&self) -> Vec<Value> {
+        self.told.iter().map(|told| serde_json::from_str(told).unwrap()).collect()
+    }
+
+    /// The deltas of an event, joined.
+    fn text(&self, event: &str) -> String {
+        let of_it = |told: &Value| told["event"] == event;
+        self.told()
+            .iter()
+            .filter(|told| of_it(told))
+            .map(|told| told["delta"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+/// Reads pieces, all at the same time: how long a piece took to come is told elsewhere.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Outcome {
+    let mut run = AgentRun::new(RunSettings { keep_events });
+    let mut told = Vec::new();
+    let mut keep = |event: &Told<'_>| told.push(serde_json::to_string(event).unwrap());
+    let mut longest = 0;
+    for piece in pieces {
+        run.push(piece, 5, &mut keep);
+        longest = run.heap_bytes().max(longest);
+    }
+    run.finish(5, &mut keep);
+    assert!(longest < HEAP_BYTES, "{longest} bytes");
+    let end = End { exit_code: Some(0), ..End::default() };
+    let report = serde_json::to_string(&run.report(&end)).unwrap();
+    Outcome { told, report }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % bound
+    }
+
+    /// Cuts bytes into pieces of up to `longest`.
+    fn pieces<'a>(&mut self, mut bytes: &'a [u8], longest: usize) -> Vec<&'a [u8]> {
+        let mut pieces = Vec::new();
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at((1 + self.below(longest)).min(bytes.len()));
+            pieces.push(piece);
+            bytes = rest;
+        }
+        pieces
+    }
+}
+
+#[test]
+fn totals_are_those_beside_the_streams() {
+    let text = std::fs::read_to_string(fixtures().join("totals.json")).unwrap();
+    let totals: Value = serde_json::from_str(&text).unwrap();
+    let mut seen = 0;
+    for (name, stream) in streams() {
+        let Some(expected) = totals.get(&name) else { continue };
+        seen += 1;
+        let outcome = read([stream.as_slice()], false);
+        let report = outcome.report();
+        for (field, value) in expected.as_object().unwrap() {
+            let found = match field.as_str() {
+                "what" | "exit_code" => continue,
+                "thinking" => json!(outcome.text("thinking")),
+                "tool_errors" => {
+                    json!(outcome.told().iter().filter(|told| told["is_error"] == true).count())
+                }
+                "retries" => {
+                    let retries = &report["provider_data"]["retries"];
+                    assert_eq!(retries["count"], value["count"], "{name}");
+                    assert_eq!(retries["exhausted"], value["exhausted"], "{name}");
+                    let most = retries.get("max_attempts").cloned().unwrap_or(json!(0));
+                    assert_eq!(most, value["max_attempts"], "{name}");
+                    continue;
+                }
+                _ => report[field].clone(),
+            };
+            if let (Some(found), Some(value)) = (found.as_f64(), value.as_f64()) {
+                assert!((found - value).abs() < 1e-12, "{name} {field}: {found}, not {value}");
+            } else if field == "cost" {
+                for (part, cost) in value.as_object().unwrap() {
+                    let off = found[part].as_f64().unwrap() - cost.as_f64().unwrap();
+                    assert!(off.abs() < 1e-12, "{name} {field}.{part}: {found}");
+                }
+            } else {
+                assert_eq!(&found, value, "{name} {field}");
+            }
+        }
+        assert_eq!(outcome.text("text"), report["output"], "{name}");
+    }
+    assert_eq!(seen, totals.as_object().unwrap().len());
+}
+
+#[test]
+fn nothing_in_them_is_unknown_and_each_ends_settled() {
+    for (name, stream) in streams() {
+        let outcome = read([stream.as_slice()], false);
+        let data = &outcome.report()["provider_data"];
+        assert_eq!(data["unparsed_lines"], 0, "{name}");
+        assert_eq!(data["unknown_events"], json!({}), "{name}");
+        assert_eq!(data["unknown_fields"], json!({}), "{name}");
+        let mut run = AgentRun::new(RunSettings::default());
+        run.push(&stream, 5, &mut |_| {});
+        let clocks = run.clocks();
+        assert_eq!((clocks.settled_ms, clocks.tools_running), (Some(5), 0), "{name}");
+        let ids = outcome.told();
+        let uses: Vec<&Value> = ids.iter().filter(|told| told["event"] == "tool_use").collect();
+        let results = ids.iter().filter(|told| told["event"] == "tool_result");
+        assert_eq!(results.count(), uses.len(), "{name}");
+        assert_eq!(outcome.report()["tool_call_count"], uses.len(), "{name}");
+    }
+}
+
+/// A line whose halves of surrogate pairs are replaced; it has no whole ones.
+fn with_whole_pairs(line: &[u8]) -> Value {
+    let mut text = String::from_utf8(line.to_vec()).unwrap();
+    while let Some(at) = text.find("\\ud") {
+        text.replace_range(at + 2..at + 6, "fffd");
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_kept_stream_is_all_of_it() {
+    for (name, stream) in streams() {
+        let outcome = read([stream.as_slice()], true);
+        let report = outcome.report();
+        let lines = stream.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        // Halves of surrogate pairs were replaced: not every reader takes them.
+        let all: Vec<Value> = lines
+            .map(|line| serde_json::from_slice(line).unwrap_or_else(|_| with_whole_pairs(line)))
+            .collect();
+        assert_eq!(report["provider_data"]["events"], json!(all), "{name}");
+        assert_eq!(outcome.told, read([stream.as_slice()], false).told, "{name}");
+    }
+}
+
+#[test]
+fn a_line_cut_anywhere_is_the_same_line() {
+    const BEFORE: &[u8] = b"{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\
+        \"message\":{\"role\":\"assistant\"}}\n";
+    const AFTER: &[u8] = b"\n{\"type\":\"message_update\",\"assistantMessageEvent\":\
+        {\"type\":\"text_delta\",\"contentIndex\":7,\"delta\":\"after\"}}\n";
+    // One line of each kind and about each length.
+    let mut kinds = std::collections::BTreeSet::new();
+    let mut cuts = 0;
+    for (name, stream) in streams() {
+        for line in stream.split(|byte| *byte == b'\n') {
+            let value: Value = serde_json::from_slice(line).unwrap_or_default();
+            let kind = format!("{}{}", value["type"], value["assistantMessageEvent"]["type"]);
+            if !kinds.insert((kind, line.len().ilog2_or_zero())) {
+                continue;
+            }
+            let whole = [BEFORE, line, AFTER].concat();
+            let begin = BEFORE.len();
+            let wanted = [false, true].map(|keep| read([whole.as_slice()], keep));
+            for at in begin..=begin + line.len() {
+                let inner = at > begin + CUT_ENDS && at + CUT_ENDS < begin + line.len();
+                if inner && at % (97 + line.len() / 32) != 0 {
+                    continue;
+                }
+                let (one, other) = whole.split_at(at);
+                let keep = at % 2 == 0;
+                assert_eq!(read([one, other], keep), wanted[usize::from(keep)], "{name} at {at}");
+                cuts += 1;
+            }
+        }
+    }
+    assert!(kinds.len() > 40 && cuts > 10_000, "{} lines, {cuts} cuts", kinds.len());
+}
+
+trait Log2 {
+    fn ilog2_or_zero(self) -> u32;
+}
+
+impl Log2 for usize {
+    fn ilog2_or_zero(self) -> u32 {
+        self.checked_ilog2().unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_stream_in_small_pieces_is_the_same_stream() {
+    let mut random = Random(0x5eed_0001_0002_0003);
+    for (name, stream) in streams() {
+        for keep in [false, true] {
+            let wanted = read([stream.as_slice()], keep);
+            assert_eq!(read(stream.chunks(1), keep), wanted, "{name} byte by byte");
+            for longest in [3, 40, 700, 9000, 64 * 1024] {
+                let pieces = random.pieces(&stream, longest);
+                assert_eq!(read(pieces, keep), wanted, "{name} in pieces up to {longest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_off_says_so() {
+    let mut random = Random(0x5eed_0001_0002_0004);
+    for (name, stream) in streams() {
+        for _ in 0..12 {
+            let at = 1 + random.below(stream.len() - 1);
+            let cut = &stream[..at];
+            let line = cut.rsplit(|byte| *byte == b'\n').next().unwrap();
+            let outcome = read([cut], false);
+            // Whole but for its end: an event all the same, unless its end is never looked at.
+            if !matches!(stream[at], b'\n') {
+                let unparsed = u64::from(!line.is_empty());
+                let data = &outcome.report()["provider_data"];
+                assert_eq!(data["unparsed_lines"], unparsed, "{name} at {at}");
+            }
+            assert_eq!(read(random.pieces(cut, 50), false), outcome, "{name} at {at}");
+        }
+    }
+}
+
+/// Damages a stream in a few places.
+fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
+    const BITS: [&[u8]; 14] = [
+        b"\n",
+        b"\"",
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\xff",
+        b"\0",
+        b"\\ud83d",
+        b"null",
+        b"0.e",
+        b",",
+        b"\"type\":\"message_update\",",
+    ];
+    let mut bytes = stream.to_vec();
+    for _ in 0..1 + random.below(12) {
+        let at = random.below(bytes.len());
+        let upto = (at + random.below(200)).min(bytes.len());
+        match random.below(5) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => drop(bytes.drain(at..upto)),
+            2 => {
+                let copy = bytes[at..upto].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, copy);
+            }
+            _ => {
+                let bit = BITS[random.below(BITS.len())];
+                bytes.splice(at..at, bit.iter().copied());
+            }
+        }
+        if bytes.is_empty() {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_damaged_stream_never_panics_and_is_the_same_however_it_is_cut() {
+    let mut random = Random(0x5eed_0001_0002_0005);
+    let streams = streams();
+    let (mut unparsed, mut unknown) = (0, 0);
+    for round in 0..600 {
+        let (name, stream) = &streams[random.below(streams.len())];
+        let from = random.below(stream.len());
+        let bytes = damage(&stream[from..stream.len().min(from + 12_000)], &mut random);
+        let keep = round % 2 == 0;
+        let whole = read([bytes.as_slice()], keep);
+        for longest in [5, 200, 6000] {
+            let pieces = random.pieces(&bytes, longest);
+            assert_eq!(read(pieces, keep), whole, "{name} in round {round}");
+        }
+        let data = &whole.report()["provider_data"];
+        unparsed += data["unparsed_lines"].as_u64().unwrap();
+        unknown += data["unknown_fields"].as_object().unwrap().len();
+    }
+    assert!(unparsed > 600 && unknown > 5, "{unparsed} unparsed, {unknown} unknown");
+}
