@@ -3,9 +3,12 @@
 //!
 //! A fenced `sh` block whose first line is `# runs` is run with bash, in a directory of its own,
 //! with this build's execd first on PATH, and must exit 0. `cargo run … -- ARGS` in one of them
-//! runs this build's `execd ARGS`. Blocks without the mark are not run (they may install things).
+//! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A block
+//! that needs a program which is not there is skipped, with a word on stderr. Blocks without the mark
+//! are not run (they may install things).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
+mod agent_help;
 mod common;
 
 use std::collections::BTreeSet;
@@ -15,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use agent_help::*;
 use common::*;
 use serde_json::{Value, json};
 
@@ -118,7 +122,30 @@ fn methods() -> Vec<(String, BTreeSet<String>)> {
 
 // ---- Examples ---------------------------------------------------------------------------
 
-/// A directory with this execd under its own name and as what `cargo run` would run.
+/// Programs that blocks call and that a machine may lack (`.ci/run` installs them).
+const NEEDED: [&str; 1] = ["jq"];
+
+/// What pi would write for a task that takes one tool call: 0.25 $ a turn.
+fn two_turns() -> Vec<Value> {
+    let text = "There are a README and a directory, src.";
+    let call = json!({"type": "toolCall", "id": "call_1", "name": "bash",
+        "arguments": {"command": "ls"}});
+    let called = json!({"type": "message_update",
+        "assistantMessageEvent": {"type": "toolcall_end", "contentIndex": 0, "toolCall": call}});
+    let first = [
+        assistant_start(),
+        called,
+        assistant_end("", &usage(812, 31, 0.25), "toolUse"),
+        tool_start("call_1", "bash", json!({"command": "ls"})),
+        tool_end("call_1", "bash", "README.md\nsrc"),
+        turn_end(),
+        turn_start(),
+    ];
+    let all = answer(text);
+    [&all[..3], &first, &all[3..]].concat()
+}
+
+/// A directory with this execd under its own name and as what `cargo run` would run, and a pi.
 fn programs(dir: &Path) -> PathBuf {
     let bin = dir.join("bin");
     std::fs::create_dir(&bin).expect("a directory");
@@ -128,6 +155,9 @@ fn programs(dir: &Path) -> PathBuf {
                   while [ \"$1\" != -- ]; do shift; done\nshift\nexec execd \"$@\"\n";
     std::fs::write(&cargo, script).expect("a script");
     std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it runs");
+    let stream = dir.join("pi.ndjson");
+    std::fs::write(&stream, ndjson(&two_turns())).expect("a stream");
+    write_pi(&bin.join("pi"), &format!("cat {}", stream.display()));
     bin
 }
 
@@ -166,10 +196,27 @@ fn run_block(block: &Block) {
     assert!(status.success(), "{}: {status}\n{}\nprinted:\n{said}", block.place, block.text);
 }
 
+/// Whether the programs that a block calls are there.
+fn can_run(block: &&Block) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let found = |program: &str| path.split(':').any(|dir| Path::new(dir).join(program).exists());
+    let calls = |program: &str| block.text.split_whitespace().any(|word| word == program);
+    // What a block looks for by itself it can do without.
+    let copes = |program: &str| block.text.contains(&format!("command -v {program}"));
+    let lacks = |program: &&str| calls(program) && !copes(program) && !found(program);
+    match NEEDED.into_iter().find(lacks) {
+        None => true,
+        Some(program) => {
+            eprintln!("{}: skipped, there is no {program}", block.place);
+            false
+        }
+    }
+}
+
 fn run_examples_of(name: &str) -> usize {
     let marked = |block: &&Block| block.language == "sh" && block.text.starts_with(MARK);
     let blocks = blocks(name);
-    blocks.iter().filter(marked).map(run_block).count()
+    blocks.iter().filter(marked).filter(can_run).map(run_block).count()
 }
 
 #[test]
@@ -188,8 +235,13 @@ fn examples_of_unified_exec_run() {
 }
 
 #[test]
+fn examples_of_the_pi_harness_run() {
+    assert!(run_examples_of("docs/agent.md") > 0);
+}
+
+#[test]
 fn examples_of_the_other_documents_run() {
-    let own_test = ["README.md", "docs/protocol.md", "docs/unified-exec.md"];
+    let own_test = ["README.md", "docs/protocol.md", "docs/unified-exec.md", "docs/agent.md"];
     for name in documents().iter().filter(|name| !own_test.contains(&name.as_str())) {
         run_examples_of(name);
     }
@@ -341,6 +393,9 @@ fn every_field_that_execd_sends_is_documented() {
     let progress = json!({"stream": true, "timeout": 0.5});
     tell(execd.result("bash", bash("seq 3000; sleep 1000", progress)));
     tell(execd.result("cancel", json!({"id": 1})));
+    for result in agent_results(&mut execd) {
+        tell(result);
+    }
     tell(execd.result("shutdown", json!({})));
     execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);
     let mut known = quoted_words(&read("docs/protocol.md"));
@@ -348,6 +403,37 @@ fn every_field_that_execd_sends_is_documented() {
     let missing: Vec<&String> = seen.iter().filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "fields that no document names: {missing:?}");
     assert!(seen.len() > 60, "the test sees most fields: {seen:?}");
+}
+
+/// What the pi harness answers: a run with every event, one that fails, pi's health, what it can.
+fn agent_results(execd: &mut Execd) -> Vec<Value> {
+    let mut lines = two_turns();
+    let update = |event: Value| json!({"type": "message_update", "assistantMessageEvent": event});
+    let thinking = json!({"type": "thinking_delta", "contentIndex": 0, "delta": "Well."});
+    let long = "x".repeat(300 * 1024);
+    let retry = json!({"type": "auto_retry_start", "attempt": 1, "maxAttempts": 3,
+        "delayMs": 2000, "errorMessage": "overloaded"});
+    let failed = json!({"type": "auto_retry_end", "success": false, "finalError": "no"});
+    let middle = [update(thinking), tool_end("call_2", "bash", &long), retry, failed];
+    lines.splice(3..3, middle);
+    // An unknown event and an unknown field: what they are called is pi's.
+    lines.insert(1, json!({"type": "agent_start", "elapsed_ms": 1}));
+    let file = stream_file(execd, "two-turns", &lines);
+    let script = format!("sleep 0.2; cat {}; echo no >&2; exit 3", file.display());
+    let pi = fake_pi(execd, &script);
+    let mut told = vec![execd.result("agent_execute", params(&pi, json!({"keep_events": false})))];
+    // Names of tools and of pi's own fields are no fields of ours.
+    told[0]["tool_calls"] = Value::Null;
+    told[0]["provider_data"]["unknown_fields"] = Value::Null;
+    for event in execd.notified("agent_event") {
+        let input = event.get("input").is_some();
+        told.push(if input { merged(event, json!({"input": null})) } else { event });
+    }
+    assert!(told.len() > 10, "all kinds of events: {told:?}");
+    told.push(execd.result("agent_health", json!({"pi_path": pi})));
+    told.push(execd.result("agent_health", json!({"pi_path": "no-such-pi"})));
+    told.push(execd.result("agent_capabilities", json!({})));
+    told
 }
 
 /// What the test above needs beyond the harness.
@@ -391,6 +477,9 @@ fn snake_case(name: &str) -> String {
 
 // ---- The rest ---------------------------------------------------------------------------
 
+/// Flags of pi that docs/agent.md names besides those that `execd agent` has too.
+const PI_FLAGS: [&str; 4] = ["--mode", "--no-session", "--api-key", "--flag"];
+
 /// The flags in a text: words that begin with two dashes.
 fn flags(text: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_ascii_lowercase() || c == '-';
@@ -422,7 +511,9 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
             for flag in flags(one) {
                 let speaks_of_pi = ["docs/pi.md", "docs/bash.md"].contains(&name.as_str());
                 let pis = speaks_of_pi && (extensions.contains(&flag) || flag == "--mode");
-                let ours = known.contains(&flag) || flag == "--keeper" || pis;
+                // docs/agent.md says what pi itself is called with.
+                let called = name == "docs/agent.md" && PI_FLAGS.contains(&flag.as_str());
+                let ours = known.contains(&flag) || flag == "--keeper" || pis || called;
                 assert!(ours, "{name}: `{one}` has no such flag");
             }
         }
