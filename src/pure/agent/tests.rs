@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{AgentRun, End, RunSettings, Stop};
+use crate::limits::AGENT_JSON_DEPTH;
 
 /// Deltas: text or thinking, and its JSON.
 type Deltas = &'static [(&'static str, &'static str)];
@@ -549,6 +550,17 @@ fn what_is_not_known_is_counted() {
     assert_eq!(data["unknown_fields"], fields);
     assert_eq!(data["unparsed_lines"], 0);
     assert_eq!(texts(&outcome, "text"), ["x"]);
+}
+
+/// The result is read by parsers that take 128 levels, and it has some of its own.
+#[test]
+fn what_is_not_known_is_told_as_text_where_it_is_nested_deep() {
+    for (depth, as_text) in [(AGENT_JSON_DEPTH, false), (AGENT_JSON_DEPTH + 1, true), (127, true)] {
+        let value = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let outcome = run(&[format!("{{\"type\":\"turn_start\",\"new\":{value}}}")]);
+        let told = &outcome.report["provider_data"]["unknown_fields"]["turn_start.new"];
+        assert_eq!(told.is_string(), as_text, "{depth}");
+    }
 }
 
 #[test]
