@@ -165,6 +165,21 @@ fn a_prompt_of_200_kib_goes_through_a_file_that_is_gone_afterwards() {
     assert_eq!(files(&execd), 0);
 }
 
+/// pi, which works elsewhere, found no file where TMPDIR was relative.
+#[test]
+fn a_long_prompts_file_has_a_whole_path_also_where_tmpdir_has_none() {
+    let mut execd = Execd::with(&["--no-log"], &[("TMPDIR", ".")]);
+    let work = execd.file("work");
+    std::fs::create_dir(&work).expect("a directory");
+    std::fs::write(work.join("answer.ndjson"), ndjson(&answer("Done."))).expect("a stream");
+    let pi = execd.file("pi");
+    write_pi(&pi, NOTE);
+    let more = json!({"prompt": "x".repeat(200 * 1024), "workspace": work});
+    let result = execd.result("agent_execute", params(&pi.to_string_lossy(), more));
+    assert_eq!(result["success"], true, "{result}");
+    assert_eq!(noted(&execd, "work/prompt").len(), 200 * 1024);
+}
+
 #[test]
 fn an_answer_has_its_totals_and_its_events() {
     let mut execd = Execd::start();

@@ -17,7 +17,8 @@ impl TempFile {
     /// write(2); nothing is left behind then.
     pub fn with(prefix: &str, contents: &[u8]) -> io::Result<Self> {
         let name = format!("{prefix}-{}-{}", host::pid(), host::random_hex());
-        let path = std::env::temp_dir().join(name);
+        // A relative TMPDIR means another directory to a child that works elsewhere.
+        let path = std::path::absolute(std::env::temp_dir())?.join(name);
         // Never somebody else's file: create_new is O_EXCL, which follows no link.
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let made = Self(path);
