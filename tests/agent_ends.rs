@@ -160,6 +160,20 @@ fn a_run_is_a_session_that_can_be_listed_and_killed() {
     assert!(execd.session_processes().is_empty());
 }
 
+/// A pi that dies at once was gone before anybody noted that its end was asked for: then its run
+/// had ended by an error, most of the time.
+#[test]
+fn a_run_that_was_killed_is_cancelled_however_fast_it_dies() {
+    let mut execd = Execd::start();
+    for (round, signal) in ["SIGTERM", "SIGKILL"].into_iter().cycle().take(16).enumerate() {
+        let id = start(&mut execd, &begun(), "exec sleep 1000", json!({}));
+        let session = round as u64 + 1 + u64::from(round > 0);
+        execd.notification("session_started", |note| note["session_id"] == session);
+        execd.result("kill_session", json!({"session_id": session, "signal": signal}));
+        assert_ended(&execd.result_of(id), "cancelled", "");
+    }
+}
+
 #[test]
 fn a_run_that_nobody_waits_for_any_more_is_ended() {
     let mut execd = Execd::start();
