@@ -129,6 +129,16 @@ fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
     assert_eq!(result["success"], true, "{result}");
 }
 
+#[test]
+fn a_last_line_without_its_end_counts_for_the_budget() {
+    let mut execd = Execd::start();
+    let text = ndjson(&answer("Done.")[..6]);
+    std::fs::write(execd.file("cut"), text.trim_end()).expect("a stream");
+    let result = run(&mut execd, "cat cut", json!({"max_cost_usd": 0.1}));
+    assert_ended(&result, "cost_exhausted", "0.1");
+    assert_eq!(result["cost_usd"], 0.25);
+}
+
 // ---- Cancels and kills ------------------------------------------------------------------
 
 #[test]

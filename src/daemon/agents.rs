@@ -252,10 +252,12 @@ impl Daemon {
         self.advance_agent(id, None);
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
-        let session = self.sessions.get(&id)?;
+        let session = self.sessions.get_mut(&id)?;
         let ended_ns = session.reaped_ns.unwrap_or(now_ns);
         let (exit_code, signal) = status_fields(session.status());
-        let agent = session.agent.as_ref()?;
+        let agent = session.agent.as_mut()?;
+        // Its last line may have had no end, and is read only now.
+        agent.stop = agent.stop.or_else(|| agent.over_budget());
         let duration_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
         let stderr = agent.stderr();
         let end = End {
