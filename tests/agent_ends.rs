@@ -10,6 +10,7 @@ mod ends;
 mod wire;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use agent_help::*;
@@ -182,6 +183,23 @@ fn a_run_that_was_killed_is_cancelled_however_fast_it_dies() {
         execd.result("kill_session", json!({"session_id": session, "signal": signal}));
         assert_ended(&execd.result_of(id), "cancelled", "");
     }
+}
+
+#[test]
+fn a_run_that_is_cancelled_does_not_wait_for_its_version() {
+    let mut execd = Execd::start();
+    let pi = execd.file("pi");
+    let script = "#!/bin/bash\n[ \"$1\" = --version ] && { echo $$ > a; mv a asked; }\n\
+                  exec sleep 1000\n";
+    std::fs::write(&pi, script).expect("a script");
+    std::fs::set_permissions(&pi, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let id = execd.start_request("agent_execute", params(&pi.to_string_lossy(), json!({})));
+    until_exists(&execd.file("asked"));
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    let asked = std::fs::read_to_string(execd.file("asked")).expect("a pid");
+    let still = std::path::Path::new("/proc").join(asked.trim()).exists();
+    assert!(still, "the result came when its --version was given up");
 }
 
 #[test]

@@ -227,8 +227,10 @@ impl Daemon {
             return (told_all(session) || wait.cancelled).then_some(Why::Completed);
         }
         let agent = session.agent.as_ref()?;
-        let over = told_all(session) && !self.versions.is_asked(&agent.program);
-        over.then_some(Why::Completed)
+        // Who cancels a run does not wait for a program that does not tell its version.
+        let cancelled = agent.stop == Some(Stop::Cancelled);
+        let known = cancelled || !self.versions.is_asked(&agent.program);
+        (told_all(session) && known).then_some(Why::Completed)
     }
 
     /// Answers a wait of the pi harness.
