@@ -208,8 +208,9 @@ impl Daemon {
             return;
         }
         let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        // Whoever began to end a run whose program lives meant the run, also where all of it is gone
-        // already and only not reaped. A result that nobody can be given is not worth its costs.
+        // Whoever began to end a run whose program lives meant the run, also where all of it is
+        // gone by now and only not reaped. A result that nobody can be given is not worth its
+        // costs.
         let asked = cancelled || session.ending.is_some() || (agent.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
         agent.stop = agent.stop.or(asked).or_else(|| agent.late(now_ms));

@@ -42,8 +42,8 @@ impl Drift {
         let short = text.len() <= AGENT_DRIFT_VALUE_BYTES;
         let kept = &text[..floor_boundary(text, AGENT_DRIFT_VALUE_BYTES.min(text.len()))];
         if self.has_room(path.len() + kept.len()) {
-            // JSON that Value does not take (half a surrogate pair) is told as its text too, and so is
-            // what would be nested too deep for who reads the result.
+            // JSON that Value does not take (half a surrogate pair) is told as its text too, and
+            // so is what would be nested too deep for who reads the result.
             let json = mended(kept, AGENT_JSON_DEPTH).filter(|_| short);
             let parsed = json.and_then(|_| serde_json::from_str(kept).ok());
             self.fields.insert(path, parsed.unwrap_or_else(|| kept.into()));
