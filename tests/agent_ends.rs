@@ -6,6 +6,8 @@ mod agent_help;
 mod common;
 #[path = "common/ends.rs"]
 mod ends;
+#[path = "common/wire.rs"]
+mod wire;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -14,6 +16,7 @@ use agent_help::*;
 use common::*;
 use ends::Setup;
 use serde_json::{Value, json};
+use wire::Wire;
 
 /// Goes on for ever, with children in its session and in others, one of them with the marks of
 /// another execd, one deaf to SIGTERM.
@@ -275,6 +278,35 @@ fn more_than_64_runs_at_once_are_refused_by_name() {
         execd.send(id + 1_000, "cancel", json!({"id": id}));
         assert_eq!(execd.result_of(id)["finish_reason"], "cancelled");
     }
+}
+
+#[test]
+fn a_run_is_not_evicted_while_its_request_waits() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let id = start(&mut execd, &begun(), "until [ -e go ]; do sleep 0.02; done", json!({}));
+    execd.notification("session_started", |_| true);
+    // The table is full with the second of them; each newer one takes the place of an older one.
+    for _ in 0..4 {
+        execd.open("exec cat");
+    }
+    assert!(execd.listed(1).is_some(), "the run is still there");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["output"], "Half");
+}
+
+#[test]
+fn a_client_that_hangs_up_leaves_its_run_within_its_limits() {
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "lines", &begun());
+    let pi = fake_pi(&execd, &format!("cat {}; {STAY}", file.display()));
+    let mut client = Wire::connect(&execd.socket());
+    client.send("agent_execute", params(&pi, json!({"idle_timeout_ms": 1_000})));
+    let started = execd.notification("session_started", |_| true);
+    drop(client);
+    let ended = execd.notification("session_exited", |_| true);
+    assert_eq!(ended["session_id"], started["session_id"]);
+    assert_eq!(ended["observed"], false, "nobody is left to tell: {ended}");
+    execd.until_no_session_process();
 }
 
 #[test]

@@ -463,6 +463,38 @@ fn every_reason_of_a_failure_is_documented() {
     assert_eq!(documented, known);
 }
 
+#[test]
+fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
+    let limits = read("src/limits/agent.rs");
+    let texts = [read("docs/agent.md"), read("docs/protocol.md")];
+    let described = describe();
+    let methods = described["methods"].as_array().expect("methods");
+    let ours = methods.iter().find(|method| method["name"] == "agent_execute").expect("it");
+    for (param, constant) in [
+        ("timeout_ms", "AGENT_TIMEOUT_MS"),
+        ("idle_timeout_ms", "AGENT_IDLE_TIMEOUT_MS"),
+        ("first_event_timeout_ms", "AGENT_FIRST_EVENT_TIMEOUT_MS"),
+    ] {
+        let (_, rest) = limits.split_once(&format!("{constant}: u64 = ")).expect("a constant");
+        let value: String = rest.chars().take_while(|c| *c != ';').filter(|c| *c != '_').collect();
+        for text in &texts {
+            let row = text.lines().find(|line| line.starts_with(&format!("| `{param}` |")));
+            assert!(row.is_some_and(|row| row.contains(&value)), "{param}: {row:?}");
+        }
+        let doc = ours["params"]["properties"][param]["description"].as_str().expect("a text");
+        assert!(doc.ends_with(&format!("default {value}")), "{doc}");
+    }
+}
+
+#[test]
+fn the_page_of_the_pi_harness_says_in_bold_what_no_list_of_tools_means() {
+    let text = read("docs/agent.md");
+    let bold: Vec<&str> = text.split("**").skip(1).step_by(2).collect();
+    let says = |words: &str| bold.iter().any(|one| one.replace('\n', " ").contains(words));
+    assert!(says("`allowed_tools` absent means pi's own default tools"), "{bold:?}");
+    assert!(says("`[]` means no tools at all"), "{bold:?}");
+}
+
 /// `StdinClosed` as `stdin_closed`.
 fn snake_case(name: &str) -> String {
     let mut out = String::new();
