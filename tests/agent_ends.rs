@@ -120,6 +120,10 @@ fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
     let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_tokens": 219}));
     assert_ended(&result, "token_exhausted", "219");
     assert_eq!(result["total_tokens"], 220);
+    // Also one that has ended before anybody could end it.
+    let lines = [two_answers(), vec![agent_end()]].concat();
+    let result = end_of(&mut execd, &lines, "", json!({"max_tokens": 219}));
+    assert_ended(&result, "token_exhausted", "219");
     let enough = json!({"max_tokens": 220, "max_cost_usd": 0.5});
     let result = end_of(&mut execd, &[two_answers(), vec![agent_end()]].concat(), "", enough);
     assert_eq!(result["success"], true, "{result}");
@@ -154,6 +158,29 @@ fn a_run_is_a_session_that_can_be_listed_and_killed() {
     let result = execd.result_of(id);
     assert_ended(&result, "cancelled", "");
     assert!(execd.session_processes().is_empty());
+}
+
+#[test]
+fn a_run_that_nobody_waits_for_any_more_is_ended() {
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "lines", &begun());
+    let pi = fake_pi(&execd, &format!("cat {}; {STAY}", file.display()));
+    execd.ping();
+    let mut other = Wire::connect(&execd.socket());
+    other.send("agent_execute", params(&pi, json!({})));
+    execd.notification("session_started", |_| true);
+    drop(other);
+    execd.until_no_session_process();
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    // One without an id runs to its end, and leaves no trace in the table.
+    let answer = stream_file(&execd, "answer", &answer("Done."));
+    let pi = fake_pi(&execd, &format!("cat {}; sleep 0.3; touch done", answer.display()));
+    let request = json!({"method": "agent_execute", "params": params(&pi, json!({}))});
+    execd.send_raw(format!("{request}\n").as_bytes());
+    until_exists(&execd.file("done"));
+    execd.until_no_session_process();
+    execd.notification("session_exited", |note| note["exit_code"] == 0);
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn prompt_file(prompt: &str) -> Result<Option<TempFile>, RpcError> {
 impl Daemon {
     /// Refuses one more run when as many go on as may.
     pub fn room_for_agent(&self) -> Result<(), RpcError> {
-        let running = self.sessions.values().filter(|one| one.agent.is_some()).count();
+        let runs = |one: &&Session| one.agent.is_some() && !one.life.finished();
+        let running = self.sessions.values().filter(runs).count();
         if running < RUNNING_AGENTS_MAX {
             return Ok(());
         }
@@ -128,6 +129,9 @@ impl Daemon {
 
     /// Puts the wait for its result to a run.
     pub fn wait_for_agent(&mut self, id: SessionId, ticket: u64) {
+        if let Some(agent) = self.sessions.get_mut(&id).and_then(|one| one.agent.as_mut()) {
+            agent.awaited = true;
+        }
         let wait = Wait::new(ticket, WaitKind::Agent, self.now_ns);
         // It waits for all to be gone, not for the leader.
         self.add_wait(id, Wait { saw_leader: false, ..wait });
@@ -135,14 +139,24 @@ impl Daemon {
 
     /// Takes in what pi wrote, and sends the events that it makes.
     pub(super) fn take_agent_output(&mut self, id: SessionId, source: Source, length: usize) {
+        let Some(agent) = self.sessions.get_mut(&id).and_then(|one| one.agent.as_mut()) else {
+            return;
+        };
+        if source == Source::Errors {
+            return agent.push_stderr(&self.read_buffer[..length]);
+        }
+        self.advance_agent(id, Some(length));
+        // Its deadlines have moved, or its budget is used up.
+        self.touch(id);
+    }
+
+    /// Hands a run so many bytes that were read, or tells it that no more will come; the events
+    /// that this makes go to who waits for its result.
+    fn advance_agent(&mut self, id: SessionId, length: Option<usize>) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(agent) = &mut session.agent else { return };
-        let bytes = &self.read_buffer[..length];
-        if source == Source::Errors {
-            return agent.push_stderr(bytes);
-        }
         let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
+        let Some(agent) = &mut session.agent else { return };
         let Agent { run, spec, dropped_events, dropped_now, .. } = &mut **agent;
         let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
         let pending = wait.and_then(|wait| self.pending.get(&wait.ticket));
@@ -152,18 +166,18 @@ impl Daemon {
             Some(front::Reader { client, request: pending.id.as_json(), front })
         });
         let mut tell = |told: &Told<'_>| {
-            if let Some(reader) = &mut reader
-                && !reader.send(told, *dropped_now)
-            {
+            let Some(reader) = &mut reader else { return };
+            if reader.send(told, *dropped_now) {
+                *dropped_now = 0;
+            } else {
                 *dropped_events += 1;
                 *dropped_now += 1;
-            } else {
-                *dropped_now = 0;
             }
         };
-        run.push(bytes, now_ms, &mut tell);
-        // Its deadlines have moved, or its budget is used up.
-        self.touch(id);
+        match length {
+            Some(length) => run.push(&self.read_buffer[..length], now_ms, &mut tell),
+            None => run.finish(now_ms, &mut tell),
+        }
     }
 
     /// Step of a session's judgement: a run that was cancelled, whose time is over or whose budget
@@ -174,29 +188,33 @@ impl Daemon {
             self.closing.as_ref().is_some_and(|closing| closing.answers_pending(client))
         };
         let Some(session) = self.sessions.get(&id) else { return };
-        let cancelled = session
-            .waits
-            .iter()
-            .filter(|wait| wait.kind == WaitKind::Agent)
-            .any(|wait| wait.cancelled || closing(self.client_of(wait)));
+        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
+        let waits = wait.is_some();
+        let cancelled = wait.is_some_and(|one| one.cancelled || closing(self.client_of(one)));
+        let over = told_all(session);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(agent) = &mut session.agent else { return };
         let ended = session.life.status().is_some();
         let being_ended = session.ending.as_ref().is_some_and(|ending| !ending.over());
+        if agent.stop.is_none() {
+            agent.stop = agent.over_budget();
+        }
         if ended {
+            // Nobody is left to be told of one that nobody waits for.
+            session.observed |= over && !waits;
             if !std::mem::replace(&mut agent.swept, true) && !being_ended {
                 self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
             }
             return;
         }
-        if agent.stop.is_some() {
-            return;
-        }
         let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        let asked = cancelled || being_ended;
-        agent.stop = if asked { Some(Stop::Cancelled) } else { agent.verdict(now_ms) };
-        if agent.stop.is_some() && !being_ended {
-            let stop = agent.stop;
+        // A result that nobody can be given any more is not worth its costs.
+        let asked = cancelled || being_ended || (agent.awaited && !waits);
+        let asked = asked.then_some(Stop::Cancelled);
+        agent.stop = agent.stop.or(asked).or_else(|| agent.late(now_ms));
+        if let Some(stop) = agent.stop
+            && session.ending.is_none()
+        {
             self.debug(format_args!("session {id}: the run is ended: {stop:?}"));
             self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
         }
@@ -230,14 +248,14 @@ impl Daemon {
 
     /// How a run ended.
     fn agent_end(&mut self, id: SessionId) -> Option<AgentEnd> {
+        self.advance_agent(id, None);
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
-        let session = self.sessions.get_mut(&id)?;
+        let session = self.sessions.get(&id)?;
         let ended_ns = session.reaped_ns.unwrap_or(now_ns);
         let (exit_code, signal) = status_fields(session.status());
-        let agent = session.agent.as_mut()?;
+        let agent = session.agent.as_ref()?;
         let duration_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
-        agent.run.finish(duration_ms, &mut |_| {});
         let stderr = agent.stderr();
         let end = End {
             stop: agent.stop,

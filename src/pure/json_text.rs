@@ -144,3 +144,7 @@ pub fn mended(json: &str, max_depth: usize) -> Option<Cow<'_, str>> {
     guard(&bytes, max_depth).ok()?;
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
+
+#[cfg(test)]
+#[path = "tests_json_text.rs"]
+mod tests;

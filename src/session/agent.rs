@@ -42,9 +42,11 @@ pub struct Agent {
     pub stop: Option<Stop>,
     /// Its program has ended, and what it left behind is being ended.
     pub swept: bool,
-    /// Events that were not sent, because their reader takes none; those since the last one that
-    /// was.
+    /// Somebody waits for its result, or did until its connection was gone.
+    pub awaited: bool,
+    /// Events that were not sent, because their reader takes none.
     pub dropped_events: u64,
+    /// Those of them since the last one that was.
     pub dropped_now: u64,
     stderr: TailRing,
     /// The file that its prompt is in; gone with the run.
@@ -62,6 +64,7 @@ impl Agent {
             run,
             stop: None,
             swept: false,
+            awaited: false,
             dropped_events: 0,
             dropped_now: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
@@ -80,16 +83,18 @@ impl Agent {
         last_text(&bytes, starts_at > 0)
     }
 
-    /// Why the run is to be ended `now_ms` after its start, if it is.
-    pub fn verdict(&self, now_ms: u64) -> Option<Stop> {
+    /// Whether its budget is used up, checked at each message_end.
+    pub fn over_budget(&self) -> Option<Stop> {
         let cost = self.run.cost_usd();
         if let Some(limit) = self.spec.max_cost_usd.filter(|limit| cost > *limit) {
             return Some(Stop::Cost(limit));
         }
         let tokens = self.run.budget_tokens();
-        if let Some(limit) = self.spec.max_tokens.filter(|limit| tokens > *limit) {
-            return Some(Stop::Tokens(limit));
-        }
+        self.spec.max_tokens.filter(|limit| tokens > *limit).map(Stop::Tokens)
+    }
+
+    /// Which of its deadlines has passed `now_ms` after its start, if one has.
+    pub fn late(&self, now_ms: u64) -> Option<Stop> {
         let (at_ms, stop) = deadline(&self.spec, &self.run.clocks());
         (at_ms <= now_ms).then_some(stop)
     }
