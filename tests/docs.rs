@@ -3,9 +3,9 @@
 //!
 //! A fenced `sh` block whose first line is `# runs` is run with bash, in a directory of its own,
 //! with this build's execd first on PATH, and must exit 0. `cargo run … -- ARGS` in one of them
-//! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A block
-//! that needs a program which is not there is skipped, with a word on stderr. Blocks without the mark
-//! are not run (they may install things).
+//! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A
+//! block that needs a program which is not there is skipped, with a word on stderr. Blocks without
+//! the mark are not run (they may install things).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod agent_help;
