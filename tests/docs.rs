@@ -510,7 +510,7 @@ fn snake_case(name: &str) -> String {
 // ---- The rest ---------------------------------------------------------------------------
 
 /// Flags of pi that docs/agent.md names besides those that `execd agent` has too.
-const PI_FLAGS: [&str; 4] = ["--mode", "--no-session", "--api-key", "--flag"];
+const PI_FLAGS: [&str; 5] = ["--mode", "--no-session", "--api-key", "--skill", "--flag"];
 
 /// The flags in a text: words that begin with two dashes.
 fn flags(text: &str) -> BTreeSet<String> {
