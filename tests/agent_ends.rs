@@ -308,6 +308,20 @@ fn more_than_64_runs_at_once_are_refused_by_name() {
 }
 
 #[test]
+fn a_run_is_not_evicted_while_its_request_waits() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let id = start(&mut execd, &begun(), "until [ -e go ]; do sleep 0.02; done", json!({}));
+    execd.notification("session_started", |_| true);
+    // The table is full with the second of them; each newer one takes the place of an older one.
+    for _ in 0..4 {
+        execd.open("exec cat");
+    }
+    assert!(execd.listed(1).is_some(), "the run is still there");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["output"], "Half");
+}
+
+#[test]
 fn a_slow_reader_gets_the_result_whole_and_a_count_of_what_it_missed() {
     let (stdin, mut requests) = std::io::pipe().expect("a pipe");
     let (replies, stdout) = std::io::pipe().expect("a pipe");
