@@ -191,13 +191,16 @@ for (const pi of PIS) {
     });
 
     test(`pi ${pi.version}: api_key is seen by the model's server, and nowhere else`, async (t) => {
-      const silent: Answer = { text: "Well", stall: "after-text" };
-      const stage = await Stage.set(t, pi, [silent, silent]);
+      const turns: Answer[] = [
+        { calls: [bash("echo key=$OPENAI_API_KEY")] }, { text: "Well", stall: "after-text" },
+      ];
+      const stage = await Stage.set(t, pi, [...turns, ...turns]);
       stage.withEnvironment({ EXECD_LOG: "debug" });
       for (const provider of ["fake", "openai"]) {
         const key = `sk-${randomUUID()}`;
         stage.models(modelsJson(stage.model.url, provider, "$OPENAI_API_KEY"));
-        const id = stage.start({ model: `${provider}/scripted`, api_key: key });
+        const model = `${provider}/scripted`;
+        const id = stage.start({ model, api_key: key, keep_events: true });
         await stage.waitEvent(id, (one) => one.event === "text");
         assert.equal(stage.model.asked.at(-1)?.authorization, `Bearer ${key}`);
         if (provider === "openai") {
@@ -208,7 +211,9 @@ for (const pi of PIS) {
           await stage.execd.call(method, method === "list_sessions" ? { peek: true } : {});
         }
         await stage.execd.call("cancel", { id });
-        const { result } = await stage.end(id);
+        const { result, events } = await stage.end(id);
+        const printed = events.find((one) => one.event === "tool_result")?.output ?? "";
+        assert.match(printed, provider === "openai" ? /^key=\*+\n$/ : /^key=\n$/);
         const told = JSON.stringify(stage.execd.journal.records) + stage.execd.stderr;
         assert.ok(!told.includes(key), "execd tells it nobody");
         assert.ok(!readFileSync(result.log_path ?? "", "utf8").includes(key), "it is in no log");
