@@ -212,6 +212,7 @@ fn a_run_that_nobody_waits_for_any_more_is_ended() {
     other.send("agent_execute", params(&pi, json!({})));
     execd.notification("session_started", |_| true);
     drop(other);
+    execd.notification("session_exited", |_| true);
     execd.until_no_session_process();
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
     // One without an id runs to its end, and leaves no trace in the table.
@@ -347,6 +348,25 @@ fn more_than_64_runs_at_once_are_refused_by_name() {
         execd.send(id + 1_000, "cancel", json!({"id": id}));
         assert_eq!(execd.result_of(id)["finish_reason"], "cancelled");
     }
+}
+
+#[test]
+fn a_run_is_not_evicted_and_takes_nobodys_place() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let first = session_of(&execd.open("exec cat"));
+    let id = start(&mut execd, &begun(), "until [ -e go ]; do sleep 0.02; done", json!({}));
+    let run = execd.notification("session_started", |note| note["session_id"] != first);
+    let run = run["session_id"].as_u64().expect("an id");
+    execd.open("exec cat");
+    assert!(execd.listed(first).is_some(), "there are two of them beside the run");
+    // From the third on each takes the place of an older one.
+    for _ in 0..3 {
+        execd.open("exec cat");
+    }
+    assert!(execd.listed(first).is_none());
+    assert!(execd.listed(run).is_some(), "the run is still there");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["output"], "Half");
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn what_cannot_be_started_is_a_result_that_says_what_to_do() {
     let pi = fake_pi(&execd, "");
     let result = execd.result("agent_execute", params(&pi, json!({"workspace": "/nowhere"})));
     let error = result["error"].as_str().expect("an error");
-    assert!(error.starts_with("workdir /nowhere: "), "{error}");
+    assert!(error.starts_with("workspace /nowhere: "), "{error}");
     assert!(execd.session_processes().is_empty());
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A fenced `sh` block whose first line is `# runs` is run with bash, in a directory of its own,
 //! with this build's execd first on PATH, and must exit 0. `cargo run … -- ARGS` in one of them
-//! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A block
-//! that needs a program which is not there is skipped, with a word on stderr. Blocks without the mark
-//! are not run (they may install things).
+//! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A
+//! block that needs a program which is not there is skipped, with a word on stderr. Blocks without
+//! the mark are not run (they may install things).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod agent_help;
@@ -463,6 +463,38 @@ fn every_reason_of_a_failure_is_documented() {
     assert_eq!(documented, known);
 }
 
+#[test]
+fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
+    let limits = read("src/limits/agent.rs");
+    let texts = [read("docs/agent.md"), read("docs/protocol.md")];
+    let described = describe();
+    let methods = described["methods"].as_array().expect("methods");
+    let ours = methods.iter().find(|method| method["name"] == "agent_execute").expect("it");
+    for (param, constant) in [
+        ("timeout_ms", "AGENT_TIMEOUT_MS"),
+        ("idle_timeout_ms", "AGENT_IDLE_TIMEOUT_MS"),
+        ("first_event_timeout_ms", "AGENT_FIRST_EVENT_TIMEOUT_MS"),
+    ] {
+        let (_, rest) = limits.split_once(&format!("{constant}: u64 = ")).expect("a constant");
+        let value: String = rest.chars().take_while(|c| *c != ';').filter(|c| *c != '_').collect();
+        for text in &texts {
+            let row = text.lines().find(|line| line.starts_with(&format!("| `{param}` |")));
+            assert!(row.is_some_and(|row| row.contains(&value)), "{param}: {row:?}");
+        }
+        let doc = ours["params"]["properties"][param]["description"].as_str().expect("a text");
+        assert!(doc.ends_with(&format!("default {value}")), "{doc}");
+    }
+}
+
+#[test]
+fn the_page_of_the_pi_harness_says_in_bold_what_no_list_of_tools_means() {
+    let text = read("docs/agent.md");
+    let bold: Vec<&str> = text.split("**").skip(1).step_by(2).collect();
+    let says = |words: &str| bold.iter().any(|one| one.replace('\n', " ").contains(words));
+    assert!(says("`allowed_tools` absent means pi's own default tools"), "{bold:?}");
+    assert!(says("`[]` means no tools at all"), "{bold:?}");
+}
+
 /// `StdinClosed` as `stdin_closed`.
 fn snake_case(name: &str) -> String {
     let mut out = String::new();
@@ -478,7 +510,7 @@ fn snake_case(name: &str) -> String {
 // ---- The rest ---------------------------------------------------------------------------
 
 /// Flags of pi that docs/agent.md names besides those that `execd agent` has too.
-const PI_FLAGS: [&str; 4] = ["--mode", "--no-session", "--api-key", "--flag"];
+const PI_FLAGS: [&str; 5] = ["--mode", "--no-session", "--api-key", "--skill", "--flag"];
 
 /// The flags in a text: words that begin with two dashes.
 fn flags(text: &str) -> BTreeSet<String> {

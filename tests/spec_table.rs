@@ -65,7 +65,7 @@ fn tests_in(source: &str) -> BTreeMap<String, State> {
 }
 
 /// The tests of one of the extension's files: the names given to `it(` or `test(`, on its own line
-/// or the next.
+/// or the next; of a template its text as it is written, `${…}` and all.
 fn script_tests_in(source: &str) -> BTreeMap<String, State> {
     let mut found = BTreeMap::new();
     let mut opened: Option<State> = None;
@@ -78,8 +78,10 @@ fn script_tests_in(source: &str) -> BTreeMap<String, State> {
         };
         if rest.is_empty() {
             opened = Some(state);
-        } else if let Some((name, _)) = rest.strip_prefix('"').and_then(|text| text.split_once('"'))
-        {
+            continue;
+        }
+        let named = |quote: char| rest.strip_prefix(quote)?.split_once(quote);
+        if let Some((name, _)) = named('"').or_else(|| named('`')) {
             found.insert(name.to_owned(), state);
         }
     }
@@ -150,11 +152,12 @@ fn tests_are_found_with_their_state() {
     assert_eq!(found.get("two"), None);
     assert_eq!(found.get("three"), Some(&State::Ignored));
 
-    let script =
-        "it(\"one\", () => {\n  test(\n    \"two: it's\",\n  it.skip(\"three\", submit(\"four\"";
+    let script = "it(\"one\", () => {\n  test(\n    \"two: it's\",\n  it.skip(\"three\", \
+                  submit(\"four\"\n test(`five ${n}: \"x\"`, async () => {";
     let found = script_tests_in(script);
     assert_eq!(found.get("one"), Some(&State::Runs));
     assert_eq!(found.get("two: it's"), Some(&State::Runs));
     assert_eq!(found.get("three"), Some(&State::Ignored));
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.get("five ${n}: \"x\""), Some(&State::Runs));
+    assert_eq!(found.len(), 4);
 }

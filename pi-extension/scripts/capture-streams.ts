@@ -93,7 +93,9 @@ async function capture(cli: string, scenario: Scenario): Promise<Run> {
 
 function prepare(home: string, url: string): void {
   const agent = join(home, "agent");
-  for (const dir of ["project", "tmp", "agent/bin"]) mkdirSync(join(home, dir), { recursive: true });
+  for (const dir of ["project", "tmp", "agent/bin"]) {
+    mkdirSync(join(home, dir), { recursive: true });
+  }
   writeFileSync(join(agent, "models.json"), modelsJson(url));
   writeFileSync(join(agent, "settings.json"), JSON.stringify(QUIET_SETTINGS));
   for (const name of STUBBED_PROGRAMS) {

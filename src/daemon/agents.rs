@@ -57,8 +57,12 @@ fn told_all(session: &Session) -> bool {
 
 /// Why a program could not be started, with what to do where it is missing.
 fn start_failure(program: &str, failure: &str) -> String {
-    let missing = failure.starts_with("spawn ") && failure.contains("ENOENT");
-    if missing { format!("{program} was not found: {INSTALL}") } else { failure.to_owned() }
+    if failure.starts_with("spawn ") && failure.contains("ENOENT") {
+        return format!("{program} was not found: {INSTALL}");
+    }
+    // As the param is called here.
+    let of_workspace = failure.strip_prefix("workdir ").map(|rest| format!("workspace {rest}"));
+    of_workspace.unwrap_or_else(|| failure.to_owned())
 }
 
 /// The file for a prompt that is too long for an argument.
@@ -191,7 +195,6 @@ impl Daemon {
         let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
         let waits = wait.is_some();
         let cancelled = wait.is_some_and(|one| one.cancelled || closing(self.client_of(one)));
-        let over = told_all(session);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(agent) = &mut session.agent else { return };
         let ended = session.life.status().is_some();
@@ -200,8 +203,6 @@ impl Daemon {
             agent.stop = agent.over_budget();
         }
         if ended {
-            // Nobody is left to be told of one that nobody waits for.
-            session.observed |= over && !waits;
             if !std::mem::replace(&mut agent.swept, true) && !being_ended {
                 self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
             }

@@ -151,13 +151,23 @@ fn read(raw: &str) -> Result<Params, RpcError> {
     if tools.clone().any(|name| name.trim().is_empty() || name.contains(',')) {
         return Err(invalid("allowed_tools", "must be names of tools, each its own string"));
     }
-    let words = [&params.extra_args, &params.extensions].into_iter().flatten();
-    if words.chain(tools).any(|word| word.contains('\0')) {
-        let message = "extra_args, extensions and allowed_tools must not contain NUL";
-        return Err(RpcError::invalid_param("extra_args", message.to_owned()));
+    let none = Vec::new();
+    for (name, words) in [
+        ("allowed_tools", params.allowed_tools.as_ref().unwrap_or(&none)),
+        ("extensions", &params.extensions),
+        ("extra_args", &params.extra_args),
+    ] {
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err(invalid(name, "must not contain NUL: no program can be given one"));
+        }
     }
-    if params.api_key.as_ref().is_some_and(|key| key.len() > AGENT_SECRET_MAX_BYTES) {
-        return Err(invalid("api_key", "must be a key, of 4096 bytes at most"));
+    // One that JSON writes otherwise could not be found in pi's stream to be masked.
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    let fits = |key: &String| key.len() <= AGENT_SECRET_MAX_BYTES && key.bytes().all(plain);
+    if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
+        let wanted = "must be printable ASCII without blanks, quotes or backslashes, of at most \
+                      4096 bytes";
+        return Err(invalid("api_key", wanted));
     }
     if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
         return Err(invalid("max_cost_usd", "must be 0 or more"));
@@ -361,10 +371,19 @@ mod tests {
             ),
             (json!({"max_cost_usd": -1}), "max_cost_usd must be 0 or more"),
             (json!({"max_tokens": -1}), "max_tokens must be 0 or more"),
-            (json!({"api_key": "k".repeat(4097)}), "api_key must be a key, of 4096 bytes at most"),
+            (
+                json!({"api_key": "k".repeat(4097)}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
+            (
+                json!({"api_key": "a \"key\""}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
             (
                 json!({"extensions": ["a\u{0}"]}),
-                "extra_args, extensions and allowed_tools must not contain NUL",
+                "extensions must not contain NUL: no program can be given one",
             ),
         ] {
             let mut all = json!({"prompt": "Do it", "model": "anthropic/x"});

@@ -362,7 +362,7 @@ impl Session {
 
     /// Whether its family has a cap of its own: then it takes nobody's place in the table.
     pub fn has_own_cap(&self) -> bool {
-        self.job.is_some() || self.window.is_some()
+        self.job.is_some() || self.window.is_some() || self.is_pi()
     }
 
     /// Whether it is over for the stream family: it has ended, or its shell has and others hold

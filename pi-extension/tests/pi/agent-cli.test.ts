@@ -57,7 +57,8 @@ for (const pi of PIS) {
       assert.equal(code, 0, stderr);
       assert.equal(stdout, `${TEXTS.join("\n\n")}\n`);
       assert.match(stderr, /bash.*echo alpha/);
-      assert.match(stderr.trimEnd().split("\n").at(-1) ?? "", /2 turns.*220 tokens.*\$0\.0009.* s$/);
+      const summary = stderr.trimEnd().split("\n").at(-1) ?? "";
+      assert.match(summary, /2 turns.*220 tokens.*\$0\.0009.* s$/);
     });
 
     test(`pi ${pi.version}: --json, - for the prompt, flags`, async (t) => {
@@ -133,7 +134,9 @@ for (const pi of PIS) {
     });
 
     test(`pi ${pi.version}: a terminal that closes takes all with it`, async (t) => {
-      const stage = await Stage.set(t, pi, [{ calls: [bash("setsid sleep 7611 & exec sleep 7610")] }]);
+      const stage = await Stage.set(t, pi, [
+        { calls: [bash("setsid sleep 7611 & exec sleep 7610")] },
+      ]);
       const tui = await onTerminal(stage, "Wait for me");
       await waitProcess(stage.place.tag, /^sleep 7611$/);
       await tui.close();

@@ -23,6 +23,8 @@ pub struct OpenLine {
     pub kept: Vec<u8>,
     /// What is known of it.
     pub known: Known,
+    /// How long it is so far, whether it is kept or not.
+    pub bytes: usize,
     /// So many of its bytes were looked at in vain: it is looked at again when there are twice as
     /// many, so that all looks together cost no more than the line is long.
     pub looked_bytes: usize,

@@ -168,6 +168,7 @@ impl AgentRun {
     /// Takes a part of a line: all of it that was read now. `ended`: its end was read too.
     fn part(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
         let held_bytes = self.line.kept.len();
+        self.line.bytes = self.line.bytes.saturating_add(part.len());
         if self.line.known == Known::Told && !self.has_room(held_bytes + part.len()) {
             self.line.lost = true;
             self.line.forget();
@@ -236,6 +237,8 @@ impl AgentRun {
         match self.line.known {
             Known::Nothing => {}
             Known::Whole => self.whole(line, now_ms, tell),
+            // Its beginning was told, but nobody would take all of it for a line.
+            Known::Told if self.line.bytes > AGENT_LINE_MAX_BYTES => self.unparsed_lines += 1,
             Known::Told if self.line.lost => {
                 self.events_dropped += u64::from(self.settings.keep_events);
             }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{AgentRun, End, RunSettings, Stop};
-use crate::limits::AGENT_JSON_DEPTH;
+use crate::limits::{AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES};
 
 /// Deltas: text or thinking, and its JSON.
 type Deltas = &'static [(&'static str, &'static str)];
@@ -746,5 +746,31 @@ fn numbers_of_a_stop_are_in_its_words() {
         assert_eq!(report["finish_reason"], reason);
         assert_eq!(report["error"], words);
         assert_eq!(report["input_tokens"], 10, "the totals so far");
+    }
+}
+
+#[test]
+fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
+    let heads = [
+        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_start"},"more":""#,
+        r#"{"type":"message_end","more":""#,
+    ];
+    for head in heads {
+        for (over, unparsed) in [(0, 0), (1, 1)] {
+            let mut run = AgentRun::new(RunSettings::default());
+            let mut tell = |_: &super::Told<'_>| {};
+            run.push(head.as_bytes(), 1, &mut tell);
+            let piece = vec![b'x'; 1024 * 1024];
+            let mut left = AGENT_LINE_MAX_BYTES + over - head.len() - 2;
+            while left > 0 {
+                let now = left.min(piece.len());
+                run.push(&piece[..now], 1, &mut tell);
+                left -= now;
+            }
+            run.push(b"\"}\n{\"type\":\"turn_start\"}\n", 1, &mut tell);
+            let report = serde_json::to_value(run.report(&done())).unwrap();
+            assert_eq!(report["provider_data"]["unparsed_lines"], unparsed, "{head} {over}");
+            assert_eq!(report["num_turns"], 1, "the next line is read");
+        }
     }
 }

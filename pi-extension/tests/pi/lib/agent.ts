@@ -101,6 +101,14 @@ export interface AgentResult {
   exit_code?: number;
 }
 
+/** A row of list_sessions. */
+export interface ListedSession {
+  session_id: number;
+  pid: number;
+  command: string;
+  running: boolean;
+}
+
 /** A run that has ended. */
 export interface AgentRun {
   result: AgentResult;
@@ -209,9 +217,9 @@ export class Stage {
   }
 
   /** What execd lists. */
-  async sessions(): Promise<{ session_id: number; pid: number; command: string; running: boolean }[]> {
+  async sessions(): Promise<ListedSession[]> {
     const list = await this.execd.call("list_sessions", { peek: true });
-    return list["sessions"] as Awaited<ReturnType<Stage["sessions"]>>;
+    return list["sessions"] as ListedSession[];
   }
 
   /** The events of a run so far. */

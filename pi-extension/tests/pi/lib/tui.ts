@@ -16,8 +16,8 @@ const COLUMNS = 110;
 const ROWS = 45;
 
 /**
- * Runs "$@" after the first: stderr goes to $0, the exit status to $1. Ctrl-C reaches the shell too,
- * which has to live on until it has written the status.
+ * Runs "$@" after the first: stderr goes to $0, the exit status to $1. Ctrl-C reaches the
+ * shell too, which has to live on until it has written the status.
  */
 const KEEP_STATUS = 'trap : INT; status=$1; shift; "$@" 2>"$0"; echo $? >"$status"';
 
