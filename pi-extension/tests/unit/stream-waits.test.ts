@@ -157,7 +157,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     const params = { command: "sleep 437", yieldMs: 1_000 };
     const { sessionId } = reportOf(await pi.call("bash_stream", params));
     await assert.rejects(pi.call("poll_process", { sessionId }, { signal }));
-    assert.equal(processesWith("sleep 437").length, 1);
+    await until(() => processesWith("sleep 437").length === 1, "it runs");
     await pi.call("kill_process", { sessionId });
   });
 });
