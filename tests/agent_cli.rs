@@ -4,6 +4,8 @@
 
 mod agent_help;
 mod common;
+#[path = "common/ends.rs"]
+mod ends;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -245,6 +247,8 @@ fn a_slow_reader_gets_every_byte_of_the_text() {
     // A pipe and execd's own buffers take about half of it: pi has to wait.
     let mut all = vec![0; 10];
     stdout.read_exact(&mut all).expect("the beginning");
+    ends::until_idle(i32::try_from(child.id()).expect("a pid"), || 0);
+    assert!(!place.path().join("done").exists(), "pi did not wait");
     stdout.read_to_end(&mut all).expect("the rest");
     assert_eq!(all.len(), 3_000_001);
     assert!(child.wait().expect("its end").success());
@@ -256,6 +260,8 @@ fn nobody_reading_any_more_is_the_end_of_the_run() {
     let mut child = place.spawn(&["x"]);
     let pi = place.pi();
     drop(child.stdout.take());
-    child.wait().expect("its end");
+    let (status, _, err) = told(child.wait_with_output().expect("its end"));
+    assert_eq!(status, 1);
+    assert!(err.contains("execd: stdout takes no more"), "{err}");
     eventually("pi is gone", || !is_alive(pi));
 }

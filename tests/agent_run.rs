@@ -151,6 +151,15 @@ fn a_prompt_of_200_kib_goes_through_a_file_that_is_gone_afterwards() {
     let path = path.trim_end().trim_start_matches('@').to_owned();
     assert!(path.starts_with(&execd.tmpdir().to_string_lossy().into_owned()), "{path}");
     assert!(!std::path::Path::new(&path).exists(), "{path} is left");
+    // What an execd left that was killed goes with the next file of this kind.
+    let left = execd.tmpdir().join(format!("execd-prompt-{}-0123", i32::MAX));
+    let own = execd.tmpdir().join(format!("execd-prompt-{}-0123", std::process::id()));
+    for path in [&left, &own] {
+        std::fs::write(path, "").expect("a file");
+    }
+    arguments(&mut execd, json!({"prompt": prompt}));
+    assert!(!left.exists() && own.exists(), "only of processes that are gone");
+    std::fs::remove_file(own).expect("the file");
     // At the end of execd too.
     let pi = fake_pi(&execd, "sleep 1000");
     execd.start_request("agent_execute", params(&pi, json!({"prompt": prompt})));
@@ -293,9 +302,17 @@ fn bad_params_name_the_field_and_start_nothing() {
 #[test]
 fn health_tells_the_version_or_why_there_is_none() {
     let mut execd = Execd::start();
-    let pi = fake_pi(&execd, "");
+    let pi = fake_pi(&execd, "exit 0");
     let health = execd.result("agent_health", json!({"pi_path": pi}));
     assert_eq!(health, json!({"ok": true, "version": VERSION, "path": pi}));
+    // A path counts from where execd is, for a run with a workspace elsewhere too.
+    let path = execd.file("own-pi");
+    std::fs::copy(&pi, &path).expect("a copy");
+    let relative = json!({"pi_path": "./own-pi"});
+    assert_eq!(execd.result("agent_health", relative)["path"], json!(path));
+    let more = json!({"workspace": execd.tmpdir()});
+    let result = execd.result("agent_execute", params("./own-pi", more));
+    assert_eq!((&result["exit_code"], &result["executor_version"]), (&json!(0), &json!(VERSION)));
     let missing = execd.result("agent_health", json!({"pi_path": "no-such-pi"}));
     assert_eq!((&missing["ok"], &missing["version"]), (&json!(false), &Value::Null));
     let error = missing["error"].as_str().expect("an error");
@@ -309,7 +326,7 @@ fn health_tells_the_version_or_why_there_is_none() {
     assert_eq!(health["ok"], false);
     // It is a session, but in no list, and nobody is told of it.
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
-    assert!(execd.notifications_so_far().is_empty());
+    assert!(execd.notified("session_started").is_empty(), "the run was too short for a word");
     execd.until_no_session_process();
 }
 

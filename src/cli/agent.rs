@@ -52,6 +52,9 @@ pub fn main(options: AgentOptions) -> i32 {
             daemon.take_front_agent().map(|end| (status, end))
         }
     };
+    if daemon.clients.stdin.reader_gone {
+        complain("execd: stdout takes no more: the run was ended for that");
+    }
     let Some((status, end)) = end else { return EXIT_START };
     if !json {
         end.lines.iter().for_each(|line| complain(&format!("execd: {line}")));

@@ -10,6 +10,7 @@ pub use versions::{Health, Versions};
 use super::Daemon;
 use super::judge::status_fields;
 use super::launch::LaunchSpec;
+use super::logs::errno_text;
 use crate::limits::{
     AGENT_PROMPT_ARG_BYTES, AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS,
     RUNNING_AGENTS_MAX,
@@ -22,12 +23,15 @@ use crate::session::output::Source;
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{ClientId, Session, SessionId};
-use crate::sys::temp_file::TempFile;
+use crate::sys::temp_file::{TempFile, delete_left};
 use crate::wire::{Reason, RpcError};
 
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
                        by pi_path or EXECD_PI";
+
+/// How the names of files with prompts begin.
+const PROMPT_FILE: &str = "execd-prompt";
 
 /// What to run, and what it goes by.
 #[derive(Debug)]
@@ -70,8 +74,10 @@ fn prompt_file(prompt: &str) -> Result<Option<TempFile>, RpcError> {
     if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
         return Ok(None);
     }
-    TempFile::with("execd-prompt", prompt.as_bytes()).map(Some).map_err(|error| {
-        let message = format!("the prompt could not be put into a temporary file: {error}");
+    delete_left(PROMPT_FILE);
+    TempFile::with(PROMPT_FILE, prompt.as_bytes()).map(Some).map_err(|error| {
+        let why = error.raw_os_error().map_or_else(|| error.to_string(), errno_text);
+        let message = format!("the prompt could not be put into a file in $TMPDIR: {why}");
         RpcError::failed(Reason::System, message)
     })
 }
@@ -89,6 +95,13 @@ impl Daemon {
              for one to end"
         );
         Err(RpcError::failed(Reason::TooManySessions, message))
+    }
+
+    /// The pi that is meant: the one given, or that of the settings. A path counts from where execd
+    /// is, whatever the workspace.
+    pub fn pi_program(&self, given: Option<String>) -> String {
+        let program = given.unwrap_or_else(|| self.config.pi.clone());
+        if program.contains('/') { self.resolved_cwd(Some(&program)) } else { program }
     }
 
     /// Starts a run. Gives the end of one that could not be started. Errors: the prompt is too
@@ -154,6 +167,28 @@ impl Daemon {
         self.touch(id);
     }
 
+    /// Whether a run's output may be read as far as the reader of its events goes: they are never
+    /// dropped (protocol.md, Notifications), so pi waits for a slow reader.
+    pub(super) fn agent_has_room(&self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get(&id) else { return true };
+        let streams = session.agent.as_ref().is_some_and(|agent| agent.spec.stream);
+        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
+        wait.filter(|_| streams).is_none_or(|wait| self.clients.has_room(self.client_of(wait)))
+    }
+
+    /// Readers have taken something: the reading of runs that were held up for them goes on.
+    pub(super) fn resume_agents(&mut self) {
+        let held = |one: &&Session| one.agent.as_ref().is_some_and(|agent| agent.held);
+        let held: Vec<SessionId> = self.sessions.values().filter(held).map(|one| one.id).collect();
+        for id in held.into_iter().filter(|id| self.agent_has_room(*id)).collect::<Vec<_>>() {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.output.log_blocked = false;
+            }
+            self.output_ready(id, Source::Output);
+            self.touch(id);
+        }
+    }
+
     /// Hands a run so many bytes that were read, or tells it that no more will come; the events
     /// that this makes go to who waits for its result.
     fn advance_agent(&mut self, id: SessionId, length: Option<usize>) {
@@ -161,7 +196,7 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
         let Some(agent) = &mut session.agent else { return };
-        let Agent { run, spec, dropped_events, dropped_now, .. } = &mut **agent;
+        let Agent { run, spec, .. } = &mut **agent;
         let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
         let pending = wait.and_then(|wait| self.pending.get(&wait.ticket));
         let mut reader = pending.filter(|_| spec.stream).and_then(|pending| {
@@ -170,12 +205,8 @@ impl Daemon {
             Some(front::Reader { client, request: pending.id.as_json(), front })
         });
         let mut tell = |told: &Told<'_>| {
-            let Some(reader) = &mut reader else { return };
-            if reader.send(told, *dropped_now) {
-                *dropped_now = 0;
-            } else {
-                *dropped_events += 1;
-                *dropped_now += 1;
+            if let Some(reader) = &mut reader {
+                reader.send(told);
             }
         };
         match length {
@@ -214,6 +245,7 @@ impl Daemon {
         // costs.
         let asked = cancelled || session.ending.is_some() || (agent.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
+        agent.note_held(session.output.log_blocked, now_ms);
         agent.stop = agent.stop.or(asked).or_else(|| agent.late(now_ms));
         if let Some(stop) = agent.stop
             && session.ending.is_none()
@@ -273,7 +305,6 @@ impl Daemon {
             duration_ms,
             executor_version: self.versions.known(&agent.program),
             log_path: log_path.as_deref(),
-            dropped_events: agent.dropped_events,
         };
         Some(AgentEnd::new(&agent.run.report(&end), agent.stop))
     }

@@ -141,6 +141,7 @@ impl Daemon {
                 session.output.log_blocked = false;
             }
             self.output_ready(id, Source::Output);
+            self.touch(id);
         }
     }
 

@@ -120,10 +120,12 @@ impl Daemon {
             session.output.log_blocked = true;
             return Err(Stopped::Log);
         }
-        let may_pass = regardless || self.front_has_room(id);
+        let may_pass = regardless || (self.front_has_room(id) && self.agent_has_room(id));
         let session = self.sessions.get_mut(&id).ok_or(Stopped::Dry)?;
         if !may_pass {
             session.output.log_blocked = true;
+            // The clocks of a run stand still from here on.
+            self.touch(id);
             return Err(Stopped::Reader);
         }
         let stream = session.stream(source).ok_or(Stopped::Dry)?;

@@ -226,6 +226,7 @@ impl Daemon {
                 self.touch(id);
             }
             self.ask_pages();
+            self.resume_agents();
         }
     }
 

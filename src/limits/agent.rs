@@ -23,6 +23,8 @@ pub const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
 pub const AGENT_SECRET_MIN_BYTES: usize = 8;
 /// A longer one is refused.
 pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
+/// Entries of the directory for temporary files that are looked at for such that were left behind.
+pub const TEMP_DIR_ENTRIES: usize = 10_000;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.

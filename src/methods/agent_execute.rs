@@ -136,12 +136,19 @@ fn invalid(name: &str, wanted: &str) -> RpcError {
     RpcError::invalid_param(name, format!("{name} {wanted}"))
 }
 
+/// What an api_key must be: one that JSON writes otherwise could not be found in pi's stream to be
+/// masked.
+const KEY_WANTED: &str = "must be printable ASCII without blanks, quotes or backslashes, of at \
+                          most 4096 bytes";
+
 fn read(raw: &str) -> Result<Params, RpcError> {
     let params: Params = wire::read_params(raw, METHOD.params).map_err(|error| {
-        if !error.message.starts_with("model is required") {
-            return error;
+        if error.message.starts_with("model is required") {
+            return invalid("model", "is required: pi's own default is google, name one");
         }
-        invalid("model", "is required: pi's own default is google, name one")
+        // Errors quote what was given, and this is for nobody's eyes.
+        let of_key = error.data.get("param").is_some_and(|param| param == "api_key");
+        if of_key { invalid("api_key", KEY_WANTED) } else { error }
     })?;
     let (provider, id) = params.model.split_once('/').unwrap_or_default();
     if provider.is_empty() || id.is_empty() || params.model.starts_with('-') {
@@ -161,13 +168,10 @@ fn read(raw: &str) -> Result<Params, RpcError> {
             return Err(invalid(name, "must not contain NUL: no program can be given one"));
         }
     }
-    // One that JSON writes otherwise could not be found in pi's stream to be masked.
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     let fits = |key: &String| key.len() <= AGENT_SECRET_MAX_BYTES && key.bytes().all(plain);
     if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
-        let wanted = "must be printable ASCII without blanks, quotes or backslashes, of at most \
-                      4096 bytes";
-        return Err(invalid("api_key", wanted));
+        return Err(invalid("api_key", KEY_WANTED));
     }
     if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
         return Err(invalid("max_cost_usd", "must be 0 or more"));
@@ -270,7 +274,7 @@ pub fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
         stream: params.stream.unwrap_or(true),
         keep_events: params.keep_events,
     };
-    let program = params.pi_path.unwrap_or_else(|| daemon.config.pi.clone());
+    let program = daemon.pi_program(params.pi_path);
     let mut env = params.env;
     let key = params.api_key;
     if let (Some(name), Some(key)) = (key_variable(&params.model), &key) {
@@ -373,6 +377,11 @@ mod tests {
             (json!({"max_tokens": -1}), "max_tokens must be 0 or more"),
             (
                 json!({"api_key": "k".repeat(4097)}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
+            (
+                json!({"api_key": ["k3y"]}),
                 "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
                  most 4096 bytes",
             ),

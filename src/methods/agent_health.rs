@@ -34,7 +34,7 @@ fn check(raw: &str) -> Result<(), RpcError> {
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
-    let program = params.pi_path.unwrap_or_else(|| daemon.config.pi.clone());
+    let program = daemon.pi_program(params.pi_path);
     let launch = LaunchSpec {
         program,
         arguments: vec![],

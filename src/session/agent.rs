@@ -4,7 +4,7 @@
 use crate::limits::{
     AGENT_EXIT_MS, AGENT_STDERR_BYTES, AGENT_VERSION_BYTES, AGENT_VERSION_MS, NS_PER_MS,
 };
-use crate::pure::agent::{AgentRun, Clocks, RunSettings, Stop};
+use crate::pure::agent::{AgentRun, RunSettings, Stop};
 use crate::pure::head_tail::TailRing;
 use crate::pure::utf8::{ceil_boundary, floor_boundary, lossy};
 use crate::sys::temp_file::TempFile;
@@ -44,10 +44,11 @@ pub struct Agent {
     pub swept: bool,
     /// Somebody waits for its result, or did until its connection was gone.
     pub awaited: bool,
-    /// Events that were not sent, because their reader takes none.
-    pub dropped_events: u64,
-    /// Those of them since the last one that was.
-    pub dropped_now: u64,
+    /// Its stream is not read now, for want of a reader of its events or of room in its log: no
+    /// clock that waits for events counts.
+    pub held: bool,
+    /// When that was last over.
+    released_ms: u64,
     stderr: TailRing,
     /// The file that its prompt is in; gone with the run.
     _prompt: Option<TempFile>,
@@ -65,8 +66,8 @@ impl Agent {
             stop: None,
             swept: false,
             awaited: false,
-            dropped_events: 0,
-            dropped_now: 0,
+            held: false,
+            released_ms: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
             _prompt: prompt,
         }
@@ -93,35 +94,49 @@ impl Agent {
         self.spec.max_tokens.filter(|limit| tokens > *limit).map(Stop::Tokens)
     }
 
+    /// Notes whether its stream is held up `now_ms` after its start.
+    pub fn note_held(&mut self, held: bool, now_ms: u64) {
+        if self.held && !held {
+            self.released_ms = now_ms;
+        }
+        self.held = held;
+    }
+
     /// Which of its deadlines has passed `now_ms` after its start, if one has.
     pub fn late(&self, now_ms: u64) -> Option<Stop> {
-        let (at_ms, stop) = deadline(&self.spec, &self.run.clocks());
+        let (at_ms, stop) = self.deadline();
         (at_ms <= now_ms).then_some(stop)
     }
 
     /// When the run is to be looked at next if nothing comes, in milliseconds since its start.
     pub fn due_ms(&self) -> u64 {
-        deadline(&self.spec, &self.run.clocks()).0
+        self.deadline().0
     }
-}
 
-/// The next deadline of a run, in milliseconds since its start, and what passing it means.
-fn deadline(spec: &AgentSpec, clocks: &Clocks) -> (u64, Stop) {
-    let hard = (spec.timeout_ms, Stop::HardTimeout(spec.timeout_ms));
-    let next = match (clocks.settled_ms, clocks.first_event_ms) {
-        (Some(settled_ms), _) => (settled_ms.saturating_add(AGENT_EXIT_MS), Stop::Lingered),
-        // A tool may be silent for as long as it likes.
-        _ if clocks.tools_running > 0 => return hard,
-        (None, None) => {
-            let limit = spec.first_event_timeout_ms;
-            (limit, Stop::FirstEventTimeout(limit))
-        }
-        (None, Some(_)) => {
-            let limit = spec.idle_timeout_ms;
-            (clocks.last_event_ms.saturating_add(limit), Stop::IdleTimeout(limit))
-        }
-    };
-    if next.0 < hard.0 { next } else { hard }
+    /// Its next deadline, in milliseconds since its start, and what passing it means.
+    fn deadline(&self) -> (u64, Stop) {
+        let (spec, clocks) = (&self.spec, self.run.clocks());
+        let hard = (spec.timeout_ms, Stop::HardTimeout(spec.timeout_ms));
+        let after =
+            |event_ms: u64, limit_ms| event_ms.max(self.released_ms).saturating_add(limit_ms);
+        let next = match (clocks.settled_ms, clocks.first_event_ms) {
+            // It keeps its success whichever time is over now.
+            (Some(settled_ms), _) if !self.held => {
+                return (after(settled_ms, AGENT_EXIT_MS).min(hard.0), Stop::Lingered);
+            }
+            // A tool may be silent for as long as it likes.
+            _ if self.held || clocks.tools_running > 0 => return hard,
+            (_, None) => {
+                let limit = spec.first_event_timeout_ms;
+                (after(0, limit), Stop::FirstEventTimeout(limit))
+            }
+            (_, Some(_)) => {
+                let limit = spec.idle_timeout_ms;
+                (after(clocks.last_event_ms, limit), Stop::IdleTimeout(limit))
+            }
+        };
+        if next.0 < hard.0 { next } else { hard }
+    }
 }
 
 /// The last bytes of a text as text; `cut`: they may begin inside a character.

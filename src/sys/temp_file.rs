@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::host;
+use crate::limits::TEMP_DIR_ENTRIES;
 
 /// A file of our own in the directory for temporary ones, that nobody else may read. It is
 /// deleted when this is dropped.
@@ -29,6 +30,21 @@ impl TempFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+}
+
+/// Deletes what was left by processes that were killed: files whose names begin with `prefix` and
+/// have the id of a process that lives no more. Looks at [`TEMP_DIR_ENTRIES`] files at most.
+pub fn delete_left(prefix: &str) {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten().take(TEMP_DIR_ENTRIES) {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_prefix('-'));
+        let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Somebody else's stays.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -29,6 +29,25 @@ pub struct Host {
     pub leaves_processes: bool,
 }
 
+/// Waits until a process has nothing to do: it sleeps and uses no processor time for a while.
+/// A machine that is slow can only make this wait longer or end early, so what is asserted
+/// afterwards must be something that never holds wrongly.
+pub fn until_idle(pid: i32, mut also: impl FnMut() -> u64) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut last = (String::new(), 0);
+    let mut same = 0;
+    while same < 40 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        let stat = stat.expect("execd runs");
+        let fields: Vec<&str> = stat.rsplit(") ").next().expect("a state").split(' ').collect();
+        let now = (format!("{} {} {}", fields[0], fields[11], fields[12]), also());
+        same = if now == last && fields[0] == "S" { same + 1 } else { 0 };
+        last = now;
+        assert!(Instant::now() < deadline, "execd does not become idle");
+        thread::sleep(5 * PAUSE);
+    }
+}
+
 /// A command that runs execd in a directory of its own.
 pub struct Setup {
     command: Command,
@@ -160,23 +179,9 @@ impl Host {
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
-    /// Waits until execd has nothing to do: it sleeps and uses no processor time for a while.
-    /// A machine that is slow can only make this wait longer or end early, so what is asserted
-    /// afterwards must be something that never holds wrongly.
-    pub fn until_idle(&self, mut also: impl FnMut() -> u64) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut last = (String::new(), 0);
-        let mut same = 0;
-        while same < 40 {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
-            let stat = stat.expect("execd runs");
-            let fields: Vec<&str> = stat.rsplit(") ").next().expect("a state").split(' ').collect();
-            let now = (format!("{} {} {}", fields[0], fields[11], fields[12]), also());
-            same = if now == last && fields[0] == "S" { same + 1 } else { 0 };
-            last = now;
-            assert!(Instant::now() < deadline, "execd does not become idle");
-            thread::sleep(5 * PAUSE);
-        }
+    /// Waits until execd has nothing to do: see [`until_idle`].
+    pub fn until_idle(&self, also: impl FnMut() -> u64) {
+        until_idle(self.pid(), also);
     }
 }
 

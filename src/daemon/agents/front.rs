@@ -24,6 +24,8 @@ const EXIT_FAILED: i32 = 1;
 pub struct FrontAgent {
     /// Events and result as NDJSON instead of text.
     json: bool,
+    /// stdout is a terminal: what a model says must not steer it.
+    terminal: bool,
     /// The text on stdout ends inside a line.
     mid_line: bool,
     /// Lines for stderr that wait until stdout has what came before them.
@@ -40,27 +42,17 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Sends an event, unless there is no room for it; `dropped` before it were not sent.
-    pub fn send(&mut self, told: &Told<'_>, dropped: u64) -> bool {
+    /// Sends an event.
+    pub fn send(&mut self, told: &Told<'_>) {
         if let Some(front) = &mut self.front {
-            // A slow reader holds up the reading of pi's output: nothing is lost.
-            front.show(told, self.client);
-            return true;
-        }
-        if !self.client.has_room() {
-            return false;
+            return front.show(told, self.client);
         }
         let mut event = wire::to_json(told);
         // The object goes on behind the request's id.
         event[0] = b',';
         let mut note = format!(r#"{{"request_id":{}"#, self.request).into_bytes();
         note.append(&mut event);
-        if dropped > 0 {
-            note.pop();
-            note.extend_from_slice(format!(r#","dropped_events":{dropped}}}"#).as_bytes());
-        }
         self.client.notify_json("agent_event", &note);
-        true
     }
 }
 
@@ -75,7 +67,7 @@ fn shortened(text: &str) -> String {
 
 impl FrontAgent {
     fn new(json: bool) -> Self {
-        Self { json, mid_line: false, notes: String::new() }
+        Self { json, terminal: stdio::is_terminal(1), mid_line: false, notes: String::new() }
     }
 
     /// Shows an event.
@@ -90,7 +82,13 @@ impl FrontAgent {
         match told.event {
             "text" => {
                 let delta = told.delta.unwrap_or_default();
-                out.extend_from_slice(delta.as_bytes());
+                if self.terminal {
+                    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+                    let text: String = delta.chars().filter(harmless).collect();
+                    out.extend_from_slice(text.as_bytes());
+                } else {
+                    out.extend_from_slice(delta.as_bytes());
+                }
                 if !delta.is_empty() {
                     self.mid_line = !delta.ends_with('\n');
                 }

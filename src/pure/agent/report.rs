@@ -49,8 +49,6 @@ pub struct End<'a> {
     pub executor_version: Option<&'a str>,
     /// Where its log is.
     pub log_path: Option<&'a str>,
-    /// Events that a slow reader was not sent.
-    pub dropped_events: u64,
 }
 
 /// The result of agent_execute.
@@ -151,9 +149,6 @@ pub struct ProviderData<'a> {
     /// Those that did not fit AGENT_EVENTS_BYTES.
     #[serde(skip_serializing_if = "is_zero")]
     pub events_dropped: u64,
-    /// Events that a slow reader was not sent.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub dropped_events: u64,
 }
 
 /// How often pi tried again.
@@ -210,7 +205,6 @@ impl AgentRun {
                 retries: self.retries,
                 events: self.raw_events(),
                 events_dropped: self.events_dropped,
-                dropped_events: end.dropped_events,
             },
             log_path: end.log_path,
             exit_code: end.exit_code,

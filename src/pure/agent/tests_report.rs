@@ -32,7 +32,6 @@ const OK: End<'static> = End {
     duration_ms: 0,
     executor_version: None,
     log_path: None,
-    dropped_events: 0,
 };
 
 #[test]
