@@ -128,8 +128,10 @@ impl FrontAgent {
     /// Writes what waits for stderr: stdout has what came before it.
     pub fn flush_notes(&mut self) {
         if !self.notes.is_empty() {
-            // Behind text that goes on in the same line of a terminal.
-            let lead = if self.mid_line && stdio::is_terminal(2) { "\n" } else { "" };
+            // On a terminal they do not go on in the line of the text.
+            let breaks = self.mid_line && self.terminal && stdio::is_terminal(2);
+            let lead = if breaks { "\n" } else { "" };
+            self.mid_line &= !breaks;
             // stderr is for people: one that can't be written to is their own affair.
             let _ = write!(std::io::stderr(), "{lead}{}", std::mem::take(&mut self.notes));
         }
