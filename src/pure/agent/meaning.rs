@@ -86,6 +86,8 @@ impl AgentRun {
             "message_end" => {
                 let message = Fields::of(fields.get("message"));
                 if is_assistant(&message) {
+                    // Where pi tells nothing before it, the model has answered all the same.
+                    self.clocks.first_event_ms.get_or_insert(now_ms);
                     self.answer(&message, now_ms, tell);
                 }
             }

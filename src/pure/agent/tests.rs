@@ -509,6 +509,9 @@ fn the_clocks() {
         (vec![event("session"), start("user"), start("system")], None, 30, 0),
         (vec![start("assistant"), start("assistant")], Some(10), 20, 0),
         (vec![event("agent_start"), event("message_update")], Some(20), 20, 0),
+        // A pi that told nothing before was ended at the first-event timeout, with its answer.
+        (vec![event("agent_start"), answer(&json!({})), answer(&json!({}))], Some(20), 30, 0),
+        (vec![json!({"type": "message_end", "message": {"role": "user"}})], None, 10, 0),
         (vec![event("x"), json!({"no": "type"}), json!(1)], None, 10, 0),
         (vec![tool("start", "a"), tool("start", "b"), tool("update", "b")], None, 30, 2),
         (vec![tool("start", "a"), tool("start", "b"), tool("end", "a")], None, 30, 1),
