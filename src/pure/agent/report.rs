@@ -275,8 +275,13 @@ impl AgentRun {
             (None, None) => String::new(),
         };
         match (&self.wire_fault, end.failure, &self.failure) {
-            (Some(fault), _, _) => {
-                format!("{fault}: tokens and costs would be wrong. Is this version of pi known?")
+            (Some(fault), _, failure) => {
+                // Most often the failure is why the answer has no sums: it is what helps.
+                let (words, colon) = failure.as_ref().map_or(("", ""), |words| (words, "; "));
+                format!(
+                    "{words}{colon}{fault}: tokens and costs would be wrong. Is this version of pi \
+                     known?"
+                )
             }
             (None, Some(failure), _) => failure.to_owned(),
             (None, None, Some(failure)) if end.exit_code == Some(0) => failure.clone(),
