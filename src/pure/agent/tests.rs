@@ -584,6 +584,26 @@ fn what_is_not_known_is_bounded() {
     assert!(outcome.run.heap_bytes() < 100_000);
 }
 
+/// The bound is one of the JSON that is told: short names made 153 KB of it, control characters
+/// 391 KB.
+#[test]
+fn the_bound_of_what_is_not_known_is_one_of_its_json() {
+    let short = |n: u64| event(&format!("{n:x}"));
+    let escaped = |n: u64| event(&format!("{n}{}", "\u{1}".repeat(200)));
+    let number = |n: u64| json!({"type": "turn_start", format!("f{n}"): 1e15});
+    let quotes = |n: u64| json!({"type": "turn_start", format!("\"{n}"): "\"".repeat(400)});
+    // Cut, and then told as the text that it was.
+    let cut = |n: u64| json!({"type": "turn_start", format!("{n}"): vec!["\n"; 400]});
+    let kinds: [&dyn Fn(u64) -> Value; 5] = [&short, &escaped, &number, &quotes, &cut];
+    for (at, kind) in kinds.iter().enumerate() {
+        let outcome = run(&lines(&(0..10_000).map(kind).collect::<Vec<_>>()));
+        let data = &outcome.report["provider_data"];
+        let length =
+            data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
+        assert!((15_000..64 * 1024).contains(&length), "{at}: {length}");
+    }
+}
+
 #[test]
 fn what_is_no_event_is_counted() {
     let cut = |line: &str| line[..line.len() / 2].to_owned();
