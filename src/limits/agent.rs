@@ -39,7 +39,9 @@ pub const AGENT_HEAD_BYTES: usize = 4 * 1024;
 pub const AGENT_LINE_STEP_BYTES: usize = 512 * 1024;
 /// Text of one event of an agent.
 pub const AGENT_DELTA_BYTES: usize = 64 * 1024;
-/// Text of an assistant that its result has.
+/// Blocks of one message whose texts are told where no deltas came of them.
+pub const AGENT_BLOCKS: u64 = 4_096;
+/// Text of an assistant that its result has, and that is told of one line.
 pub const AGENT_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 /// Output of one tool call that is told; the same for the JSON of its input.
 pub const AGENT_TOOL_OUTPUT_BYTES: usize = 256 * 1024;

@@ -143,6 +143,9 @@ pub struct ProviderData<'a> {
     /// Of the two, what did not fit AGENT_DRIFT_BYTES.
     #[serde(skip_serializing_if = "is_zero")]
     pub drift_dropped: u64,
+    /// Messages whose end has another text than their deltas.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub text_mismatches: u64,
     /// pi's attempts to have an answer after a failure.
     pub retries: Retries,
     /// The raw events, if they were asked for.
@@ -207,6 +210,7 @@ impl AgentRun {
                 unknown_events: &self.drift.events,
                 unknown_fields: &self.drift.fields,
                 drift_dropped: self.drift.dropped,
+                text_mismatches: self.transcript.mismatches,
                 retries: self.retries,
                 events: self.raw_events(),
                 events_dropped: self.events_dropped,
