@@ -200,6 +200,8 @@ fn a_child_has_the_environment_asked_for_and_execds_marks() {
             let opened = execd.open(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
             let pid = pid_of(&opened);
             until_runs(pid, "sleep");
+            // In the middle of an exec there is the new name, and no environment yet.
+            until("its environment is there", || !environment(pid).is_empty());
             let found = environment(pid);
             let value = |name: &str| found.get(name).map(String::as_str);
             assert_eq!(value("KEPT"), Some("as it is"));

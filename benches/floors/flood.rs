@@ -105,8 +105,8 @@ pub fn pty(scale: Scale, report: &mut Report) {
     report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.1)), ours.len());
 }
 
-/// Skipping `message_update` lines of 1 MiB, of which only the delta at their beginning is wanted,
-/// read in pieces as execd reads them; against memchr over the same bytes.
+/// The stream of pi, read in pieces as execd reads it, against memchr over the same bytes: lines of
+/// 1 MiB, of which only the delta at their beginning is wanted, and lines of about 300 bytes.
 pub fn agent_lines(scale: Scale, report: &mut Report) {
     let mut line =
         br#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","#.to_vec();
@@ -114,12 +114,56 @@ pub fn agent_lines(scale: Scale, report: &mut Report) {
     line.resize(MIB - 5, b'x');
     line.extend_from_slice(b"\"}}}\n");
     let bytes: Vec<u8> = line.repeat(scale.of(256, 32));
+    let (ours, bare, heap_bytes) = read_agent(scale, &bytes);
+    let name = format!("agent lines, {} MiB", scale.of(256, 32));
+    let a_gb_a_second = Duration::from_nanos(bytes.len() as u64);
+    let goal = Some(Goal::AtMost(a_gb_a_second));
+    report.time(&name, (ours.p50(), Some(bare.p50())), goal, ours.len());
+    let rate = rate(&bytes, &ours);
+    report.plain("agent lines, rate", (rate, "GB/s"), None, Some(rate >= 1.0));
+    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+    report.exact("agent lines, memory", (heap_bytes as f64 / MIB as f64, "MiB"), 2.0);
+    let bytes = small_updates(scale.of(64, 8) * MIB);
+    let (ours, bare, _) = read_agent(scale, &bytes);
+    let name = format!("agent lines of 300 bytes, {} MiB", scale.of(64, 8));
+    report.time(&name, (ours.p50(), Some(bare.p50())), None, ours.len());
+    report.plain("agent lines of 300 bytes, rate", (self::rate(&bytes, &ours), "GB/s"), None, None);
+}
+
+/// `message_update` lines as pi 1.5.2 writes them: the usage so far, and a delta of a few words.
+fn small_updates(bytes: usize) -> Vec<u8> {
+    let words =
+        ["Let me look.", "The command ", "printed alph", "a,\\n  then b", " \u{2013} done."];
+    let mut all = Vec::with_capacity(bytes + 400);
+    for number in 0_u64.. {
+        let (output, total) = (10 + number % 990, 1_210 + number % 990);
+        let word = words[usize::try_from(number).unwrap() % words.len()];
+        write!(
+            all,
+            r#"{{"type":"message_update","usage":{{"input":1200,"output":{output},"cacheRead":0,"#
+        )
+        .unwrap();
+        write!(all, r#""cacheWrite":0,"reasoning":0,"totalTokens":{total},"cost":{{"input":0,"#)
+            .unwrap();
+        all.extend_from_slice(br#""output":0,"cacheRead":0,"cacheWrite":0,"total":0,"#);
+        all.extend_from_slice(br#""totalFromProvider":false}},"assistantMessageEvent":{"#);
+        writeln!(all, r#""type":"text_delta","contentIndex":0,"delta":"{word}"}}}}"#).unwrap();
+        if all.len() >= bytes {
+            break;
+        }
+    }
+    all
+}
+
+/// Reads lines that tell one event each. Gives the times of execd and of memchr, and the most
+/// memory that was owned.
+fn read_agent(scale: Scale, bytes: &[u8]) -> (Samples, Samples, usize) {
     let (mut ours, mut bare) = (Samples::default(), Samples::default());
     let mut most_heap_bytes = 0;
     for _ in 0..scale.of(5, 3) {
         let begun = Instant::now();
         let found = bytes.chunks(AGENT_PIECE_BYTES).map(|piece| memchr::memchr_iter(b'\n', piece));
-        assert_eq!(found.map(Iterator::count).sum::<usize>() * MIB, bytes.len());
+        let lines = found.map(Iterator::count).sum::<usize>();
         bare.push(begun.elapsed());
         let begun = Instant::now();
         let mut run = AgentRun::new(RunSettings::default());
@@ -129,15 +173,51 @@ pub fn agent_lines(scale: Scale, report: &mut Report) {
             most_heap_bytes = run.heap_bytes().max(most_heap_bytes);
         }
         ours.push(begun.elapsed());
-        assert_eq!(told * MIB, bytes.len());
+        assert_eq!(told, lines);
     }
-    let name = format!("agent lines, {} MiB", scale.of(256, 32));
-    #[allow(clippy::cast_precision_loss)] // Far below 2^52.
-    let (rate, heap_mib) =
-        (bytes.len() as f64 / ours.p50().as_secs_f64() / 1e9, most_heap_bytes as f64 / MIB as f64);
-    let a_gb_a_second = Duration::from_nanos(bytes.len() as u64);
-    let goal = Some(Goal::AtMost(a_gb_a_second));
-    report.time(&name, (ours.p50(), Some(bare.p50())), goal, ours.len());
-    report.plain("agent lines, rate", (rate, "GB/s"), None, Some(rate >= 1.0));
-    report.exact("agent lines, memory", (heap_mib, "MiB"), 2.0);
+    (ours, bare, most_heap_bytes)
+}
+
+/// GB a second.
+#[allow(clippy::cast_precision_loss)] // Far below 2^52.
+fn rate(bytes: &[u8], times: &Samples) -> f64 {
+    bytes.len() as f64 / times.p50().as_secs_f64() / 1e9
+}
+
+/// How long one line of 64 MiB holds all of execd up: the slowest of the pieces in which it is read
+/// (most often the last one, at which the line is taken apart).
+pub fn agent_long_line(scale: Scale, report: &mut Report) {
+    const END: &str = r#"{"type":"message_end","message":{"role":"assistant","content":["#;
+    const TOOL: &str = r#"{"type":"tool_execution_end","result":{"content":["#;
+    let text = r#"{"type":"text","text":""#;
+    let block = r#"{"type":"text","text":"some words"},"#;
+    let (in_end, in_tool) = ([END, text].concat(), [TOOL, text].concat());
+    let delta =
+        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":""#;
+    for (name, head, unit, tail) in [
+        ("text of an answer", in_end.as_str(), "some words\\n", r#""}]}}"#),
+        ("answer of escapes", &in_end, "\\n", r#""}]}}"#),
+        ("answer of blocks", END, block, "{}]}}"),
+        ("delta", delta, "some words\\n", r#""}}"#),
+        ("output of a tool", &in_tool, "some words\\n", r#""}]}}"#),
+        ("tool's blocks", TOOL, block, "{}]}}"),
+        ("all messages", r#"{"type":"agent_end","messages":["#, block, "{}]}"),
+    ] {
+        let count = (64 * MIB - head.len() - tail.len()) / unit.len();
+        let line = [head, &unit.repeat(count), tail, "\n"].concat();
+        let mut slowest = Samples::default();
+        for _ in 0..scale.of(3, 1) {
+            let mut run = AgentRun::new(RunSettings::default());
+            let mut times = Samples::default();
+            for piece in line.as_bytes().chunks(AGENT_PIECE_BYTES) {
+                let begun = Instant::now();
+                run.push(piece, 0, &mut |_| {});
+                times.push(begun.elapsed());
+            }
+            slowest.push(times.at(1.0));
+        }
+        let name = format!("agent line of 64 MiB, {name}");
+        let goal = Some(Goal::AtMost(Duration::from_millis(150)));
+        report.time(&name, (slowest.p50(), None), goal, slowest.len());
+    }
 }

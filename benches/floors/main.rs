@@ -37,7 +37,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 16] = [
+const BENCHES: [Bench; 17] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
@@ -53,6 +53,7 @@ const BENCHES: [Bench; 16] = [
     ("memory", exact::memory),
     ("growth", latency::growth),
     ("agent-lines", flood::agent_lines),
+    ("agent-long-line", flood::agent_long_line),
     ("size", exact::size),
 ];
 

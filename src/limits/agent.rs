@@ -41,7 +41,9 @@ pub const AGENT_HEAD_BYTES: usize = 4 * 1024;
 pub const AGENT_LINE_STEP_BYTES: usize = 512 * 1024;
 /// Text of one event of an agent.
 pub const AGENT_DELTA_BYTES: usize = 64 * 1024;
-/// Text of an assistant that its result has.
+/// Blocks of one message whose texts are told where no deltas came of them.
+pub const AGENT_BLOCKS: u64 = 4_096;
+/// Text of an assistant that its result has, and that is told of one line.
 pub const AGENT_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 /// Output of one tool call that is told; the same for the JSON of its input.
 pub const AGENT_TOOL_OUTPUT_BYTES: usize = 256 * 1024;
@@ -50,8 +52,10 @@ pub const AGENT_TOOL_OUTPUT_BYTES: usize = 256 * 1024;
 pub const AGENT_JSON_DEPTH: usize = 100;
 /// Raw events that are kept for a result.
 pub const AGENT_EVENTS_BYTES: usize = 8 * 1024 * 1024;
-/// What is kept of event types and fields that are not known.
+/// What is kept of event types and fields that are not known: the JSON that they make.
 pub const AGENT_DRIFT_BYTES: usize = 64 * 1024;
+/// What an entry of them takes besides its name and value: colon, comma, and a count of 20 digits.
+pub const AGENT_DRIFT_ENTRY_BYTES: usize = 22;
 /// What is kept of one value of such a field.
 pub const AGENT_DRIFT_VALUE_BYTES: usize = 1024;
 /// Names of tools that are counted apart.

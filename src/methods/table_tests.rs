@@ -70,7 +70,9 @@ fn each_methods_struct_takes_what_its_table_lists() {
             let error = check_params(method.name, &object(&fields)).expect_err("a misfit");
             assert_eq!(error.code, -32602);
             assert_eq!(error.data["param"], param.name, "{}", method.name);
-            assert!(error.message.contains(MISFIT), "the value is quoted: {}", error.message);
+            // The value is quoted, unless it is a secret.
+            let secret = param.name == "api_key";
+            assert_eq!(error.message.contains(MISFIT), !secret, "{}", error.message);
             fields.pop();
             if param.required {
                 let error = check_params(method.name, &object(&fields)).expect_err("missing");

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -84,9 +84,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Hands out the items of an array in order; none if the value is no array.
-pub fn each_item<'a>(value: &'a RawValue, take: &mut dyn FnMut(&'a RawValue)) {
-    struct Items<'t, 'a>(&'t mut dyn FnMut(&'a RawValue));
+/// Hands out the items of an array in order, as long as `take` says that it wants more; none if the
+/// value is no array. Gives how many bytes of the array follow the item at which `take` had enough,
+/// 0 if it never had: they are not looked at.
+pub fn each_item<'a>(value: &'a RawValue, take: &mut dyn FnMut(&'a RawValue) -> bool) -> usize {
+    struct Items<'t, 'a>(&'t mut dyn FnMut(&'a RawValue) -> bool, &'t mut Option<&'a str>);
     impl<'de> Visitor<'de> for Items<'_, 'de> {
         type Value = ();
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,14 +96,23 @@ pub fn each_item<'a>(value: &'a RawValue, take: &mut dyn FnMut(&'a RawValue)) {
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
             while let Some(item) = items.next_element::<&RawValue>()? {
-                (self.0)(item);
+                if !(self.0)(item) {
+                    *self.1 = Some(item.get());
+                    return Err(A::Error::custom("enough"));
+                }
             }
             Ok(())
         }
     }
-    if !value.get().starts_with('[') {
-        return;
+    let text = value.get();
+    if !text.starts_with('[') {
+        return 0;
     }
-    // What is raw was parsed: there is no fault in it.
-    let _ = serde_json::Deserializer::from_str(value.get()).deserialize_seq(Items(take));
+    let mut last = None;
+    // What is raw was parsed: there is no fault in it but that of having enough.
+    let _ = serde_json::Deserializer::from_str(text).deserialize_seq(Items(take, &mut last));
+    last.map_or(0, |item| {
+        let begins_at = item.as_ptr().addr() - text.as_ptr().addr();
+        text.len() - begins_at - item.len()
+    })
 }

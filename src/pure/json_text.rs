@@ -15,13 +15,18 @@ use super::utf8::floor_boundary;
 /// What stands for half a surrogate pair.
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
+/// So many bytes at least make a piece of their own.
+const JOINED_BYTES: usize = 256;
+/// So many bytes are looked at one by one for the next escape.
+const NEAR_BYTES: usize = 16;
+
 /// Text that stops growing at a number of bytes, on a boundary of characters, and counts what is
 /// left out.
 #[derive(Clone, Debug, Default)]
 pub struct Bounded {
     /// What is kept.
     pub text: String,
-    /// Bytes left out at its end.
+    /// Bytes left out at its end. What is not decoded any more counts as JSON has it: a `\n` as two.
     pub omitted_bytes: u64,
     most_bytes: usize,
 }
@@ -47,61 +52,102 @@ pub fn quoted_text(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Hands out the text of a string, given by what is between its quotes, piece by piece. `half` is
-/// the first half of a surrogate pair that stands open: before the call the one at which the text
-/// before was cut, after it the one at which this one is.
-pub fn pieces(quoted: &str, half: &mut Option<u32>, take: &mut dyn FnMut(&str)) {
+/// Hands out the text of a string, given by what is between its quotes, piece by piece, as long as
+/// `take` says that it wants more. Gives how many bytes of `quoted` were read: all, or those up to
+/// the end of the last piece. `half` is the first half of a surrogate pair that stands open: before
+/// the call the one at which the text before was cut, after it the one at which this one is.
+pub fn pieces(quoted: &str, half: &mut Option<u32>, take: &mut dyn FnMut(&str) -> bool) -> usize {
     let bytes = quoted.as_bytes();
+    // What is short is handed out together: text full of escapes is no faster than its calls.
+    let mut joined = String::new();
     let mut at = 0;
-    while at < bytes.len() {
-        let plain = memchr(b'\\', &bytes[at..]).map_or(bytes.len(), |run| at + run);
-        if plain > at {
-            close(half, take);
-            take(&quoted[at..plain]);
-        }
-        at = plain;
-        let Some(escape) = bytes.get(at + 1) else { break };
-        let unit = match escape {
-            b'u' => unicode_escape(bytes, at).unwrap_or(0xFFFD),
-            b'b' => 0x08,
-            b'f' => 0x0C,
-            b'n' => 0x0A,
-            b'r' => 0x0D,
-            b't' => 0x09,
-            other => u32::from(*other),
-        };
-        at += if *escape == b'u' { 6 } else { 2 };
-        let code = match (*half, unit) {
-            (Some(high), 0xDC00..=0xDFFF) => {
-                *half = None;
-                0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00)
-            }
-            (_, 0xD800..=0xDBFF) => {
-                close(half, take);
-                *half = Some(unit);
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'\\' {
+            at = escape(bytes, at, half, &mut joined);
+            if joined.len() < JOINED_BYTES {
                 continue;
             }
-            _ => unit,
-        };
-        close(half, take);
-        let shown = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-        take(shown.encode_utf8(&mut [0; 4]));
+        }
+        let plain = plain_end(bytes, at);
+        if plain > at && half.take().is_some() {
+            joined.push_str(REPLACEMENT);
+        }
+        if plain - at < JOINED_BYTES && joined.len() < JOINED_BYTES {
+            joined.push_str(&quoted[at..plain]);
+            at = plain;
+            continue;
+        }
+        if !joined.is_empty() && !take(&joined) {
+            return at;
+        }
+        joined.clear();
+        if plain > at && !take(&quoted[at..plain]) {
+            return plain;
+        }
+        at = plain;
     }
+    if !joined.is_empty() {
+        take(&joined);
+    }
+    bytes.len()
 }
 
-/// Gives up a half pair whose other half does not come.
-pub fn close(half: &mut Option<u32>, take: &mut dyn FnMut(&str)) {
-    if half.take().is_some() {
-        take(REPLACEMENT);
-    }
+/// Where the text without escapes ends that begins at `at`.
+fn plain_end(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    // To set up a search for each word between two escapes would take longer than to read it.
+    let near = rest.iter().take(NEAR_BYTES).position(|byte| *byte == b'\\');
+    at + near.or_else(|| memchr(b'\\', rest)).unwrap_or(rest.len())
 }
 
-/// Appends the text of a string to `to`; false if `value` is none.
+/// Appends what the escape at `at` stands for, and gives where it ends. The first half of a pair is
+/// kept in `half` until the other one comes.
+fn escape(bytes: &[u8], at: usize, half: &mut Option<u32>, to: &mut String) -> usize {
+    let unit = match bytes.get(at + 1) {
+        Some(b'u') => unicode_escape(bytes, at).unwrap_or(0xFFFD),
+        Some(b'b') => 0x08,
+        Some(b'f') => 0x0C,
+        Some(b'n') => 0x0A,
+        Some(b'r') => 0x0D,
+        Some(b't') => 0x09,
+        Some(other) => u32::from(*other),
+        None => return bytes.len(),
+    };
+    let end = at + if bytes[at + 1] == b'u' { 6 } else { 2 };
+    let code = match (half.take(), unit) {
+        (Some(high), 0xDC00..=0xDFFF) => 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00),
+        (open, _) => {
+            if open.is_some() {
+                to.push_str(REPLACEMENT);
+            }
+            if let 0xD800..=0xDBFF = unit {
+                *half = Some(unit);
+                return end;
+            }
+            unit
+        }
+    };
+    to.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+    end
+}
+
+/// Appends the text of a string to `to`; false if `value` is none. What is behind its end is not
+/// decoded.
 pub fn append(value: &RawValue, to: &mut Bounded) -> bool {
     let Some(quoted) = quoted_text(value) else { return false };
+    if to.omitted_bytes > 0 {
+        to.omitted_bytes += quoted.len() as u64;
+        return true;
+    }
     let mut half = None;
-    pieces(quoted, &mut half, &mut |piece| to.push(piece));
-    close(&mut half, &mut |piece| to.push(piece));
+    let read = pieces(quoted, &mut half, &mut |piece| {
+        to.push(piece);
+        to.omitted_bytes == 0
+    });
+    to.omitted_bytes += (quoted.len() - read) as u64;
+    if half.is_some() {
+        to.push(REPLACEMENT);
+    }
     true
 }
 

@@ -53,9 +53,14 @@ fn same_as_utf_16_in_one_string_and_in_two() {
         let (one, other) = units.split_at(random.below(units.len() + 1));
         let (mut half, mut joined) = (None, String::new());
         for part in [one, other] {
-            pieces(&written(part, &mut random), &mut half, &mut |piece| joined.push_str(piece));
+            let json = written(part, &mut random);
+            let read = pieces(&json, &mut half, &mut |piece| {
+                joined.push_str(piece);
+                true
+            });
+            assert_eq!(read, json.len());
         }
-        close(&mut half, &mut |piece| joined.push_str(piece));
+        joined.push_str(half.map_or("", |_| REPLACEMENT));
         assert_eq!(joined, expected, "{units:x?}");
         let mended = mended(json.get(), 4).unwrap();
         assert_eq!(serde_json::from_str::<String>(&mended).unwrap(), expected, "{json}");
@@ -63,7 +68,10 @@ fn same_as_utf_16_in_one_string_and_in_two() {
         let most = random.below(8);
         let mut bounded = Bounded::new(most);
         assert!(append(&json, &mut bounded));
-        assert_eq!(bounded.text.len() + bounded.omitted_bytes as usize, expected.len());
+        // What is left out counts at least as it is, and no more than as it was written.
+        let (missing, omitted) = (expected.len() - bounded.text.len(), bounded.omitted_bytes);
+        assert_eq!(missing > 0, omitted > 0, "{json} {most}");
+        assert!((missing..=json.get().len().max(missing)).contains(&(omitted as usize)));
         assert!(
             expected.starts_with(&bounded.text)
                 && bounded.text.len() + 3 >= most.min(expected.len())
@@ -71,6 +79,40 @@ fn same_as_utf_16_in_one_string_and_in_two() {
         assert!(bounded.text.len() <= most);
     }
     assert!(replaced > 5_000, "{replaced}");
+}
+
+/// All of a string was decoded to count what did not fit: a line of 64 MiB took two seconds.
+#[test]
+fn what_does_not_fit_is_not_decoded() {
+    let json = raw(&format!("\"{}\"", "ab\\n\\u00e9".repeat(100_000)));
+    let (mut half, mut decoded) = (None, 0);
+    let read = pieces(quoted_text(&json).unwrap(), &mut half, &mut |piece| {
+        decoded += piece.len();
+        decoded < 1_000
+    });
+    assert!(
+        (1_000..1_600).contains(&decoded) && (2_000..3_200).contains(&read),
+        "{decoded} {read}"
+    );
+    let mut bounded = Bounded::new(1_000);
+    for whole_bytes in [1_000_000 - 2_000, 2 * 1_000_000 - 2_000] {
+        assert!(append(&json, &mut bounded));
+        assert_eq!(bounded.text, "ab\né".repeat(200));
+        assert!(bounded.omitted_bytes.abs_diff(whole_bytes) < 600, "{}", bounded.omitted_bytes);
+    }
+}
+
+#[test]
+fn items_behind_the_last_one_that_is_wanted_are_not_looked_at() {
+    let array = format!("[1, {{}} ,{}2]", "[],".repeat(100_000));
+    for (wanted, behind) in [(1, array.len() - 2), (2, array.len() - 6), (100_003, 1)] {
+        let mut items = 0;
+        let left = each_item(&raw(&array), &mut |_| {
+            items += 1;
+            items < wanted
+        });
+        assert_eq!((items, left), (wanted, behind));
+    }
 }
 
 #[test]
@@ -93,11 +135,14 @@ fn fields_and_items_are_there_as_they_were_written() {
     assert_eq!(all, [("a", "1.50"), ("b", "[1, {\"c\":\"x\"}]"), ("a", "true"), ("d", "1e400")]);
     assert!(fields.is_true("a") && !fields.is_true("d") && fields.get("c").is_none());
     let mut items = Vec::new();
-    each_item(fields.get("b").unwrap(), &mut |item| items.push(item.get()));
-    assert_eq!(items, ["1", "{\"c\":\"x\"}"]);
-    each_item(&object, &mut |item| items.push(item.get()));
-    each_item(&raw("\"[1]\""), &mut |item| panic!("{item}"));
-    assert_eq!(items.len(), 2);
+    let behind = each_item(fields.get("b").unwrap(), &mut |item| {
+        items.push(item.get());
+        true
+    });
+    assert_eq!((items.as_slice(), behind), (&["1", "{\"c\":\"x\"}"][..], 0));
+    for other in [&object, &raw("\"[1]\"")] {
+        assert_eq!(each_item(other, &mut |item| panic!("{item}")), 0);
+    }
     for other in ["1", "[1]", "\"{}\"", "null"] {
         assert!(Fields::of(Some(&raw(other))).0.is_empty() && Fields::parse(other).is_err());
     }

@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::limits::{
-    AGENT_DRIFT_BYTES, AGENT_DRIFT_VALUE_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES,
+    AGENT_DRIFT_BYTES, AGENT_DRIFT_ENTRY_BYTES, AGENT_DRIFT_VALUE_BYTES, AGENT_JSON_DEPTH,
+    AGENT_NAME_BYTES,
 };
 use crate::pure::json_text::mended;
 use crate::pure::utf8::floor_boundary;
@@ -26,7 +27,7 @@ impl Drift {
     /// Counts an event.
     pub fn event(&mut self, kind: &str) {
         let kind = &kind[..floor_boundary(kind, AGENT_NAME_BYTES.min(kind.len()))];
-        if self.events.contains_key(kind) || self.has_room(kind.len()) {
+        if self.events.contains_key(kind) || self.has_room(json_bytes(&kind.into())) {
             count(&mut self.events, kind);
         }
     }
@@ -41,21 +42,24 @@ impl Drift {
         let text = value.get();
         let short = text.len() <= AGENT_DRIFT_VALUE_BYTES;
         let kept = &text[..floor_boundary(text, AGENT_DRIFT_VALUE_BYTES.min(text.len()))];
-        if self.has_room(path.len() + kept.len()) {
-            // JSON that Value does not take (half a surrogate pair) is told as its text too, and
-            // so is what would be nested too deep for who reads the result.
-            let json = mended(kept, AGENT_JSON_DEPTH).filter(|_| short);
-            let parsed = json.and_then(|_| serde_json::from_str(kept).ok());
-            self.fields.insert(path, parsed.unwrap_or_else(|| kept.into()));
+        // JSON that Value does not take (half a surrogate pair) is told as its text too, and so is
+        // what would be nested too deep for who reads the result.
+        let json = mended(kept, AGENT_JSON_DEPTH).filter(|_| short);
+        let parsed = json.and_then(|_| serde_json::from_str(kept).ok());
+        let told: Value = parsed.unwrap_or_else(|| kept.into());
+        if self.has_room(json_bytes(&path.as_str().into()) + json_bytes(&told)) {
+            self.fields.insert(path, told);
         }
     }
 
-    /// Bytes that are kept.
+    /// Bytes of the JSON that is made of what is kept, at most AGENT_DRIFT_BYTES.
     pub fn heap_bytes(&self) -> usize {
         self.bytes
     }
 
+    /// Whether an entry fits whose parts take so many bytes of JSON.
     fn has_room(&mut self, bytes: usize) -> bool {
+        let bytes = bytes + AGENT_DRIFT_ENTRY_BYTES;
         let fits = self.bytes + bytes <= AGENT_DRIFT_BYTES;
         if fits {
             self.bytes += bytes;
@@ -64,6 +68,11 @@ impl Drift {
         }
         fits
     }
+}
+
+/// How long a value is as JSON: with its quotes, and each escape as it is written.
+fn json_bytes(value: &Value) -> usize {
+    value.to_string().len()
 }
 
 /// Adds one to the number of a name.

@@ -86,6 +86,8 @@ impl AgentRun {
             "message_end" => {
                 let message = Fields::of(fields.get("message"));
                 if is_assistant(&message) {
+                    // Where pi tells nothing before it, the model has answered all the same.
+                    self.clocks.first_event_ms.get_or_insert(now_ms);
                     self.answer(&message, now_ms, tell);
                 }
             }
@@ -275,10 +277,11 @@ impl AgentRun {
     }
 }
 
-/// The texts of blocks, each on lines of its own; of what is no text its type.
+/// The texts of blocks, each on lines of its own; of what is no text its type. Blocks behind a full
+/// output are not looked at.
 fn append_blocks(content: &RawValue, output: &mut Bounded) {
     let mut first = true;
-    each_item(content, &mut |block| {
+    let behind = each_item(content, &mut |block| {
         let block = Fields::of(Some(block));
         if !std::mem::take(&mut first) {
             output.push("\n");
@@ -289,7 +292,9 @@ fn append_blocks(content: &RawValue, output: &mut Bounded) {
         } else if let Some(text) = block.get("text") {
             append(text, output);
         }
+        output.omitted_bytes == 0
     });
+    output.omitted_bytes += behind as u64;
 }
 
 fn is_assistant(message: &Fields<'_>) -> bool {

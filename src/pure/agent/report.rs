@@ -141,6 +141,9 @@ pub struct ProviderData<'a> {
     /// Of the two, what did not fit AGENT_DRIFT_BYTES.
     #[serde(skip_serializing_if = "is_zero")]
     pub drift_dropped: u64,
+    /// Messages whose end has another text than their deltas.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub text_mismatches: u64,
     /// pi's attempts to have an answer after a failure.
     pub retries: Retries,
     /// The raw events, if they were asked for.
@@ -202,6 +205,7 @@ impl AgentRun {
                 unknown_events: &self.drift.events,
                 unknown_fields: &self.drift.fields,
                 drift_dropped: self.drift.dropped,
+                text_mismatches: self.transcript.mismatches,
                 retries: self.retries,
                 events: self.raw_events(),
                 events_dropped: self.events_dropped,
@@ -269,8 +273,13 @@ impl AgentRun {
             (None, None) => String::new(),
         };
         match (&self.wire_fault, end.failure, &self.failure) {
-            (Some(fault), _, _) => {
-                format!("{fault}: tokens and costs would be wrong. Is this version of pi known?")
+            (Some(fault), _, failure) => {
+                // Most often the failure is why the answer has no sums: it is what helps.
+                let (words, colon) = failure.as_ref().map_or(("", ""), |words| (words, "; "));
+                format!(
+                    "{words}{colon}{fault}: tokens and costs would be wrong. Is this version of pi \
+                     known?"
+                )
             }
             (None, Some(failure), _) => failure.to_owned(),
             (None, None, Some(failure)) if end.exit_code == Some(0) => failure.clone(),

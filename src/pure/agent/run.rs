@@ -30,7 +30,8 @@ pub struct RunSettings {
 /// What the deadlines of a run go by. Times are milliseconds since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// When the model's first event came: an assistant message_start, or a message_update.
+    /// When the model's first event came: an assistant message_start, a message_update, or an
+    /// assistant message_end without either.
     pub first_event_ms: Option<u64>,
     /// When the last event of any kind came.
     pub last_event_ms: u64,

@@ -10,6 +10,9 @@ use crate::limits::{AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES};
 /// Deltas: text or thinking, and its JSON.
 type Deltas = &'static [(&'static str, &'static str)];
 
+/// Deltas of blocks, the content of the end, what the end told, and how many texts differ.
+type Ended = (&'static [(u64, &'static str)], Value, &'static [&'static str], u64);
+
 /// What was told, and the result.
 struct Outcome {
     told: Vec<Value>,
@@ -111,7 +114,7 @@ fn a_plain_answer() {
         start("assistant"),
         delta("text_delta", 0, "Hel"),
         delta("text_delta", 0, "lo."),
-        answer(&json!({})),
+        answer(&json!({"content": [{"type": "text", "text": "Hello."}]})),
         json!({"type": "turn_end", "message": {"role": "assistant", "stopReason": "stop"}}),
         json!({"type": "agent_end", "messages": [], "willRetry": false}),
         event("agent_settled"),
@@ -507,6 +510,9 @@ fn the_clocks() {
         (vec![event("session"), start("user"), start("system")], None, 30, 0),
         (vec![start("assistant"), start("assistant")], Some(10), 20, 0),
         (vec![event("agent_start"), event("message_update")], Some(20), 20, 0),
+        // A pi that told nothing before was ended at the first-event timeout, with its answer.
+        (vec![event("agent_start"), answer(&json!({})), answer(&json!({}))], Some(20), 30, 0),
+        (vec![json!({"type": "message_end", "message": {"role": "user"}})], None, 10, 0),
         (vec![event("x"), json!({"no": "type"}), json!(1)], None, 10, 0),
         (vec![tool("start", "a"), tool("start", "b"), tool("update", "b")], None, 30, 2),
         (vec![tool("start", "a"), tool("start", "b"), tool("end", "a")], None, 30, 1),
@@ -577,6 +583,26 @@ fn what_is_not_known_is_bounded() {
         + data["unknown_fields"].as_object().unwrap().len();
     assert_eq!(data["drift_dropped"].as_u64().unwrap() + kept as u64, 10_000);
     assert!(outcome.run.heap_bytes() < 100_000);
+}
+
+/// The bound is one of the JSON that is told: short names made 153 KB of it, control characters
+/// 391 KB.
+#[test]
+fn the_bound_of_what_is_not_known_is_one_of_its_json() {
+    let short = |n: u64| event(&format!("{n:x}"));
+    let escaped = |n: u64| event(&format!("{n}{}", "\u{1}".repeat(200)));
+    let number = |n: u64| json!({"type": "turn_start", format!("f{n}"): 1e15});
+    let quotes = |n: u64| json!({"type": "turn_start", format!("\"{n}"): "\"".repeat(400)});
+    // Cut, and then told as the text that it was.
+    let cut = |n: u64| json!({"type": "turn_start", format!("{n}"): vec!["\n"; 400]});
+    let kinds: [&dyn Fn(u64) -> Value; 5] = [&short, &escaped, &number, &quotes, &cut];
+    for (at, kind) in kinds.iter().enumerate() {
+        let outcome = run(&lines(&(0..10_000).map(kind).collect::<Vec<_>>()));
+        let data = &outcome.report["provider_data"];
+        let length =
+            data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
+        assert!((15_000..64 * 1024).contains(&length), "{at}: {length}");
+    }
 }
 
 #[test]
@@ -771,4 +797,163 @@ fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
             assert_eq!(report["num_turns"], 1, "the next line is read");
         }
     }
+}
+
+/// If some deltas of a message came, its end was never looked at: the rest of its text was lost
+/// without a word.
+#[test]
+fn what_deltas_have_not_told_is_told_at_the_end_of_a_message() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let thinking = json!({"type": "thinking", "thinking": "x"});
+    // Deltas, what the end of the message has, what the end told, and whether the two differ.
+    let table: &[Ended] = &[
+        (&[(0, "a"), (0, "b")], json!([text("ab")]), &[], 0),
+        (&[(0, "a"), (0, "b")], json!("ab"), &[], 0),
+        (&[(0, "a")], json!([text("abc")]), &["bc"], 0),
+        (&[(0, "a")], json!("a\né"), &["\né"], 0),
+        (&[(1, "a")], json!([thinking, text("abc")]), &["bc"], 0),
+        // No version has a place that differs, but then too a block is one.
+        (&[(0, "a")], json!([thinking, text("abc")]), &["bc"], 0),
+        (&[(1, "a")], json!([text("a"), text("b")]), &["\n\nb"], 0),
+        (&[(0, "a")], json!([text("a"), text(""), text("b")]), &["\n\nb"], 0),
+        (
+            &[(0, "a")],
+            json!([text("ab"), text("c"), thinking, text("d")]),
+            &["b", "\n\nc", "\n\nd"],
+            0,
+        ),
+        (&[(0, "a"), (1, "b")], json!([text("a"), text("bc")]), &["c"], 0),
+        (&[(0, "a"), (1, "b")], json!([text("a"), text("b")]), &[], 0),
+        (&[], json!([text("a"), text("b")]), &["\n\na", "\n\nb"], 0),
+        (&[(0, "")], json!([text("a")]), &["\n\na"], 0),
+        (&[(0, "a"), (1, "b")], json!([text("ab")]), &[], 1),
+        (&[(0, "ab")], json!([text("a"), text("b")]), &[], 1),
+        (&[(0, "ab")], json!([text("a")]), &[], 1),
+        (&[(0, "ab")], json!([text("xbc")]), &[], 1),
+        (&[(0, "é")], json!([text("e\u{301}")]), &[], 1),
+        (&[(0, "a")], json!([]), &[], 1),
+        (&[], json!([]), &[], 0),
+    ];
+    for (deltas, content, rest, mismatches) in table {
+        let before = [delta("text_delta", 0, "before"), answer(&json!({"content": "before"}))];
+        let deltas: Vec<Value> =
+            deltas.iter().map(|(index, text)| delta("text_delta", *index, text)).collect();
+        let end = answer(&json!({"content": content}));
+        let open = run(&lines(&[&before[..], &deltas].concat()));
+        let all = [&before[..], &deltas, std::slice::from_ref(&end), &before].concat();
+        let outcome = run(&lines(&all));
+        let told = texts(&outcome, "text");
+        let so_far = texts(&open, "text").len();
+        assert_eq!(&told[so_far..told.len() - 1], *rest, "{deltas:?} {content}");
+        assert_eq!(told.last().unwrap(), "\n\nbefore", "{deltas:?} {content}");
+        assert_eq!(outcome.report["output"], told.concat(), "{deltas:?} {content}");
+        let counted = outcome.report["provider_data"].get("text_mismatches");
+        let expected = (*mismatches > 0).then(|| json!(mismatches));
+        assert_eq!(counted, expected.as_ref(), "{deltas:?} {content}");
+    }
+    // An end without content says nothing of the text.
+    let mut end = answer(&json!({}));
+    end["message"].as_object_mut().unwrap().remove("content");
+    let outcome = run(&lines(&[delta("text_delta", 0, "a"), end]));
+    assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None);
+}
+
+#[test]
+fn half_a_pair_at_the_end_of_the_deltas_is_made_whole_by_the_end_of_the_message() {
+    let cut = r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a\ud83d"}}"#;
+    for (content, told, mismatches) in [
+        ("a\u{1F600}b", &["a", "\u{1F600}b"][..], Value::Null),
+        ("aHALF", &["a", "\u{FFFD}"], Value::Null),
+        ("a", &["a", "\u{FFFD}"], Value::Null),
+        ("b", &["a", "\u{FFFD}"], json!(1)),
+    ] {
+        let end = wire(&answer(&json!({"content": [{"type": "text", "text": content}]})));
+        let outcome = run(&[cut.to_owned(), end.replace("HALF", "\\ud83d")]);
+        assert_eq!(texts(&outcome, "text"), told, "{content}");
+        assert_eq!(outcome.report["provider_data"]["text_mismatches"], mismatches, "{content}");
+    }
+}
+
+/// However a text is cut into deltas, and wherever they stop, the output is the message's text.
+#[test]
+fn deltas_and_the_rest_are_the_text_at_random() {
+    let mut state = 0x0dd5_0123_4567_89ab_u64;
+    let mut below = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 11).unwrap() % bound
+    };
+    for _ in 0..2_000 {
+        let blocks: Vec<String> = (0..1 + below(3))
+            .map(|_| {
+                (0..1 + below(40)).map(|_| ["a", "é", "\n", "\u{1F600}", "\""][below(5)]).collect()
+            })
+            .collect();
+        let (mut all, stop, mut count) = (Vec::new(), below(60), 0);
+        'told: for (index, block) in blocks.iter().enumerate() {
+            let mut left = block.as_str();
+            while !left.is_empty() {
+                let at = crate::pure::utf8::ceil_boundary(left, (1 + below(9)).min(left.len()));
+                if count + at > stop {
+                    break 'told;
+                }
+                all.push(delta("text_delta", index as u64, &left[..at]));
+                (left, count) = (&left[at..], count + at);
+            }
+        }
+        let content: Vec<Value> =
+            blocks.iter().map(|text| json!({"type": "text", "text": text})).collect();
+        all.push(answer(&json!({"content": content})));
+        let outcome = run(&lines(&all));
+        assert_eq!(outcome.report["output"], blocks.join("\n\n"), "{all:?}");
+        assert_eq!(outcome.report["output"], texts(&outcome, "text").concat());
+        assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None, "{all:?}");
+    }
+}
+
+/// A line of 64 MiB was decoded and told to its end, or taken apart block by block, and execd stood
+/// still for up to two seconds.
+#[test]
+fn of_one_line_so_much_text_is_told_as_a_result_has() {
+    const BOUND: usize = 4 * 1024 * 1024;
+    let long = "ab\n".repeat(BOUND / 3 + 9);
+    let block = json!({"type": "text", "text": "some words"});
+    let end = |content: Value| answer(&json!({"content": content}));
+    for (events, least, most) in [
+        (vec![delta("text_delta", 0, &long)], BOUND - 3, BOUND),
+        (vec![end(json!([{"type": "text", "text": long}]))], BOUND - 3, BOUND),
+        (vec![end(json!(long))], BOUND - 3, BOUND),
+        // What was told by deltas is looked at besides.
+        (vec![delta("text_delta", 0, "ab"), end(json!(long))], BOUND - 3, BOUND + 2),
+        (vec![end(json!([long, block, block]))], 22, 22),
+        (vec![end(json!([{"type": "text", "text": long}, block, block]))], BOUND - 3, BOUND),
+        (vec![end(json!(vec![&block; 10_000]))], 4_096 * 12 - 2, 4_096 * 12 - 2),
+    ] {
+        let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+        let outcome = run(&lines(&events));
+        let told = texts(&outcome, "text").concat();
+        let (head, note) = told.split_once("\n\n[").unwrap_or((&told, ""));
+        assert!((least..=most).contains(&head.len()), "{kinds:?}: {}", head.len());
+        assert_eq!(note.is_empty(), most == 22, "{kinds:?}");
+        assert!(most == 22 || note.ends_with(" bytes of text are left out here]\n\n"), "{note}");
+        assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None, "{kinds:?}");
+    }
+    // What was not told as a whole is not compared.
+    let outcome =
+        run(&lines(&[delta("text_delta", 0, &long), end(json!("other")), end(json!("b"))]));
+    assert!(texts(&outcome, "text").concat().ends_with("here]\n\n\n\nb"));
+    assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None);
+}
+
+#[test]
+fn what_is_behind_a_full_output_of_a_tool_counts_as_it_is_written() {
+    const BOUND: u64 = 256 * 1024;
+    let blocks = r#",{"type":"text","text":"x"}"#.repeat(400_000);
+    let given = format!(r#"{{"type":"tool_execution_end","result":{{"content":[1{blocks}]}}}}"#);
+    let outcome = run(&[given]);
+    // "[]", and two bytes for each block that fits, which 27 wrote.
+    assert_eq!(outcome.told[0]["output"].as_str().unwrap().len() as u64, BOUND);
+    let behind = blocks.len() as u64 - (BOUND - 2) / 2 * 27;
+    assert!(outcome.told[0]["omitted_bytes"].as_u64().unwrap().abs_diff(behind) < 30, "{behind}");
 }

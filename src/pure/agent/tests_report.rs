@@ -179,6 +179,27 @@ fn the_words_of_an_error() {
     assert!(error.ends_with(&format!(": {}", "y".repeat(4095))), "{}", error.len());
 }
 
+/// A model that fails says so by an answer's end without usage: its own words were lost.
+#[test]
+fn the_error_of_an_answer_without_usage_has_the_words_of_the_model() {
+    const DRIFT: &str = "usage is not an object in the message_end of the assistant's message 1: \
+        tokens and costs would be wrong. Is this version of pi known?";
+    let fine = json!({"stopReason": "stop"});
+    for (stop_reason, message, words) in [
+        ("error", json!("overloaded"), format!("overloaded; {DRIFT}")),
+        ("aborted", json!("Request was aborted"), format!("Request was aborted; {DRIFT}")),
+        ("error", json!(null), format!("the model failed; {DRIFT}")),
+        ("stop", json!(null), DRIFT.to_owned()),
+    ] {
+        let failed = json!({"stopReason": stop_reason, "usage": null, "errorMessage": message});
+        let told = report(&ended(std::slice::from_ref(&failed)), &OK);
+        assert_eq!((&told["error"], &told["finish_reason"]), (&json!(words), &json!("wire_drift")));
+        // What went well in the end has no failure, but the sums are wrong still.
+        let told = report(&ended(&[failed, fine.clone()]), &OK);
+        assert_eq!(told["error"], DRIFT);
+    }
+}
+
 #[test]
 fn what_is_not_known_is_absent() {
     let told = report(&ended(&[]), &OK);

@@ -1,9 +1,11 @@
 //! The assistant's text: deltas joined, blocks kept apart, and all of it for the result.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use serde_json::value::RawValue;
 
 use super::told::{Tell, Told};
-use crate::limits::{AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
+use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
 use crate::pure::head_tail::HeadTail;
 use crate::pure::json_fields::{Fields, each_item};
 use crate::pure::json_text::{REPLACEMENT, pieces, quoted_text};
@@ -21,6 +23,86 @@ pub struct Block {
     pub index: u64,
 }
 
+/// Blocks that only the end of a message tells of have this place and those behind it, so that none
+/// is taken for one that deltas told of.
+const ONLY_WHOLE: u64 = 1 << 63;
+
+/// What was told of a message: enough to know the text again, and no copy of it.
+#[derive(Debug, Default)]
+struct Spoken {
+    bytes: usize,
+    /// However the text was cut into pieces. (That is so of `write`, and a test holds it.)
+    hash: DefaultHasher,
+    /// Not all of it was told.
+    cut: bool,
+}
+
+impl Spoken {
+    fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.hash.write(text.as_bytes());
+    }
+}
+
+/// The text of one line on its way: what of it was told before, and how much more there is room for.
+struct LineText {
+    /// So many bytes at its beginning were told by deltas, and this is their hash.
+    known_bytes: usize,
+    hash: u64,
+    /// Those of them that were seen again.
+    seen: DefaultHasher,
+    /// They are not the same.
+    differs: bool,
+    /// A block of text came.
+    begun: bool,
+    room_bytes: usize,
+    left_out_bytes: usize,
+}
+
+impl Default for LineText {
+    fn default() -> Self {
+        Self {
+            known_bytes: 0,
+            hash: 0,
+            seen: DefaultHasher::new(),
+            differs: false,
+            begun: false,
+            room_bytes: AGENT_OUTPUT_BYTES,
+            left_out_bytes: 0,
+        }
+    }
+}
+
+impl LineText {
+    /// Gives what is to be told of a piece of its text.
+    fn take<'a>(&mut self, piece: &'a str) -> &'a str {
+        let (known, new) = piece.as_bytes().split_at(self.known_bytes.min(piece.len()));
+        if !known.is_empty() {
+            self.seen.write(known);
+            self.known_bytes -= known.len();
+            self.differs |= self.known_bytes == 0 && self.seen.finish() != self.hash;
+        }
+        if self.differs || new.is_empty() {
+            return "";
+        }
+        let new = piece.get(known.len()..).unwrap_or_default();
+        let fits = floor_boundary(new, self.room_bytes.min(new.len()));
+        self.room_bytes -= fits;
+        self.left_out_bytes += new.len() - fits;
+        &new[..fits]
+    }
+
+    /// Whether more of it is wanted.
+    fn goes_on(&self) -> bool {
+        !self.differs && self.left_out_bytes == 0
+    }
+}
+
+/// The line that stands for text that is left out.
+fn left_out(bytes: u64) -> String {
+    format!("\n\n[{bytes} bytes of text are left out here]\n\n")
+}
+
 /// The text so far.
 #[derive(Debug)]
 pub struct Transcript {
@@ -29,8 +111,10 @@ pub struct Transcript {
     last_block: Option<(u64, u64)>,
     /// Counts the messages.
     message: u64,
-    /// Whether text of this message was told.
-    spoke: bool,
+    /// What was told of this message.
+    spoken: Spoken,
+    /// Messages whose end has another text than was told of them.
+    pub mismatches: u64,
     /// A delta ended inside a surrogate pair.
     half: Option<(Block, u32)>,
     /// When the first text came.
@@ -44,7 +128,8 @@ impl Transcript {
             output: HeadTail::new(AGENT_OUTPUT_BYTES),
             last_block: None,
             message: 0,
-            spoke: false,
+            spoken: Spoken::default(),
+            mismatches: 0,
             half: None,
             first_text_ms: None,
         }
@@ -54,7 +139,7 @@ impl Transcript {
     pub fn next_message(&mut self, now_ms: u64, tell: Tell<'_>) {
         self.close_half(now_ms, tell);
         self.message += 1;
-        self.spoke = false;
+        self.spoken = Spoken::default();
     }
 
     /// Tells a delta, in pieces if it is long. What is no string is nothing.
@@ -63,12 +148,101 @@ impl Transcript {
         if self.half.is_some_and(|(other, _)| other != block) {
             self.close_half(now_ms, tell);
         }
-        let mut half = self.half.take().map(|(_, unit)| unit);
+        let half = self.half.take().map(|(_, unit)| unit);
+        let mut line = LineText::default();
+        let half = self.string(block, quoted, half, &mut line, now_ms, tell);
+        self.half = half.map(|unit| (block, unit));
+        self.spoken.cut |= !block.thinking && line.left_out_bytes > 0;
+        self.gap(block, &line, now_ms, tell);
+    }
+
+    /// Tells what deltas have not told of a message that has ended: the rest, or all of it. Where
+    /// they have told something else, that is counted. `content` is its blocks, or a string.
+    pub fn whole(&mut self, content: Option<&RawValue>, now_ms: u64, tell: Tell<'_>) {
+        let comparable = !self.spoken.cut && self.spoken.bytes <= AGENT_OUTPUT_BYTES;
+        let Some(content) = content.filter(|_| comparable) else {
+            return self.close_half(now_ms, tell);
+        };
+        if self.half.is_some_and(|(block, _)| block.thinking) {
+            self.close_half(now_ms, tell);
+        }
+        // Its other half may be in what is told now.
+        let half = self.half.take();
+        let told_bytes = self.spoken.bytes;
+        let mut line = LineText {
+            known_bytes: told_bytes,
+            hash: self.spoken.hash.finish(),
+            ..Default::default()
+        };
+        let mut index = ONLY_WHOLE;
+        if let Some(quoted) = quoted_text(content) {
+            self.block(index, quoted, &mut line, now_ms, tell);
+        }
+        let behind = each_item(content, &mut |item| {
+            let item = Fields::of(Some(item));
+            let kind = item.get("type").map_or("", RawValue::get);
+            let text = item.get("text").filter(|_| kind == r#""text""#);
+            if let Some(quoted) = text.and_then(quoted_text) {
+                self.block(index, quoted, &mut line, now_ms, tell);
+            }
+            index += 1;
+            line.goes_on() && index < ONLY_WHOLE + AGENT_BLOCKS
+        });
+        if line.differs || (line.known_bytes > 0 && behind == 0) {
+            self.mismatches += 1;
+        } else if line.known_bytes == 0 {
+            line.left_out_bytes += behind;
+            let here = self.last_block.filter(|(message, _)| *message == self.message);
+            let index = here.map_or(ONLY_WHOLE, |(_, index)| index);
+            self.gap(Block { thinking: false, index }, &line, now_ms, tell);
+        }
+        if self.spoken.bytes == told_bytes {
+            self.half = half;
+            self.close_half(now_ms, tell);
+        }
+    }
+
+    /// Tells what is not known of a block of a message that has ended.
+    fn block(
+        &mut self,
+        index: u64,
+        quoted: &str,
+        line: &mut LineText,
+        now_ms: u64,
+        tell: Tell<'_>,
+    ) {
+        if quoted.is_empty() {
+            return;
+        }
+        if std::mem::replace(&mut line.begun, true) {
+            line.take(BETWEEN_BLOCKS);
+        }
+        // The block in which the deltas have ended goes on, whatever place they gave it.
+        let open = self.last_block.filter(|_| line.known_bytes > 0);
+        let block = Block { thinking: false, index: open.map_or(index, |(_, index)| index) };
+        if self.string(block, quoted, None, line, now_ms, tell).is_some() {
+            self.say(block, line.take(REPLACEMENT), now_ms, tell);
+        }
+    }
+
+    /// Tells the text of a string in pieces, as far as there is room for it and it is not known.
+    /// `half` is as in [`pieces`]; it is given back as it stands at the end.
+    fn string(
+        &mut self,
+        block: Block,
+        quoted: &str,
+        mut half: Option<u32>,
+        line: &mut LineText,
+        now_ms: u64,
+        tell: Tell<'_>,
+    ) -> Option<u32> {
         if half.is_none() && quoted.len() <= AGENT_DELTA_BYTES && !quoted.contains('\\') {
-            return self.say(block, quoted, now_ms, tell);
+            self.say(block, line.take(quoted), now_ms, tell);
+            return None;
         }
         let mut joined = String::new();
-        pieces(quoted, &mut half, &mut |mut piece| {
+        let read = pieces(quoted, &mut half, &mut |piece| {
+            let mut piece = line.take(piece);
             while !piece.is_empty() {
                 let room = (AGENT_DELTA_BYTES - joined.len()).min(piece.len());
                 let fits = floor_boundary(piece, room);
@@ -79,26 +253,18 @@ impl Transcript {
                     joined.clear();
                 }
             }
+            line.goes_on()
         });
+        line.left_out_bytes += quoted.len() - read;
         self.say(block, &joined, now_ms, tell);
-        self.half = half.map(|unit| (block, unit));
+        half.filter(|_| line.goes_on())
     }
 
-    /// Tells the text of a message of which no delta came. `content` is its blocks, or a string.
-    pub fn whole(&mut self, content: Option<&RawValue>, now_ms: u64, tell: Tell<'_>) {
-        self.close_half(now_ms, tell);
-        let Some(content) = content.filter(|_| !self.spoke) else { return };
-        let mut index = 0;
-        self.delta(Block { thinking: false, index }, content, now_ms, tell);
-        each_item(content, &mut |item| {
-            let item = Fields::of(Some(item));
-            let kind = item.get("type").map_or("", RawValue::get);
-            if let Some(text) = item.get("text").filter(|_| kind == r#""text""#) {
-                self.delta(Block { thinking: false, index }, text, now_ms, tell);
-            }
-            index += 1;
-        });
-        self.close_half(now_ms, tell);
+    /// Tells that there was no room for all of the text of a line.
+    fn gap(&mut self, block: Block, line: &LineText, now_ms: u64, tell: Tell<'_>) {
+        if line.left_out_bytes > 0 {
+            self.say(block, &left_out(line.left_out_bytes as u64), now_ms, tell);
+        }
     }
 
     /// The other half of a surrogate pair will not come.
@@ -118,10 +284,12 @@ impl Transcript {
         let here = Some((self.message, block.index));
         let apart = self.last_block.is_some() && self.last_block != here;
         let joined = apart.then(|| [BETWEEN_BLOCKS, text].concat());
+        // What stands between two messages is part of neither.
+        let in_message = if self.spoken.bytes == 0 { Some(text) } else { joined.as_deref() };
+        self.spoken.add(in_message.unwrap_or(text));
         let text = joined.as_deref().unwrap_or(text);
         self.output.push(text.as_bytes());
         self.last_block = here;
-        self.spoke = true;
         self.first_text_ms.get_or_insert(now_ms);
         tell(&Told { event: "text", delta: Some(text), ..Told::default() });
     }
@@ -137,8 +305,7 @@ impl Transcript {
             let rest = tail.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
             tail = &tail[rest..];
             omitted_bytes += (cut + rest) as u64;
-            let gap = format!("\n\n[{omitted_bytes} bytes of text are left out here]\n\n");
-            head.extend_from_slice(gap.as_bytes());
+            head.extend_from_slice(left_out(omitted_bytes).as_bytes());
         }
         head.extend_from_slice(tail);
         String::from_utf8(head).unwrap_or_else(|fault| lossy(fault.as_bytes()))
