@@ -176,8 +176,9 @@ fn a_long_text_takes_the_room_of_the_output_besides() {
     ] {
         let line = padded(head, tail, bytes);
         let cost = read(&line, 1, RunSettings::default());
-        // 4 MiB are told, and the line that says how much is not.
-        assert_eq!(cost.told, 4 * MIB / PIECE_BYTES + 1, "{head} {cost:?}");
+        // 4 MiB, and the line that says how much is not told. (An escape may cut a piece.)
+        let told = 4 * MIB / PIECE_BYTES;
+        assert!((told + 1..=told + 2).contains(&cost.told), "{head} {cost:?}");
         assert!(cost.peak_bytes <= bytes + 5 * MIB, "{head} {cost:?}");
     }
 }

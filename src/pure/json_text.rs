@@ -26,7 +26,8 @@ const NEAR_BYTES: usize = 16;
 pub struct Bounded {
     /// What is kept.
     pub text: String,
-    /// Bytes left out at its end. What is not decoded any more counts as JSON has it: a `\n` as two.
+    /// Bytes left out at its end. What is not decoded any more counts as JSON has it: a `\n` as
+    /// two.
     pub omitted_bytes: u64,
     most_bytes: usize,
 }

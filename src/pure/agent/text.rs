@@ -44,7 +44,8 @@ impl Spoken {
     }
 }
 
-/// The text of one line on its way: what of it was told before, and how much more there is room for.
+/// The text of one line on its way: what of it was told before, and for how much more there is
+/// room.
 struct LineText {
     /// So many bytes at its beginning were told by deltas, and this is their hash.
     known_bytes: usize,
