@@ -88,7 +88,8 @@ test("another extension lists windows, synchronously, by the settings of the use
   assert.equal(windows.length, 1);
   const { outputFile, ...window } = windows[0] ?? { outputFile: "" };
   assert.deepEqual(window, { id: "@1", index: 1, title: "one" });
-  assert.equal(readFileSync(outputFile, "utf8"), "out\n");
+  // The command may have only begun when its window is listed.
+  await until("the output in its log", () => readFileSync(outputFile, "utf8") === "out\n");
   // The other copy of the module sees them still after /reload, and by scope after /new.
   await rpc.say("/test-reload");
   assert.equal((await dump()).windows.length, 1);
