@@ -30,4 +30,8 @@ pub use told::{Tell, Told, UsageReport};
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_lines;
+#[cfg(test)]
 mod tests_report;
+#[cfg(test)]
+mod tests_text;

@@ -5,23 +5,22 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{AgentRun, End, RunSettings, Stop};
-use crate::limits::{AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES};
 
 /// Deltas: text or thinking, and its JSON.
-type Deltas = &'static [(&'static str, &'static str)];
+pub(super) type Deltas = &'static [(&'static str, &'static str)];
 
 /// Deltas of blocks, the content of the end, what the end told, and how many texts differ.
-type Ended = (&'static [(u64, &'static str)], Value, &'static [&'static str], u64);
+pub(super) type Ended = (&'static [(u64, &'static str)], Value, &'static [&'static str], u64);
 
 /// What was told, and the result.
-struct Outcome {
-    told: Vec<Value>,
-    report: Value,
-    run: AgentRun,
+pub(super) struct Outcome {
+    pub(super) told: Vec<Value>,
+    pub(super) report: Value,
+    pub(super) run: AgentRun,
 }
 
 /// Each line takes ten milliseconds.
-fn feed(lines: &[String], settings: RunSettings, end: &End<'_>) -> Outcome {
+pub(super) fn feed(lines: &[String], settings: RunSettings, end: &End<'_>) -> Outcome {
     let mut run = AgentRun::new(settings);
     let mut told = Vec::new();
     let mut now_ms = 0;
@@ -37,20 +36,20 @@ fn feed(lines: &[String], settings: RunSettings, end: &End<'_>) -> Outcome {
     Outcome { told, report, run }
 }
 
-fn done() -> End<'static> {
+pub(super) fn done() -> End<'static> {
     End { exit_code: Some(0), ..End::default() }
 }
 
-fn run(lines: &[String]) -> Outcome {
+pub(super) fn run(lines: &[String]) -> Outcome {
     feed(lines, RunSettings::default(), &done())
 }
 
-fn lines(all: &[Value]) -> Vec<String> {
+pub(super) fn lines(all: &[Value]) -> Vec<String> {
     all.iter().map(wire).collect()
 }
 
 /// As pi writes it: the type of an object is its first field.
-fn wire(value: &Value) -> String {
+pub(super) fn wire(value: &Value) -> String {
     let Value::Object(fields) = value else { return value.to_string() };
     let (first, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == "type");
     let field = |(name, value): (&String, &Value)| format!("{}:{}", json!(name), wire(value));
@@ -58,20 +57,20 @@ fn wire(value: &Value) -> String {
     format!("{{{}}}", all.join(","))
 }
 
-fn event(kind: &str) -> Value {
+pub(super) fn event(kind: &str) -> Value {
     json!({"type": kind})
 }
 
-fn start(role: &str) -> Value {
+pub(super) fn start(role: &str) -> Value {
     json!({"type": "message_start", "message": {"role": role, "content": []}})
 }
 
-fn delta(kind: &str, index: u64, text: &str) -> Value {
+pub(super) fn delta(kind: &str, index: u64, text: &str) -> Value {
     json!({"type": "message_update", "assistantMessageEvent":
         {"type": kind, "contentIndex": index, "delta": text}})
 }
 
-fn usage(numbers: [u64; 6], cost: f64) -> Value {
+pub(super) fn usage(numbers: [u64; 6], cost: f64) -> Value {
     let [input, output, reasoning, cache_read, cache_write, total] = numbers;
     json!({"input": input, "output": output, "reasoning": reasoning, "cacheRead": cache_read,
         "cacheWrite": cache_write, "totalTokens": total,
@@ -80,7 +79,7 @@ fn usage(numbers: [u64; 6], cost: f64) -> Value {
 }
 
 /// An assistant's message_end; fields of `more` replace those of the message.
-fn answer(more: &Value) -> Value {
+pub(super) fn answer(more: &Value) -> Value {
     let mut message = json!({"role": "assistant", "content": [], "stopReason": "stop",
         "usage": usage([10, 5, 0, 0, 0, 15], 0.25)});
     for (name, value) in more.as_object().unwrap() {
@@ -90,7 +89,7 @@ fn answer(more: &Value) -> Value {
 }
 
 /// The names of what was told, with the fields that tell most.
-fn names(outcome: &Outcome) -> String {
+pub(super) fn names(outcome: &Outcome) -> String {
     let mut all = String::new();
     for told in &outcome.told {
         let _ = write!(all, "{} ", told["event"].as_str().unwrap());
@@ -98,7 +97,7 @@ fn names(outcome: &Outcome) -> String {
     all.trim_end().to_owned()
 }
 
-fn texts(outcome: &Outcome, event: &str) -> Vec<String> {
+pub(super) fn texts(outcome: &Outcome, event: &str) -> Vec<String> {
     let of_it = outcome.told.iter().filter(|told| told["event"] == event);
     of_it.map(|told| told["delta"].as_str().unwrap().to_owned()).collect()
 }
@@ -202,65 +201,6 @@ fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
         first = serde_json::to_string(told).unwrap();
     });
     assert_eq!(first, r#"{"event":"turn_start","turn":1}"#);
-}
-
-#[test]
-fn blocks_of_text_are_told_apart_and_joined_they_are_the_output() {
-    let outcome = run(&lines(&[
-        start("assistant"),
-        delta("thinking_delta", 0, "hm"),
-        delta("text_delta", 1, ""),
-        delta("text_delta", 1, "one"),
-        delta("thinking_delta", 2, "…"),
-        delta("text_delta", 1, "!"),
-        delta("text_delta", 3, "two"),
-        answer(&json!({"content": [{"type": "text", "text": "never told twice"}]})),
-        start("assistant"),
-        delta("text_delta", 3, "three"),
-        answer(&json!({})),
-        // A version without deltas: the same answer, told as a whole.
-        start("assistant"),
-        answer(&json!({"content": [{"type": "thinking", "thinking": "x"},
-            {"type": "text", "text": "four"}, {"type": "text", "text": "five"}]})),
-        answer(&json!({"content": "six"})),
-    ]));
-    let told = texts(&outcome, "text");
-    assert_eq!(told, ["one", "!", "\n\ntwo", "\n\nthree", "\n\nfour", "\n\nfive", "\n\nsix"]);
-    assert_eq!(outcome.report["output"], told.concat());
-    assert_eq!(texts(&outcome, "thinking"), ["hm", "…"]);
-    assert_eq!(outcome.report["first_text_ms"], 40);
-}
-
-#[test]
-fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
-    let raw = |kind: &str, text: &str| {
-        format!(
-            r#"{{"type":"message_update","assistantMessageEvent":{{"type":"{kind}_delta","contentIndex":0,"delta":"{text}"}}}}"#
-        )
-    };
-    let end = wire(&answer(&json!({})));
-    // Deltas, and the texts told.
-    let table: &[(Deltas, &[&str])] = &[
-        (&[("text", r"a\ud83d"), ("text", r"\ude00b")], &["a", "😀b"]),
-        (&[("text", r"\ud83d\ude00")], &["😀"]),
-        (&[("text", r"\ud83d"), ("text", ""), ("text", r"\ude00")], &["😀"]),
-        (&[("text", r"a\ud83d"), ("text", "b")], &["a", "\u{FFFD}b"]),
-        (&[("text", r"\ude00b")], &["\u{FFFD}b"]),
-        (&[("text", r"\ud83d\ud83d"), ("text", r"\ude00")], &["\u{FFFD}", "😀"]),
-        (&[("text", r"\ud83d\n")], &["\u{FFFD}\n"]),
-        (&[("text", r"\ud83d"), ("thinking", r"\ude00"), ("text", "x")], &["\u{FFFD}", "x"]),
-        (&[("text", r"a\ud83d")], &["a", "\u{FFFD}"]),
-        (&[("text", r#"\"\\\/\b\f\n\r\t\u00e9\u0000"#)], &["\"\\/\u{8}\u{c}\n\r\té\0"]),
-    ];
-    for (deltas, expected) in table {
-        let mut all: Vec<String> = deltas.iter().map(|(kind, text)| raw(kind, text)).collect();
-        let open = run(&all);
-        all.push(end.clone());
-        let outcome = run(&all);
-        assert_eq!(texts(&outcome, "text"), *expected, "{deltas:?}");
-        assert_eq!(outcome.report["output"], expected.concat(), "{deltas:?}");
-        assert_eq!(open.report["output"], expected.concat(), "cut: {deltas:?}");
-    }
 }
 
 #[test]
@@ -534,222 +474,6 @@ fn the_clocks() {
 }
 
 #[test]
-fn what_is_not_known_is_counted() {
-    let long = "x".repeat(2000);
-    let outcome = run(&lines(&[
-        event("brand_new"),
-        event("brand_new"),
-        json!({"type": "turn_start", "colour": {"red": 1}}),
-        json!({"type": "turn_start", "colour": 2, "long": long}),
-        json!({"type": "message_update", "also": "good", "assistantMessageEvent":
-            {"type": "text_delta", "delta": "x"}, "behind": 1}),
-        json!({"type": "message_update", "assistantMessageEvent": {"type": "image_delta"}}),
-        json!({"type": "tool_execution_end", "durationMs": 1, "toolCallId": "a", "new": null}),
-    ]));
-    let data = &outcome.report["provider_data"];
-    let events = json!({"brand_new": 2, "message_update.image_delta": 1});
-    assert_eq!(data["unknown_events"], events);
-    let fields = json!({"turn_start.colour": {"red": 1}, "message_update.also": "good",
-        "tool_execution_end.new": null, "turn_start.long": format!("\"{}", &long[..1023])});
-    assert_eq!(data["unknown_fields"], fields);
-    assert_eq!(data["unparsed_lines"], 0);
-    assert_eq!(texts(&outcome, "text"), ["x"]);
-}
-
-/// The result is read by parsers that take 128 levels, and it has some of its own.
-#[test]
-fn what_is_not_known_is_told_as_text_where_it_is_nested_deep() {
-    for (depth, as_text) in [(AGENT_JSON_DEPTH, false), (AGENT_JSON_DEPTH + 1, true), (127, true)] {
-        let value = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        let outcome = run(&[format!("{{\"type\":\"turn_start\",\"new\":{value}}}")]);
-        let told = &outcome.report["provider_data"]["unknown_fields"]["turn_start.new"];
-        assert_eq!(told.is_string(), as_text, "{depth}");
-    }
-}
-
-#[test]
-fn what_is_not_known_is_bounded() {
-    let mut all = Vec::new();
-    for n in 0..5_000 {
-        all.push(json!({"type": format!("event {n} {}", "x".repeat(300))}));
-        all.push(json!({"type": "turn_start", format!("field {n}"): "y".repeat(900)}));
-    }
-    let outcome = run(&lines(&all));
-    let data = &outcome.report["provider_data"];
-    let length =
-        data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
-    assert!((60_000..75_000).contains(&length), "{length}");
-    let kept = data["unknown_events"].as_object().unwrap().len()
-        + data["unknown_fields"].as_object().unwrap().len();
-    assert_eq!(data["drift_dropped"].as_u64().unwrap() + kept as u64, 10_000);
-    assert!(outcome.run.heap_bytes() < 100_000);
-}
-
-/// The bound is one of the JSON that is told: short names made 153 KB of it, control characters
-/// 391 KB.
-#[test]
-fn the_bound_of_what_is_not_known_is_one_of_its_json() {
-    let short = |n: u64| event(&format!("{n:x}"));
-    let escaped = |n: u64| event(&format!("{n}{}", "\u{1}".repeat(200)));
-    let number = |n: u64| json!({"type": "turn_start", format!("f{n}"): 1e15});
-    let quotes = |n: u64| json!({"type": "turn_start", format!("\"{n}"): "\"".repeat(400)});
-    // Cut, and then told as the text that it was.
-    let cut = |n: u64| json!({"type": "turn_start", format!("{n}"): vec!["\n"; 400]});
-    let kinds: [&dyn Fn(u64) -> Value; 5] = [&short, &escaped, &number, &quotes, &cut];
-    for (at, kind) in kinds.iter().enumerate() {
-        let outcome = run(&lines(&(0..10_000).map(kind).collect::<Vec<_>>()));
-        let data = &outcome.report["provider_data"];
-        let length =
-            data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
-        assert!((15_000..64 * 1024).contains(&length), "{at}: {length}");
-    }
-}
-
-#[test]
-fn what_is_no_event_is_counted() {
-    let cut = |line: &str| line[..line.len() / 2].to_owned();
-    let turn = wire(&event("turn_start"));
-    let end = wire(&answer(&json!({})));
-    let text = wire(&delta("text_delta", 0, "hello"));
-    // A line, whether it is unparsed, and events told.
-    let table: Vec<(String, u64, usize)> = vec![
-        (String::new(), 0, 0),
-        (" \t\r".into(), 0, 0),
-        (format!("{turn}\r"), 0, 1),
-        (format!("  {turn} "), 0, 1),
-        ("Loading extensions...".into(), 1, 0),
-        ("\u{FEFF}{\"type\":\"turn_start\"}".into(), 1, 0),
-        ("{}".into(), 1, 0),
-        ("[]".into(), 1, 0),
-        ("[{\"type\":\"turn_start\"}]".into(), 1, 0),
-        ("null".into(), 1, 0),
-        ("{\"type\":1}".into(), 1, 0),
-        ("{\"type\":null,\"a\":2}".into(), 1, 0),
-        ("{\"a\":1}".into(), 1, 0),
-        ("{\"a\":1,\"type\":\"turn_start\"}".into(), 0, 1),
-        ("{\"type\":\"turn\\u005fstart\"}".into(), 0, 1),
-        (format!("{turn}{turn}"), 1, 0),
-        (format!("{turn}x"), 1, 0),
-        (cut(&turn), 1, 0),
-        (cut(&end), 1, 0),
-        ("{\"type\":\"turn_start\",}".into(), 1, 0),
-        ("{\"type\":\"message_update\",\"assistantMessageEvent\":null}".into(), 1, 0),
-        ("{\"type\":\"message_update\"".into(), 1, 0),
-        ("{\"type\":\"message_update\"}".into(), 0, 0),
-        (text.replace("hello", "\\x"), 1, 0),
-        (text[..text.find("hello").unwrap()].to_owned(), 1, 0),
-        // What follows the delta is not read.
-        (text[..text.find("lo\"").unwrap() + 3].to_owned(), 0, 1),
-        (text.replacen("type", "kind", 1), 1, 0),
-    ];
-    for (line, unparsed, told) in table {
-        let outcome = run(std::slice::from_ref(&line));
-        let data = &outcome.report["provider_data"];
-        assert_eq!(data["unparsed_lines"], unparsed, "{line}");
-        assert_eq!(outcome.told.len(), told, "{line}");
-    }
-    let mut run = AgentRun::new(RunSettings::default());
-    let mut told = 0;
-    for line in [&b"\xff\xfe{}"[..], b"{\"type\":\"turn_start\",\"a\":\"\xff\"}", b"{\"\xc3\":1}"] {
-        run.push(line, 0, &mut |_| told += 1);
-        run.push(b"\n", 0, &mut |_| told += 1);
-    }
-    assert_eq!((run.unparsed_lines, told), (3, 0));
-}
-
-/// The parser takes a number that is cut behind its point for a fault, not for a missing end: the
-/// line was given up there, with all that it said.
-#[test]
-fn a_line_cut_inside_a_number_is_read_on() {
-    let line = json!({"type": "message_update", "assistantMessageEvent":
-        {"type": "text_delta", "delta": "x"}});
-    let number = r#""usage":{"input":-1.5e+3},"assistantMessageEvent""#;
-    let line = format!("{}\n", wire(&line).replacen(r#""assistantMessageEvent""#, number, 1));
-    for at in 0..line.len() {
-        let mut run = AgentRun::new(RunSettings::default());
-        let mut told = 0;
-        run.push(&line.as_bytes()[..at], 0, &mut |_| told += 1);
-        run.push(&line.as_bytes()[at..], 0, &mut |_| told += 1);
-        assert_eq!((run.unparsed_lines, told), (0, 1), "{}", &line[..at]);
-    }
-}
-
-#[test]
-fn an_unterminated_line_is_an_event_if_it_is_whole() {
-    let whole = wire(&answer(&json!({})));
-    let text = wire(&delta("text_delta", 0, "hello"));
-    let skipped = wire(&json!({"type": "tool_execution_update"}));
-    for (line, unparsed, told, answers) in [
-        (whole.as_str(), 0, 0, 5),
-        (&whole[..whole.len() - 1], 1, 0, 0),
-        // Their ends are not looked at.
-        (&text, 1, 1, 0),
-        (&skipped, 1, 0, 0),
-        ("banner", 1, 0, 0),
-        (" ", 0, 0, 0),
-        ("", 0, 0, 0),
-        ("{\"type\":\"mess", 1, 0, 0),
-    ] {
-        for keep_events in [false, true] {
-            let mut run = AgentRun::new(RunSettings { keep_events });
-            let mut count = 0;
-            run.push(line.as_bytes(), 0, &mut |_| count += 1);
-            run.finish(0, &mut |_| count += 1);
-            assert_eq!((run.unparsed_lines, count), (unparsed, told), "{line}");
-            let report = serde_json::to_value(run.report(&done())).unwrap();
-            assert_eq!(report["output_tokens"], answers, "{line}");
-        }
-    }
-}
-
-#[test]
-fn raw_events_are_kept_up_to_their_bound() {
-    let all = [
-        delta("text_delta", 0, "x"),
-        event("tool_execution_update"),
-        answer(&json!({})),
-        json!({"type": "turn_start", "half": "\u{FFFD}"}),
-        event("unknown"),
-    ];
-    let mut given = lines(&all);
-    given[3] = given[3].replace('\u{FFFD}', "\\ud83d");
-    given.push("banner".into());
-    given.push("{\"type\":\"tool_execution_update\",\"cut".into());
-    let settings = RunSettings { keep_events: true };
-    let outcome = feed(&given, settings, &done());
-    assert_eq!(outcome.report["provider_data"]["events"], json!(all));
-    assert_eq!(outcome.report["provider_data"]["events_dropped"], 1);
-    assert_eq!(run(&given).report["provider_data"]["events"], Value::Null);
-    // Eight of nine fit, and the small one behind them.
-    let large = json!({"type": "message_update", "assistantMessageEvent":
-        {"type": "text_end", "content": "x".repeat(1024 * 1024 - 200)}});
-    let mut given = vec![wire(&large); 9];
-    given.extend([wire(&event("turn_start")), wire(&answer(&json!({})))]);
-    let outcome = feed(&given, settings, &done());
-    let events = outcome.report["provider_data"]["events"].as_array().unwrap();
-    assert_eq!(events.len(), 10);
-    assert_eq!(outcome.report["provider_data"]["events_dropped"], 1);
-    assert!(outcome.run.heap_bytes() <= 9 * 1024 * 1024, "{}", outcome.run.heap_bytes());
-}
-
-#[test]
-fn a_long_text_loses_its_middle() {
-    let piece = "0123456789é\n".repeat(20_000);
-    let all: Vec<Value> = (0..40).map(|_| delta("text_delta", 0, &piece)).collect();
-    let outcome = run(&lines(&all));
-    let told = texts(&outcome, "text").concat();
-    assert_eq!(told, piece.repeat(40));
-    let output = outcome.report["output"].as_str().unwrap();
-    let (head, rest) = output.split_once("\n\n[").unwrap();
-    let (omitted, tail) = rest.split_once(" bytes of text are left out here]\n\n").unwrap();
-    assert!(told.starts_with(head) && told.ends_with(tail));
-    assert_eq!(head.len() + tail.len() + omitted.parse::<usize>().unwrap(), told.len());
-    assert!(output.len() <= 4 * 1024 * 1024 + 100);
-    // A long delta is told in pieces.
-    assert!(outcome.told.iter().all(|told| told["delta"].as_str().unwrap().len() <= 64 * 1024));
-}
-
-#[test]
 fn numbers_of_a_stop_are_in_its_words() {
     let all = lines(&[answer(&json!({"stopReason": "toolUse"}))]);
     for (stop, reason, words) in [
@@ -771,179 +495,6 @@ fn numbers_of_a_stop_are_in_its_words() {
         assert_eq!(report["error"], words);
         assert_eq!(report["input_tokens"], 10, "the totals so far");
     }
-}
-
-#[test]
-fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
-    let heads = [
-        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_start"},"more":""#,
-        r#"{"type":"message_end","more":""#,
-    ];
-    for head in heads {
-        for (over, unparsed) in [(0, 0), (1, 1)] {
-            let mut run = AgentRun::new(RunSettings::default());
-            let mut tell = |_: &super::Told<'_>| {};
-            run.push(head.as_bytes(), 1, &mut tell);
-            let piece = vec![b'x'; 1024 * 1024];
-            let mut left = AGENT_LINE_MAX_BYTES + over - head.len() - 2;
-            while left > 0 {
-                let now = left.min(piece.len());
-                run.push(&piece[..now], 1, &mut tell);
-                left -= now;
-            }
-            run.push(b"\"}\n{\"type\":\"turn_start\"}\n", 1, &mut tell);
-            let report = serde_json::to_value(run.report(&done())).unwrap();
-            assert_eq!(report["provider_data"]["unparsed_lines"], unparsed, "{head} {over}");
-            assert_eq!(report["num_turns"], 1, "the next line is read");
-        }
-    }
-}
-
-/// If some deltas of a message came, its end was never looked at: the rest of its text was lost
-/// without a word.
-#[test]
-fn what_deltas_have_not_told_is_told_at_the_end_of_a_message() {
-    let text = |text: &str| json!({"type": "text", "text": text});
-    let thinking = json!({"type": "thinking", "thinking": "x"});
-    // Deltas, what the end of the message has, what the end told, and whether the two differ.
-    let table: &[Ended] = &[
-        (&[(0, "a"), (0, "b")], json!([text("ab")]), &[], 0),
-        (&[(0, "a"), (0, "b")], json!("ab"), &[], 0),
-        (&[(0, "a")], json!([text("abc")]), &["bc"], 0),
-        (&[(0, "a")], json!("a\né"), &["\né"], 0),
-        (&[(1, "a")], json!([thinking, text("abc")]), &["bc"], 0),
-        // No version has a place that differs, but then too a block is one.
-        (&[(0, "a")], json!([thinking, text("abc")]), &["bc"], 0),
-        (&[(1, "a")], json!([text("a"), text("b")]), &["\n\nb"], 0),
-        (&[(0, "a")], json!([text("a"), text(""), text("b")]), &["\n\nb"], 0),
-        (
-            &[(0, "a")],
-            json!([text("ab"), text("c"), thinking, text("d")]),
-            &["b", "\n\nc", "\n\nd"],
-            0,
-        ),
-        (&[(0, "a"), (1, "b")], json!([text("a"), text("bc")]), &["c"], 0),
-        (&[(0, "a"), (1, "b")], json!([text("a"), text("b")]), &[], 0),
-        (&[], json!([text("a"), text("b")]), &["\n\na", "\n\nb"], 0),
-        (&[(0, "")], json!([text("a")]), &["\n\na"], 0),
-        (&[(0, "a"), (1, "b")], json!([text("ab")]), &[], 1),
-        (&[(0, "ab")], json!([text("a"), text("b")]), &[], 1),
-        (&[(0, "ab")], json!([text("a")]), &[], 1),
-        (&[(0, "ab")], json!([text("xbc")]), &[], 1),
-        (&[(0, "é")], json!([text("e\u{301}")]), &[], 1),
-        (&[(0, "a")], json!([]), &[], 1),
-        (&[], json!([]), &[], 0),
-    ];
-    for (deltas, content, rest, mismatches) in table {
-        let before = [delta("text_delta", 0, "before"), answer(&json!({"content": "before"}))];
-        let deltas: Vec<Value> =
-            deltas.iter().map(|(index, text)| delta("text_delta", *index, text)).collect();
-        let end = answer(&json!({"content": content}));
-        let open = run(&lines(&[&before[..], &deltas].concat()));
-        let all = [&before[..], &deltas, std::slice::from_ref(&end), &before].concat();
-        let outcome = run(&lines(&all));
-        let told = texts(&outcome, "text");
-        let so_far = texts(&open, "text").len();
-        assert_eq!(&told[so_far..told.len() - 1], *rest, "{deltas:?} {content}");
-        assert_eq!(told.last().unwrap(), "\n\nbefore", "{deltas:?} {content}");
-        assert_eq!(outcome.report["output"], told.concat(), "{deltas:?} {content}");
-        let counted = outcome.report["provider_data"].get("text_mismatches");
-        let expected = (*mismatches > 0).then(|| json!(mismatches));
-        assert_eq!(counted, expected.as_ref(), "{deltas:?} {content}");
-    }
-    // An end without content says nothing of the text.
-    let mut end = answer(&json!({}));
-    end["message"].as_object_mut().unwrap().remove("content");
-    let outcome = run(&lines(&[delta("text_delta", 0, "a"), end]));
-    assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None);
-}
-
-#[test]
-fn half_a_pair_at_the_end_of_the_deltas_is_made_whole_by_the_end_of_the_message() {
-    let cut = r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a\ud83d"}}"#;
-    for (content, told, mismatches) in [
-        ("a\u{1F600}b", &["a", "\u{1F600}b"][..], Value::Null),
-        ("aHALF", &["a", "\u{FFFD}"], Value::Null),
-        ("a", &["a", "\u{FFFD}"], Value::Null),
-        ("b", &["a", "\u{FFFD}"], json!(1)),
-    ] {
-        let end = wire(&answer(&json!({"content": [{"type": "text", "text": content}]})));
-        let outcome = run(&[cut.to_owned(), end.replace("HALF", "\\ud83d")]);
-        assert_eq!(texts(&outcome, "text"), told, "{content}");
-        assert_eq!(outcome.report["provider_data"]["text_mismatches"], mismatches, "{content}");
-    }
-}
-
-/// However a text is cut into deltas, and wherever they stop, the output is the message's text.
-#[test]
-fn deltas_and_the_rest_are_the_text_at_random() {
-    let mut state = 0x0dd5_0123_4567_89ab_u64;
-    let mut below = |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state >> 11).unwrap() % bound
-    };
-    for _ in 0..2_000 {
-        let blocks: Vec<String> = (0..1 + below(3))
-            .map(|_| {
-                (0..1 + below(40)).map(|_| ["a", "é", "\n", "\u{1F600}", "\""][below(5)]).collect()
-            })
-            .collect();
-        let (mut all, stop, mut count) = (Vec::new(), below(60), 0);
-        'told: for (index, block) in blocks.iter().enumerate() {
-            let mut left = block.as_str();
-            while !left.is_empty() {
-                let at = crate::pure::utf8::ceil_boundary(left, (1 + below(9)).min(left.len()));
-                if count + at > stop {
-                    break 'told;
-                }
-                all.push(delta("text_delta", index as u64, &left[..at]));
-                (left, count) = (&left[at..], count + at);
-            }
-        }
-        let content: Vec<Value> =
-            blocks.iter().map(|text| json!({"type": "text", "text": text})).collect();
-        all.push(answer(&json!({"content": content})));
-        let outcome = run(&lines(&all));
-        assert_eq!(outcome.report["output"], blocks.join("\n\n"), "{all:?}");
-        assert_eq!(outcome.report["output"], texts(&outcome, "text").concat());
-        assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None, "{all:?}");
-    }
-}
-
-/// A line of 64 MiB was decoded and told to its end, or taken apart block by block, and execd stood
-/// still for up to two seconds.
-#[test]
-fn of_one_line_so_much_text_is_told_as_a_result_has() {
-    const BOUND: usize = 4 * 1024 * 1024;
-    let long = "ab\n".repeat(BOUND / 3 + 9);
-    let block = json!({"type": "text", "text": "some words"});
-    let end = |content: Value| answer(&json!({"content": content}));
-    for (events, least, most) in [
-        (vec![delta("text_delta", 0, &long)], BOUND - 3, BOUND),
-        (vec![end(json!([{"type": "text", "text": long}]))], BOUND - 3, BOUND),
-        (vec![end(json!(long))], BOUND - 3, BOUND),
-        // What was told by deltas is looked at besides.
-        (vec![delta("text_delta", 0, "ab"), end(json!(long))], BOUND - 3, BOUND + 2),
-        (vec![end(json!([long, block, block]))], 22, 22),
-        (vec![end(json!([{"type": "text", "text": long}, block, block]))], BOUND - 3, BOUND),
-        (vec![end(json!(vec![&block; 10_000]))], 4_096 * 12 - 2, 4_096 * 12 - 2),
-    ] {
-        let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
-        let outcome = run(&lines(&events));
-        let told = texts(&outcome, "text").concat();
-        let (head, note) = told.split_once("\n\n[").unwrap_or((&told, ""));
-        assert!((least..=most).contains(&head.len()), "{kinds:?}: {}", head.len());
-        assert_eq!(note.is_empty(), most == 22, "{kinds:?}");
-        assert!(most == 22 || note.ends_with(" bytes of text are left out here]\n\n"), "{note}");
-        assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None, "{kinds:?}");
-    }
-    // What was not told as a whole is not compared.
-    let outcome =
-        run(&lines(&[delta("text_delta", 0, &long), end(json!("other")), end(json!("b"))]));
-    assert!(texts(&outcome, "text").concat().ends_with("here]\n\n\n\nb"));
-    assert_eq!(outcome.report["provider_data"].get("text_mismatches"), None);
 }
 
 #[test]
