@@ -180,7 +180,10 @@ impl Daemon {
     pub(super) fn resume_agents(&mut self) {
         let held = |one: &&Session| one.agent.as_ref().is_some_and(|agent| agent.held);
         let held: Vec<SessionId> = self.sessions.values().filter(held).map(|one| one.id).collect();
-        for id in held.into_iter().filter(|id| self.agent_has_room(*id)).collect::<Vec<_>>() {
+        for id in held {
+            if !self.agent_has_room(id) {
+                continue;
+            }
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.output.log_blocked = false;
             }
