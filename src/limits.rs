@@ -57,6 +57,9 @@ pub const MAX_SILENCE_S: u64 = 315_360_000;
 
 // ---- Sessions ---------------------------------------------------------------------------
 
+/// Highest session id that can be reserved: what comes after it is still an exact number in JSON.
+pub const MAX_RESERVED_SESSION_ID: u64 = (1 << 53) - 1;
+
 /// Sessions held at once unless --max-sessions says otherwise.
 pub const MAX_SESSIONS: usize = 64;
 /// Largest value of --max-sessions.

@@ -326,6 +326,7 @@ fn every_method_refuses_unknown_params() {
         "set_on_exit",
         "resize_session",
         "cancel",
+        "reserve_session_ids",
         "ping",
         "server_info",
         "shutdown",
@@ -490,6 +491,11 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
         ("cancel", r#"{"id":[1]}"#, "id"),
         ("cancel", r#"{"id":{}}"#, "id"),
         ("cancel", r#"{"request_id":1}"#, "request_id"),
+        ("reserve_session_ids", "{}", "up_to"),
+        ("reserve_session_ids", r#"{"up_to":"9"}"#, "up_to"),
+        ("reserve_session_ids", r#"{"up_to":-1}"#, "up_to"),
+        ("reserve_session_ids", r#"{"up_to":9007199254740992}"#, "up_to"),
+        ("reserve_session_ids", r#"{"up_to":1e300}"#, "up_to"),
     ]);
 }
 

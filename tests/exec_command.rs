@@ -279,6 +279,30 @@ fn first_session_id_lets_ids_go_on() {
     assert_eq!(session_of(&execd.open("sleep 60")), 4_712);
 }
 
+/// A client that went on with an older conversation found its ids given to other commands: only a
+/// fresh execd could be told of them.
+#[test]
+fn ids_can_be_reserved_in_a_running_execd() {
+    let mut execd = Execd::start();
+    assert_eq!(session_of(&execd.open("sleep 60")), 1);
+    assert_eq!(
+        execd.result("reserve_session_ids", json!({"up_to": 9})),
+        json!({"next_session_id": 10})
+    );
+    assert_eq!(session_of(&execd.open("sleep 60")), 10);
+    // What is lower than the next id is not given any more as it is.
+    for up_to in [0, 9, 10] {
+        let reply = execd.result("reserve_session_ids", json!({ "up_to": up_to }));
+        assert_eq!(reply, json!({"next_session_id": 11}));
+    }
+    // Sessions keep the ids that they have, and windows and processes are counted with them.
+    execd.kill(1);
+    let job = execd.result("bash_stream", json!({"command": "true"}));
+    assert_eq!(job["sessionId"], 11, "{job}");
+    let reply = execd.result("reserve_session_ids", json!({"up_to": 9_007_199_254_740_991_u64}));
+    assert_eq!(reply, json!({"next_session_id": 9_007_199_254_740_992_u64}));
+}
+
 // ---- Where and how the child runs -------------------------------------------------------
 
 #[test]

@@ -38,6 +38,8 @@ export class Client {
   #startedWith: NodeJS.ProcessEnv = {};
   #closed = false;
   #lastSessionId = 0;
+  /** Up to this one the running daemon gives no id any more. */
+  #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
 
   /**
@@ -87,9 +89,12 @@ export class Client {
     return this.#startedWith;
   }
 
-  /** An id that was told before: a restarted daemon goes on above it, so that ids stay unique. */
+  /**
+   * An id that was told before: a daemon goes on above it, so that ids stay unique. One that runs
+   * learns of it before the next request.
+   */
   noteSessionId(id: unknown): void {
-    if (Number.isSafeInteger(id)) this.#lastSessionId = Math.max(this.#lastSessionId, Number(id));
+    this.#lastSessionId = higher(this.#lastSessionId, id);
   }
 
   /** Starts the daemon if none runs. Rejects with NoExecd, or as soon as `signal` aborts. */
@@ -106,7 +111,19 @@ export class Client {
    */
   async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
     const daemon = await unlessAborted(this.#running(), options.signal);
+    this.#reserveIds(daemon);
     return daemon.request(method, params, options);
+  }
+
+  /**
+   * Ids that a conversation names and this daemon has not given: it takes requests in their order,
+   * so that what is asked for next is above them.
+   */
+  #reserveIds(daemon: Daemon): void {
+    if (this.#lastSessionId <= this.#lastIdOfDaemon) return;
+    this.#lastIdOfDaemon = this.#lastSessionId;
+    // An older execd cannot do it; its commands are of use all the same.
+    daemon.request("reserve_session_ids", { up_to: this.#lastSessionId }).catch(() => {});
   }
 
   /** What the first answer after a restart has to say, once; undefined otherwise. */
@@ -161,6 +178,7 @@ export class Client {
   }
 
   async #startOne(candidate: Candidate, env: NodeJS.ProcessEnv): Promise<Daemon> {
+    this.#lastIdOfDaemon = this.#lastSessionId;
     const first = this.#lastSessionId + 1;
     const ids = first > 1 ? ["--first-session-id", String(first)] : [];
     const flags = [...ids, ...this.#flags()];
@@ -169,6 +187,7 @@ export class Client {
       onNotification: (method, params) => {
         if (method === "session_started" && isObject(params)) {
           this.noteSessionId(params.session_id);
+          this.#lastIdOfDaemon = higher(this.#lastIdOfDaemon, params.session_id);
         }
         this.#events.onNotification(method, params);
       },
@@ -234,6 +253,11 @@ function noExecdMessage(failed: string[], missing: string[]): string {
     + "Install it so that `execd` is on PATH (Linux x64 is what the package brings along), "
     + "set EXECD_BIN to its path, or EXECD_COMMAND to a command line that starts it elsewhere, "
     + 'for example EXECD_COMMAND="ssh devbox execd".';
+}
+
+/** The higher one of two ids; what is no id counts for nothing. */
+function higher(id: number, other: unknown): number {
+  return Number.isSafeInteger(other) ? Math.max(id, Number(other)) : id;
 }
 
 function firstLine(text: string): string {

@@ -14,6 +14,7 @@ import {
   resolveSurfaces,
 } from "./config.ts";
 import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from "./daemon.ts";
+import { earlierIds } from "./earlier-ids.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
 import { type Beginning, handOver, handedOver, leave, takeLeft } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
@@ -330,11 +331,8 @@ export class Instance {
   /** A conversation that goes on names old ids; a new session must not answer to one of them. */
   #noteEarlierIds(ctx: HostContext): void {
     for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
-      if (entry.type !== "message" || entry.message.role !== "toolResult") continue;
-      const { toolName, details } = entry.message;
-      // An id that only the model named (found: false) was never given.
-      if (!this.#isOurs(toolName) || !isObject(details) || details.found === false) continue;
-      this.client.noteSessionId(details.session_id ?? details.sessionId ?? idOf(details.window));
+      const ids = earlierIds(entry, (toolName) => this.#isOurs(toolName));
+      for (const id of ids) this.client.noteSessionId(id);
     }
   }
 
@@ -398,12 +396,6 @@ export class Instance {
 function namesOf({ sessionManager }: HostContext): { id: string; file: string | undefined } {
   const id = sessionManager?.getSessionId?.() ?? "";
   return { id, file: sessionManager?.getSessionFile?.() };
-}
-
-/** The number of a window's session. */
-function idOf(window: unknown): number | undefined {
-  const number = typeof window === "string" ? /^@(\d+)$/.exec(window)?.[1] : undefined;
-  return number === undefined ? undefined : Number(number);
 }
 
 function withNote(result: ToolResult, note: string): ToolResult {

@@ -312,6 +312,12 @@ impl Daemon {
         self.keeper.status(id).map(|status| status.trouble(over)).unwrap_or_default()
     }
 
+    /// No session that starts from now on has an id up to this one; gives the next that is free.
+    pub fn reserve_session_ids(&mut self, up_to: SessionId) -> SessionId {
+        self.next_session_id = self.next_session_id.max(up_to + 1);
+        self.next_session_id
+    }
+
     /// The final form of a command that could not be started. It has an id like any other and is
     /// remembered under it.
     pub fn failed_job(&mut self, spec: &LaunchSpec, failure: String) -> JobReport {

@@ -19,6 +19,7 @@ mod list_processes;
 mod list_sessions;
 mod ping;
 mod poll_process;
+mod reserve_session_ids;
 mod resize_session;
 mod server_info;
 mod set_on_exit;
@@ -120,6 +121,7 @@ pub const METHODS: &[Method] = &[
     attach_input::METHOD,
     detach_session::METHOD,
     cancel::METHOD,
+    reserve_session_ids::METHOD,
     ping::METHOD,
     server_info::METHOD,
     shutdown::METHOD,

@@ -3,7 +3,7 @@
  * footer's count, notices, Esc.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BASH, background, bash, COMPLETED, configure, STATUS, tmux } from "./lib/bash.ts";
@@ -153,6 +153,31 @@ test("tmuxWindowScope: all sessions, or those of one git repository, see and hea
     assert.equal(rpc.said().at(-1), "I was told.");
     assert.equal((await rpc.quit()).code, 0);
   }
+});
+
+// The execd of the session before goes on, and went on counting where it was: its next window had
+// the id of one that the resumed conversation names.
+test("a resumed conversation: its windows are nobody else's, in an execd that was taken over", async (t) => {
+  const place = scratch(t);
+  const one = background("exec sleep 7441", { name: "late" });
+  const rpc = new Rpc(place, {
+    args: BASH,
+    script: [
+      ...["first", "second"].flatMap((name) => [
+        { when: `^${name}$`, text: name, calls: [one] },
+        { when: "^Started in background window", text: "Started." },
+      ]),
+    ],
+  });
+  await rpc.prompt("first");
+  // A conversation of another time: it is this one, but for the id that it was given.
+  const old = place.path("old.jsonl");
+  writeFileSync(old, readFileSync(await sessionFile(rpc), "utf8").replaceAll("@1", "@9"));
+  await rpc.command("switch_session", { sessionPath: old });
+  const from = rpc.mark();
+  await rpc.prompt("second");
+  assert.match((await rpc.toolEnd("bash", from)).text, /^Started in background window: late @10\./);
+  assert.equal((await rpc.quit()).code, 0);
 });
 
 test("the footer counts what runs in the background, foreground commands not", async (t) => {

@@ -227,6 +227,24 @@ it("ids of a conversation that goes on are not given again", async () => {
   await pi.start();
   const { details } = await pi.call("exec_command", { cmd: "sleep 320", yield_time_ms: 250 });
   assert.equal(details.session_id, 42);
+  // A session that begins with this execd names other ids: in messages, and in an error's text.
+  entries.splice(0);
+  const told = (customType: string, told: object) =>
+    entries.push({ type: "custom_message", customType, details: told } as never);
+  const goesOn = async (id: number) => {
+    await pi.start();
+    const result = await pi.call("exec_command", { cmd: "sleep 320", yield_time_ms: 250 });
+    assert.equal(result.details.session_id, id);
+  };
+  told("unified-exec-completed", { sessions: [{ session_id: 50 }, { session_id: 49 }] });
+  await goesOn(51);
+  told("bash-window-completed", { windows: [{ window: "@60" }] });
+  await goesOn(61);
+  pi.flags["exec-tools"] = "bash";
+  const text = "no\n\nCommand exited with code 3\n\n\nStill running in background window @70: x (pid 7)";
+  const failed = { role: "toolResult", toolName: "bash", details: {}, isError: true };
+  entries.push({ type: "message", message: { ...failed, content: [{ type: "text", text }] } } as never);
+  await goesOn(71);
   await pi.shutdown();
 });
 
