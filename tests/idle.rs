@@ -39,22 +39,20 @@ fn keeper_of(execd: &mut Execd) -> i32 {
 /// Watches execd and its keeper for a while: by their counters, and by strace where possible.
 fn makes_no_call(execd: &mut Execd) {
     let pids = [execd.pid(), keeper_of(execd)];
+    // Attaching interrupts the wait that is going on: one turn, and then it is made anew.
+    let traces: Vec<Trace> = if can_trace() {
+        pids.iter().map(|pid| Trace::attach(*pid, &[])).collect()
+    } else {
+        Vec::new()
+    };
     until_quiet(&pids);
-    if can_trace() {
-        // Attaching interrupts the wait that is going on: one turn, and then it is made anew.
-        let traces: Vec<Trace> = pids.iter().map(|pid| Trace::attach(*pid, &[])).collect();
-        until_quiet(&pids);
-        let before: Vec<String> = traces.iter().map(Trace::so_far).collect();
-        thread::sleep(WATCHED);
-        let after: Vec<String> = traces.iter().map(Trace::so_far).collect();
-        assert_eq!(before, after, "no call began or ended while nothing happened");
-        drop(traces);
-        until_quiet(&pids);
-    }
-    let before: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
+    let calls = || -> Vec<String> { traces.iter().map(Trace::so_far).collect() };
+    let counters = || -> Vec<_> { pids.iter().map(|pid| activity(*pid)).collect() };
+    let before = (calls(), counters());
     thread::sleep(WATCHED);
-    let after: Vec<_> = pids.iter().map(|pid| activity(*pid)).collect();
-    assert_eq!(before, after, "(reads, writes, sleeps) of execd and its keeper");
+    let after = (calls(), counters());
+    assert_eq!(before.0, after.0, "no call began or ended while nothing happened");
+    assert_eq!(before.1, after.1, "(reads, writes, sleeps) of execd and its keeper");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use super::report::Report;
 /// Sessions of the rows about many.
 const SESSIONS: usize = 64;
 /// Largest release binary, in bytes.
-const BINARY_BYTES: f64 = 1_500_000.0;
+const BINARY_BYTES: f64 = 2_500_000.0;
 /// Most crates of `cargo tree`, execd itself among them.
-const CRATES: f64 = 25.0;
+const CRATES: f64 = 30.0;
 
 /// Calls of execd and its keeper while 64 sessions and 64 waits are pending.
 pub fn idle(scale: Scale, report: &mut Report) {

@@ -187,17 +187,14 @@ pub struct Moment {
 }
 
 impl Wait {
-    /// Why this wait is over at `moment`; `None` while it goes on. (kill_session's answer
-    /// depends on the end it is waiting for and is judged there, but for being cancelled.)
+    /// Why this wait is over at `moment`; `None` while it goes on. The wait of a kill is judged
+    /// by the end that it waits for (daemon/judge.rs), and comes here only when it was cancelled.
     pub fn verdict(&self, moment: &Moment) -> Option<Why> {
         if self.cancelled {
             return Some(Why::Cancelled);
         }
         if self.shut_down {
             return Some(Why::ShuttingDown);
-        }
-        if self.kind.is_kill() {
-            return moment.closing.then_some(Why::ShuttingDown);
         }
         if moment.finished {
             return Some(Why::Completed);
@@ -263,13 +260,6 @@ mod tests {
         assert_eq!(wait.verdict(&Moment { now_ns: u64::MAX, wall_ms: 9, ..moment() }), None);
         let then = Moment { wall_ms: 10, ..moment() };
         assert_eq!(wait.verdict(&then), Some(Why::AbsoluteDeadline));
-    }
-
-    #[test]
-    fn a_kill_waits_for_its_end_unless_cancelled_or_closing() {
-        let wait = Wait { kind: WaitKind::Kill, ..wait() };
-        assert_eq!(wait.verdict(&Moment { now_ns: 1_000, finished: true, ..moment() }), None);
-        assert_eq!(wait.verdict(&Moment { closing: true, ..moment() }), Some(Why::ShuttingDown));
     }
 
     #[test]
