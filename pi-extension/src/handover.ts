@@ -1,8 +1,7 @@
 /**
  * From one instance to the next in the same process. pi draws the conversation of /reload, /resume
- * and the like before `session_start`, so rows need their renderers when the factory runs: names
- * that were free a moment ago are free to be registered there. And background windows outlive the
- * session, with the execd that they run in.
+ * and the like before `session_start`, so rows need their renderers when the factory runs. And
+ * background windows outlive the session, with the execd that they run in.
  */
 import type { Client } from "./client.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";

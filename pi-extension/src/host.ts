@@ -2,7 +2,7 @@
  * What the extension asks of pi. Only the required half is sure to be there: a small host (or an
  * older pi) may lack the rest, so it is used only behind a guard.
  */
-import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 
 type Sure =
   | "registerTool"
@@ -14,8 +14,19 @@ type Sure =
   | "getActiveTools"
   | "setActiveTools";
 
+/** How a tool's rows are drawn. */
+export type ToolRenderers = Pick<ToolDefinition, "renderShell" | "renderCall" | "renderResult">;
+
+/** What newer versions of pi have besides. */
+interface Newer {
+  /** Chooses how the calls of a tool are drawn, also of one that is not registered. */
+  registerToolRenderer(
+    resolver: (name: string, next: () => ToolRenderers | undefined) => ToolRenderers | undefined,
+  ): void;
+}
+
 /** pi's extension API, with everything optional that a minimal host lacks. */
-export type Host = Pick<ExtensionAPI, Sure> & Partial<Omit<ExtensionAPI, Sure>>;
+export type Host = Pick<ExtensionAPI, Sure> & Partial<Omit<ExtensionAPI, Sure>> & Partial<Newer>;
 
 type Ui = ExtensionContext["ui"];
 

@@ -41,6 +41,8 @@ export class Instance {
   readonly #registered = new Set<string>();
   #client: Client;
   #surfaces: Surface[] = [];
+  /** From here on each tool draws itself, ours or another extension's. */
+  #hasBegun = false;
   /** Surfaces that are registered once an execd has answered. */
   #later: Surface[] = [];
 
@@ -118,6 +120,7 @@ export class Instance {
 
   /** pi's session begins: registers the tools, and takes pi's bash away where execd answers. */
   async onSessionStart(event: Beginning, ctx: HostContext): Promise<void> {
+    this.#hasBegun = true;
     this.ui.attach(ctx);
     await this.#adopt(event, ctx);
     this.client.reopen();
@@ -259,9 +262,21 @@ export class Instance {
     return resolveSurfaces(this.#host.getFlag(TOOLS_FLAG)).includes(name);
   }
 
-  /** In the factory: registers what the instance before this one had, so that it can be drawn. */
+  /**
+   * In the factory: what the instance before this one had can be drawn from now on. As tools they
+   * would clash there with those of an extension that has come meanwhile, so only their renderers
+   * are given to pi. An older pi takes none without the tool; of bash it draws its own rows.
+   */
   takeOver(): void {
-    for (const surface of handedOver()) this.#registerAll(surface);
+    const before = handedOver();
+    if (typeof this.#host.registerToolRenderer !== "function") {
+      for (const surface of before) if (!surface.ownsBash) this.#registerAll(surface);
+      return;
+    }
+    const tools = before.flatMap((surface) => surface.define(this));
+    const renderers = new Map(tools.map((tool) => [tool.name, tool]));
+    this.#host.registerToolRenderer((name, next) =>
+      (this.#hasBegun ? undefined : renderers.get(name)) ?? next());
   }
 
   /** Of surfaces that have a tool of the same name, the one that was asked for first. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { BASH, background, bash, configure, tmux } from "./lib/bash.ts";
 import { turn } from "./lib/model.ts";
+import { EXTENSION_DIR, FIXTURES_DIR } from "./lib/paths.ts";
 import { processesLike, waitProcess } from "./lib/processes.ts";
 import { scratch, Scratch } from "./lib/scratch.ts";
 import { rowOf, Tui } from "./lib/tui.ts";
@@ -131,4 +132,26 @@ test("nothing of a window's name, command or output steers the terminal", async 
   await tui.waitScreen(/I was told\./);
   assert.match(await tui.screen(), /✓ .*name @1 finished · exit code 0/);
   assert.doesNotMatch(await tui.screenAnsi(), /owned\u0007|\u001b\[2J/);
+});
+
+// What had been free was registered in the factory, so that the rows that pi restores could be drawn:
+// pi told of a conflict, and where ours was loaded first the other one's bash was not used.
+test("/reload with an extension that has a bash by now: it is used, and no conflict is told", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    args: BASH,
+    extensions: [EXTENSION_DIR, join(FIXTURES_DIR, "other-bash.ts")],
+    script: [turn("Run.", bash("echo hi")), turn("Done."),
+      turn("Again.", bash("echo ho")), turn("All done.")],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/Done\./);
+  writeFileSync(place.path("other-bash"), "");
+  await tui.submit("/reload");
+  const reloaded = await tui.waitScreen(/Reloaded/);
+  assert.match(reloaded, /\$ echo hi\n+ *hi\n/, "the row is drawn as before");
+  assert.match(reloaded, /Warning: bash: another extension has bash; its tools are used/);
+  assert.doesNotMatch(reloaded, /conflicts? with/);
+  await tui.submit("again");
+  assert.match(await tui.waitScreen(/All done\./), /theirs: echo ho/);
 });

@@ -248,6 +248,32 @@ it("ids of a conversation that goes on are not given again", async () => {
   await pi.shutdown();
 });
 
+it("after /reload rows can be drawn before tools are registered, where the host can do it", async () => {
+  type Resolver = (name: string, next: () => unknown) => object | undefined;
+  const resolvers: Resolver[] = [];
+  const extra = {
+    getAllTools: () => [],
+    registerToolRenderer: (resolver: Resolver) => resolvers.push(resolver),
+  };
+  const first = new Pi(extra);
+  first.flags["exec-tools"] = "unified,bash";
+  await first.start();
+  await first.emit("session_shutdown", { reason: "reload" });
+  const second = new Pi(extra);
+  second.flags["exec-tools"] = "unified,bash";
+  assert.equal(second.tools.size, 0, "nothing that could clash is registered in the factory");
+  const theirs = { renderCall: () => "theirs" };
+  const drawnBy = (name: string) => resolvers.at(-1)?.(name, () => theirs);
+  for (const name of ["exec_command", "bash", "tmux"]) {
+    assert.equal(typeof (drawnBy(name) as { renderResult?: unknown }).renderResult, "function", name);
+  }
+  assert.equal(drawnBy("read"), theirs);
+  await second.emit("session_start", { reason: "reload" });
+  assert.ok(second.tools.has("bash"));
+  assert.equal(drawnBy("bash"), theirs);
+  await second.shutdown();
+});
+
 it("a session and an idle daemon do not keep Node alive, nor do 40 instances", async () => {
   for (const script of ["idle.ts", "forty.ts"]) {
     const args = [join(import.meta.dirname, "scripts", script)];
