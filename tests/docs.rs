@@ -4,8 +4,9 @@
 //! A fenced `sh` block whose first line is `# runs` is run with bash, in a directory of its own,
 //! with this build's execd first on PATH, and must exit 0. `cargo run … -- ARGS` in one of them
 //! runs this build's `execd ARGS`, and `pi` is a stand-in that answers any task in two turns. A
-//! block that needs a program which is not there is skipped, with a word on stderr. Blocks without
-//! the mark are not run (they may install things).
+//! block of the language `output` behind it is all that it prints. A block that needs a program
+//! which is not there is skipped, with a word on stderr. Blocks without the mark are not run (they
+//! may install things).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod agent_help;
@@ -161,7 +162,8 @@ fn programs(dir: &Path) -> PathBuf {
     bin
 }
 
-fn run_block(block: &Block) {
+/// Runs a block, and holds what it prints against what the document shows of that.
+fn run_block(block: &Block, shown: Option<&Block>) {
     let dir = tempfile::tempdir().expect("a directory");
     let bin = programs(dir.path());
     let work = dir.path().join("work");
@@ -194,10 +196,13 @@ fn run_block(block: &Block) {
     };
     let said = std::fs::read_to_string(dir.path().join("output")).unwrap_or_default();
     assert!(status.success(), "{}: {status}\n{}\nprinted:\n{said}", block.place, block.text);
+    if let Some(shown) = shown {
+        assert_eq!(said, shown.text, "{}: what {} prints", shown.place, block.place);
+    }
 }
 
 /// Whether the programs that a block calls are there.
-fn can_run(block: &&Block) -> bool {
+fn can_run(block: &Block) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let found = |program: &str| path.split(':').any(|dir| Path::new(dir).join(program).exists());
     let calls = |program: &str| block.text.split_whitespace().any(|word| word == program);
@@ -214,9 +219,12 @@ fn can_run(block: &&Block) -> bool {
 }
 
 fn run_examples_of(name: &str) -> usize {
-    let marked = |block: &&Block| block.language == "sh" && block.text.starts_with(MARK);
+    let marked = |block: &Block| block.language == "sh" && block.text.starts_with(MARK);
     let blocks = blocks(name);
-    blocks.iter().filter(marked).filter(can_run).map(run_block).count()
+    let behind = |at: usize| blocks.get(at + 1).filter(|next| next.language == "output");
+    let marked = blocks.iter().enumerate().filter(|(_, block)| marked(block));
+    let runnable = marked.filter(|(_, block)| can_run(block));
+    runnable.map(|(at, block)| run_block(block, behind(at))).count()
 }
 
 #[test]
@@ -245,6 +253,19 @@ fn examples_of_the_other_documents_run() {
     for name in documents().iter().filter(|name| !own_test.contains(&name.as_str())) {
         run_examples_of(name);
     }
+}
+
+/// The example of an unknown method once lacked three of them.
+#[test]
+fn the_example_of_an_unknown_method_lists_all_methods() {
+    let blocks = blocks("docs/protocol.md");
+    let example = blocks.iter().flat_map(|block| block.text.lines());
+    let mut example = example.filter(|line| line.contains("\"code\":-32601"));
+    let example = example.next().expect("an example");
+    let reply: Value = serde_json::from_str(example).expect("JSON");
+    let listed = reply["error"]["data"]["methods"].as_array().expect("methods");
+    let known: Vec<Value> = methods().into_iter().map(|(name, _)| json!(name)).collect();
+    assert_eq!(listed, &known);
 }
 
 #[test]
