@@ -240,6 +240,8 @@ pub const MAX_ARG_BYTES: usize = 128 * 1024;
 pub const EVENTS_PER_TURN: usize = 256;
 /// The buffer that children's output is read into.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// A read of a pipe that gives so much: what follows is worth passing on whole.
+pub const FLOOD_READ_BYTES: usize = 16 * 1024;
 /// Output read from one session in one turn.
 pub const READ_SESSION_TURN_BYTES: usize = 64 * 1024;
 /// Output read from all sessions in one turn.

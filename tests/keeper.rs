@@ -182,6 +182,35 @@ fn two_execds_share_the_directory() {
     assert_eq!(std::fs::read_dir(&logs).expect("it exists").count(), 20);
 }
 
+/// `TMPDIR=` (empty) made the current directory the place of logs.
+#[test]
+fn an_empty_tmpdir_is_none() {
+    let mut execd = Execd::with(&[], &[("TMPDIR", "")]);
+    let result = execd.run("pwd; ls");
+    assert!(!contains(&log_of(&result), b"pi-execd-"), "nothing is made here: {result}");
+    let path = log_path(&result);
+    assert!(path.starts_with("/tmp"), "{result}");
+    std::fs::remove_file(path).expect("ours");
+}
+
+/// The pages of a flood were put into the log before they were read. A child that reads its own
+/// output back took them in between: the log was longer than what was told, and nothing said so.
+#[test]
+fn a_child_that_reads_its_own_output_back_has_a_log_of_what_is_left() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let delay = ["-e", "trace=tee", "-e", "inject=tee:delay_exit=2000"];
+    let trace = Trace::attach(execd.pid(), &delay);
+    let cmd = "exec 3</proc/self/fd/1; (while :; do head -c 20000 <&3; done >/dev/null 2>&1) & \
+               head -c 8000000 /dev/zero | tr '\\0' x; kill $!; wait $! 2>/dev/null; exit 0";
+    let result = execd.run(cmd);
+    trace.detach();
+    tells_no_trouble(&result);
+    assert_eq!(log_of(&result).len() as u64, result["output_bytes_total"].as_u64().expect("told"));
+}
+
 // ---- A directory that is refused --------------------------------------------------------
 
 fn start_with_log_dir(path: &Path) -> Output {

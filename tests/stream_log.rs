@@ -548,3 +548,16 @@ fn wrong_params_are_refused_by_name() {
     let message = execd.failed("get_process_log", json!({"sessionId": 9}), "unknown_session");
     assert_eq!(message, "unknown sessionId: 9");
 }
+
+// ---- Without a keeper -------------------------------------------------------------------
+
+/// Nobody looked at the pages that execd reads itself with --no-keeper: each of them was waited
+/// for until its 10 s were over, and failed.
+#[test]
+fn without_a_keeper_pages_come_from_the_log_at_once() {
+    let mut execd = Execd::with(&["--no-keeper"], &[]);
+    run(&mut execd, "seq 1 100000");
+    let pages = all_pages(&mut execd, 1, &json!({"limit": 150_000}));
+    let whole: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
+    assert_same("the pages", text_of(&pages).as_bytes(), whole.as_bytes());
+}

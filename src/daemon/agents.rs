@@ -19,7 +19,7 @@ use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
 use crate::pure::mask::Mask;
 use crate::session::agent::{Agent, AgentSpec};
 use crate::session::ending::{Ending, SIGTERM};
-use crate::session::output::Source;
+use crate::session::output::{Hold, Source};
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{ClientId, Session, SessionId};
@@ -185,7 +185,7 @@ impl Daemon {
                 continue;
             }
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.output.log_blocked = false;
+                session.output.release(Hold::Reader);
             }
             self.output_ready(id, Source::Output);
             self.touch(id);
@@ -248,7 +248,7 @@ impl Daemon {
         // costs.
         let asked = cancelled || session.ending.is_some() || (agent.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
-        agent.note_held(session.output.log_blocked, now_ms);
+        agent.note_held(session.output.is_held(), now_ms);
         agent.stop = agent.stop.or(asked).or_else(|| agent.late(now_ms));
         if let Some(stop) = agent.stop
             && session.ending.is_none()

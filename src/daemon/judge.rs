@@ -10,7 +10,7 @@ use super::{Daemon, Owner, Port, token_of};
 use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
-use crate::session::output::Source;
+use crate::session::output::{Hold, Source};
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{ClientId, Listing, Session, SessionId};
 use crate::sys::clock;
@@ -124,7 +124,8 @@ impl Daemon {
         // it although the queue may be full, and it is one pipe at most.
         self.drain_past_log(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.output.log_blocked = false;
+        session.output.release(Hold::Log);
+        session.output.release(Hold::Reader);
         if session.life.shell_gone() {
             session.drop_output();
             session.learn(Fact::Dropped, self.now_ns);

@@ -80,6 +80,8 @@ pub struct KeeperLink {
     tray: Option<passing::Tray>,
     /// The page whose bytes are coming.
     page: Option<(Ack, Vec<u8>)>,
+    /// Pages that wait to be read by ourselves (`--no-keeper`): a few, see LOG_PAGES_ASKED_MAX.
+    pages_to_read: VecDeque<ReadPage>,
     /// Pages that have come whole.
     pages: Vec<(Ack, Vec<u8>)>,
 }
@@ -109,6 +111,7 @@ impl KeeperLink {
             pipe_full: false,
             tray: None,
             page: None,
+            pages_to_read: VecDeque::new(),
             pages: Vec::new(),
         }
     }
@@ -121,9 +124,17 @@ impl KeeperLink {
         match &mut self.hand {
             Hand::Process(Some(_)) => push_read_page(self.staging.buffer(), wanted),
             Hand::Process(None) => return false,
-            Hand::Inline(writer) => self.pages.push(writer.page(wanted)),
+            // Behind what is queued, as with a keeper.
+            Hand::Inline(_) => self.pages_to_read.push_back(wanted.clone()),
         }
         true
+    }
+
+    /// Reads the pages that wait for it here.
+    fn read_pages(&mut self) {
+        if let Hand::Inline(writer) = &self.hand {
+            self.pages.extend(self.pages_to_read.drain(..).map(|wanted| writer.page(&wanted)));
+        }
     }
 
     /// The pages that have come: what is said of each, and its bytes.
@@ -268,7 +279,8 @@ impl KeeperLink {
 
     /// Whether [`Self::pump`] has something to do now.
     pub fn wants_pumping(&self) -> bool {
-        !self.pipe_full && (!self.staging.is_empty() || !self.busy.is_empty())
+        let waiting = !self.staging.is_empty() || !self.busy.is_empty();
+        !self.pipe_full && (waiting || !self.pages_to_read.is_empty())
     }
 
     /// Whether the log pipe said EAGAIN and has not become writable since.
@@ -305,7 +317,10 @@ impl KeeperLink {
         let mut left = LOG_WRITE_TURN_BYTES;
         while left > 0 && !self.pipe_full {
             if self.staging.is_empty() {
-                let Some(id) = self.busy.pop_front() else { return true };
+                let Some(id) = self.busy.pop_front() else {
+                    self.read_pages();
+                    return true;
+                };
                 changed.push(id);
                 let sent = self.send_for(id);
                 left = left.saturating_sub(sent.max(1));

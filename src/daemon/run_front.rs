@@ -10,7 +10,7 @@ use super::{Daemon, Pending};
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::signal_names::parse_signal;
-use crate::session::output::Source;
+use crate::session::output::{Hold, Source};
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
@@ -138,7 +138,7 @@ impl Daemon {
             front.held = false;
             let id = front.session;
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.output.log_blocked = false;
+                session.output.release(Hold::Reader);
             }
             self.output_ready(id, Source::Output);
             self.touch(id);

@@ -4,12 +4,12 @@ use mio::Interest;
 
 use super::{Daemon, Port, token_of};
 use crate::limits::{
-    DRAIN_TURN_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES, READ_TURN_BYTES,
+    DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES, READ_TURN_BYTES,
 };
 use crate::pure::life::{Fact, Stream};
 use crate::pure::utf8::chars_in;
 use crate::session::input::Fed;
-use crate::session::output::{Piece, Source};
+use crate::session::output::{Hold, Piece, Source};
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
 
@@ -39,7 +39,7 @@ impl Daemon {
         }
         let Some(stream) = session.stream(source) else { return };
         stream.ready = true;
-        if !session.output.queued && !session.output.log_blocked {
+        if !session.output.queued && !session.output.is_held() {
             session.output.queued = true;
             self.readable.push_back(id);
         }
@@ -117,28 +117,34 @@ impl Daemon {
         let session = self.sessions.get_mut(&id).ok_or(Stopped::Dry)?;
         let checks = !regardless && !session.output.dropped;
         if checks && !self.keeper.has_room(id, READ_BUFFER_BYTES) {
-            session.output.log_blocked = true;
+            session.output.hold(Hold::Log);
             return Err(Stopped::Log);
         }
         let may_pass = regardless || (self.front_has_room(id) && self.agent_has_room(id));
         let session = self.sessions.get_mut(&id).ok_or(Stopped::Dry)?;
         if !may_pass {
-            session.output.log_blocked = true;
+            session.output.hold(Hold::Reader);
             // The clocks of a run stand still from here on.
             self.touch(id);
             return Err(Stopped::Reader);
         }
         let stream = session.stream(source).ok_or(Stopped::Dry)?;
         let passed = match stream.fd() {
-            Some(fd) if stream.flooding && checks => self.keeper.pass(id, fd),
+            Some(fd) if stream.flooding && checks => {
+                self.keeper.pass(id, fd, &mut self.read_buffer)
+            }
             _ => 0,
         };
-        // What was passed on is read, and no more: the next bytes are not in the log yet.
-        let most = if passed > 0 { passed } else { self.read_buffer.len() };
-        match stream.read(&mut self.read_buffer[..most]) {
+        if passed > 0 {
+            stream.flooding = passed >= FLOOD_READ_BYTES;
+            self.counters.bytes_read += passed as u64;
+            self.accept(id, source, passed, true);
+            return Ok(passed);
+        }
+        match stream.read(&mut self.read_buffer) {
             Piece::Bytes(bytes) => {
                 self.counters.bytes_read += bytes as u64;
-                self.accept(id, source, bytes, passed > 0);
+                self.accept(id, source, bytes, false);
                 Ok(bytes)
             }
             Piece::Nothing => Err(Stopped::Dry),
@@ -241,9 +247,9 @@ impl Daemon {
     /// The log of a session has moved: what was held back for it goes on.
     pub(super) fn log_moved(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if session.output.log_blocked && self.keeper.has_room(id, READ_BUFFER_BYTES) {
-            session.output.log_blocked = false;
-            if !session.output.queued {
+        if session.output.is_held_for(Hold::Log) && self.keeper.has_room(id, READ_BUFFER_BYTES) {
+            session.output.release(Hold::Log);
+            if !session.output.queued && !session.output.is_held() {
                 session.output.queued = true;
                 self.readable.push_back(id);
             }
@@ -322,6 +328,6 @@ impl Daemon {
     /// Whether anything of a session can be read without waiting for an event.
     pub(super) fn is_readable(session: &Session) -> bool {
         let ready = session.output.ready || session.errors.as_ref().is_some_and(|one| one.ready);
-        ready && !session.output.log_blocked
+        ready && !session.output.is_held()
     }
 }

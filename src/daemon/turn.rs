@@ -181,6 +181,8 @@ impl Daemon {
         }
         self.watch_log_pipe();
         self.watch_guard_pipe();
+        // Without a keeper pages are read by the step above.
+        self.answer_pages();
         self.logs_moved(changed);
     }
 

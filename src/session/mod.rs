@@ -262,7 +262,7 @@ impl Session {
     /// When the waits that saw the shell end give up on the output that others hold.
     pub fn shell_grace_ends_ns(&self) -> Option<u64> {
         // While its reading is held up, who holds the output can't be told.
-        let held = self.life.shell_gone() && !self.output.log_blocked;
+        let held = self.life.shell_gone() && !self.output.is_held();
         let gone_ns = self.reaped_ns.filter(|_| held)?;
         Some(gone_ns + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS)
     }

@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
+use crate::limits::FLOOD_READ_BYTES;
 use crate::pure::life::Fact;
 use crate::pure::mask::Mask;
 use crate::sys::io::{self, Io};
@@ -16,8 +17,8 @@ pub struct Output {
     pub ready: bool,
     /// It is on the daemon's list of sessions to read.
     pub queued: bool,
-    /// Not read because the log's queue is full.
-    pub log_blocked: bool,
+    /// The causes for which it is not read.
+    held: [bool; Hold::ALL.len()],
     /// What comes is read and dropped: the session was ended, its holder left alone.
     pub dropped: bool,
     /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
@@ -26,6 +27,20 @@ pub struct Output {
     pub mask: Option<Mask>,
     /// How much a raised pipe counts against the limit of all raised pipes.
     pub pipe_bytes: usize,
+}
+
+/// Why output is not read although there is some. Each cause is ended by its own event alone: an
+/// acknowledgement of the log says nothing about a slow reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The log's queue is full.
+    Log,
+    /// Whoever reads the output has much that is unsent.
+    Reader,
+}
+
+impl Hold {
+    const ALL: [Self; 2] = [Self::Log, Self::Reader];
 }
 
 /// Which of a session's streams.
@@ -51,14 +66,42 @@ pub enum Piece {
 impl Output {
     /// Output from `fd`, a PTY's master when `tty`.
     pub fn new(fd: Rc<OwnedFd>, tty: bool, pipe_bytes: usize) -> Self {
-        let (ready, queued, log_blocked, dropped) = (false, false, false, false);
-        let (flooding, mask, fd) = (false, None, Some(fd));
-        Self { fd, tty, ready, queued, log_blocked, dropped, flooding, mask, pipe_bytes }
+        Self {
+            fd: Some(fd),
+            tty,
+            ready: false,
+            queued: false,
+            held: [false; Hold::ALL.len()],
+            dropped: false,
+            flooding: false,
+            mask: None,
+            pipe_bytes,
+        }
     }
 
     /// The descriptor while it is open.
     pub fn fd(&self) -> Option<RawFd> {
         self.fd.as_ref().map(|fd| fd.as_raw_fd())
+    }
+
+    /// Stops reading it for this cause.
+    pub fn hold(&mut self, cause: Hold) {
+        self.held[cause as usize] = true;
+    }
+
+    /// This cause is over; others may go on.
+    pub fn release(&mut self, cause: Hold) {
+        self.held[cause as usize] = false;
+    }
+
+    /// Whether it is not read for this cause.
+    pub fn is_held_for(&self, cause: Hold) -> bool {
+        self.held[cause as usize]
+    }
+
+    /// Whether it is not read for any cause.
+    pub fn is_held(&self) -> bool {
+        Hold::ALL.into_iter().any(|cause| self.is_held_for(cause))
     }
 
     /// Closes the descriptor: the stream has ended for good.
@@ -80,7 +123,7 @@ impl Output {
         let piece = match (io::read(fd, &mut buffer[lead..]), &mut self.mask) {
             // The pages of a flood are passed on unseen.
             (Io::Moved(bytes), None) => {
-                self.flooding = !self.tty && bytes >= 16384;
+                self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
                 return Piece::Bytes(bytes);
             }
             (Io::Moved(bytes), Some(mask)) => {
@@ -95,5 +138,24 @@ impl Output {
         };
         self.ready = false;
         piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There was one flag for both causes: an acknowledgement of the log released a run of pi
+    /// whose reader was slow, and restarted the clock by which a stuck run is ended.
+    #[test]
+    fn the_end_of_one_cause_does_not_release_what_is_held_for_another() {
+        let (out, _into) = io::pipe().unwrap();
+        let mut output = Output::new(Rc::new(out), false, 0);
+        output.hold(Hold::Reader);
+        output.hold(Hold::Log);
+        output.release(Hold::Log);
+        assert!(output.is_held() && !output.is_held_for(Hold::Log));
+        output.release(Hold::Reader);
+        assert!(!output.is_held());
     }
 }

@@ -97,7 +97,14 @@ pub fn current_dir() -> PathBuf {
 
 /// Where logs go unless --log-dir names another place: `$TMPDIR/pi-execd-<uid>`.
 pub fn default_log_dir() -> PathBuf {
-    std::env::temp_dir().join(format!("pi-execd-{}", uid()))
+    temp_dir().join(format!("pi-execd-{}", uid()))
+}
+
+/// The directory for temporary files: $TMPDIR, and /tmp where that is unset or empty (an empty
+/// path would be the current directory).
+pub fn temp_dir() -> PathBuf {
+    let given = variable("TMPDIR").filter(|dir| !dir.is_empty());
+    given.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
 /// Whether the file at `path` exists, is no directory and may be executed by us.

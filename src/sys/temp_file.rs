@@ -19,7 +19,7 @@ impl TempFile {
     pub fn with(prefix: &str, contents: &[u8]) -> io::Result<Self> {
         let name = format!("{prefix}-{}-{}", host::pid(), host::random_hex());
         // A relative TMPDIR means another directory to a child that works elsewhere.
-        let path = std::path::absolute(std::env::temp_dir())?.join(name);
+        let path = std::path::absolute(host::temp_dir())?.join(name);
         // Never somebody else's file: create_new is O_EXCL, which follows no link.
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let made = Self(path);
@@ -36,7 +36,7 @@ impl TempFile {
 /// Deletes what was left by processes that were killed: files whose names begin with `prefix` and
 /// have the id of a process that lives no more. Looks at [`TEMP_DIR_ENTRIES`] files at most.
 pub fn delete_left(prefix: &str) {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    let Ok(entries) = fs::read_dir(host::temp_dir()) else { return };
     for entry in entries.flatten().take(TEMP_DIR_ENTRIES) {
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_prefix('-'));

@@ -1,9 +1,10 @@
-//! A flood's way into the log without a copy: the pages that lie in a child's pipe are put into
-//! the log pipe too (tee(2), splice(2)), and only then read.
+//! A flood's way into the log without a copy: the pages that lie in a child's pipe are moved into
+//! a pipe of our own, the tray (splice(2)), put from there into the log pipe too (tee(2)), and
+//! only then read.
 //!
-//! A frame's length stands before its payload, and what lies in a child's pipe is nobody's alone
-//! (a child may read its own output back through /proc). So the pages go through a pipe of our
-//! own first, the tray: what is in there cannot change any more, and its length is known.
+//! A frame's length stands before its payload, and what lies in a child's pipe is nobody's alone: a
+//! child may read its own output back through /proc. What is in the tray is taken from it for good:
+//! the log gets exactly the bytes that are read.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -31,9 +32,9 @@ impl Tray {
 }
 
 impl KeeperLink {
-    /// Hands over what lies in a child's output pipe, at most a frame, and leaves it there to be
-    /// read. Gives how many bytes that was; 0 where the way of [`Self::append`] is to be taken.
-    pub fn pass(&mut self, id: SessionId, output: RawFd) -> usize {
+    /// Hands over what lies in a child's output pipe, at most a frame, and reads it into `buffer`.
+    /// Gives how many bytes that was; 0 where the way of [`Self::append`] is to be taken.
+    pub fn pass(&mut self, id: SessionId, output: RawFd, buffer: &mut [u8]) -> usize {
         let Hand::Process(Some(keeper)) = &self.hand else { return 0 };
         let log_pipe = keeper.log.as_raw_fd();
         let Some(log) = self.logs.get_mut(&id) else { return 0 };
@@ -45,27 +46,34 @@ impl KeeperLink {
             self.tray = Tray::new();
         }
         let Some(tray) = &self.tray else { return 0 };
-        let Io::Moved(length) = io::tee(output, tray.into.as_raw_fd(), LOG_FRAME_BYTES) else {
+        let most = LOG_FRAME_BYTES.min(buffer.len());
+        let Io::Moved(length) = io::splice(output, tray.into.as_raw_fd(), most) else {
             return 0;
         };
-        log.total += length as u64;
-        self.bytes_handed += length as u64;
+        let tray_out = tray.out.as_raw_fd();
         push_data_header(self.staging.buffer(), id, length);
-        let mut left = length;
-        if self.write_staging(log_pipe)
-            && let Some(tray) = &self.tray
-        {
-            while left > 0
-                && let Io::Moved(moved) = io::splice(tray.out.as_raw_fd(), log_pipe, left)
-            {
-                left -= moved.min(left);
-            }
-            if left > 0 {
-                self.pipe_full = true;
-                self.stalls += 1;
-            }
+        let passed = match self.write_staging(log_pipe) {
+            true => match io::tee(tray_out, log_pipe, length) {
+                Io::Moved(passed) => passed.min(length),
+                _ => 0,
+            },
+            false => 0,
+        };
+        let bytes = &mut buffer[..length];
+        if !read_all(tray_out, bytes) {
+            // Never seen: nobody else has this pipe. The frame must have its length.
+            bytes[passed..].fill(b'?');
+            self.tray = None;
         }
-        self.empty_tray(left);
+        if passed < length {
+            self.staging.push(&bytes[passed..]);
+            self.pipe_full = true;
+            self.stalls += 1;
+        }
+        if let Some(log) = self.logs.get_mut(&id) {
+            log.total += length as u64;
+        }
+        self.bytes_handed += length as u64;
         length
     }
 
@@ -80,22 +88,13 @@ impl KeeperLink {
         }
         true
     }
+}
 
-    /// Stages the bytes of a frame that the log pipe has no room for.
-    fn empty_tray(&mut self, mut left: usize) {
-        let mut buffer = [0; 4096];
-        while left > 0
-            && let Some(tray) = &self.tray
-        {
-            let wanted = left.min(buffer.len());
-            let Io::Moved(bytes) = io::read(tray.out.as_raw_fd(), &mut buffer[..wanted]) else {
-                // Never seen: nobody else has this pipe. The frame must have its length.
-                self.staging.buffer().extend(std::iter::repeat_n(b'?', left));
-                self.tray = None;
-                return;
-            };
-            self.staging.push(&buffer[..bytes]);
-            left -= bytes;
-        }
+/// Fills the buffer from a pipe that has as many bytes; false where it turns out not to.
+fn read_all(pipe: RawFd, mut buffer: &mut [u8]) -> bool {
+    while !buffer.is_empty() {
+        let Io::Moved(bytes) = io::read(pipe, buffer) else { return false };
+        buffer = &mut buffer[bytes..];
     }
+    true
 }
