@@ -1,9 +1,30 @@
-/** Whether pi would end, with its sessions, when this run has ended. */
+/** Whether pi would end, with its sessions, when this run has ended; and how it is held then. */
 import type { HostContext } from "./host.ts";
+import { oneLine, stripControls } from "./render/safe.ts";
+
+/** The most of an answer that is repeated on stderr: a pipe that nobody reads takes it whole. */
+const ANSWER_CHARS = 16_384;
+/** The most that is named of what is waited for, and of one command. */
+const NAMED_MAX = 5;
+const COMMAND_CELLS = 80;
 
 /** What is read of pi's `agent_end` event. */
 export interface HoldMode {
-  messages?: readonly { role: string; stopReason?: string }[];
+  messages?: readonly { role: string; stopReason?: string; content?: unknown }[];
+}
+
+/** Something that pi may be held for. */
+export interface Holder {
+  /** Whether something is to be told, or will be. */
+  isPending: boolean;
+  /** Resolves when something was told, when nothing will be any more, or when `over` aborts. */
+  hold(over: AbortSignal): Promise<void>;
+}
+
+/** What a hold waits for: what it is, and its command. */
+export interface Awaited {
+  what: string;
+  command: string;
 }
 
 /**
@@ -12,6 +33,74 @@ export interface HoldMode {
  */
 export function holdsIn(event: HoldMode, ctx: HostContext): boolean {
   if (ctx.mode !== "json" && ctx.mode !== "print") return false;
-  const last = event.messages?.findLast(({ role }) => role === "assistant");
+  const last = lastAnswer(event);
   return last?.stopReason !== "error" && last?.stopReason !== "aborted";
+}
+
+/**
+ * Holds pi until one of `holders` has done its part: at most for `holdMs`, and not beyond `stop`,
+ * the run's own signal. pi 1.5 aborts that for SIGTERM and SIGHUP, and then waits for this.
+ */
+export async function hold(
+  holders: Holder[],
+  holdMs: number,
+  stop: AbortSignal | undefined,
+): Promise<"done" | "late" | "stopped"> {
+  if (stop?.aborted) return "stopped";
+  const over = new AbortController();
+  let how: "done" | "late" | "stopped" = "done";
+  const end = (why: "late" | "stopped") => {
+    how = why;
+    over.abort();
+  };
+  const onStop = () => end("stopped");
+  // Not unref'ed: it is what keeps a `pi -p` alive that has nothing else to do.
+  const late = setTimeout(() => end("late"), holdMs);
+  stop?.addEventListener("abort", onStop, { once: true });
+  try {
+    await Promise.race(holders.map((one) => one.hold(over.signal)));
+    return how;
+  } finally {
+    clearTimeout(late);
+    stop?.removeEventListener("abort", onStop);
+    // The others must not go on by themselves when the next run has begun.
+    over.abort();
+  }
+}
+
+/**
+ * What is said on stderr when a hold begins: in print mode the answer so far, which pi prints only
+ * if it is its last; what is waited for, and how to end that.
+ */
+export function holdText(
+  event: HoldMode,
+  ctx: HostContext,
+  awaited: Awaited[],
+  limit: string,
+): string {
+  const answer = ctx.mode === "print" ? answerText(event) : "";
+  const said = answer === "" ? [] : ["pi-execd: the answer so far:", answer];
+  const named = awaited.slice(0, NAMED_MAX)
+    .map(({ what, command }) => `${what} (${oneLine(command, COMMAND_CELLS)})`);
+  const more = awaited.length - named.length;
+  if (more > 0) named.push(`${more} more`);
+  const it = awaited.length === 1 ? "it" : "them";
+  return [
+    ...said,
+    `pi-execd: waiting for the end of ${named.join(", ")}, at most ${limit}; `
+      + `Ctrl-C or SIGTERM ends pi and ${it} now`,
+  ].join("\n");
+}
+
+function answerText(event: HoldMode): string {
+  const content = lastAnswer(event)?.content;
+  const parts = Array.isArray(content) ? content as { type?: unknown; text?: unknown }[] : [];
+  const texts = parts.filter(({ type }) => type === "text").map(({ text }) => String(text ?? ""));
+  const text = stripControls(texts.join("\n")).trim();
+  if (text.length <= ANSWER_CHARS) return text;
+  return `${text.slice(0, ANSWER_CHARS)}\n… ${text.length - ANSWER_CHARS} more characters`;
+}
+
+function lastAnswer(event: HoldMode): NonNullable<HoldMode["messages"]>[number] | undefined {
+  return event.messages?.findLast(({ role }) => role === "assistant");
 }

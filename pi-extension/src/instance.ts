@@ -2,7 +2,7 @@
  * One instance of the extension: one pi session's client, its sessions, wakes and notices. Nothing
  * is shared between instances.
  */
-import { type HoldMode, holdsIn } from "./hold.ts";
+import { type Awaited, type HoldMode, hold, holdText, holdsIn } from "./hold.ts";
 import { Client, ClientClosed, type ClientEvents } from "./client.ts";
 import {
   BASH_YIELD_FLAG,
@@ -224,12 +224,25 @@ export class Instance {
     const waitsFor = [this.wakes, deliveries].filter(({ isPending }) => isPending);
     if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
     const holdMs = resolveHoldMs(this.#host.getFlag(HOLD_FLAG));
-    const how = await Promise.race(waitsFor.map((one) => one.hold(holdMs)));
-    if (how === "late") {
+    if (holdMs <= 0) return;
+    const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
+    const awaited = this.#awaited();
+    if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
+    if (await hold(waitsFor, holdMs, ctx.signal) === "late") {
       const what = this.wakes.isPending ? "an armed session" : "a background command";
-      console.error(`pi-execd: ${what} did not end within ${holdMs / 1000} s `
-        + `(--${HOLD_FLAG}); pi ends, and the session with it`);
+      console.error(`pi-execd: ${what} did not end within ${limit}; pi ends, and the session with it`);
     }
+  }
+
+  /** What a hold waits for, and has not yet ended. */
+  #awaited(): Awaited[] {
+    const { background, filters } = this.windows;
+    const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
+    return [
+      ...armed.map(({ session_id, command }) => ({ what: `session ${session_id}`, command })),
+      ...background.pending(filters)
+        .map(({ name, window, command }) => ({ what: `${name} ${window}`, command })),
+    ];
   }
 
   /** Registers the surfaces that were asked for and are free; gives those that are registered. */

@@ -103,18 +103,16 @@ export class Wakes {
     if (again.length > 0) this.#deliver(again, true);
   }
 
-  /** Resolves when a wake was delivered, when none is armed any more, or after `holdMs`. */
-  hold(holdMs: number): Promise<"done" | "late"> {
-    if (!this.isPending || holdMs <= 0) return Promise.resolve("done");
+  /** Resolves when a wake was delivered, when none is armed any more, or when `over` aborts. */
+  hold(over: AbortSignal): Promise<void> {
+    if (!this.isPending || over.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const release = (how: "done" | "late") => {
-        clearTimeout(late);
+      const done = () => {
+        over.removeEventListener("abort", done);
         this.#holders = this.#holders.filter((other) => other !== done);
-        resolve(how);
+        resolve();
       };
-      const done = () => release("done");
-      // Not unref'ed: it is what keeps a `pi -p` alive that has nothing else to do.
-      const late = setTimeout(() => release("late"), holdMs);
+      over.addEventListener("abort", done, { once: true });
       this.#holders.push(done);
     });
   }

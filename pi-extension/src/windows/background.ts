@@ -72,7 +72,12 @@ export class Background {
 
   /** Whether a window runs whose end will be told to who has these filters. */
   isPending(filters: Partial<Scope>): boolean {
-    return this.#running().some(({ scope, told }) => !told && passes(scope, filters));
+    return this.pending(filters).length > 0;
+  }
+
+  /** The windows that run and whose end will be told to who has these filters. */
+  pending(filters: Partial<Scope>): Window[] {
+    return this.#running().filter(({ scope, told }) => !told && passes(scope, filters));
   }
 
   /** Whether a report waits that passes these filters. */

@@ -93,26 +93,20 @@ export class Deliveries {
     this.#flush({ triggerTurn: !this.#wasStopped });
   }
 
-  /**
-   * Resolves after a report was given to pi, when none will come any more, or after `holdMs`. It is
-   * what keeps a pi alive that would end with its run.
-   */
-  async hold(holdMs: number): Promise<"done" | "late"> {
-    if (!this.isPending || holdMs <= 0) return "done";
-    const how = await new Promise<"done" | "late">((resolve) => {
+  /** Resolves after a report was given to pi, when none will come any more, or at `over`. */
+  async hold(over: AbortSignal): Promise<void> {
+    if (!this.isPending || over.aborted) return;
+    await new Promise<void>((resolve) => {
       const done = () => {
-        clearTimeout(late);
-        resolve("done");
-      };
-      const late = setTimeout(() => {
+        over.removeEventListener("abort", done);
         this.#holders = this.#holders.filter((other) => other !== done);
-        resolve("late");
-      }, holdMs);
+        resolve();
+      };
+      over.addEventListener("abort", done, { once: true });
       this.#holders.push(done);
       if (this.#background().hasReports(this.#filters())) this.reported();
     });
-    this.#flush({ triggerTurn: true });
-    return how;
+    if (!over.aborted) this.#flush({ triggerTurn: true });
   }
 
   /** A window has come or gone: nobody waits for what cannot come any more. */

@@ -2,7 +2,7 @@
  * json mode ends when pi settles: an armed wake holds it until the model was told.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -12,7 +12,7 @@ import { call, exec, kill, newest, poll, turn } from "./lib/model.ts";
 import { EXTENSION_DIR, FIXTURES_DIR, piCommand } from "./lib/paths.ts";
 import { processesOf } from "./lib/processes.ts";
 import { piArguments, scratch } from "./lib/scratch.ts";
-import { PATIENCE_MS } from "./lib/waiting.ts";
+import { PATIENCE_MS, until } from "./lib/waiting.ts";
 
 const WAKE = "unified-exec-completed";
 
@@ -46,7 +46,7 @@ test("a wake holds the run; the model is told once, without the output", async (
 test("who saw the end, or ended it, is not woken; two ends at once are one message", async (t) => {
   const place = scratch(t);
   const wake = { yield_time_ms: 250, on_exit: "wake" };
-  const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done; sleep 0.5`;
+  const whenThere = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done; sleep 0.5`;
   const run = await runJson(place, {
     script: [
       turn("Seen.", exec("sleep 1", wake)),
@@ -55,8 +55,8 @@ test("who saw the end, or ended it, is not woken; two ends at once are one messa
       turn("Kill it.", kill()),
       turn(
         "Two.",
-        exec(until("go"), wake),
-        exec(until("go"), wake),
+        exec(whenThere("go"), wake),
+        exec(whenThere("go"), wake),
         exec("exec sleep 7121", { yield_time_ms: 250 }),
       ),
       turn("Let go.", exec("touch go")),
@@ -109,6 +109,39 @@ test("pi -p waits for a wake too, and prints the answer to it", async (t) => {
   const { stdout } = await pi;
   assert.equal(stdout.trim().split("\n").at(-1), "I was woken.");
 });
+
+// With PI_CLI a pi 1.5, which waits for the hold before it ends: it could not be ended for 600 s.
+for (const [signal, code] of [["SIGTERM", 143], ["SIGHUP", 129]] as const) {
+  test(`pi -p that waits says so, and ${signal} ends it`, async (t) => {
+    const place = scratch(t);
+    const options = {
+      script: [
+        turn("Start.", exec("exec sleep 7124", { yield_time_ms: 250, on_exit: "wake" })),
+        turn("My turn ends."),
+      ],
+    };
+    const [program, ...first] = piCommand();
+    const pi = spawn(program, [...first, "-p", ...piArguments(options), "go"], {
+      cwd: place.cwd,
+      env: place.environment(options),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    place.atEnd(() => { pi.kill("SIGKILL"); });
+    const output = { stdout: "", stderr: "" };
+    let ending: unknown[] | undefined;
+    pi.stdout.on("data", (data) => { output.stdout += String(data); });
+    pi.stderr.on("data", (data) => { output.stderr += String(data); });
+    pi.on("close", (...how) => { ending = how; });
+    await until("the line that says what pi waits for", () => output.stderr.includes("Ctrl-C"));
+    assert.equal(output.stdout, "");
+    assert.match(output.stderr, /^pi-execd: the answer so far:\nMy turn ends\.$/m);
+    assert.match(output.stderr, /^pi-execd: waiting for the end of session 1 \(exec sleep 7124\)/m);
+    pi.kill(signal);
+    assert.deepEqual(await until("pi's end", () => ending), [code, null]);
+    assert.equal(output.stdout.split("My turn ends.").length - 1, 1, "stdout has the answer once");
+    assert.deepEqual(processesOf(place.tag), []);
+  });
+}
 
 test("a wake during another call: that wait is not cut short, the model is told after", async (t) => {
   const place = scratch(t);

@@ -1,0 +1,90 @@
+/**
+ * `pi -p` that stays for what it has started. It did so for 600 s without a word, and in pi 1.5
+ * SIGTERM and SIGHUP did nothing meanwhile: that pi aborts its run and waits for its extensions
+ * before it tells them to shut down. The stub does the same.
+ */
+import assert from "node:assert/strict";
+import { type TestContext, it } from "node:test";
+import { hold, holdText } from "../../src/hold.ts";
+import { BashPi } from "./bash-lib.ts";
+import { Pi } from "./lib.ts";
+
+const ANSWER = {
+  messages: [{
+    role: "assistant", stopReason: "stop",
+    content: [{ type: "text", text: "It \x1b[31mbuilds." }],
+  }],
+};
+
+/** What the extension writes to stderr during a test. */
+function stderrOf(t: TestContext): string[] {
+  const lines: string[] = [];
+  t.mock.method(console, "error", (text: string) => lines.push(text));
+  return lines;
+}
+
+/** Ends pi as pi 1.5 does at SIGTERM: the run is aborted, and has to end before the shutdown. */
+async function terminated(pi: Pi, run: AbortController, held: Promise<void>): Promise<void> {
+  run.abort();
+  await held;
+  await pi.shutdown();
+}
+
+it("a held pi says what it waits for, and ends when its run is aborted", async (t) => {
+  const said = stderrOf(t);
+  const sent: object[] = [];
+  const run = new AbortController();
+  const sendMessage = (message: object) => sent.push(message);
+  const pi = new Pi({ sendMessage }, { mode: "print", signal: run.signal });
+  await pi.start();
+  const cmd = "exec sleep 7161";
+  const started = await pi.call("exec_command", { cmd, yield_time_ms: 250, on_exit: "wake" });
+  const { session_id } = started.details;
+  const held = pi.emit("agent_end", ANSWER);
+  assert.deepEqual(said, [
+    "pi-execd: the answer so far:\nIt builds.\n"
+    + `pi-execd: waiting for the end of session ${session_id} (${cmd}), at most 600 s `
+    + "(--exec-hold-seconds); Ctrl-C or SIGTERM ends pi and it now",
+  ]);
+  await terminated(pi, run, held);
+  assert.deepEqual([said.length, sent], [1, []], "nothing is told to a run that was ended");
+});
+
+it("so does one that is held for a background window", async (t) => {
+  const said = stderrOf(t);
+  const run = new AbortController();
+  const pi = new BashPi({}, {}, { mode: "json", signal: run.signal });
+  await pi.start();
+  const command = "exec sleep 7162";
+  await pi.call("bash", { command, background: true, name: "slow" });
+  const held = pi.emit("agent_end", ANSWER);
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^pi-execd: waiting for the end of slow @\d+ \(exec sleep 7162\), at/);
+  await terminated(pi, run, held);
+  assert.deepEqual(pi.sent, []);
+});
+
+it("the first that is done ends a hold, for the others too", async () => {
+  const signals: AbortSignal[] = [];
+  const done = { isPending: true, hold: (over: AbortSignal) => {
+    signals.push(over);
+    return Promise.resolve();
+  } };
+  const forever = { isPending: true, hold: (over: AbortSignal) => {
+    signals.push(over);
+    return new Promise<void>((resolve) => over.addEventListener("abort", () => resolve()));
+  } };
+  assert.equal(await hold([forever, done], 60_000, undefined), "done");
+  assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true]);
+  assert.equal(await hold([forever], 5, undefined), "late");
+  assert.equal(await hold([forever], 60_000, AbortSignal.abort()), "stopped");
+});
+
+it("long answers and many commands are cut", () => {
+  const content = [{ type: "text", text: "x".repeat(20_000) }];
+  const event = { messages: [{ role: "assistant", content }] };
+  const awaited = Array.from({ length: 7 }, (_, i) => ({ what: `session ${i}`, command: "a\nb" }));
+  const text = holdText(event, { mode: "print" }, awaited, "5 s");
+  assert.match(text, /x\n… 3616 more characters\npi-execd: waiting for the end of session 0 \(a/);
+  assert.match(text, /session 4 \([^)]*\), 2 more, at most 5 s; .* ends pi and them now$/);
+});
