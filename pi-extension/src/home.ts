@@ -9,3 +9,8 @@ export function home(): string {
     return "";
   }
 }
+
+/** Takes a path as people write it and gives it with the home directory for a leading `~`. */
+export function expandHome(path: string): string {
+  return path === "~" || path.startsWith("~/") ? home() + path.slice(1) : path;
+}

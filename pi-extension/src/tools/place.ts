@@ -1,7 +1,7 @@
 /** Where a command runs, and with which environment: the same for every tool that starts one. */
 import { resolve } from "node:path";
 import { commandEnv } from "../environment.ts";
-import { home } from "../home.ts";
+import { expandHome } from "../home.ts";
 import type { Call } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { given } from "./tool.ts";
@@ -42,6 +42,5 @@ export async function commandPlace(
 
 /** `path` as the model means it: `~` is the home, a relative one counts from pi's directory. */
 function localPath(cwd: string | undefined, path: string): string {
-  const expanded = path === "~" || path.startsWith("~/") ? home() + path.slice(1) : path;
-  return resolve(cwd ?? process.cwd(), expanded);
+  return resolve(cwd ?? process.cwd(), expandHome(path));
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
-import { home } from "../home.ts";
+import { expandHome } from "../home.ts";
 import { parseJsonc } from "../jsonc.ts";
 import { isObject } from "../daemon.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
@@ -121,10 +121,6 @@ const SHOWN_CHARS = 60;
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
-}
-
-function expandHome(path: string): string {
-  return path === "~" || path.startsWith("~/") ? home() + path.slice(1) : path;
 }
 
 function messageOf(error: unknown): string {

@@ -1,6 +1,8 @@
 /** The settings of pi that hold for its own bash. */
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { SettingsManager, getAgentDir } from "@earendil-works/pi-coding-agent";
+import { expandHome } from "../home.ts";
 import type { Host, HostContext } from "../host.ts";
 
 /** What pi's own bash runs commands with. */
@@ -17,7 +19,11 @@ interface Telling {
 /** Gives pi's settings as they are now; a project's only where the user trusts that. */
 export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
   const told = (host as Telling).getSettings?.();
-  if (told) return told;
+  if (told) {
+    const { shellPath, shellCommandPrefix } = told;
+    // It is told as it was written.
+    return { shellPath: shellPath && writtenPath(shellPath), shellCommandPrefix };
+  }
   try {
     const projectTrusted = ctx.isProjectTrusted?.() ?? false;
     const cwd = ctx.cwd ?? process.cwd();
@@ -30,6 +36,11 @@ export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
     // Files that pi cannot read either: it has said so.
     return {};
   }
+}
+
+/** The path that pi makes of one in its settings. */
+function writtenPath(path: string): string {
+  return path.startsWith("file://") ? fileURLToPath(path) : expandHome(path);
 }
 
 /** Fails, in pi's words, where that shell is not there. */

@@ -168,13 +168,13 @@ test("pi's settings: its shell, its prefix, its bin directory, its environment",
   for (const ours of [false, true]) {
     const place = new Scratch();
     t.after(() => place.close());
-    const shell = join(place.dir, "shell.sh");
+    const shell = join(place.home, "shell.sh");
     writeFileSync(shell, "#!/bin/bash\nexport BY_SHELL=yes\nexec /bin/bash \"$@\"\n", { mode: 0o755 });
     const settings = join(place.agentDir, "settings.json");
     const given = JSON.parse(readFileSync(settings, "utf8")) as object;
     const prefix = "greet() { echo hello $1; }";
     writeFileSync(settings, JSON.stringify({
-      ...given, shellPath: shell, shellCommandPrefix: prefix,
+      ...given, shellPath: "~/shell.sh", shellCommandPrefix: prefix,
     }));
     const run = await runJson(place, {
       ...(ours ? { args: BASH } : { extensions: [] }),

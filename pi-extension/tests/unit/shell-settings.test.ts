@@ -1,0 +1,39 @@
+/** The shell of pi's settings. */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { it } from "node:test";
+import { shellSettings } from "../../src/windows/settings.ts";
+import { withBash } from "./bash-lib.ts";
+import { type Result, textOf } from "./lib.ts";
+
+/** pi 1.5 tells its settings as they were written: each call failed with "shell path not found". */
+it("a shell that is written with ~ is run, where pi tells its settings raw", async (t) => {
+  const home = mkdtempSync(join(tmpdir(), "execd-home-"));
+  const before = process.env.HOME;
+  t.after(() => {
+    process.env.HOME = before;
+    rmSync(home, { recursive: true });
+  });
+  mkdirSync(join(home, "bin"));
+  const script = "#!/bin/bash\nexport BY_SHELL=yes\nexec /bin/bash \"$@\"\n";
+  writeFileSync(join(home, "bin", "my shell"), script, { mode: 0o755 });
+  process.env.HOME = home;
+  const getSettings = () => ({ shellPath: "~/bin/my shell", shellCommandPrefix: "x=1" });
+  await withBash({}, async (pi) => {
+    const result: Result = await pi.call("bash", { command: "echo $BY_SHELL $x" });
+    assert.equal(textOf(result), "yes 1\n");
+  }, { getSettings });
+});
+
+it("a path is what pi makes of it", () => {
+  const pathOf = (shellPath: string | undefined) =>
+    shellSettings({ getSettings: () => ({ shellPath }) } as never, {}).shellPath;
+  assert.equal(pathOf("~"), homedir());
+  assert.equal(pathOf("/a/~/b"), "/a/~/b");
+  assert.equal(pathOf("~user/zsh"), "~user/zsh");
+  assert.equal(pathOf(pathToFileURL("/opt/my shell").href), "/opt/my shell");
+  assert.equal(pathOf(undefined), undefined);
+});
