@@ -312,6 +312,20 @@ pub const SOCKET_READ_TURN_BYTES: usize = 64 * 1024;
 pub const SOCKET_WRITE_TURN_BYTES: usize = 128 * 1024;
 /// A client of the socket with more than this unsent reads nothing: it is hung up on.
 pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
+/// What clients of the socket have sent and execd has not taken up yet, all together: above, the
+/// one with the most of it is hung up on.
+pub const CLIENTS_UNREAD_BYTES: usize = 64 * 1024 * 1024;
+/// What is unsent to clients of the socket, all together: above, the one with the most of it is
+/// hung up on.
+pub const CLIENTS_UNSENT_BYTES: usize = 64 * 1024 * 1024;
+/// A client of the socket that has been idle for longer makes room for one more.
+pub const CLIENT_IDLE_MS: u64 = 30_000;
+/// News of sessions that clients without room have not been told: so many are kept for them.
+pub const NEWS_KEPT_COUNT: usize = 1_024;
+/// The same in bytes of their texts; what is more is only counted.
+pub const NEWS_KEPT_BYTES: usize = 1024 * 1024;
+/// Bytes of a command in a notification.
+pub const TOLD_COMMAND_BYTES: usize = 4 * 1024;
 /// Above this much unsent an attached client is sent no more output.
 pub const VIEW_STOP_BYTES: usize = 256 * 1024;
 /// Below this much unsent it is sent what is kept of what it has missed.
@@ -406,6 +420,8 @@ const _: () = {
     assert!(LIVE_BACKLOG_BYTES < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(OUTBOX_STOP_BYTES < OUTBOX_GIVE_UP_BYTES);
+    // Who is alone with what it holds is judged by its own bounds.
+    assert!(OUTBOX_GIVE_UP_BYTES < CLIENTS_UNSENT_BYTES && MAX_LINE_BYTES < CLIENTS_UNREAD_BYTES);
     assert!(SOCKET_READ_TURN_BYTES <= REQUEST_READ_TURN_BYTES);
     assert!(SOCKET_WRITE_TURN_BYTES <= REPLY_WRITE_TURN_BYTES);
     // What a session is read of in a turn, in base64, goes out in a turn.

@@ -114,17 +114,24 @@ fn no_socket_is_none_and_another_place_is_there() {
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
 }
 
+/// Every failure to bind was told as EADDRINUSE, also where the directory was missing.
 #[test]
 fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").expect("written");
     let long = dir.path().join("x".repeat(200));
-    for path in [&file, &dir.path().join("missing/s.sock"), &long] {
+    for (path, why) in [
+        (&file, "EADDRINUSE"),
+        (&dir.path().join("missing/s.sock"), "ENOENT"),
+        (&file.join("s.sock"), "ENOTDIR"),
+        (&long, "ENAMETOOLONG"),
+    ] {
         let done = start_and_end(&["--socket", &path.to_string_lossy()], dir.path());
         assert_eq!(done.status.code(), Some(1), "{done:?}");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(said.starts_with("execd: cannot start: the socket"), "{said}");
+        assert!(said.contains(&format!("{}: {why}: ", path.display())), "{said}");
     }
     assert_eq!(std::fs::read(&file).expect("it is there"), b"mine");
     // What an execd that was killed has left is replaced.

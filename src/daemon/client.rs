@@ -10,13 +10,13 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
-use super::clients::STDIN_CLIENT;
 use crate::limits::{
-    OUTBOX_GIVE_UP_BYTES, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
-    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
-    SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES, VIEW_STOP_BYTES,
+    OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES, REPLY_WRITE_TURN_BYTES,
+    REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES, SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES,
+    VIEW_STOP_BYTES,
 };
 use crate::pure::lines::LineSplitter;
+use crate::pure::news::Told;
 use crate::pure::outbox::Outbox;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
@@ -50,6 +50,14 @@ pub struct Client {
     pub output_watch: (Token, Interest, Interest),
     /// Nobody reads any more.
     pub reader_gone: bool,
+    /// We hung up on it: what it sent is void.
+    hung_up: bool,
+    /// It has sent something or was answered since `active_ns` was last set.
+    active: bool,
+    /// When it last sent something or was answered.
+    pub active_ns: u64,
+    /// How far it was told the news of sessions.
+    pub told: Told,
     /// The outbox went over its high mark and has not come below the low one.
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
@@ -80,6 +88,10 @@ impl Client {
             output_watched: false,
             output_watch: (super::REPLIES, Interest::PRIORITY, Interest::WRITABLE),
             reader_gone: false,
+            hung_up: false,
+            active: true,
+            active_ns: 0,
+            told: Told::default(),
             crowded: false,
             stopped: false,
             lags: false,
@@ -118,19 +130,39 @@ impl Client {
         registry.register(&mut SourceFd(&fd), token, idle)
     }
 
-    /// Hangs up on one that reads nothing of far too much.
-    pub fn give_up_on_deaf(&mut self) {
-        if self.id != STDIN_CLIENT && self.outbox.len() > OUTBOX_GIVE_UP_BYTES {
-            self.hang_up();
+    /// Nothing more comes from it or goes to it, and what it sent and was not taken up is void.
+    /// It is told why where no line to it has begun, as far as it takes that at once.
+    pub fn hang_up(&mut self, why: Option<&RpcError>) {
+        if let Some(why) = why.filter(|_| self.outbox.is_empty()) {
+            let mut line = Vec::new();
+            wire::push_error(&mut line, &RequestId::null(), why);
+            // Who does not take it finds the connection ended.
+            let _ = self.output.write(&line);
         }
-    }
-
-    /// Nothing more comes from it or goes to it.
-    pub fn hang_up(&mut self) {
+        self.hung_up = true;
         self.reader_gone = true;
         self.input_ended = true;
         self.lines = LineSplitter::new(0);
         self.outbox.clear();
+    }
+
+    /// Its lines, so that one can be carried out where it lies: see [`Self::give_lines_back`].
+    pub fn lend_lines(&mut self) -> LineSplitter {
+        std::mem::replace(&mut self.lines, LineSplitter::new(0))
+    }
+
+    /// The rest of its lines; void for one that was hung up on meanwhile.
+    pub fn give_lines_back(&mut self, lines: LineSplitter) {
+        if !self.hung_up {
+            self.lines = lines;
+        }
+    }
+
+    /// Sets when it was last active, where it was since this was last asked.
+    pub fn note_activity(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.active) {
+            self.active_ns = now_ns;
+        }
     }
 
     /// Whether an attached client may be sent more output.
@@ -156,6 +188,7 @@ impl Client {
             match self.input.read(buffer) {
                 Io::Moved(bytes) => {
                     total += bytes;
+                    self.active = true;
                     self.lines.push(&buffer[..bytes]);
                 }
                 Io::WouldBlock => self.input_ready = false,
@@ -191,6 +224,7 @@ impl Client {
     /// that have piled up for a slow reader.
     pub fn reply_json(&mut self, id: &RequestId, json: &[u8], overtakes: bool) {
         let before = self.outbox.len();
+        self.active = true;
         wire::push_result_json(self.outbox.buffer(), id, json);
         if overtakes {
             self.outbox.overtake(self.outbox.len() - before);
@@ -202,6 +236,7 @@ impl Client {
 
     /// Queues a reply.
     pub fn reply(&mut self, id: &RequestId, result: &impl Serialize) {
+        self.active = true;
         wire::push_result(self.outbox.buffer(), id, result);
         self.outbox.hold();
         self.note_level();
@@ -209,6 +244,7 @@ impl Client {
 
     /// Queues an error reply.
     pub fn refuse(&mut self, id: &RequestId, error: &RpcError) {
+        self.active = true;
         wire::push_error(self.outbox.buffer(), id, error);
         self.outbox.hold();
         self.note_level();
@@ -228,7 +264,6 @@ impl Client {
         wire::push_notification_json(self.outbox.buffer(), method, params);
         self.outbox.hold();
         self.note_level();
-        self.give_up_on_deaf();
     }
 
     /// Queues a live chunk: what tells nothing of a session may overtake it.
@@ -238,7 +273,6 @@ impl Client {
         }
         wire::push_notification(self.outbox.buffer(), method, params);
         self.note_level();
-        self.give_up_on_deaf();
     }
 
     fn note_level(&mut self) {
@@ -295,22 +329,70 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::Read;
     use std::os::unix::net::UnixStream;
 
+    use super::*;
+    use crate::wire::Reason;
+
+    fn client() -> (Client, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (Client::of_connection(7, OwnedFd::from(ours), 1024), theirs)
+    }
+
+    fn why() -> RpcError {
+        RpcError::failed(Reason::TooManyClients, "for the test")
+    }
+
+    /// One that was hung up on in the middle of its own line got its other lines back behind it,
+    /// and they still ran.
     #[test]
-    fn a_client_of_the_socket_that_reads_nothing_of_far_too_much_is_hung_up_on() {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut client = Client::of_connection(7, OwnedFd::from(ours), 1024);
-        let note = "x".repeat(OUTBOX_HIGH_BYTES);
-        let mut most = 0;
-        while !client.reader_gone {
-            client.notify("a_note", &note);
-            most = most.max(client.outbox.len());
-            assert!(most <= OUTBOX_GIVE_UP_BYTES + 2 * OUTBOX_HIGH_BYTES);
+    fn who_is_hung_up_on_in_its_own_line_does_not_get_its_lines_back() {
+        for hung_up in [false, true] {
+            let (mut client, _theirs) = client();
+            client.lines.push(b"one\ntwo\n");
+            let mut lines = client.lend_lines();
+            assert!(lines.next_line().is_some() && !client.lines.has_complete_line());
+            if hung_up {
+                client.hang_up(Some(&why()));
+            }
+            client.give_lines_back(lines);
+            assert_eq!(client.lines.has_complete_line(), !hung_up);
+            assert_eq!(client.is_over(), hung_up);
         }
-        assert!(client.stopped && client.crowded && most > OUTBOX_STOP_BYTES);
-        client.write_output();
-        assert!(client.is_over() && client.outbox.is_empty() && !client.stopped);
+    }
+
+    #[test]
+    fn who_is_hung_up_on_is_told_why_unless_that_would_end_in_the_middle_of_a_line() {
+        for unsent in [false, true] {
+            let (mut client, mut theirs) = client();
+            if unsent {
+                client.refuse(&RequestId::null(), &why());
+            }
+            client.hang_up(Some(&why()));
+            client.write_output();
+            assert!(client.is_over() && client.outbox.is_empty());
+            drop(client);
+            let mut said = String::new();
+            theirs.read_to_string(&mut said).unwrap();
+            assert_eq!(said.contains("too_many_clients"), !unsent, "{said}");
+        }
+    }
+
+    #[test]
+    fn requests_and_answers_are_activity_and_notifications_are_none() {
+        let (mut client, mut theirs) = client();
+        client.note_activity(1);
+        client.notify("a_note", &0);
+        client.note_activity(2);
+        assert_eq!(client.active_ns, 1);
+        client.refuse(&RequestId::null(), &why());
+        client.note_activity(3);
+        assert_eq!(client.active_ns, 3);
+        io::Write::write_all(&mut theirs, b"half a line").unwrap();
+        client.read_input(&mut [0; 64]);
+        client.note_activity(4);
+        client.note_activity(5);
+        assert_eq!(client.active_ns, 4);
     }
 }

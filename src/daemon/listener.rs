@@ -8,7 +8,9 @@ use super::client::Client;
 use super::logs::errno_text;
 use super::{Daemon, LISTENER, Owner};
 use crate::config::SocketPlace;
-use crate::limits::{ACCEPT_RETRY_MS, ACCEPTS_PER_TURN, NS_PER_MS, SOCKET_CLIENTS_MAX};
+use crate::limits::{
+    ACCEPT_RETRY_MS, ACCEPTS_PER_TURN, CLIENT_IDLE_MS, NS_PER_MS, SOCKET_CLIENTS_MAX,
+};
 use crate::session::ClientId;
 use crate::sys::socket::{self, Knock, Listener};
 use crate::sys::{host, log_files};
@@ -49,7 +51,10 @@ impl Daemon {
         let path = dir.join(socket::name_of(host::pid()));
         Listener::bind(&path)
             // Another pid namespace shares the directory: its process of our number lives.
-            .or_else(|_| Listener::bind(&dir.join(self.other_name())))
+            .or_else(|errno| match errno {
+                socket::IN_USE => Listener::bind(&dir.join(self.other_name())),
+                errno => Err(errno),
+            })
             .map_err(|errno| format!("socket {}: {}", path.display(), errno_text(errno)))
     }
 
@@ -88,10 +93,11 @@ impl Daemon {
         let refusal = if uid != ours && uid != ROOT {
             let message = format!("this execd is uid {ours}'s: uid {uid} may not use it");
             RpcError::failed(Reason::NotYours, message)
-        } else if self.clients.connected() >= SOCKET_CLIENTS_MAX {
+        } else if self.clients.connected() >= SOCKET_CLIENTS_MAX && !self.make_room_for_client() {
             let message = format!(
-                "{SOCKET_CLIENTS_MAX} clients are connected, as many as may be: try again when \
-                 one has gone"
+                "{SOCKET_CLIENTS_MAX} clients are connected, as many as may be, and none of them \
+                 has been idle for {} s: try again when one has gone",
+                CLIENT_IDLE_MS / 1_000
             );
             RpcError::failed(Reason::TooManyClients, message)
         } else {
@@ -105,7 +111,8 @@ impl Daemon {
 
     fn take_in(&mut self, connection: std::os::fd::OwnedFd) {
         let id: ClientId = self.clients.next_id();
-        let client = Client::of_connection(id, connection, self.config.max_line_bytes);
+        let mut client = Client::of_connection(id, connection, self.config.max_line_bytes);
+        client.note_activity(self.now_ns);
         if client.watch(self.poll.registry()).is_err() {
             // It can't be watched: dropping it hangs up, and it may try again.
             return;

@@ -6,11 +6,14 @@ use serde_json::value::RawValue;
 
 use super::Daemon;
 use super::judge::status_fields;
+use super::sessions::command_for_lists;
 use crate::config::OnEof;
-use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES};
+use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES, TOLD_COMMAND_BYTES};
 use crate::pure::clean::window_text;
+use crate::pure::news::Item;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::{Session, SessionId};
+use crate::wire;
 
 #[derive(Serialize)]
 struct ProgressNote<'a> {
@@ -72,13 +75,14 @@ impl Daemon {
         let note = StartedNote {
             session_id: id,
             pid: facts.pid,
-            command: &facts.command,
+            command: &command_for_lists(&facts.command, TOLD_COMMAND_BYTES),
             tty: facts.tty,
             cwd: &facts.cwd,
             log_path,
             window: session.window.is_some().then(|| format!("@{id}")),
         };
-        self.clients.notify_all("session_started", &note);
+        let text = wire::to_json(&note);
+        self.clients.tell(Item { ended: false, text, own: None });
     }
 
     /// Sends progress to the waits that asked for it and are due.
@@ -159,9 +163,9 @@ impl Daemon {
             log_path,
             tail: with_tail.then(|| tail_text(session)),
         };
-        for client in self.clients.iter_mut() {
-            note.wake = (wakes == Some(client.id)).then_some(true);
-            client.notify("session_exited", &note);
-        }
+        let text = wire::to_json(&note);
+        note.wake = Some(true);
+        let own = wakes.map(|client| (client, wire::to_json(&note)));
+        self.clients.tell(Item { ended: true, text, own });
     }
 }

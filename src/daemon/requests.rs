@@ -4,7 +4,7 @@ use super::client::Client;
 use super::{Daemon, Owner, Pending};
 use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::methods::{self, Answer, Call, Method};
-use crate::pure::lines::{Line, LineSplitter};
+use crate::pure::lines::Line;
 use crate::session::wait::Wait;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
@@ -13,6 +13,7 @@ impl Daemon {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
     pub(super) fn read_requests(&mut self) {
         self.read_clients();
+        self.hang_up_on_the_worst();
         self.spawns_left = SPAWNS_PER_TURN;
         for _ in 0..REQUESTS_PER_TURN {
             if self.spawns_left == 0 {
@@ -21,6 +22,8 @@ impl Daemon {
             let has_line = |one: &Client| !one.stopped && one.lines.has_complete_line();
             let Some(client) = self.clients.next_in_turn(has_line) else { break };
             self.take_up(client);
+            // Between two lines: nobody is hung up on in the middle of its own.
+            self.hang_up_on_the_worst();
         }
     }
 
@@ -46,7 +49,7 @@ impl Daemon {
     fn take_up(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(id) else { return };
         // The splitter is out of its place meanwhile, so that a line need not be copied.
-        let mut lines = std::mem::replace(&mut client.lines, LineSplitter::new(0));
+        let mut lines = client.lend_lines();
         match lines.next_line() {
             None => {}
             Some(Line::Text(line)) => self.take_line(id, line),
@@ -58,7 +61,7 @@ impl Daemon {
             }
         }
         if let Some(client) = self.clients.get_mut(id) {
-            client.lines = lines;
+            client.give_lines_back(lines);
         }
     }
 

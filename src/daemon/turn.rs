@@ -218,12 +218,15 @@ impl Daemon {
     fn write_replies(&mut self) {
         let mut room = false;
         for client in self.clients.iter_mut() {
+            client.note_activity(self.now_ns);
             room |= client.write_output();
             client.watch_output(self.poll.registry());
         }
+        self.hang_up_on_the_worst();
         self.front_drained();
         self.wake_viewers();
         if room {
+            self.clients.tell_on();
             for id in std::mem::take(&mut self.held_back) {
                 self.touch(id);
             }

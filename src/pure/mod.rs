@@ -17,6 +17,7 @@ pub mod life;
 pub mod lines;
 pub mod lru;
 pub mod mask;
+pub mod news;
 pub mod outbox;
 pub mod rfc3339;
 pub mod signal_names;

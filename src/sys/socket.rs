@@ -16,6 +16,8 @@ use crate::limits::{SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_STALE_AFTER
 pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;
 /// See [`NOBODY_LISTENS`].
 pub const NO_SOCKET: i32 = libc::ENOENT;
+/// A listener cannot be where there is a file already, or another that listens.
+pub const IN_USE: i32 = libc::EADDRINUSE;
 /// What the file's permissions refuse.
 pub const NOT_ALLOWED: i32 = libc::EACCES;
 
@@ -93,8 +95,9 @@ impl Listener {
         // SAFETY: a live address and its length.
         let bind = || unsafe { libc::bind(fd.as_raw_fd(), at, length) };
         if bind() < 0 {
-            if errno() != libc::EADDRINUSE || !is_abandoned(path) {
-                return Err(libc::EADDRINUSE);
+            let why = errno();
+            if why != IN_USE || !is_abandoned(path) {
+                return Err(why);
             }
             fs::remove_file(path).map_err(|error| error.raw_os_error().unwrap_or(0))?;
             if bind() < 0 {
