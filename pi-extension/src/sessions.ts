@@ -6,8 +6,18 @@ export interface RunningSession extends SessionStarted {
   startedAtMs: number;
 }
 
+/** A call that waits for its session to be told of. */
+interface Expected {
+  command: string;
+  told(session: RunningSession): void;
+}
+
+/** Commands are told apart by so many characters: a notification may have cut the rest. */
+const COMMAND_CHARS = 1_024;
+
 export class Sessions {
   readonly #running = new Map<number, RunningSession>();
+  #expected: Expected[] = [];
   readonly #onChange: () => void;
 
   /** `onChange` is called after a session came or went. */
@@ -29,8 +39,26 @@ export class Sessions {
   }
 
   started(session: SessionStarted, nowMs: number): void {
-    this.#running.set(session.session_id, { ...session, startedAtMs: nowMs });
+    const running = { ...session, startedAtMs: nowMs };
+    this.#running.set(session.session_id, running);
     this.#onChange();
+    const command = beginning(session.command);
+    const first = this.#expected.find((one) => one.command === command);
+    this.#expected = this.#expected.filter((one) => one !== first);
+    first?.told(running);
+  }
+
+  /**
+   * Calls `told` once, with the session that a call has started: it is told of long before the
+   * call is answered. Sessions start in the order of their calls, so that of calls with the same
+   * command the first has the first. Gives what to call when the call has been answered.
+   */
+  expect(command: unknown, told: Expected["told"]): () => void {
+    const expected = { command: beginning(command), told };
+    this.#expected.push(expected);
+    return () => {
+      this.#expected = this.#expected.filter((one) => one !== expected);
+    };
   }
 
   /** Takes the session off the list and gives it back, where it was known. */
@@ -46,4 +74,8 @@ export class Sessions {
     this.#running.clear();
     this.#onChange();
   }
+}
+
+function beginning(command: unknown): string {
+  return String(command).slice(0, COMMAND_CHARS);
 }

@@ -46,14 +46,22 @@ export async function runJob(
   const live = new LiveTail();
   const startedMs = performance.now();
   let sessionId = typeof params.sessionId === "number" ? params.sessionId : undefined;
+  const show = (id = sessionId) => {
+    updates?.show(() => ({ ...sessionFields(instance, id), output: live.text }));
+  };
+  // The first update says which session it is, also of a command that is silent. Only what is about
+  // this request names the one that Esc ends.
+  const stopExpecting = sessionId === undefined
+    ? instance.sessions.expect(params.command, ({ session_id }) => show(sessionId ?? session_id))
+    : () => {};
   const onNotification = (name: string, note: Partial<ChunkNote>) => {
     sessionId = note.sessionId ?? sessionId;
     if (typeof note.chunk === "string") live.push(note.chunk);
-    updates?.show(() => ({ ...sessionFields(instance, sessionId), output: live.text }));
+    show();
     instance.emit(name, { toolCallId: call.toolCallId, ...note });
   };
   try {
-    updates?.show(() => ({}));
+    if (sessionId !== undefined) show();
     const reply = requestReport(instance, method, params, { signal, onNotification });
     const waited: Waited = call.signal
       ? await endedByEsc(instance, reply, call.signal, () => sessionId)
@@ -68,6 +76,7 @@ export async function runJob(
   } finally {
     watch.stop();
     updates?.stop();
+    stopExpecting();
   }
 }
 

@@ -49,11 +49,9 @@ async function execCommand(instance: Instance, params: Params, call: Call): Prom
 
 async function writeStdin(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
   const request = { ...params, max_empty_poll_ms: resolveMaxEmptyPollMs() };
-  const session = instance.sessions.get(Number(params.session_id));
-  const known = session
-    ? { session_id: session.session_id, command: session.command, cwd: session.cwd,
-        tty: session.tty, pid: session.pid, ...given({ log_path: session.log_path }) }
-    : {};
+  const id = Number(params.session_id);
+  const { command, cwd, tty, pid, log_path } = instance.sessions.get(id) ?? {};
+  const known = { session_id: id, ...given({ command, cwd, tty, pid, log_path }) };
   return runWait(instance, "write_stdin", request, call, known);
 }
 

@@ -22,10 +22,11 @@ export async function runWait(
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { running: true, total_bytes: 0, output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, PROGRESS_PACE);
+  const stopExpecting = updates && toldOfSession(instance, known, updates);
   try {
-    updates?.show(() => ({}));
     const request = updates ? { ...params, stream: true } : params;
     const onNotification = updates && ((_method: string, params: object) => {
+      stopExpecting?.();
       const { request_id: _, elapsed_ms: __, tail, ...fields } = params as Progress;
       const cwd = instance.sessions.get(fields.session_id)?.cwd;
       updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
@@ -35,7 +36,19 @@ export async function runWait(
   } finally {
     watch.stop();
     updates?.stop();
+    stopExpecting?.();
   }
+}
+
+/** Shows which session is waited for, as soon as that is known: the first update has its id. */
+function toldOfSession(instance: Instance, known: Known, updates: Updates): () => void {
+  if (known.session_id !== undefined) {
+    updates.show(() => ({}));
+    return () => {};
+  }
+  return instance.sessions.expect(known.command, ({ command: _, startedAtMs: __, ...session }) => {
+    updates.show(() => session);
+  });
 }
 
 /** Makes the tool result, and does what the reply asks for: notices and wakes. */

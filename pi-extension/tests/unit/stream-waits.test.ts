@@ -43,7 +43,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     await until(() => /more/.test(reportOf(updates.at(-1))?.output ?? ""), "all of its output");
     const { sessionId, pid } = reportOf(updates.at(-1));
     assert.deepEqual(updates[0]?.details, {
-      status: "running", output: "", command, cwd: process.cwd(),
+      status: "running", sessionId, pid, output: "", command, cwd: process.cwd(),
     });
     assert.deepEqual(updates.at(-1)?.details, {
       status: "running", sessionId, pid, command, cwd: process.cwd(),

@@ -144,6 +144,34 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.equal(readFileSync(log_path).length, 200_000);
   });
 
+  // What showed updates did not know of a silent command which session it was, until it had ended.
+  it("the first onUpdate has the session's id, also where the command is silent", async () => {
+    const shown = new Map<string, Result[]>();
+    const onUpdate = (id: string) => (update: Result) =>
+      shown.set(id, [...(shown.get(id) ?? []), update]);
+    const first = (id: string) => shown.get(id)?.[0]?.details;
+    const cmd = "sleep 303";
+    const ids = ["a", "b", "c"];
+    const calls = await Promise.all(ids.map((id) =>
+      pi.call("exec_command", { cmd, yield_time_ms: 600 }, { id, onUpdate: onUpdate(id) })));
+    for (const [at, id] of ids.entries()) {
+      const { session_id } = calls[at]?.details ?? {};
+      assert.ok(session_id !== undefined, textOf(calls[at] as Result));
+      // The log is named once it is there.
+      const { pid, log_path: _, ...details } = first(id) as unknown as Record<string, unknown>;
+      assert.deepEqual({ ...details, pid: typeof pid }, {
+        session_id, pid: "number", running: true, total_bytes: 0, tty: false, command: cmd,
+        cwd: process.cwd(), output: "",
+      });
+    }
+    const { session_id } = calls[1]?.details ?? {};
+    const poll = { session_id, chars: "x", yield_time_ms: 250 };
+    await pi.call("write_stdin", poll, { onUpdate: onUpdate("poll") });
+    assert.equal(first("poll")?.session_id, session_id);
+    await Promise.all(calls.map(({ details }) =>
+      pi.call("kill_session", { session_id: details.session_id })));
+  });
+
   it("onUpdate has the tail and who runs, and never comes after the answer", async () => {
     const updates: Result[] = [];
     let settled = false;
