@@ -248,8 +248,10 @@ pub const FLOOD_READ_BYTES: usize = 16 * 1024;
 pub const READ_SESSION_TURN_BYTES: usize = 64 * 1024;
 /// Output read from all sessions in one turn.
 pub const READ_TURN_BYTES: usize = 512 * 1024;
-/// Output read of one session right after its leader's end, to have all of it in one reply.
-pub const DRAIN_TURN_BYTES: usize = 1024 * 1024;
+/// Output read of one session before the end of its leader is noted: one reply has all of it.
+pub const DRAIN_BYTES: usize = 1024 * 1024;
+/// Of the output read in one turn what is left to leaders that have ended, while there are any.
+pub const DRAIN_TURN_BYTES: usize = READ_TURN_BYTES / 2;
 /// Requests taken up in one turn.
 pub const REQUESTS_PER_TURN: usize = 32;
 /// Children started in one turn.

@@ -187,11 +187,12 @@ impl Daemon {
     /// Who may hold the output of a session whose shell is gone: its members, or else what
     /// detached itself from it.
     pub(super) fn holders(&self, session: &Session) -> Vec<NamedProcess> {
-        let mut found = Family { detached_marks: None, ..self.family(session) }.living();
+        let members = Family { detached_marks: None, ..self.family(session) };
+        let mut found = members.living();
         if found.is_empty() {
             let marks = self.marks(session.id);
             let all = proc::all();
-            found = detached(&all, &self.orphans(&all), session.facts.pid, &marks);
+            found = detached(&all, &self.orphans(&all), members.members_sid(), &marks);
         }
         found.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect()
     }
@@ -205,7 +206,9 @@ impl Daemon {
         } else {
             self.config.kill_detached.then(|| self.marks(session.id))
         };
-        Family { sid: session.facts.pid, start_ticks: session.facts.start_ticks, detached_marks }
+        let facts = &session.facts;
+        let (sid, start_ticks, number) = (facts.pid, facts.start_ticks, session.number);
+        Family { sid, start_ticks, number, detached_marks }
     }
 
     /// The environment entries that mark the processes of a session.

@@ -7,7 +7,9 @@ use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner};
 use crate::config::OnEof;
-use crate::limits::{LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS};
+use crate::limits::{
+    LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
+};
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{ClientId, Listing, SessionId, Ticket};
 
@@ -146,7 +148,7 @@ impl Daemon {
     fn end_leftovers(&mut self, signal: i32) {
         self.look_after_members();
         let now_ns = self.now_ns;
-        let left = std::mem::take(&mut self.left);
+        let left = std::mem::take(&mut self.outlived.left);
         self.last_endings.extend(
             left.into_values()
                 .map(|left| Ending::new(left.family, signal, SHUTDOWN_GRACE_MS, now_ns)),
@@ -189,8 +191,9 @@ impl Daemon {
             let ended = session.ending.as_ref().is_none_or(Ending::over);
             ended && (session.life.finished() || gone || now_ns >= self.closing_until())
         });
-        let over =
-            sessions_over && self.over.is_empty() && self.last_endings.iter().all(Ending::over);
+        let over = sessions_over
+            && self.outlived.over.is_empty()
+            && self.last_endings.iter().all(Ending::over);
         let closing = self.closing.as_mut()?;
         if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
             closing.phase = Phase::Flushing;
@@ -229,6 +232,7 @@ impl Daemon {
             if !self.look_for_children {
                 break;
             }
+            self.read_left = READ_TURN_BYTES;
             self.reap();
         }
     }

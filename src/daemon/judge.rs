@@ -40,14 +40,15 @@ impl Daemon {
     /// than all else here, so it is bounded too; who is left is judged in the next turn.
     pub(super) fn judge_sessions(&mut self) {
         let mut seen = BTreeSet::new();
+        let mut again = Vec::new();
         let mut told_bytes = 0;
         while told_bytes < TEXT_TURN_BYTES
             && let Some(id) = self.touched.pop_front()
         {
             if !seen.insert(id) {
                 // Touched again by its own judgement: next turn.
-                self.touched.push_front(id);
-                break;
+                again.push(id);
+                continue;
             }
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.touched = false;
@@ -63,6 +64,7 @@ impl Daemon {
                 told_bytes += std::mem::take(&mut self.window_text_bytes);
             }
         }
+        self.touched.extend(again);
     }
 
     fn judge(&mut self, id: SessionId) {
@@ -122,7 +124,9 @@ impl Daemon {
         }
         // The answer must not wait for a stalled log: what lies in the pipe now is queued for
         // it although the queue may be full, and it is one pipe at most.
-        self.drain_past_log(id);
+        if !self.drain(id, true) {
+            return self.touch(id);
+        }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.output.release(Hold::Log);
         session.output.release(Hold::Reader);

@@ -69,7 +69,7 @@ use closing::Closing;
 use keeper_link::{KeeperFds, KeeperLink};
 use launch::BaseEnv;
 use run_front::RunFront;
-use table::Leftover;
+use table::Outlived;
 
 /// What an event or a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,18 +166,18 @@ pub struct Daemon {
     listed: usize,
     /// Sessions with input to write.
     feedable: VecDeque<SessionId>,
-    /// Sessions whose leader's pidfd said that it ended.
-    ended_leaders: Vec<SessionId>,
+    /// Sessions whose leader has ended and is not reaped yet.
+    ended_leaders: BTreeSet<SessionId>,
+    /// Output that may still be read in this turn.
+    read_left: usize,
+    /// Something that was to be read to its end did not come to it for that bound.
+    drain_deferred: bool,
     /// Whether a SIGCHLD asks for a look at all children.
     look_for_children: bool,
     /// Children are left to look at because a turn's bound was reached.
     spawns_left: usize,
-    /// Sessions that are over, whose members are still to be looked for.
-    over: VecDeque<Leftover>,
-    /// Members that outlived their session.
-    left: BTreeMap<SessionId, Leftover>,
-    /// An orphan was reaped: what is left may be less.
-    recheck_left: bool,
+    /// Members that outlive their sessions.
+    outlived: Outlived,
     evicted: VecDeque<(SessionId, Option<String>)>,
     /// The versions of the pis that were run.
     versions: agents::Versions,

@@ -4,6 +4,7 @@ use super::{Daemon, Owner};
 use crate::limits::{REAPS_PER_TURN, SIGNALS_PER_TURN};
 use crate::pure::life::Fact;
 use crate::session::SessionId;
+use crate::session::ending::Number;
 use crate::sys::child::{self, Event};
 
 /// SIGCHLD's number, signal(7).
@@ -23,19 +24,29 @@ impl Daemon {
 
     /// Step: reaps leaders whose pidfd said so, then everybody else who has something to tell.
     pub(super) fn reap(&mut self) {
-        for id in std::mem::take(&mut self.ended_leaders) {
-            self.reap_leader(id);
+        let mut left = REAPS_PER_TURN;
+        while left > 0
+            && let Some(id) = self.ended_leaders.pop_first()
+        {
+            left -= 1;
+            if !self.reap_leader(id) {
+                return;
+            }
         }
         if !self.look_for_children {
             return;
         }
-        for _ in 0..REAPS_PER_TURN {
+        for _ in 0..left {
             let Some(peek) = child::peek_any() else {
                 self.look_for_children = false;
                 return;
             };
             match (self.leaders.get(&peek.pid).copied(), peek.event) {
-                (Some(id), Event::Ended) => self.reap_leader(id),
+                (Some(id), Event::Ended) => {
+                    if !self.reap_leader(id) {
+                        return;
+                    }
+                }
                 (Some(id), event) => {
                     child::take_stop(peek.pid);
                     let fact =
@@ -59,25 +70,39 @@ impl Daemon {
         if self.keeper.pid() == Some(pid) {
             self.keeper_gone();
         }
-        self.recheck_left = !self.left.is_empty();
+        self.outlived.recheck =
+            !self.outlived.left.is_empty() || !self.outlived.headless.is_empty();
     }
 
     /// Reaps a leader that has ended, and reads its output to the end first: what it wrote
-    /// before its end must be in the reply that tells of it.
-    fn reap_leader(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(pidfd) = &session.pidfd else { return };
+    /// before its end must be in the reply that tells of it. False: there is more of that than may
+    /// be read in this turn, and it is reaped in a later one.
+    fn reap_leader(&mut self, id: SessionId) -> bool {
+        if self.sessions.get(&id).is_none_or(|session| session.pidfd.is_none()) {
+            return true;
+        }
+        if !self.drain(id, false) {
+            self.ended_leaders.insert(id);
+            return false;
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return true };
+        let Some(pidfd) = &session.pidfd else { return true };
         use std::os::fd::AsRawFd;
-        let Some((status, usage)) = child::reap_pidfd(pidfd.as_raw_fd()) else { return };
+        let Some((status, usage)) = child::reap_pidfd(pidfd.as_raw_fd()) else { return true };
         let pid = session.facts.pid;
         session.usage = usage;
         self.leaders.remove(&pid);
         self.counters.exits += 1;
-        self.drain(id);
         if let Some(session) = self.sessions.get_mut(&id) {
             session.pidfd = None;
+            // Asked at once, while nobody else can have got the number: a session without members
+            // may stay listed for days.
+            session.number = Number::Inherited.now(pid);
+            if session.number == Number::Inherited {
+                self.outlived.headless.insert(id);
+            }
             if let Some(ending) = &mut session.ending {
-                ending.look = true;
+                ending.leader_reaped(session.number);
             }
             session.learn(Fact::Reaped(status), self.now_ns);
             self.debug(format_args!("session {id}: leader reaped {status:?}"));
@@ -87,6 +112,7 @@ impl Daemon {
         }
         self.keeper.ask_sync(id);
         self.touch(id);
+        true
     }
 
     /// A deadline for the keeper has come: it may be started again.

@@ -80,7 +80,8 @@ impl Daemon {
             let log = self.keeper.status(session.id);
             let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
             let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
-            let away = detached(&all, &orphans, session.facts.pid, &self.marks(session.id));
+            let sid = self.family(session).members_sid();
+            let away = detached(&all, &orphans, sid, &self.marks(session.id));
             let away = away.iter().filter(|one| one.is_alive()).take(NAMED_PROCESSES);
             Row {
                 session_id: session.id,

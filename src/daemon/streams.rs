@@ -4,7 +4,8 @@ use mio::Interest;
 
 use super::{Daemon, Port, token_of};
 use crate::limits::{
-    DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES, READ_TURN_BYTES,
+    DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES,
+    READ_TURN_BYTES,
 };
 use crate::pure::life::{Fact, Stream};
 use crate::pure::utf8::chars_in;
@@ -48,15 +49,16 @@ impl Daemon {
     /// Step: reads what is there, each session a bounded amount, from where the last turn
     /// stopped. Who is not dry stays on the list: events come only once (edge-triggered).
     pub(super) fn read_sessions(&mut self) {
-        let mut left = READ_TURN_BYTES;
+        let drains = std::mem::take(&mut self.drain_deferred) || !self.ended_leaders.is_empty();
+        let reserved = if drains { DRAIN_TURN_BYTES } else { 0 };
+        self.read_left = READ_TURN_BYTES;
         for _ in 0..self.readable.len() {
-            if left == 0 {
+            if self.read_left <= reserved {
                 break;
             }
             let Some(id) = self.readable.pop_front() else { break };
-            let allowance = READ_SESSION_TURN_BYTES.min(left);
-            let (bytes, stopped) = self.read_session(id, allowance, false);
-            left -= bytes.min(left);
+            let allowance = READ_SESSION_TURN_BYTES.min(self.read_left - reserved);
+            let (_, stopped) = self.read_session(id, allowance, false);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.output.queued = stopped == Stopped::Allowance;
                 if session.output.queued {
@@ -66,10 +68,21 @@ impl Daemon {
         }
     }
 
-    /// Reads one session's output, up to `allowance` bytes; `regardless` of whether log and
-    /// stdout have room for it. Gives how many and why it stopped. Of two streams one piece is
-    /// read in turn, so that neither waits for the other's end.
+    /// Reads one session's output, up to `allowance` bytes of what may be read in this turn;
+    /// `regardless` of whether log and stdout have room for it. Gives how many and why it stopped.
     fn read_session(
+        &mut self,
+        id: SessionId,
+        allowance: usize,
+        regardless: bool,
+    ) -> (usize, Stopped) {
+        let (bytes, stopped) = self.read_pieces(id, allowance, regardless);
+        self.read_left = self.read_left.saturating_sub(bytes);
+        (bytes, stopped)
+    }
+
+    /// Of two streams one piece is read in turn, so that neither waits for the other's end.
+    fn read_pieces(
         &mut self,
         id: SessionId,
         allowance: usize,
@@ -227,21 +240,25 @@ impl Daemon {
         }
     }
 
-    /// Reads what lies in a session's output now, to its end, a bounded amount.
-    pub(super) fn drain(&mut self, id: SessionId) {
-        let (_, stopped) = self.read_session(id, DRAIN_TURN_BYTES, false);
-        if stopped != Stopped::Changed
-            && let Some(session) = self.sessions.get_mut(&id)
-            && session.life.stream == Stream::Quiet
-        {
+    /// Reads what lies in a session's output now, to its end: a bounded amount, within what may be
+    /// read in this turn. False: it is not done, and goes on in the next turn. `regardless`: as
+    /// above.
+    pub(super) fn drain(&mut self, id: SessionId, regardless: bool) -> bool {
+        let Some(session) = self.sessions.get(&id) else { return true };
+        let most = DRAIN_BYTES.saturating_sub(session.drained_bytes);
+        let (bytes, stopped) = self.read_session(id, most.min(self.read_left), regardless);
+        let Some(session) = self.sessions.get_mut(&id) else { return true };
+        session.drained_bytes += bytes;
+        if stopped == Stopped::Allowance && session.drained_bytes < DRAIN_BYTES {
+            self.drain_deferred = true;
+            return false;
+        }
+        session.drained_bytes = 0;
+        if stopped != Stopped::Changed && session.life.stream == Stream::Quiet {
             // No EIO: somebody has the terminal open again, or bytes wait to be read.
             session.learn(Fact::Bytes, self.now_ns);
         }
-    }
-
-    /// The same, whether log and stdout have room for it or not.
-    pub(super) fn drain_past_log(&mut self, id: SessionId) {
-        self.read_session(id, DRAIN_TURN_BYTES, true);
+        true
     }
 
     /// The log of a session has moved: what was held back for it goes on.

@@ -1,12 +1,14 @@
 //! The table of sessions: entering it, eviction, leaving it, and what is left behind
 //! (unified-exec.md, LRU; process-model.md, Members that outlive an ended session).
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use super::{Daemon, Owner};
 use crate::limits::{
     EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, SCANS_PER_TURN, WARNING_BELOW_MAX,
 };
 use crate::pure::lru::{Candidate, victim};
-use crate::session::ending::{Ending, Family, SIGTERM};
+use crate::session::ending::{Ending, Family, Number, SIGTERM};
 use crate::session::wait::WaitKind;
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::proc::{self, ProcStat};
@@ -21,6 +23,19 @@ pub struct Leftover {
     pub family: Family,
     /// What is known of it, for a kill_session with the old id.
     pub session: Box<Session>,
+}
+
+/// Members that outlive their sessions.
+#[derive(Debug, Default)]
+pub struct Outlived {
+    /// Sessions that are over, whose members are still to be looked for.
+    pub(super) over: VecDeque<Leftover>,
+    /// Members that outlived their session.
+    pub(super) left: BTreeMap<SessionId, Leftover>,
+    /// Sessions whose leader was reaped while members had its number.
+    pub(super) headless: BTreeSet<SessionId>,
+    /// An orphan was reaped: what is left may be less.
+    pub(super) recheck: bool,
 }
 
 impl Daemon {
@@ -166,7 +181,7 @@ impl Daemon {
             self.keeper.guard_remove(family.sid);
         } else {
             session.retire(log_path);
-            self.over.push_back(Leftover { id, family, session: Box::new(session) });
+            self.outlived.over.push_back(Leftover { id, family, session: Box::new(session) });
         }
         self.debug(format_args!("session {id}: removed"));
         // The table may have been over its cap, with nobody to evict until now.
@@ -176,46 +191,65 @@ impl Daemon {
     /// Step, after the replies: looks whether members of sessions that are over run on, and
     /// whether those known to do so still do.
     pub(super) fn look_after_members(&mut self) {
-        if self.recheck_left {
-            self.recheck_left = false;
+        if self.outlived.recheck {
+            self.outlived.recheck = false;
+            self.recheck_numbers();
             let gone: Vec<SessionId> = self
+                .outlived
                 .left
                 .values()
                 .filter(|left| left.family.is_gone())
                 .map(|left| left.id)
                 .collect();
-            for left in gone.into_iter().filter_map(|id| self.left.remove(&id)) {
+            for left in gone.into_iter().filter_map(|id| self.outlived.left.remove(&id)) {
                 self.keeper.guard_remove(left.family.sid);
             }
         }
-        if self.over.is_empty() {
+        if self.outlived.over.is_empty() {
             return;
         }
         for _ in 0..SCANS_PER_TURN {
-            let Some(over) = self.over.pop_front() else { break };
+            let Some(over) = self.outlived.over.pop_front() else { break };
             let sid = over.family.sid;
             // A cheap question first: a look at all processes is for who answers yes.
             let maybe = self.config.kill_detached || proc::id_in_use(sid);
             if maybe && !over.family.is_gone() {
                 self.debug(format_args!("session {}: members run on", over.id));
-                self.left.insert(over.id, over);
+                self.outlived.left.insert(over.id, over);
             } else {
                 self.keeper.guard_remove(sid);
             }
         }
     }
 
+    /// An orphan was reaped: it may have been the last who had a session's number, which is then
+    /// anybody's.
+    fn recheck_numbers(&mut self) {
+        let mut headless = std::mem::take(&mut self.outlived.headless);
+        headless.retain(|id| {
+            if let Some(left) = self.outlived.left.get_mut(id) {
+                left.family.number = left.family.number.now(left.family.sid);
+                left.session.number = left.family.number;
+                return left.session.number == Number::Inherited;
+            }
+            let Some(session) = self.sessions.get_mut(id) else { return false };
+            session.number = session.number.now(session.facts.pid);
+            session.number == Number::Inherited
+        });
+        self.outlived.headless = headless;
+    }
+
     /// What is left of sessions that are over: each with its living members.
     pub fn left_members(&mut self) -> Vec<(SessionId, Vec<ProcStat>)> {
-        self.recheck_left = !self.left.is_empty();
+        self.outlived.recheck = !self.outlived.left.is_empty();
         self.look_after_members();
-        self.left.values().map(|left| (left.id, left.family.living())).collect()
+        self.outlived.left.values().map(|left| (left.id, left.family.living())).collect()
     }
 
     /// Takes what is left of an ended session, to end it.
     pub fn take_left(&mut self, id: SessionId) -> Option<Leftover> {
         self.look_after_members();
-        self.left.remove(&id)
+        self.outlived.left.remove(&id)
     }
 
     /// Notes that a session's deadlines are void.

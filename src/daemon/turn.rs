@@ -84,7 +84,8 @@ impl Daemon {
             || !self.touched.is_empty()
             || !self.feedable.is_empty()
             || self.look_for_children
-            || !self.over.is_empty()
+            || !self.ended_leaders.is_empty()
+            || !self.outlived.over.is_empty()
             || self.clients.iter().any(Client::has_work)
             || self.accept_ready
             || self.keeper.wants_pumping()
@@ -152,7 +153,7 @@ impl Daemon {
             }
             Port::Errors => self.output_ready(id, Source::Errors),
             Port::Input => self.input_ready(id),
-            Port::Leader => self.ended_leaders.push(id),
+            Port::Leader => _ = self.ended_leaders.insert(id),
             Port::Member => {
                 if let Some(ending) = &mut session.ending {
                     ending.look = true;

@@ -26,9 +26,32 @@ pub struct Family {
     pub sid: i32,
     /// No member started before the leader did (clock ticks since boot).
     pub start_ticks: u64,
+    /// What became of the number `sid`.
+    pub number: Number,
     /// Present when detached descendants are taken along: environment entries that an orphan
     /// must have to count as one of them.
     pub detached_marks: Option<Vec<Vec<u8>>>,
+}
+
+/// What became of the number that names a session in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// The leader has it, until it is reaped.
+    Leads,
+    /// The leader was reaped, and members had the number then.
+    Inherited,
+    /// Nobody of the session is left: whoever has the number now is a stranger.
+    Free,
+}
+
+impl Number {
+    /// What it is now: once free it stays so, whoever gets it next.
+    pub fn now(self, sid: i32) -> Self {
+        match self {
+            Self::Inherited if proc::session_is_over(sid) => Self::Free,
+            other => other,
+        }
+    }
 }
 
 /// A process that was signalled.
@@ -76,6 +99,11 @@ impl Family {
         self.look().unwrap_or_default()
     }
 
+    /// The session that members are in, while there can be any.
+    pub fn members_sid(&self) -> Option<i32> {
+        (self.number.now(self.sid) != Number::Free).then_some(self.sid)
+    }
+
     /// Whether nobody of this family lives; false where it cannot be told.
     pub fn is_gone(&self) -> bool {
         self.look().is_ok_and(|living| living.is_empty())
@@ -83,17 +111,19 @@ impl Family {
 
     /// Everything of this family that lives. Errors: it cannot be told now (EMFILE, ENOMEM).
     fn look(&self) -> io::Result<Vec<ProcStat>> {
+        let sid = self.members_sid();
         let ours = |found: &ProcStat| found.start_ticks >= self.start_ticks;
-        match &self.detached_marks {
-            None => Ok(proc::members_of(self.sid)?.into_iter().filter(ours).collect()),
-            Some(marks) => {
+        match (&self.detached_marks, sid) {
+            (None, None) => Ok(Vec::new()),
+            (None, Some(sid)) => Ok(proc::members_of(sid)?.into_iter().filter(ours).collect()),
+            (Some(marks), sid) => {
                 let all: Vec<ProcStat> = proc::look_at_all()?;
-                let members = all.iter().copied().filter(|one| one.sid == self.sid).filter(ours);
-                let mut found: Vec<ProcStat> = members.collect();
+                let is_member = |one: &ProcStat| Some(one.sid) == sid && ours(one);
+                let mut found: Vec<ProcStat> = all.iter().copied().filter(is_member).collect();
                 let ours = crate::sys::host::pid();
                 let orphans: Vec<ProcStat> =
                     all.iter().copied().filter(|one| one.ppid == ours).collect();
-                found.extend(detached(&all, &orphans, self.sid, marks));
+                found.extend(detached(&all, &orphans, sid, marks));
                 found.retain(|one| !matches!(one.state, b'Z' | b'X'));
                 Ok(found)
             }
@@ -101,19 +131,19 @@ impl Family {
     }
 }
 
-/// The detached descendants of the session `sid` among `all`: children of members that left the
-/// session by setsid, those of `orphans` (children of execd that may be anybody's) with the
-/// session's marks in their environment, and what descends from these.
+/// The detached descendants of the session `sid` among `all` (None: its members are gone): children
+/// of members that left the session by setsid, those of `orphans` (children of execd that may be
+/// anybody's) with the session's marks in their environment, and what descends from these.
 pub fn detached(
     all: &[ProcStat],
     orphans: &[ProcStat],
-    sid: i32,
+    sid: Option<i32>,
     marks: &[Vec<u8>],
 ) -> Vec<ProcStat> {
     let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
     let mut found: Vec<ProcStat> = Vec::new();
-    let mut parents: Vec<i32> = all.iter().filter(|p| p.sid == sid).map(|p| p.pid).collect();
-    let marked = |one: &ProcStat| one.sid != sid && proc::environ_has(one.pid, &marks);
+    let mut parents: Vec<i32> = all.iter().filter(|p| Some(p.sid) == sid).map(|p| p.pid).collect();
+    let marked = |one: &ProcStat| Some(one.sid) != sid && proc::environ_has(one.pid, &marks);
     let orphans: Vec<ProcStat> = orphans.iter().copied().filter(marked).collect();
     parents.extend(orphans.iter().map(|one| one.pid));
     found.extend(orphans);
@@ -122,7 +152,7 @@ pub fn detached(
         let next: Vec<ProcStat> = all
             .iter()
             .copied()
-            .filter(|one| one.sid != sid && parents.contains(&one.ppid))
+            .filter(|one| Some(one.sid) != sid && parents.contains(&one.ppid))
             .filter(|one| !found.iter().any(|known| known.pid == one.pid))
             .collect();
         if next.is_empty() {
@@ -162,6 +192,7 @@ impl Ending {
         self.look = true;
         let sooner = now_ns + grace_ms * NS_PER_MS;
         if signal == SIGKILL {
+            // The look that was just asked for is what sends it.
             self.escalate_ns = (self.current != SIGKILL).then_some(now_ns);
             if self.current == SIGKILL {
                 self.give_up_ns = Some(now_ns + KILL_GIVE_UP_MS * NS_PER_MS);
@@ -171,6 +202,12 @@ impl Ending {
             self.escalate_ns = self.escalate_ns.map(|at| at.min(sooner));
             self.signal_all();
         }
+    }
+
+    /// The leader was reaped: from here on its number is held by members only.
+    pub fn leader_reaped(&mut self, number: Number) {
+        self.family.number = number;
+        self.look = true;
     }
 
     fn signal_all(&mut self) {
@@ -199,9 +236,10 @@ impl Ending {
         self.current == SIGKILL
     }
 
-    /// When to step again if no event comes.
+    /// When to step again if no event comes. A look that is asked for is an event: it is taken in
+    /// the next judgement, so nothing that is due with it is a deadline.
     pub fn next_due_ns(&self) -> Option<u64> {
-        if self.over() {
+        if self.over() || self.look {
             return None;
         }
         [self.escalate_ns, self.give_up_ns, self.rescan_ns].into_iter().flatten().min()
@@ -216,6 +254,7 @@ impl Ending {
         }
         self.look = false;
         self.rescan_ns = None;
+        self.family.number = self.family.number.now(self.family.sid);
         let mut living = self.rescan(&mut watch);
         if living && self.escalate_ns.is_some_and(|at| at <= now_ns) {
             self.escalate_ns = None;

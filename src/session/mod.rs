@@ -27,7 +27,7 @@ use crate::pure::tty_line::LineChars;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use agent::{Agent, Probe};
-use ending::Ending;
+use ending::{Ending, Number};
 use input::Input;
 use job::Job;
 use output::{Output, Source};
@@ -84,6 +84,8 @@ pub struct Session {
     pub facts: Facts,
     /// The leader's life and the stream's.
     pub life: Life,
+    /// What became of the leader's pid, by which members are known.
+    pub number: Number,
     /// When the leader was reaped.
     pub reaped_ns: Option<u64>,
     /// When both had ended.
@@ -98,6 +100,8 @@ pub struct Session {
     pub errors: Option<Output>,
     /// Of the two, stderr was the first to have something: it is read first.
     pub errors_first: bool,
+    /// What was read of it towards the end that is about to be noted.
+    pub drained_bytes: usize,
     /// The child's stdin.
     pub input: Input,
     /// What unified-exec has not yet told.
@@ -164,6 +168,7 @@ impl Session {
             id,
             facts,
             life: Life::new(),
+            number: Number::Leads,
             reaped_ns: None,
             finished_ns: None,
             usage: Usage::default(),
@@ -171,6 +176,7 @@ impl Session {
             output,
             errors: None,
             errors_first: false,
+            drained_bytes: 0,
             input,
             view: View::default(),
             tail: TailRing::new(tail_bytes),

@@ -335,6 +335,13 @@ pub fn id_in_use(id: i32) -> bool {
     })
 }
 
+/// Whether nobody of the session `sid` can be left, now that its leader was reaped: its number is
+/// free, or a process has it as its pid. The kernel gives no number out again while a member has
+/// it as the id of its session, so such a process is a stranger and all members are gone.
+pub fn session_is_over(sid: i32) -> bool {
+    !id_in_use(sid) || session_of(sid).is_some()
+}
+
 /// struct f_owner_ex of fcntl(2), and the two numbers that go with it.
 #[repr(C)]
 struct FileOwner {

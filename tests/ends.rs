@@ -1,0 +1,153 @@
+//! Ends of sessions that go wrong only rarely: their numbers are somebody else's by then, two
+//! signals meet, many end at once.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+#[path = "common/outside.rs"]
+mod outside;
+mod stream_help;
+
+use std::process::Command;
+
+use common::*;
+use outside::{Raw, left_out, until};
+use serde_json::{Value, json};
+use stream_help::{begin, next_chunk};
+
+/// Runs what follows with process ids of its own, which can be told where to go on.
+const OWN_PIDS: [&str; 6] =
+    ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--map-root-user"];
+
+/// As the first process of a pid namespace: whoever writes a number into `wanted` gets a stranger
+/// with that pid, which is also its session's id. Says at last whether the stranger lives.
+const STRANGERS: &str = r#"
+    mkfifo wanted
+    while read -r pid < wanted; do
+        made=0
+        while test "$made" != "$pid"; do
+            echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid
+            setsid sleep 300 & made=$!
+            test "$made" = "$pid" || kill -9 "$made"
+        done
+        echo "$made" > stranger
+    done &
+    "$@"
+    kill -0 "$(cat stranger)" && echo lives > after
+    exit 0
+"#;
+
+/// Output read in one turn, and the one piece that may go beyond.
+const TURN_BYTES: u64 = (512 + 64) * 1024;
+
+fn may_choose_pids() -> bool {
+    let try_it = "echo 100 > /proc/sys/kernel/ns_last_pid";
+    let tried = Command::new(OWN_PIDS[0]).args(&OWN_PIDS[1..]).args(["sh", "-c", try_it]).output();
+    let may = tried.is_ok_and(|done| done.status.success());
+    if !may {
+        left_out("a pid namespace with chosen pids cannot be had here");
+    }
+    may
+}
+
+fn row(execd: &mut Raw, session: &Value) -> Option<Value> {
+    let list = execd.result("list_sessions", &json!({"peek": true}));
+    let rows = list["sessions"].as_array().expect("an array").clone();
+    rows.into_iter().find(|row| row["session_id"] == *session)
+}
+
+/// A session that has ended and stays listed, whose number a stranger has got meanwhile.
+fn ended_with_its_number_given_out(execd: &mut Raw) -> (Value, Value) {
+    let opened = execd.open(&json!({"cmd": "exec sleep 0.2"}));
+    let (session, pid) = (opened["session_id"].clone(), opened["pid"].clone());
+    until("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
+    let stranger = execd.dir.path().join("stranger");
+    let _ = std::fs::remove_file(&stranger);
+    std::fs::write(execd.dir.path().join("wanted"), format!("{pid}\n")).expect("it is read");
+    until("the stranger has the number", || {
+        std::fs::read_to_string(&stranger)
+            .is_ok_and(|made| made.trim().parse().ok() == pid.as_i64())
+    });
+    (session, pid)
+}
+
+fn assert_lives(execd: &mut Raw, pid: &Value) {
+    let asked =
+        execd.result("exec_command", &json!({"cmd": format!("kill -0 {pid} && echo lives")}));
+    assert_eq!(asked["output"], "lives\n", "the stranger was killed: {asked}");
+}
+
+/// A finished session stays listed until somebody hears of its end. Its members were found by its
+/// leader's pid, also when that was somebody else's by then: kill_session, eviction and shutdown
+/// killed whoever had the number.
+#[test]
+fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
+    if !may_choose_pids() {
+        return;
+    }
+    let wrapper: Vec<&str> = OWN_PIDS.into_iter().chain(["sh", "-c", STRANGERS, "sh"]).collect();
+    let mut execd = Raw::start(&wrapper, &["--max-sessions", "2"], &[], || {});
+
+    let (session, pid) = ended_with_its_number_given_out(&mut execd);
+    let killed = execd.result("kill_session", &json!({"session_id": session}));
+    assert_eq!(killed["killed"], true, "{killed}");
+    let summary = killed["summary"].as_str().expect("a summary");
+    assert!(summary.contains("had already exited"), "{summary}");
+    assert_lives(&mut execd, &pid);
+
+    let (session, pid) = ended_with_its_number_given_out(&mut execd);
+    for _ in 0..2 {
+        execd.open(&json!({"cmd": "exec sleep 300"}));
+    }
+    assert_eq!(row(&mut execd, &session), None, "it was evicted");
+    assert_lives(&mut execd, &pid);
+    execd.close_stdin();
+    assert!(execd.wait().success());
+    let after = std::fs::read_to_string(execd.dir.path().join("after"));
+    assert_eq!(after.ok().as_deref(), Some("lives\n"), "the end of execd killed the stranger");
+}
+
+/// In one judgement the timeout of a job sent SIGKILL where SIGTERM was pending from a
+/// kill_session. What was due at once counted as a deadline in the past, and debug builds aborted.
+#[test]
+fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
+    let mut execd = Execd::start();
+    let command = "trap '' TERM; echo up; while :; do sleep 0.02; done";
+    let (job, session) = begin(&mut execd, command, json!({"timeoutMs": 1_500}));
+    next_chunk(&mut execd, job);
+    let kill = execd.start_request("kill_session", json!({"session_id": session}));
+    assert_eq!(execd.result_of(job)["signal"], "SIGKILL");
+    let told = execd.result_of(kill);
+    // On a machine that is very slow the time is over before the kill comes.
+    let known = told["found"] == json!(true);
+    assert!(!known || told["signal"] == json!("SIGKILL"), "{told}");
+}
+
+/// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in the
+/// same turn, and nobody else was heard meanwhile.
+#[test]
+fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let command = "trap 'head -c 600000 /dev/zero & exit 0' USR1; sleep 300 & wait";
+    let sessions = execd.open_all(&[command; 12]);
+    let counters = |execd: &mut Execd| {
+        let info = execd.result("server_info", json!({}));
+        let of = |name: &str| info["counters"][name].as_u64().expect("a number");
+        (of("bytes_read"), of("loop_turns"))
+    };
+    let rows = execd.peek()["sessions"].as_array().expect("an array").clone();
+    let (bytes, turns) = counters(&mut execd);
+    outside::stop(execd.pid());
+    for row in &rows {
+        send_signal(pid_of(row), libc::SIGUSR1);
+    }
+    until("all have ended", || outside::zombies(execd.pid()).len() == rows.len());
+    outside::go_on(execd.pid());
+    let held = |execd: &mut Execd| {
+        let rows = execd.peek()["sessions"].as_array().expect("an array").clone();
+        rows.iter().filter(|row| row["shell_exited"] == true).count()
+    };
+    eventually("all ends are known", || held(&mut execd) == sessions.len());
+    let (bytes_then, turns_then) = counters(&mut execd);
+    let (bytes, turns) = (bytes_then - bytes, turns_then - turns);
+    assert!(bytes <= turns * TURN_BYTES, "{bytes} bytes in {turns} turns");
+}
