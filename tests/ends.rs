@@ -122,8 +122,8 @@ fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
     assert!(!known || told["signal"] == json!("SIGKILL"), "{told}");
 }
 
-/// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in the
-/// same turn, and nobody else was heard meanwhile.
+/// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in
+/// the same turn, and nobody else was heard meanwhile.
 #[test]
 fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
     let mut execd = Execd::with(&["--no-log"], &[]);
