@@ -48,8 +48,10 @@ pub const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
 pub const LAST_FLUSH_MS: u64 = 2_000;
 /// How long a reply that says exited waits for the keeper's acknowledgement of its log.
 pub const LOG_ACK_WAIT_MS: u64 = 250;
-/// A keeper that died again is restarted no sooner than this after its last start.
-pub const KEEPER_RESTART_MS: u64 = 60_000;
+/// Two starts of the guard, or of the log writer, are at least this far apart.
+pub const KEEPER_RESTART_MIN_MS: u64 = 50;
+/// The distance doubles up to this while the helper dies before it is over.
+pub const KEEPER_RESTART_MAX_MS: u64 = 5_000;
 /// How soon a timer that could not be armed is tried again.
 pub const CLOCK_RETRY_MS: u64 = 20;
 /// A stale timer this near is left to fire once: re-arming it would cost the same call.
@@ -346,6 +348,10 @@ pub const LOG_DIR_ENTRIES_AT_START: usize = 200_000;
 pub const GUARD_SCANS: usize = 200;
 /// The guard's pause between two scans.
 pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
+/// How long the log writer waits for execd's end to be certain after its pipe has hung up.
+pub const EXECD_END_WAIT_MS: u64 = 1_000;
+/// Pause between two looks whether execd is gone.
+pub const EXECD_END_PAUSE_MS: u64 = 2;
 
 const _: () = {
     assert!(

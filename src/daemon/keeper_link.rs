@@ -19,16 +19,16 @@ use crate::keeper::frames::{
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
 use crate::pure::outbox::Outbox;
+use crate::pure::restarts::Restarts;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 
-/// A running keeper.
+/// A running log writer.
 #[derive(Debug)]
 struct Keeper {
     pid: i32,
     log: OwnedFd,
     acks: OwnedFd,
-    guard: OwnedFd,
 }
 
 /// Who writes the log files.
@@ -62,12 +62,15 @@ pub struct KeeperLink {
     /// Whole frames on their way into the log pipe.
     staging: Outbox,
     guard_staging: Outbox,
-    /// The sessions a new keeper has to be told, by kernel session id.
+    /// The pipe to the guard, while there is one.
+    guard: Option<OwnedFd>,
+    /// Nobody reads that pipe any more.
+    guard_is_gone: bool,
+    /// The sessions a new guard or writer has to be told, by kernel session id.
     guarded: BTreeMap<i32, GuardRecord>,
     ack_bytes: AckDecoder,
-    /// When the present keeper (or the last one) was started.
-    started_ns: u64,
-    restarted: bool,
+    writer_restarts: Restarts,
+    guard_restarts: Restarts,
     /// Bytes in queues of logs whose session is gone.
     orphan_bytes: usize,
     /// How often the log pipe was full.
@@ -101,10 +104,12 @@ impl KeeperLink {
             busy: VecDeque::new(),
             staging: Outbox::new(),
             guard_staging: Outbox::new(),
+            guard: None,
+            guard_is_gone: false,
             guarded: BTreeMap::new(),
             ack_bytes: AckDecoder::default(),
-            started_ns: 0,
-            restarted: false,
+            writer_restarts: Restarts::default(),
+            guard_restarts: Restarts::default(),
             orphan_bytes: 0,
             stalls: 0,
             bytes_handed: 0,
@@ -402,11 +407,6 @@ impl KeeperLink {
     /// Takes in what the keeper acknowledged; `changed` gets the sessions concerned. False when
     /// the keeper is gone.
     pub fn take_acks(&mut self, buffer: &mut [u8], changed: &mut Vec<SessionId>) -> bool {
-        // A keeper that acknowledges has read its guard pipe before: what found no room there
-        // has it now.
-        if !self.guard_staging.is_empty() {
-            self.pump_guard();
-        }
         loop {
             let Hand::Process(Some(keeper)) = &self.hand else { return true };
             let bytes = match io::read(keeper.acks.as_raw_fd(), buffer) {

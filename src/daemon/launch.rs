@@ -190,7 +190,8 @@ impl Daemon {
             terminal: spec.tty.is_some(),
             die_with_us: true,
         };
-        let announcement = self.keeper.announcement(id, start_ticks);
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole: spec.whole };
+        let announcement = self.keeper.announcement(record);
         let child = match self.spawner.spawn_announced(&plan, announcement) {
             Ok(child) => child,
             Err((failure, announced)) => {
@@ -210,7 +211,8 @@ impl Daemon {
             started_ns: self.now_ns,
             started_wall_ms: clock::wall_ms(),
         };
-        self.adopt(id, facts, child, stdio)?;
+        let record = GuardRecord { sid: child.pid, ..record };
+        self.adopt(record, facts, child, stdio)?;
         Ok(id)
     }
 
@@ -283,11 +285,12 @@ impl Daemon {
     /// Takes a started child in: poll, guard, log, table.
     fn adopt(
         &mut self,
-        id: SessionId,
+        record: GuardRecord,
         facts: Facts,
         child: Child,
         stdio: Stdio,
     ) -> Result<(), String> {
+        let id = record.session;
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
         let (master, pidfd) = (output.as_raw_fd(), child.pidfd.as_raw_fd());
         let stderr = errors.as_ref().map(|errors| errors.as_raw_fd());
@@ -309,7 +312,6 @@ impl Daemon {
         self.next_session_id += 1;
         self.counters.spawns += 1;
         self.raised_pipe_bytes += pipe_bytes;
-        let record = GuardRecord { sid: child.pid, start_ticks: facts.start_ticks, session: id };
         self.keeper.guard_add(record, child.announced);
         self.keeper.open(id, &host::random_hex());
         self.leaders.insert(child.pid, id);

@@ -50,6 +50,7 @@ pub mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::os::fd::RawFd;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -66,7 +67,7 @@ use crate::sys::spawn::Spawner;
 use crate::wire::RequestId;
 use clients::Clients;
 use closing::Closing;
-use keeper_link::{KeeperFds, KeeperLink};
+use keeper_link::KeeperLink;
 use launch::BaseEnv;
 use run_front::RunFront;
 use table::Outlived;
@@ -76,8 +77,10 @@ use table::Outlived;
 pub enum Owner {
     /// A session, at one of its deadlines.
     Session(SessionId),
-    /// The keeper may be restarted.
+    /// The log writer may be started again.
     Keeper,
+    /// The guard may be started again.
+    Guard,
     /// A page of a log has taken too long.
     Pages,
     /// Nothing came for so long (--exit-after-silence).
@@ -328,13 +331,40 @@ impl Daemon {
             return;
         }
         match self.keeper.start(&self.spawner, self.now_ns) {
-            Ok(fds) => {
-                if self.watch_keeper(fds).is_err() {
-                    self.keeper_gone();
-                } else {
-                    self.keeper.pump_guard();
-                }
+            Ok((log, acks, guard)) => {
+                self.watch_writer((log, acks));
+                self.watch_guard(guard);
             }
+            Err(errno) => {
+                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.keeper_gone();
+                self.guard_gone();
+            }
+        }
+    }
+
+    fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
+        let watched = self
+            .watch(log, KEEPER_LOG, Interest::PRIORITY)
+            .and_then(|()| self.watch(acks, KEEPER_ACKS, Interest::READABLE));
+        if watched.is_err() {
+            self.keeper_gone();
+        }
+    }
+
+    fn watch_guard(&mut self, guard: RawFd) {
+        if self.watch(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
+            self.guard_gone();
+        }
+    }
+
+    /// A deadline for the log writer has come: it may be started again.
+    fn restart_writer(&mut self) {
+        if self.keeper.pid().is_some() || self.closing.is_some() {
+            return;
+        }
+        match self.keeper.start_writer(&self.spawner, self.now_ns) {
+            Ok(fds) => self.watch_writer(fds),
             Err(errno) => {
                 self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
                 self.keeper_gone();
@@ -342,10 +372,34 @@ impl Daemon {
         }
     }
 
-    fn watch_keeper(&self, (log, acks, guard): KeeperFds) -> io::Result<()> {
-        self.watch(log, KEEPER_LOG, Interest::PRIORITY)?;
-        self.watch(acks, KEEPER_ACKS, Interest::READABLE)?;
-        self.watch(guard, KEEPER_GUARD, Interest::PRIORITY)
+    /// The same for the guard, also while execd ends: that takes its time.
+    fn restart_guard(&mut self) {
+        if self.keeper.has_a_guard() {
+            return;
+        }
+        match self.keeper.start_guard(&self.spawner, self.now_ns) {
+            Ok(fd) => self.watch_guard(fd),
+            Err(errno) => {
+                self.debug(format_args!("guard: {}", logs::errno_text(errno)));
+                self.guard_gone();
+            }
+        }
+    }
+
+    /// The guard is gone: started again when it may be, which mostly is in this turn, before any
+    /// request is taken up.
+    fn guard_gone(&mut self) {
+        let due_ns = self.keeper.guard_lost(self.now_ns);
+        self.guard_watched = false;
+        self.debug(format_args!("guard lost"));
+        self.deadlines.set(Owner::Guard, Some(due_ns));
+    }
+
+    /// Step: notices that the guard is gone.
+    fn look_after_guard(&mut self) {
+        if self.keeper.guard_is_gone() {
+            self.guard_gone();
+        }
     }
 
     /// Asks the poll to tell when the log pipe has room, while it has none.
@@ -373,18 +427,17 @@ impl Daemon {
         }
     }
 
-    /// The keeper is gone: started again when it may be.
+    /// The log writer is gone: started again when it may be.
     fn keeper_gone(&mut self) {
         // What it had acknowledged before its end still counts.
         let mut changed = Vec::new();
         self.keeper.take_acks(&mut self.read_buffer, &mut changed);
-        let due_ns = self.keeper.lost();
+        let due_ns = self.keeper.lost(self.now_ns);
         self.answer_pages();
         self.give_up_pages(true, "nobody can read it now: its keeper is gone");
         self.log_watched = false;
-        self.guard_watched = false;
         self.debug(format_args!("keeper lost"));
-        self.deadlines.set(Owner::Keeper, Some(due_ns.max(self.now_ns)));
+        self.deadlines.set(Owner::Keeper, Some(due_ns));
         // Output that was held back for the log goes on; waits for the log are over.
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {

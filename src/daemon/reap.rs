@@ -1,6 +1,6 @@
 //! Signals, leaders, orphans (process-model.md, Reaping and ends).
 
-use super::{Daemon, Owner};
+use super::Daemon;
 use crate::limits::{REAPS_PER_TURN, SIGNALS_PER_TURN};
 use crate::pure::life::Fact;
 use crate::session::SessionId;
@@ -113,13 +113,5 @@ impl Daemon {
         self.keeper.ask_sync(id);
         self.touch(id);
         true
-    }
-
-    /// A deadline for the keeper has come: it may be started again.
-    pub(super) fn restart_keeper(&mut self) {
-        if self.keeper.pid().is_none() && self.closing.is_none() {
-            self.deadlines.set(Owner::Keeper, None);
-            self.start_keeper();
-        }
     }
 }

@@ -42,8 +42,9 @@ impl Daemon {
         self.note_events(events);
         // 2. Signals.
         self.take_signals();
-        // 3. What the keeper acknowledged.
+        // 3. What the keeper acknowledged; whether both its processes are there.
         self.take_acks();
+        self.look_after_guard();
         // 4. Output of children.
         self.read_sessions();
         // 5. Children that ended.
@@ -60,11 +61,13 @@ impl Daemon {
         self.write_replies();
         // 10. Input of children.
         self.feed_children();
-        // 11. Logs out: a reply that does not point at the log never waits for it.
-        self.pump_logs();
-        // 12. Clients that are gone; members that outlive their session; the end of execd.
+        // 11. Clients that are gone; members that outlive their session.
         self.drop_clients();
         self.look_after_members();
+        // 12. Logs out: a reply that does not point at the log never waits for it. The end of
+        // execd.
+        self.pump_logs();
+        self.look_after_guard();
         let done = self.step_closing();
         if done.is_some() {
             return done;
@@ -115,6 +118,7 @@ impl Daemon {
                 }
                 KEEPER_LOG => self.keeper.pipe_writable(),
                 KEEPER_ACKS => self.acks_ready = true,
+                KEEPER_GUARD if event.is_error() => self.keeper.guard_hung_up(),
                 KEEPER_GUARD => self.keeper.pump_guard(),
                 LAST_MEMBERS => {}
                 LISTENER => self.accept_ready = true,
@@ -200,7 +204,8 @@ impl Daemon {
         while let Some(owner) = self.deadlines.pop_due(self.now_ns) {
             match owner {
                 Owner::Session(id) => self.touch(id),
-                Owner::Keeper => self.restart_keeper(),
+                Owner::Keeper => self.restart_writer(),
+                Owner::Guard => self.restart_guard(),
                 Owner::Pages => self.give_up_pages(false, "the disk does not answer"),
                 Owner::Silence => self.silence_is_over(),
                 Owner::Listener => self.accept_ready = self.listener.is_some(),

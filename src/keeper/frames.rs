@@ -2,7 +2,7 @@
 //!
 //! All integers are little-endian. Three pipes, each with records of its own:
 //!
-//! **Log pipe** (execd to keeper): frames of a 16-byte header and a payload of at most
+//! **Log pipe** (execd to the log writer): frames of a 16-byte header and a payload of at most
 //! `LOG_FRAME_BYTES`. Header: kind u8, three zero bytes, payload length u32, session u64.
 //!
 //! | kind | payload |
@@ -14,13 +14,15 @@
 //! | 5 Close | none |
 //! | 6 Goodbye | none |
 //! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name |
+//! | 8 Guard | a record of the guard pipe |
 //!
-//! **Ack pipe** (keeper to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
+//! **Ack pipe** (log writer to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing), two zero bytes, errno i32, session u64, token u64, logged u64, missing u64,
 //! noted u64. Behind a Page record come the page's bytes.
 //!
-//! **Guard pipe** (execd to keeper): records of 32 bytes: kind u8 (1 add, 2 remove,
-//! 3 goodbye), three zero bytes, sid i32, start ticks u64, session u64, zero u64.
+//! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
+//! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,
+//! zero u64.
 //!
 //! **The books.** A log holds `logged` bytes of the stream and `noted` bytes that the keeper
 //! wrote into it about itself, so its size is `logged + noted`. Every byte handed over is
@@ -46,6 +48,7 @@ const SYNC: u8 = 4;
 const CLOSE: u8 = 5;
 const GOODBYE: u8 = 6;
 const READ_PAGE: u8 = 7;
+const GUARD: u8 = 8;
 
 /// Bytes of Reopen's payload, and of ReadPage's, before the name.
 const REOPEN_FIXED_BYTES: usize = 24;
@@ -83,6 +86,8 @@ pub enum Frame<'a> {
     },
     /// Send a page of a log back.
     ReadPage(ReadPage),
+    /// What the guard is told, for when there is no guard.
+    Guard(GuardEvent),
     /// Nothing more will come for this log.
     Close {
         /// Whose log.
@@ -154,6 +159,13 @@ pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
     out.extend_from_slice(page.name.as_bytes());
 }
 
+/// Appends to `out` a frame with one record as the guard pipe has it.
+pub fn push_guard_frame(out: &mut Vec<u8>, record: &[u8]) {
+    push_header(out, GUARD, 0, GUARD_RECORD_BYTES);
+    debug_assert_eq!(record.len(), GUARD_RECORD_BYTES);
+    out.extend_from_slice(record);
+}
+
 /// Appends Close to `out`.
 pub fn push_close(out: &mut Vec<u8>, session: u64) {
     push_header(out, CLOSE, session, 0);
@@ -192,6 +204,7 @@ impl Header {
             }
             DATA => len <= LOG_FRAME_BYTES,
             SYNC => len == 8,
+            GUARD => len == GUARD_RECORD_BYTES,
             CLOSE | GOODBYE => len == 0,
             _ => return Err(Nonsense("a frame of an unknown kind")),
         };
@@ -276,6 +289,7 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let length = take_u64(&mut rest)?;
             Frame::ReadPage(ReadPage { token, offset, length, name: file_name(rest)? })
         }
+        GUARD => Frame::Guard(GuardEvent::decode(&take(&mut rest)?)?),
         CLOSE => Frame::Close { session },
         _ => Frame::Goodbye,
     })

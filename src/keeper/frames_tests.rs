@@ -27,7 +27,7 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     for n in 0..40 {
         let session = random.below(3) as u64 + (u64::MAX - 3);
         let name = format!("execd-{n}-0123abcd.log");
-        let other = match random.below(8) {
+        let other = match random.below(9) {
             0 => {
                 push_open(&mut out, session, &name);
                 Frame::Open { session, name }
@@ -53,6 +53,12 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 let page = ReadPage { token: n, offset: -1 << n, length: 1 << n, name };
                 push_read_page(&mut out, &page);
                 Frame::ReadPage(page)
+            }
+            8 => {
+                let mut record = Vec::new();
+                push_guard_remove(&mut record, 77);
+                push_guard_frame(&mut out, &record);
+                Frame::Guard(GuardEvent::Remove(77))
             }
             kind => {
                 let len = if kind == 5 { random.below(50) } else { 5_000 };
@@ -92,6 +98,7 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                     found.push(Owned::Other(Frame::Sync { session, token }));
                 }
                 Frame::ReadPage(page) => found.push(Owned::Other(Frame::ReadPage(page))),
+                Frame::Guard(event) => found.push(Owned::Other(Frame::Guard(event))),
                 Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
                 Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),
             }
@@ -136,7 +143,9 @@ fn frames_that_make_no_sense_are_refused() {
         header(0, 0, 0),
         header(READ_PAGE, 0, 24),
         header(READ_PAGE, 0, 280),
-        header(8, 0, 0),
+        header(GUARD, 0, 31),
+        [header(GUARD, 0, 32), vec![9; 32]].concat(),
+        header(9, 0, 0),
         header(255, 0, 0),
         header(DATA, 1, 0),
         header(DATA, 0, too_long),
@@ -166,7 +175,7 @@ fn random_bytes_never_panic() {
     for _ in 0..20_000 {
         let mut bytes: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
         // Mostly plausible headers, or nothing would get past the first byte.
-        bytes[0] = random.below(9) as u8;
+        bytes[0] = random.below(10) as u8;
         bytes[1..4].fill(0);
         bytes[5..8].fill(0);
         let _ = decode(&mut bytes.chunks(1 + random.below(20)));
@@ -212,7 +221,7 @@ fn acks_survive_any_cutting() {
 
 #[test]
 fn guard_records_survive_any_cutting() {
-    let record = GuardRecord { sid: 12_345, start_ticks: u64::MAX, session: 9 };
+    let record = GuardRecord { sid: 12_345, start_ticks: u64::MAX, session: 9, whole: true };
     let mut bytes = Vec::new();
     push_guard_add(&mut bytes, record);
     push_guard_remove(&mut bytes, 12_345);

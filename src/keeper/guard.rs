@@ -1,7 +1,9 @@
-//! The guard: when execd is killed, nobody is left to end its sessions but the keeper.
+//! The guard: when execd is killed, nobody is left to end its sessions but this.
 //!
 //! execd tells of each session's leader over a pipe of its own. When that pipe hangs up
 //! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, 6b).
+//! The log writer is told the same behind its log data: should the guard be gone when execd is
+//! killed, it does the guard's work when all that was queued is written.
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
@@ -15,6 +17,9 @@ use std::io;
 /// process tree, detached children included).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
+/// The user whose commands may run as anybody.
+const ROOT: u32 = 0;
+
 /// The recorded sessions and how to know their members.
 #[derive(Debug)]
 pub struct Guard {
@@ -27,6 +32,8 @@ pub struct Guard {
     run_mark: Vec<u8>,
     /// Never ended, whatever a record says.
     execd_pid: i32,
+    /// Whether a run of pi was among the sessions.
+    had_runs: bool,
     goodbye: bool,
 }
 
@@ -39,6 +46,7 @@ impl Guard {
             mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
             run_mark: format!("{RUN_VARIABLE}{instance}=").into_bytes(),
             execd_pid,
+            had_runs: false,
             goodbye: false,
         }
     }
@@ -46,36 +54,44 @@ impl Guard {
     /// Takes in what the guard pipe brought.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Nonsense> {
         while let Some(event) = self.decoder.next(&mut bytes)? {
-            match event {
-                GuardEvent::Add(record) => _ = self.sessions.insert(record.sid, record),
-                GuardEvent::Remove(sid) => _ = self.sessions.remove(&sid),
-                GuardEvent::Goodbye => self.goodbye = true,
-            }
+            self.take(event);
         }
         Ok(())
     }
 
-    /// execd will end in good order.
-    pub fn goodbye(&mut self) {
-        self.goodbye = true;
+    /// Takes in one word of execd.
+    pub fn take(&mut self, event: GuardEvent) {
+        match event {
+            GuardEvent::Add(record) => {
+                self.had_runs |= record.whole;
+                self.sessions.insert(record.sid, record);
+            }
+            GuardEvent::Remove(sid) => _ = self.sessions.remove(&sid),
+            GuardEvent::Goodbye => self.goodbye = true,
+        }
+    }
+
+    /// Whether somebody is to be ended should execd be gone now.
+    pub fn has_work(&self) -> bool {
+        !self.goodbye && (self.had_runs || !self.sessions.is_empty())
     }
 
     /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
-    /// sessions. Takes `GUARD_SCANS` pauses at most.
-    pub fn hung_up(&self) {
-        if self.goodbye || self.sessions.is_empty() {
-            return;
+    /// sessions. Takes `GUARD_SCANS` pauses at most. Whether nobody is left.
+    pub fn hung_up(&self) -> bool {
+        if !self.has_work() {
+            return true;
         }
         let mut ours = HashSet::new();
         let mut signalled = HashSet::new();
         for _ in 0..GUARD_SCANS {
-            let Ok(members) = self.members(&mut ours) else {
+            let Ok(members) = self.to_be_ended(&mut ours) else {
                 // "Cannot be told" is not "gone".
                 pause(GUARD_SCAN_PAUSE_MS);
                 continue;
             };
             if members.is_empty() {
-                return;
+                return true;
             }
             let mut all_known = true;
             for member in members {
@@ -90,35 +106,44 @@ impl Guard {
                 pause(GUARD_SCAN_PAUSE_MS);
             }
         }
+        false
     }
 
-    /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
-    /// remembers the sessions that have proved to be the recorded ones.
-    fn members(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
-        let uid = proc::own_uid();
-        let (recorded, others): (Vec<i32>, Vec<i32>) = proc::pids()?
-            .into_iter()
-            .filter(|pid| *pid != self.execd_pid && proc::owner(*pid) == Some(uid))
-            .partition(|pid| {
+    /// The living members of the recorded sessions; where there are none, what runs of pi started
+    /// in others. These come last, because they are known by their environment, and reading one
+    /// may wait for a process that stands still. `ours` remembers the sessions that have proved to
+    /// be the recorded ones.
+    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
+        let us = proc::own_uid();
+        // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
+        let may_be_ours = |pid: i32| us == ROOT || proc::owner(pid) == Some(us);
+        let (recorded, others): (Vec<i32>, Vec<i32>) =
+            proc::pids()?.into_iter().filter(|pid| *pid != self.execd_pid).partition(|pid| {
                 proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
             });
         let seen: Vec<ProcStat> = recorded
             .into_iter()
+            .filter(|pid| may_be_ours(*pid))
             .filter_map(proc::stat)
             .filter(|found| found.is_alive() && self.is_young_enough(found))
             .collect();
-        let of_runs = others
-            .into_iter()
-            .filter(|pid| proc::environ_any(*pid, |entry| entry.starts_with(&self.run_mark)))
-            .filter_map(proc::stat)
-            .filter(ProcStat::is_alive);
         for one in &seen {
             if !ours.contains(&one.sid) && self.proves_session(one) {
                 ours.insert(one.sid);
             }
         }
-        let members = seen.into_iter().filter(|one| ours.contains(&one.sid));
-        Ok(members.chain(of_runs).collect())
+        let members: Vec<ProcStat> =
+            seen.into_iter().filter(|one| ours.contains(&one.sid)).collect();
+        if !members.is_empty() || !self.had_runs {
+            return Ok(members);
+        }
+        let of_runs = others
+            .into_iter()
+            .filter(|pid| may_be_ours(*pid))
+            .filter(|pid| proc::environ_any(*pid, |entry| entry.starts_with(&self.run_mark)))
+            .filter_map(proc::stat)
+            .filter(ProcStat::is_alive);
+        Ok(of_runs.collect())
     }
 
     fn is_young_enough(&self, found: &ProcStat) -> bool {
@@ -150,7 +175,10 @@ mod tests {
     fn add(guard: &mut Guard, child: &Spawned) {
         let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
         let mut out = Vec::new();
-        push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+        push_guard_add(
+            &mut out,
+            GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false },
+        );
         guard.feed(&out).unwrap();
     }
 
@@ -196,7 +224,10 @@ mod tests {
             let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
             let start_ticks = start_ticks.saturating_add_signed(later);
             let mut out = Vec::new();
-            push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+            push_guard_add(
+                &mut out,
+                GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false },
+            );
             guard.feed(&out).unwrap();
         }
         guard.hung_up();

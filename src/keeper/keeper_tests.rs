@@ -1,8 +1,8 @@
-//! Tests of the loop, over real pipes, with the keeper in a thread.
+//! Tests of the loops, over real pipes, with log writer and guard in a thread each.
 
 use super::frames::{
-    AckDecoder, AckKind, GuardRecord, ReadPage, push_close, push_data_header, push_guard_add,
-    push_guard_goodbye, push_open, push_read_page, push_sync,
+    AckDecoder, AckKind, GuardRecord, ReadPage, push_close, push_data_header, push_goodbye,
+    push_guard_add, push_guard_frame, push_guard_goodbye, push_open, push_read_page, push_sync,
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
@@ -21,6 +21,7 @@ struct Running {
     ack: PipeReader,
     guard: PipeWriter,
     keeper: JoinHandle<Result<(), Stop>>,
+    watcher: JoinHandle<Result<(), Stop>>,
     acks: AckDecoder,
 }
 
@@ -30,11 +31,11 @@ fn start(dir: &Path) -> Running {
     let (guard_read, guard) = pipe().unwrap();
     let writer = Writer::new(Ok(LogDir::open(dir).unwrap()), None);
     let keeper = std::thread::spawn(move || {
-        let pipes =
-            Pipes { log: log_read.as_fd(), ack: ack_write.as_fd(), guard: guard_read.as_fd() };
-        Keeper::new(pipes, writer, Guard::new("abc", 1)).serve()
+        let pipes = Pipes { log: log_read.as_fd(), ack: ack_write.as_fd() };
+        Keeper::new(pipes, writer, Guard::new("abc", 1), 1).serve()
     });
-    Running { log, ack, guard, keeper, acks: AckDecoder::default() }
+    let watcher = std::thread::spawn(move || watch(&mut Guard::new("abc", 1), guard_read.as_fd()));
+    Running { log, ack, guard, keeper, watcher, acks: AckDecoder::default() }
 }
 
 impl Running {
@@ -59,10 +60,10 @@ impl Running {
         all
     }
 
-    /// Hangs up everything and gives how the keeper ended.
+    /// Hangs up everything and gives how both ended.
     fn end(self) -> Result<(), Stop> {
         drop((self.log, self.ack, self.guard));
-        self.keeper.join().unwrap()
+        self.keeper.join().unwrap().and(self.watcher.join().unwrap())
     }
 }
 
@@ -137,7 +138,7 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     let mut running = start(temp.path());
     let mut out = Vec::new();
     let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false });
     running.guard.write_all(&out).unwrap();
     out.clear();
     push_open(&mut out, 1, "a");
@@ -153,20 +154,43 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
 }
 
 #[test]
-fn the_guard_comes_before_logs_that_are_queued() {
+fn the_guard_waits_for_no_log() {
     let temp = tempfile::tempdir().unwrap();
     let child = Spawned::shell("sleep 72; :", &["EXECD_INSTANCE=abc"]);
     let mut running = start(temp.path());
     let mut out = Vec::new();
     let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false });
     running.guard.write_all(&out).unwrap();
     // The log pipe stays open: its end is not what the guard waits for.
-    let Running { log, ack, guard, keeper, .. } = running;
+    let Running { log, ack, guard, keeper, watcher, .. } = running;
     drop(guard);
     assert_eq!(child.wait(), SIGKILL);
+    watcher.join().unwrap().unwrap();
     drop((log, ack));
     keeper.join().unwrap().unwrap();
+}
+
+/// The guard had just died, and was not back yet, when execd was killed: nobody knew of the
+/// sessions any more.
+#[test]
+fn the_log_writer_ends_the_sessions_where_there_is_no_guard() {
+    let temp = tempfile::tempdir().unwrap();
+    for goodbye in [false, true] {
+        let child = Spawned::shell("sleep 74; :", &["EXECD_INSTANCE=abc"]);
+        let mut running = start(temp.path());
+        let (mut out, mut record) = (Vec::new(), Vec::new());
+        let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
+        let whole = false;
+        push_guard_add(&mut record, GuardRecord { sid: child.pid, start_ticks, session: 1, whole });
+        push_guard_frame(&mut out, &record);
+        if goodbye {
+            push_goodbye(&mut out);
+        }
+        running.log.write_all(&out).unwrap();
+        running.end().unwrap();
+        assert_eq!(proc::stat(child.pid).unwrap().is_alive(), goodbye);
+    }
 }
 
 #[test]
@@ -176,7 +200,7 @@ fn a_goodbye_ends_nobody() {
     let mut running = start(temp.path());
     let mut out = Vec::new();
     let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1 });
+    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false });
     push_guard_goodbye(&mut out);
     running.guard.write_all(&out).unwrap();
     running.end().unwrap();

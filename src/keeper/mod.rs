@@ -1,28 +1,32 @@
-//! The process `execd --keeper` (architecture.md, 6): writes the logs, so that the loop never
-//! waits for a disk, and ends the sessions of an execd that was killed.
+//! `execd --keeper` (architecture.md, 6), two processes: one writes the logs, so that the loop
+//! never waits for a disk; the other, the guard, ends the sessions of an execd that was killed,
+//! and never touches a disk.
 //!
 //! | file | what |
 //! |---|---|
-//! | `frames`, `records` | the formats on its three pipes |
+//! | `frames`, `records` | the formats on their three pipes |
 //! | `writer` | the logs and their books |
 //! | `guard` | the recorded sessions and their end |
-//! | here | flags, and the loop that waits for the pipes |
+//! | here | flags, and the loops that wait for the pipes |
 //!
-//! Idle it sleeps in one poll without a timeout. It ends with 0 when both pipes from execd
-//! have ended, and with 2 when what they bring makes no sense.
+//! Idle each sleeps in one poll without a timeout. It ends with 0 when its pipe from execd
+//! has ended, and with 2 when what that brings makes no sense.
 
 pub mod frames;
 pub mod guard;
 pub mod records;
 pub mod writer;
 
-use crate::limits::{KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS};
-use crate::sys::keeper_calls::{self, Pipes};
+use crate::limits::{
+    EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS,
+};
+use crate::sys::keeper_calls::{self, Pipes, Role};
 use crate::sys::log_files::{ENOENT, LogDir, errno_of};
-use frames::{Ack, Frame, FrameDecoder, Nonsense};
+use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
 use guard::Guard;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use writer::Writer;
 
@@ -44,10 +48,13 @@ struct Flags {
     max_bytes: Option<u64>,
     execd_pid: i32,
     instance: String,
+    /// None: both.
+    role: Option<Role>,
 }
 
-/// Runs the keeper on fds 0 (log pipe), 1 (ack pipe) and 2 (guard pipe) until execd is gone.
-/// Takes the program's arguments without its name; gives the exit status.
+/// Runs the keeper until execd is gone: on fds 0 (log pipe), 1 (ack pipe) and 2 (guard pipe) as
+/// two processes, or as the one that its flags ask for. Takes the program's arguments without its
+/// name; gives the exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     let flags = match parse(args) {
         Ok(flags) => flags,
@@ -56,7 +63,20 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
             return EXIT_NONSENSE;
         }
     };
-    keeper_calls::settle();
+    let role = flags.role.unwrap_or_else(keeper_calls::split);
+    keeper_calls::settle(role);
+    let mut guard = Guard::new(&flags.instance, flags.execd_pid);
+    let served = match role {
+        Role::Guard => watch(&mut guard, keeper_calls::guard_pipe()),
+        Role::Writer => {
+            Keeper::new(keeper_calls::writer_pipes(), open_writer(&flags), guard, flags.execd_pid)
+                .serve()
+        }
+    };
+    if served.is_ok() { 0 } else { EXIT_NONSENSE }
+}
+
+fn open_writer(flags: &Flags) -> Writer {
     let dir = match &flags.log_dir {
         Some(path) => LogDir::open(path).map_err(|error| errno_of(&error)),
         // No Open should come then; if one does, it is refused.
@@ -65,11 +85,22 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     if let Ok(dir) = &dir {
         dir.delete_old(flags.keep_days);
     }
-    let writer = Writer::new(dir, flags.max_bytes);
-    let guard = Guard::new(&flags.instance, flags.execd_pid);
-    match Keeper::new(keeper_calls::own_pipes(), writer, guard).serve() {
-        Ok(()) => 0,
-        Err(_) => EXIT_NONSENSE,
+    Writer::new(dir, flags.max_bytes)
+}
+
+/// The guard's whole life: it learns who is to be ended until its pipe hangs up, and touches no
+/// disk.
+fn watch(guard: &mut Guard, pipe: BorrowedFd) -> Result<(), Stop> {
+    let mut buffer = [0; GUARD_READ_BYTES];
+    loop {
+        keeper_calls::wait(pipe)?;
+        match keeper_calls::read(pipe, &mut buffer)? {
+            Some(len) => guard.feed(buffer.get(..len).unwrap_or_default())?,
+            None => {
+                guard.hung_up();
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -77,7 +108,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_args(args);
     let (mut log_dir, mut no_log, mut keep_days) = (None, false, LOG_KEEP_DAYS);
-    let (mut max_bytes, mut execd_pid, mut instance) = (None, None, None);
+    let (mut max_bytes, mut execd_pid, mut instance, mut role) = (None, None, None, None);
     while let Some(arg) = parser.next()? {
         match arg {
             Long("keeper") => {}
@@ -86,6 +117,8 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
             Long("log-keep-days") => keep_days = parser.value()?.parse()?,
             Long("log-max-bytes") => max_bytes = Some(parser.value()?.parse()?),
             Long("execd-pid") => execd_pid = Some(parser.value()?.parse()?),
+            Long("only-writer") => role = Some(Role::Writer),
+            Long("only-guard") => role = Some(Role::Guard),
             Long("instance") => instance = Some(parser.value()?.string()?),
             other => return Err(other.unexpected()),
         }
@@ -104,6 +137,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
         max_bytes,
         execd_pid: execd_pid.ok_or("--execd-pid is needed")?,
         instance: instance.filter(is_id).ok_or("--instance needs hexadecimal digits")?,
+        role,
     })
 }
 
@@ -126,50 +160,56 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// The log writer's loop.
 struct Keeper<'a> {
     pipes: Pipes<'a>,
     frames: FrameDecoder,
     writer: Writer,
+    /// What the guard knows, for when there is none.
     guard: Guard,
-    log_open: bool,
-    guard_open: bool,
+    execd_pid: i32,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(pipes: Pipes<'a>, writer: Writer, guard: Guard) -> Keeper<'a> {
-        let frames = FrameDecoder::default();
-        Keeper { pipes, frames, writer, guard, log_open: true, guard_open: true }
+    fn new(pipes: Pipes<'a>, writer: Writer, guard: Guard, execd_pid: i32) -> Keeper<'a> {
+        Keeper { pipes, frames: FrameDecoder::default(), writer, guard, execd_pid }
     }
 
-    /// Works until both pipes have ended.
+    /// Works until the log pipe has ended.
     fn serve(&mut self) -> Result<(), Stop> {
         let mut buffer = vec![0; KEEPER_READ_BYTES];
-        while self.log_open || self.guard_open {
-            let log = self.log_open.then_some(self.pipes.log);
-            let guard = self.guard_open.then_some(self.pipes.guard);
-            let (log_ready, guard_ready) = keeper_calls::wait(log, guard, -1)?;
-            // The guard first: processes of a dead execd come before its logs.
-            if guard_ready {
-                self.read_guard()?;
-            }
-            if log_ready {
-                self.read_log(&mut buffer)?;
-            }
-        }
+        while self.read_log(&mut buffer)? {}
         self.writer.close_all();
+        if self.guard.has_work() && self.execd_is_gone() {
+            self.guard.hung_up();
+        }
         Ok(())
     }
 
-    fn read_log(&mut self, buffer: &mut [u8]) -> Result<(), Stop> {
+    /// Whether execd has ended, where its pipe has: one that gave this process up and started
+    /// another keeps its sessions. Its pipes end a moment before it does.
+    fn execd_is_gone(&self) -> bool {
+        let looks = EXECD_END_WAIT_MS / EXECD_END_PAUSE_MS;
+        (0..looks).any(|_| {
+            let gone = keeper_calls::parent() != self.execd_pid;
+            if !gone {
+                keeper_calls::pause(EXECD_END_PAUSE_MS);
+            }
+            gone
+        })
+    }
+
+    /// Takes in what has come; false at the pipe's end.
+    fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Stop> {
+        keeper_calls::wait(self.pipes.log)?;
         let Some(len) = keeper_calls::read(self.pipes.log, buffer)? else {
-            self.log_open = false;
-            return Ok(());
+            return Ok(false);
         };
         let mut input = buffer.get(..len).unwrap_or_default();
         while let Some(frame) = self.frames.next(&mut input)? {
             self.take(frame)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn take(&mut self, frame: Frame) -> Result<(), Stop> {
@@ -183,8 +223,6 @@ impl<'a> Keeper<'a> {
                 self.send(ack)?;
             }
             Frame::Data { session, bytes } => {
-                // A write may take long on a bad disk, and much may be queued behind it.
-                self.look_at_guard()?;
                 if let Some(ack) = self.writer.data(session, bytes) {
                     self.send(ack)?;
                 }
@@ -198,8 +236,9 @@ impl<'a> Keeper<'a> {
                 self.send(ack)?;
                 self.send_page(&bytes)?;
             }
+            Frame::Guard(event) => self.guard.take(event),
             Frame::Close { session } => self.writer.close(session),
-            Frame::Goodbye => self.guard.goodbye(),
+            Frame::Goodbye => self.guard.take(GuardEvent::Goodbye),
         }
         Ok(())
     }
@@ -218,30 +257,6 @@ impl<'a> Keeper<'a> {
             match keeper_calls::write_record(self.pipes.ack, piece) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in all that the guard pipe has, without waiting.
-    fn look_at_guard(&mut self) -> Result<(), Stop> {
-        while self.guard_open {
-            let (_, ready) = keeper_calls::wait(None, Some(self.pipes.guard), 0)?;
-            if !ready {
-                break;
-            }
-            self.read_guard()?;
-        }
-        Ok(())
-    }
-
-    fn read_guard(&mut self) -> Result<(), Stop> {
-        let mut buffer = [0; GUARD_READ_BYTES];
-        match keeper_calls::read(self.pipes.guard, &mut buffer)? {
-            Some(len) => self.guard.feed(buffer.get(..len).unwrap_or_default())?,
-            None => {
-                self.guard_open = false;
-                self.guard.hung_up();
             }
         }
         Ok(())

@@ -14,6 +14,8 @@ const FLAG_FAILING: u8 = 2;
 const GUARD_ADD: u8 = 1;
 const GUARD_REMOVE: u8 = 2;
 const GUARD_GOODBYE: u8 = 3;
+/// In an added record: a run of pi.
+const FLAG_WHOLE: u8 = 1;
 
 /// The bytes are not in the format above; holds what is wrong with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,8 @@ pub struct GuardRecord {
     pub start_ticks: u64,
     /// execd's id of the session, for people who read a trace.
     pub session: u64,
+    /// Whether it is a run of pi, whose end is the end of all that has its mark.
+    pub whole: bool,
 }
 
 /// One record of the guard pipe.
@@ -88,26 +92,28 @@ pub fn push_guard_add(out: &mut Vec<u8>, record: GuardRecord) {
 }
 
 /// The bytes of such a record around the sid, which is the second four of them: for a leader
-/// that writes the record about itself.
-pub fn guard_add_around_sid(start_ticks: u64, session: u64) -> ([u8; 4], [u8; 24]) {
+/// that writes the record about itself, whose `sid` is not known yet.
+pub fn guard_add_around_sid(record: GuardRecord) -> ([u8; 4], [u8; 24]) {
     let mut tail = [0; 24];
-    tail[..8].copy_from_slice(&start_ticks.to_le_bytes());
-    tail[8..16].copy_from_slice(&session.to_le_bytes());
-    ([GUARD_ADD, 0, 0, 0], tail)
+    tail[..8].copy_from_slice(&record.start_ticks.to_le_bytes());
+    tail[8..16].copy_from_slice(&record.session.to_le_bytes());
+    ([GUARD_ADD, u8::from(record.whole), 0, 0], tail)
 }
 
 /// Appends to `out` that nothing of the session `sid` is left.
 pub fn push_guard_remove(out: &mut Vec<u8>, sid: i32) {
-    push_guard(out, GUARD_REMOVE, GuardRecord { sid, start_ticks: 0, session: 0 });
+    push_guard(out, GUARD_REMOVE, GuardRecord { sid, ..NOBODY });
 }
 
 /// Appends to `out` that execd is about to end in good order.
 pub fn push_guard_goodbye(out: &mut Vec<u8>) {
-    push_guard(out, GUARD_GOODBYE, GuardRecord { sid: 0, start_ticks: 0, session: 0 });
+    push_guard(out, GUARD_GOODBYE, NOBODY);
 }
 
+const NOBODY: GuardRecord = GuardRecord { sid: 0, start_ticks: 0, session: 0, whole: false };
+
 fn push_guard(out: &mut Vec<u8>, kind: u8, record: GuardRecord) {
-    out.extend_from_slice(&[kind, 0, 0, 0]);
+    out.extend_from_slice(&[kind, u8::from(record.whole), 0, 0]);
     out.extend_from_slice(&record.sid.to_le_bytes());
     out.extend_from_slice(&record.start_ticks.to_le_bytes());
     out.extend_from_slice(&record.session.to_le_bytes());
@@ -259,18 +265,29 @@ impl Default for GuardDecoder {
 impl GuardDecoder {
     /// The next record, taken off the front of `input`; None when `input` is used up.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<GuardEvent>, Nonsense> {
-        let Some(bytes) = self.0.take(input) else { return Ok(None) };
+        self.0.take(input).map(|bytes| GuardEvent::decode(&bytes)).transpose()
+    }
+}
+
+impl GuardEvent {
+    /// Reads a record. Errors: an unknown kind, flag or sid.
+    pub fn decode(bytes: &[u8; GUARD_RECORD_BYTES]) -> Result<GuardEvent, Nonsense> {
         let mut rest = bytes.as_slice();
-        let [kind, zeros @ ..] = take::<4>(&mut rest)?;
+        let [kind, flags, zeros @ ..] = take::<4>(&mut rest)?;
         let sid = i32::from_le_bytes(take(&mut rest)?);
-        let record =
-            GuardRecord { sid, start_ticks: take_u64(&mut rest)?, session: take_u64(&mut rest)? };
+        let record = GuardRecord {
+            sid,
+            start_ticks: take_u64(&mut rest)?,
+            session: take_u64(&mut rest)?,
+            whole: flags == FLAG_WHOLE,
+        };
         match kind {
-            _ if zeros != [0, 0, 0] => Err(Nonsense("a guard record's padding is not zero")),
+            _ if zeros != [0, 0] => Err(Nonsense("a guard record's padding is not zero")),
+            _ if flags & !FLAG_WHOLE != 0 => Err(Nonsense("a guard record with unknown flags")),
             // 0 and 1 are no sessions of ours; an entry for them would make the guard a danger.
-            GUARD_ADD if sid > 1 => Ok(Some(GuardEvent::Add(record))),
-            GUARD_REMOVE if sid > 1 => Ok(Some(GuardEvent::Remove(sid))),
-            GUARD_GOODBYE => Ok(Some(GuardEvent::Goodbye)),
+            GUARD_ADD if sid > 1 => Ok(GuardEvent::Add(record)),
+            GUARD_REMOVE if sid > 1 => Ok(GuardEvent::Remove(sid)),
+            GUARD_GOODBYE => Ok(GuardEvent::Goodbye),
             _ => Err(Nonsense("a guard record of an unknown kind or sid")),
         }
     }
@@ -282,10 +299,14 @@ mod tests {
 
     #[test]
     fn a_leader_writes_the_same_record_about_itself() {
-        let record = GuardRecord { sid: 0x0102_0304, start_ticks: 77, session: 9 };
-        let mut expected = Vec::new();
-        push_guard_add(&mut expected, record);
-        let (head, tail) = guard_add_around_sid(record.start_ticks, record.session);
-        assert_eq!([&head[..], &record.sid.to_le_bytes(), &tail].concat(), expected);
+        for whole in [false, true] {
+            let record = GuardRecord { sid: 0x0102_0304, start_ticks: 77, session: 9, whole };
+            let mut expected = Vec::new();
+            push_guard_add(&mut expected, record);
+            let (head, tail) = guard_add_around_sid(record);
+            assert_eq!([&head[..], &record.sid.to_le_bytes(), &tail].concat(), expected);
+            let read = GuardDecoder::default().next(&mut expected.as_slice());
+            assert_eq!(read, Ok(Some(GuardEvent::Add(record))));
+        }
     }
 }

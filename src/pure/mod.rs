@@ -19,6 +19,7 @@ pub mod lru;
 pub mod mask;
 pub mod news;
 pub mod outbox;
+pub mod restarts;
 pub mod rfc3339;
 pub mod signal_names;
 pub mod term_modes;

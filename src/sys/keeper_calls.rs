@@ -1,44 +1,90 @@
-//! The system calls of the keeper's own loop: its start, its three pipes, its waits.
+//! The system calls of the keeper's two processes: their start, their pipes, their waits.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The keeper's comm name, as ps and top show it; at most 15 bytes, see PR_SET_NAME.
-const COMM: &CStr = c"execd-keeper";
-/// What ends others and not the keeper: it ends when its pipes do. SIGPIPE and SIGXFSZ are
-/// here because a write that cannot be made has to come back as an error.
-const IGNORED: [libc::c_int; 5] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ];
+/// The comm names, as ps and top show them; at most 15 bytes, see PR_SET_NAME.
+const WRITER_COMM: &CStr = c"execd-keeper";
+const GUARD_COMM: &CStr = c"execd-guard";
+/// What ends others and not these: they end when their pipes do. SIGPIPE and SIGXFSZ are
+/// here because a write that cannot be made has to come back as an error; SIGCHLD, so that the
+/// guard, a child of the writer, leaves no zombie.
+const IGNORED: [libc::c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ, libc::SIGCHLD];
 
 /// The signal that nothing survives, see signal(7).
 pub const SIGKILL: i32 = libc::SIGKILL;
 
-/// The keeper's pipes.
+/// The log writer's pipes.
 #[derive(Debug, Clone, Copy)]
 pub struct Pipes<'a> {
     /// Frames come from here; fd 0.
     pub log: BorrowedFd<'a>,
     /// Acknowledgements go there; fd 1.
     pub ack: BorrowedFd<'a>,
-    /// The guard's records come from here; fd 2.
-    pub guard: BorrowedFd<'a>,
 }
 
-/// The pipes that execd starts its keeper with.
-pub fn own_pipes() -> Pipes<'static> {
-    // SAFETY: nothing in the keeper closes fds 0 to 2, and Rust's start-up code has opened
-    // those that were not; they are valid for as long as the process lives.
-    let borrow = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
-    Pipes { log: borrow(0), ack: borrow(1), guard: borrow(2) }
+/// One of the descriptors that this process was started with.
+fn own(fd: std::os::fd::RawFd) -> BorrowedFd<'static> {
+    // SAFETY: nothing here closes fds 0 to 2, and Rust's start-up code has opened those that
+    // were not; they are valid for as long as the process lives.
+    unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Makes this process a keeper: its name, ignored signals, root as its directory (so that it
-/// keeps no file system busy), as many descriptors as it may have. None of this can fail in a
-/// way that would be a reason not to serve.
-pub fn settle() {
+/// The log writer's pipes.
+pub fn writer_pipes() -> Pipes<'static> {
+    Pipes { log: own(0), ack: own(1) }
+}
+
+/// The pipe that the guard's records come from.
+pub fn guard_pipe() -> BorrowedFd<'static> {
+    own(0)
+}
+
+/// Which of the keeper's processes this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Writes the logs.
+    Writer,
+    /// Ends the sessions of an execd that was killed.
+    Guard,
+}
+
+/// Makes two processes of one that was started with all three pipes (log, acknowledgements,
+/// guard): the writer goes on in it, the guard in a child that holds the guard pipe alone and has
+/// a session of its own. Where no process can be made there is a writer only; that nobody has the
+/// guard pipe tells execd.
+pub fn split() -> Role {
+    // SAFETY: this process has one thread, so its copy may do whatever it may.
+    let guard = unsafe { libc::fork() } == 0;
+    // The writer's fd 2 is a pipe to read from: what would be written there goes nowhere.
+    let (from, to): (_, &[libc::c_int]) = if guard { (2, &[0, 1]) } else { (0, &[2]) };
+    for fd in to {
+        // SAFETY: plain descriptor numbers; each is open before and after.
+        unsafe { libc::dup2(from, *fd) };
+    }
+    if !guard {
+        return Role::Writer;
+    }
+    // SAFETY: setsid takes nothing; a fresh child leads no group, so it succeeds.
+    unsafe { libc::setsid() };
+    Role::Guard
+}
+
+/// The process that this one is a child of.
+pub fn parent() -> i32 {
+    // SAFETY: getppid takes nothing and cannot fail.
+    unsafe { libc::getppid() }
+}
+
+/// Makes this process one of the keeper's: its name, ignored signals, root as its directory (so
+/// that it keeps no file system busy), as many descriptors as it may have. None of this can fail
+/// in a way that would be a reason not to serve.
+pub fn settle(role: Role) {
+    let comm = if role == Role::Guard { GUARD_COMM } else { WRITER_COMM };
     // SAFETY: PR_SET_NAME copies from a string that lives for ever.
-    unsafe { libc::prctl(libc::PR_SET_NAME, COMM.as_ptr()) };
+    unsafe { libc::prctl(libc::PR_SET_NAME, comm.as_ptr()) };
     for signal in IGNORED {
         // SAFETY: SIG_IGN installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
@@ -53,26 +99,15 @@ pub fn settle() {
     }
 }
 
-/// Waits until a pipe has something to read or has hung up, for `timeout_ms` at most (-1: for
-/// ever). A pipe that is None is not looked at. Gives for each whether it is ready. Errors:
-/// poll(2), and EBADF for what is no open descriptor.
-pub fn wait(
-    log: Option<BorrowedFd>,
-    guard: Option<BorrowedFd>,
-    timeout_ms: i32,
-) -> io::Result<(bool, bool)> {
-    let entry = |fd: Option<BorrowedFd>| {
-        // poll skips negative descriptors.
-        let fd = fd.map_or(-1, |fd| fd.as_raw_fd());
-        libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
-    };
-    let mut entries = [entry(log), entry(guard)];
-    poll(&mut entries, timeout_ms)?;
-    if entries.iter().any(|entry| entry.revents & libc::POLLNVAL != 0) {
+/// Waits until a pipe has something to read or has hung up. Errors: poll(2), and EBADF for what
+/// is no open descriptor.
+pub fn wait(pipe: BorrowedFd) -> io::Result<()> {
+    let mut entry = [libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    poll(&mut entry, -1)?;
+    if entry[0].revents & libc::POLLNVAL != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    let [log, guard] = entries.map(|entry| entry.revents != 0);
-    Ok((log, guard))
+    Ok(())
 }
 
 /// Does nothing for `ms` milliseconds.

@@ -139,6 +139,17 @@ pub fn children(pid: i32) -> Vec<(i32, char)> {
     pids().into_iter().filter_map(child).collect()
 }
 
+/// The living guard (`execd-guard`) or log writer (`execd-keeper`) of an execd, whoever's child it
+/// is by now.
+pub fn helper_of(execd: i32, name: &str) -> Option<i32> {
+    let flags = format!("--execd-pid\0{execd}\0");
+    let is_it = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        comm(*pid) == name && String::from_utf8_lossy(&line).contains(&flags) && alive(*pid)
+    };
+    pids().into_iter().find(is_it)
+}
+
 /// The zombies that a process has not reaped.
 pub fn zombies(pid: i32) -> Vec<i32> {
     children(pid).into_iter().filter(|(_, state)| *state == 'Z').map(|(pid, _)| pid).collect()

@@ -1,24 +1,23 @@
-//! The guard's half of the link: telling the keeper which sessions to end when execd is killed
-//! (architecture.md, 6b).
+//! The guard's half of the link: telling which sessions to end when execd is killed
+//! (architecture.md, 6b). The log writer is told too, with the next frames of log data.
 
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::{
-    GuardRecord, guard_add_around_sid, push_goodbye, push_guard_add, push_guard_goodbye,
-    push_guard_remove,
+    GuardRecord, guard_add_around_sid, push_goodbye, push_guard_add, push_guard_frame,
+    push_guard_goodbye, push_guard_remove,
 };
-use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 use crate::sys::spawn::Announcement;
 
 impl KeeperLink {
     /// What a leader is to tell the guard about itself, so that execd may be killed at any
-    /// moment; `None` while records wait that must come before.
-    pub fn announcement(&self, session: SessionId, start_ticks: u64) -> Option<Announcement> {
-        let Hand::Process(Some(keeper)) = &self.hand else { return None };
-        let (head, tail) = guard_add_around_sid(start_ticks, session);
-        let fd = keeper.guard.as_raw_fd();
+    /// moment; `None` while records wait that must come before. The record's sid is the leader's
+    /// to fill in.
+    pub fn announcement(&self, record: GuardRecord) -> Option<Announcement> {
+        let fd = self.guard.as_ref()?.as_raw_fd();
+        let (head, tail) = guard_add_around_sid(record);
         self.guard_staging.is_empty().then_some(Announcement { fd, head, tail })
     }
 
@@ -32,33 +31,61 @@ impl KeeperLink {
     /// once: it must be there before the session is answered.
     pub fn guard_add(&mut self, record: GuardRecord, announced: bool) {
         self.guarded.insert(record.sid, record);
-        if announced {
+        let mut bytes = Vec::new();
+        push_guard_add(&mut bytes, record);
+        self.tell_writer(&bytes);
+        if announced || self.guard.is_none() {
             return;
         }
-        push_guard_add(self.guard_staging.buffer(), record);
+        self.guard_staging.push(&bytes);
         self.pump_guard();
     }
 
     /// Tells the guard that nothing of this kernel session is left.
     pub fn guard_remove(&mut self, sid: i32) {
         if self.guarded.remove(&sid).is_some() {
-            push_guard_remove(self.guard_staging.buffer(), sid);
+            let mut bytes = Vec::new();
+            push_guard_remove(&mut bytes, sid);
+            self.tell_writer(&bytes);
+            self.guard_staging.push(&bytes);
             self.pump_guard();
         }
     }
 
-    /// Writes guard records; the pipe is only full when the keeper is stuck in its disk.
+    fn tell_writer(&mut self, record: &[u8]) {
+        if let Hand::Process(Some(_)) = &self.hand {
+            push_guard_frame(self.staging.buffer(), record);
+        }
+    }
+
+    /// Writes guard records.
     pub fn pump_guard(&mut self) {
-        let Hand::Process(Some(keeper)) = &self.hand else {
-            self.guard_staging.clear();
-            return;
-        };
+        let Some(guard) = &self.guard else { return self.guard_staging.clear() };
         while !self.guard_staging.is_empty() {
-            match io::write(keeper.guard.as_raw_fd(), self.guard_staging.front()) {
+            match io::write(guard.as_raw_fd(), self.guard_staging.front()) {
                 Io::Moved(bytes) => self.guard_staging.consume(bytes),
-                _ => break,
+                Io::WouldBlock => return,
+                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                    self.guard_is_gone = true;
+                    return self.guard_staging.clear();
+                }
             }
         }
+    }
+
+    /// The poll has said that nobody reads the guard pipe any more.
+    pub fn guard_hung_up(&mut self) {
+        self.guard_is_gone = true;
+    }
+
+    /// Whether the guard has died and was not started again.
+    pub fn guard_is_gone(&self) -> bool {
+        self.guard_is_gone && self.guard.is_some()
+    }
+
+    /// Whether there is a guard.
+    pub fn has_a_guard(&self) -> bool {
+        self.guard.is_some()
     }
 
     /// A clean end: what is left behind is left on purpose.
@@ -72,11 +99,7 @@ impl KeeperLink {
 
     /// The guard pipe's descriptor, and whether records wait for room in it.
     pub fn guard_fd(&self) -> Option<(RawFd, bool)> {
-        match &self.hand {
-            Hand::Process(Some(keeper)) => {
-                Some((keeper.guard.as_raw_fd(), !self.guard_staging.is_empty()))
-            }
-            _ => None,
-        }
+        let guard = self.guard.as_ref()?;
+        Some((guard.as_raw_fd(), !self.guard_staging.is_empty()))
     }
 }

@@ -1,50 +1,86 @@
-//! The keeper as a process: started, lost, started again (architecture.md, 6).
+//! The keeper's two processes: started, lost, started again (architecture.md, 6).
 
 use std::ffi::{CStr, CString};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::{Hand, Keeper, KeeperFds, KeeperLink};
-use crate::keeper::frames::{AckDecoder, Reopen, push_guard_add, push_guard_goodbye, push_reopen};
-use crate::limits::{KEEPER_RESTART_MS, LOG_PIPE_BYTES, NS_PER_MS};
+use crate::keeper::frames::{
+    AckDecoder, Reopen, push_guard_add, push_guard_frame, push_guard_goodbye, push_reopen,
+};
+use crate::limits::LOG_PIPE_BYTES;
 use crate::session::SessionId;
 use crate::sys::io;
 use crate::sys::spawn::{Plan, Spawner};
 
+/// The pipes of the log writer: our ends, then its own.
+type LogPipes = ((OwnedFd, OwnedFd), (OwnedFd, OwnedFd));
+
 impl KeeperLink {
-    /// Starts the keeper and tells it all live sessions. Gives what the poll is to watch, or
-    /// why it could not be started.
+    /// Starts log writer and guard together, from one program that becomes two processes. Gives
+    /// what the poll is to watch, or why they could not be started.
     pub fn start(&mut self, spawner: &Spawner, now_ns: u64) -> Result<KeeperFds, i32> {
-        self.started_ns = now_ns;
-        let (log, log_theirs) = io::pipe_to_child(false)?;
-        let (acks, acks_theirs) = io::pipe_to_child(true)?;
+        self.writer_restarts.started(now_ns);
+        self.guard_restarts.started(now_ns);
+        let ((log, acks), (log_theirs, acks_theirs)) = log_pipes()?;
         let (guard, guard_theirs) = io::pipe_to_child(false)?;
-        // A smaller pipe (the user's soft limit is used up) only stalls sooner.
-        let _ = io::set_pipe_size(&log, LOG_PIPE_BYTES);
-        let mut argv: Vec<&CStr> = self.plan.argv.iter().map(CString::as_c_str).collect();
-        if self.restarted {
-            // Old logs were deleted at the first start; now a silent live one could be taken
-            // for old before it is reopened (and locked).
-            argv.extend([c"--log-keep-days", c"0"]);
-        }
-        let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
-        let child = spawner
-            .spawn(&Plan {
-                program: c"/proc/self/exe",
-                argv: &argv,
-                envp: &envp,
-                cwd: None,
-                stdio: [log_theirs.as_raw_fd(), acks_theirs.as_raw_fd(), guard_theirs.as_raw_fd()],
-                terminal: false,
-                die_with_us: false,
-            })
-            .map_err(|failure| failure.errno)?;
+        let stdio = [&log_theirs, &acks_theirs, &guard_theirs].map(|fd| fd.as_raw_fd());
+        let pid = self.spawn(spawner, stdio, &[])?;
         let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
-        self.hand = Hand::Process(Some(Keeper { pid: child.pid, log, acks, guard }));
+        self.has_writer(Keeper { pid, log, acks });
+        self.has_guard(guard);
+        Ok(fds)
+    }
+
+    /// Starts a log writer alone: the guard lives on.
+    pub fn start_writer(&mut self, spawner: &Spawner, now_ns: u64) -> Result<(RawFd, RawFd), i32> {
+        self.writer_restarts.started(now_ns);
+        let ((log, acks), (log_theirs, acks_theirs)) = log_pipes()?;
+        let stdio = [&log_theirs, &acks_theirs, &log_theirs].map(|fd| fd.as_raw_fd());
+        // Old logs were deleted at the first start; now a silent live one could be taken for old
+        // before it is reopened (and locked).
+        let more = [c"--only-writer", c"--log-keep-days", c"0"];
+        let pid = self.spawn(spawner, stdio, &more)?;
+        let fds = (log.as_raw_fd(), acks.as_raw_fd());
+        self.has_writer(Keeper { pid, log, acks });
+        Ok(fds)
+    }
+
+    /// Starts a guard alone: the log writer lives on.
+    pub fn start_guard(&mut self, spawner: &Spawner, now_ns: u64) -> Result<RawFd, i32> {
+        self.guard_restarts.started(now_ns);
+        let (guard, theirs) = io::pipe_to_child(false)?;
+        self.spawn(spawner, [theirs.as_raw_fd(); 3], &[c"--only-guard"])?;
+        let fd = guard.as_raw_fd();
+        self.has_guard(guard);
+        Ok(fd)
+    }
+
+    fn spawn(
+        &self,
+        spawner: &Spawner,
+        stdio: [RawFd; 3],
+        more: &[&'static CStr],
+    ) -> Result<i32, i32> {
+        let argv = self.plan.argv.iter().map(CString::as_c_str);
+        let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
+        let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
+        let program = c"/proc/self/exe";
+        let (argv, envp) = (argv.as_slice(), envp.as_slice());
+        let (cwd, terminal, die_with_us) = (None, false, false);
+        let plan = Plan { program, argv, envp, cwd, stdio, terminal, die_with_us };
+        spawner.spawn(&plan).map(|child| child.pid).map_err(|failure| failure.errno)
+    }
+
+    /// A log writer was started: it is told of all live sessions and their logs.
+    fn has_writer(&mut self, keeper: Keeper) {
+        self.hand = Hand::Process(Some(keeper));
         self.ack_bytes = AckDecoder::default();
         self.page = None;
         self.pipe_full = false;
         for record in self.guarded.values() {
-            push_guard_add(self.guard_staging.buffer(), *record);
+            let mut bytes = Vec::new();
+            push_guard_add(&mut bytes, *record);
+            push_guard_frame(self.staging.buffer(), &bytes);
         }
         for (&id, log) in &mut self.logs {
             let known = Reopen {
@@ -60,10 +96,19 @@ impl KeeperLink {
         for id in ids {
             self.make_busy(id);
         }
-        Ok(fds)
     }
 
-    /// The keeper's pid while it runs.
+    /// A guard was started: it is told of all live sessions.
+    fn has_guard(&mut self, guard: OwnedFd) {
+        self.guard = Some(guard);
+        self.guard_is_gone = false;
+        for record in self.guarded.values() {
+            push_guard_add(self.guard_staging.buffer(), *record);
+        }
+        self.pump_guard();
+    }
+
+    /// The log writer's pid while it runs.
     pub fn pid(&self) -> Option<i32> {
         match &self.hand {
             Hand::Process(Some(keeper)) => Some(keeper.pid),
@@ -71,16 +116,11 @@ impl KeeperLink {
         }
     }
 
-    /// The keeper is gone: its pipes are closed (which takes them out of the poll), what waited
-    /// is given up. Gives when it may be restarted: at once the first time, then at most once a
-    /// minute.
-    pub fn lost(&mut self) -> u64 {
-        // Should it live after all, the end of its pipes must not look like our own end.
-        push_guard_goodbye(self.guard_staging.buffer());
-        self.pump_guard();
+    /// The log writer is gone: its pipes are closed (which takes them out of the poll), what
+    /// waited is given up. Gives when it may be started again.
+    pub fn lost(&mut self, now_ns: u64) -> u64 {
         self.hand = Hand::Process(None);
         self.staging.clear();
-        self.guard_staging.clear();
         self.busy.clear();
         self.orphan_bytes = 0;
         self.logs.retain(|_, log| !log.closing);
@@ -88,12 +128,25 @@ impl KeeperLink {
             log.busy = false;
             log.keeper_lost();
         }
-        let due = self.started_ns + KEEPER_RESTART_MS * NS_PER_MS;
-        if self.restarted {
-            due
-        } else {
-            self.restarted = true;
-            0
-        }
+        self.writer_restarts.died(now_ns)
     }
+
+    /// The guard is gone: as [`Self::lost`].
+    pub fn guard_lost(&mut self, now_ns: u64) -> u64 {
+        // Should it live after all, the end of its pipe must not look like our own end.
+        push_guard_goodbye(self.guard_staging.buffer());
+        self.pump_guard();
+        self.guard = None;
+        self.guard_is_gone = false;
+        self.guard_staging.clear();
+        self.guard_restarts.died(now_ns)
+    }
+}
+
+fn log_pipes() -> Result<LogPipes, i32> {
+    let (log, log_theirs) = io::pipe_to_child(false)?;
+    let (acks, acks_theirs) = io::pipe_to_child(true)?;
+    // A smaller pipe (the user's soft limit is used up) only stalls sooner.
+    let _ = io::set_pipe_size(&log, LOG_PIPE_BYTES);
+    Ok(((log, acks), (log_theirs, acks_theirs)))
 }
