@@ -7,7 +7,7 @@
 //! | [`limits`] | every bound, named with its unit | nothing |
 //! | [`pure`] | decisions: bytes and times in, values out | limits |
 //! | [`sys`] | every system call, and all `unsafe` | limits, pure |
-//! | [`keeper`] | the helper process: log writer and guard | limits, pure, sys |
+//! | [`keeper`] | the helper processes: log writer and guard | limits, pure, sys |
 //! | [`session`] | one session: processes and bytes, no JSON | limits, pure, sys |
 //! | [`wire`] | JSON-RPC: envelopes, errors, params | limits, pure |
 //! | [`methods`] | one file and one table row a method | all but sys's calls |
