@@ -321,14 +321,20 @@ impl KeeperLink {
         }
         let mut left = LOG_WRITE_TURN_BYTES;
         while left > 0 && !self.pipe_full {
-            if self.staging.is_empty() {
-                let Some(id) = self.busy.pop_front() else {
-                    self.read_pages();
-                    return true;
-                };
-                changed.push(id);
-                let sent = self.send_for(id);
-                left = left.saturating_sub(sent.max(1));
+            // What is staged already, of the guard say, goes in the same write.
+            if self.staging.len() < LOG_FRAME_BYTES {
+                match self.busy.pop_front() {
+                    Some(id) => {
+                        changed.push(id);
+                        let sent = self.send_for(id);
+                        left = left.saturating_sub(sent.max(1));
+                    }
+                    None if self.staging.is_empty() => {
+                        self.read_pages();
+                        return true;
+                    }
+                    None => {}
+                }
             }
             let Hand::Process(Some(keeper)) = &self.hand else {
                 self.staging.clear();

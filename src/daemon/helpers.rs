@@ -1,0 +1,131 @@
+//! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
+//! started again (architecture.md, 6).
+
+use std::os::fd::RawFd;
+
+use mio::Interest;
+
+use super::{Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, Owner, logs};
+use crate::session::SessionId;
+
+impl Daemon {
+    /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
+    pub(super) fn start_keeper(&mut self) {
+        if !self.config.keeper {
+            return;
+        }
+        match self.keeper.start(&self.spawner, self.now_ns) {
+            Ok((log, acks, guard)) => {
+                self.watch_writer((log, acks));
+                self.watch_guard(guard);
+            }
+            Err(errno) => {
+                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.keeper_gone();
+                self.guard_gone();
+            }
+        }
+    }
+
+    fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
+        let watched = self
+            .watch(log, KEEPER_LOG, Interest::PRIORITY)
+            .and_then(|()| self.watch(acks, KEEPER_ACKS, Interest::READABLE));
+        if watched.is_err() {
+            self.keeper_gone();
+        }
+    }
+
+    fn watch_guard(&mut self, guard: RawFd) {
+        if self.watch(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
+            self.guard_gone();
+        }
+    }
+
+    /// A deadline for the log writer has come: it may be started again.
+    pub(super) fn restart_writer(&mut self) {
+        if self.keeper.pid().is_some() || self.closing.is_some() {
+            return;
+        }
+        match self.keeper.start_writer(&self.spawner, self.now_ns) {
+            Ok(fds) => self.watch_writer(fds),
+            Err(errno) => {
+                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.keeper_gone();
+            }
+        }
+    }
+
+    /// The same for the guard, also while execd ends: that takes its time.
+    pub(super) fn restart_guard(&mut self) {
+        if self.keeper.has_a_guard() {
+            return;
+        }
+        match self.keeper.start_guard(&self.spawner, self.now_ns) {
+            Ok(fd) => self.watch_guard(fd),
+            Err(errno) => {
+                self.debug(format_args!("guard: {}", logs::errno_text(errno)));
+                self.guard_gone();
+            }
+        }
+    }
+
+    /// The guard is gone: started again when it may be, which mostly is in this turn, before any
+    /// request is taken up.
+    fn guard_gone(&mut self) {
+        let due_ns = self.keeper.guard_lost(self.now_ns);
+        self.guard_watched = false;
+        self.debug(format_args!("guard lost"));
+        self.deadlines.set(Owner::Guard, Some(due_ns));
+    }
+
+    /// Step: notices that the guard is gone.
+    pub(super) fn look_after_guard(&mut self) {
+        if self.keeper.guard_is_gone() {
+            self.guard_gone();
+        }
+    }
+
+    /// Asks the poll to tell when the log pipe has room, while it has none.
+    pub(super) fn watch_log_pipe(&mut self) {
+        let full = self.keeper.is_full();
+        if let Some(fd) = self.keeper.log_fd()
+            && full != self.log_watched
+        {
+            let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.rewatch(fd, KEEPER_LOG, interest).is_ok() {
+                self.log_watched = full;
+            }
+        }
+    }
+
+    /// Asks the poll to tell when the guard pipe has room, while records wait for it.
+    pub(super) fn watch_guard_pipe(&mut self) {
+        if let Some((fd, waiting)) = self.keeper.guard_fd()
+            && waiting != self.guard_watched
+        {
+            let interest = if waiting { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.rewatch(fd, KEEPER_GUARD, interest).is_ok() {
+                self.guard_watched = waiting;
+            }
+        }
+    }
+
+    /// The log writer is gone: started again when it may be.
+    pub(super) fn keeper_gone(&mut self) {
+        // What it had acknowledged before its end still counts.
+        let mut changed = Vec::new();
+        self.keeper.take_acks(&mut self.read_buffer, &mut changed);
+        let due_ns = self.keeper.lost(self.now_ns);
+        self.answer_pages();
+        self.give_up_pages(true, "nobody can read it now: its keeper is gone");
+        self.log_watched = false;
+        self.debug(format_args!("keeper lost"));
+        self.deadlines.set(Owner::Keeper, Some(due_ns));
+        // Output that was held back for the log goes on; waits for the log are over.
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.log_moved(id);
+        }
+    }
+}
