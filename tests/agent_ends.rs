@@ -50,6 +50,58 @@ fn assert_ended(result: &Value, finish_reason: &str, error: &str) {
     assert!(text.contains(error), "{error:?} is not in {text:?}");
 }
 
+/// Starts processes that nobody could know by their environment, session or parent: all of it is
+/// emptied, left, gone. They show the name of this test in their arguments.
+struct Hidden {
+    name: String,
+}
+
+impl Hidden {
+    /// How many there are at last.
+    const ALL: usize = 32;
+
+    fn new(name: &str) -> Self {
+        Self { name: format!("execd-hidden-{name}-{}", std::process::id()) }
+    }
+
+    /// One is a child, one an orphan of an orphan, and thirty are forked quickly.
+    fn script(&self) -> String {
+        let name = &self.name;
+        let sleep = format!("bash -c \"exec -a {name} sleep 1000\"");
+        format!(
+            "setsid env -i {sleep} & (setsid env -i bash -c '(setsid env -i {sleep} &)' &)
+             (setsid env -i bash -c 'for i in {{1..30}}; do (setsid {sleep} &) ; done' &)"
+        )
+    }
+
+    fn living(&self) -> Vec<i32> {
+        let ours = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with(self.name.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(ours).collect()
+    }
+
+    fn until_all_live(&self) {
+        eventually("all hidden processes live", || self.living().len() == Self::ALL);
+    }
+
+    fn assert_gone(&self) {
+        let left = self.living();
+        assert!(left.is_empty(), "{} are left: {left:?}", left.len());
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        for pid in self.living() {
+            send_signal(pid, 9);
+        }
+    }
+}
+
 // ---- Timeouts ---------------------------------------------------------------------------
 
 #[test]
@@ -262,6 +314,68 @@ fn kill_9_of_execd_leaves_nobody() {
     execd.notification("agent_event", |event| event["event"] == "text");
     execd.signal(9);
     execd.until_no_session_process();
+}
+
+/// What a tool starts by `setsid env -i` and leaves to itself has neither parent nor session nor
+/// environment of the run. It survived the end of the run, a cancel, a timeout and a kill -9 of
+/// execd, and no result named it.
+#[test]
+fn a_run_takes_along_what_has_left_it_in_every_way() {
+    let mut execd = Execd::start();
+    // Beside it a session of another kind starts the same, which is left alone.
+    let spared = Hidden::new("spared");
+    execd.run(&format!("exec >/dev/null 2>&1; {}", spared.script()));
+    spared.until_all_live();
+    let hidden = Hidden::new("run");
+    let stay = format!("{}; wait; sleep 1000", hidden.script());
+
+    let id = start(&mut execd, &begun(), &stay, json!({}));
+    hidden.until_all_live();
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    hidden.assert_gone();
+
+    let until = format!("{}; until [ -e go ]; do sleep 0.02; done", hidden.script());
+    let id = start(&mut execd, &answer("Done."), &until, json!({}));
+    hidden.until_all_live();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["finish_reason"], "stop");
+    hidden.assert_gone();
+
+    let id = start(&mut execd, &begun(), &stay, json!({"timeout_ms": 700}));
+    assert_ended(&execd.result_of(id), "timeout", "");
+    hidden.assert_gone();
+
+    start(&mut execd, &begun(), &stay, json!({}));
+    hidden.until_all_live();
+    assert_eq!(spared.living().len(), Hidden::ALL, "those of another session");
+    execd.signal(9);
+    eventually("nobody is left", || hidden.living().is_empty());
+}
+
+/// An execd inside a run, that of our extension for pi, marks its own runs besides.
+#[test]
+fn a_run_inside_a_run_ends_with_it() {
+    let mut execd = Execd::start();
+    let hidden = Hidden::new("inside");
+    let file = stream_file(&execd, "begun", &begun());
+    let inner_pi = execd.file("inner");
+    write_pi(&inner_pi, &format!("cat {}; {}; wait", file.display(), hidden.script()));
+    let params = params(&inner_pi.to_string_lossy(), json!({}));
+    let request = json!({"id": 1, "method": "agent_execute", "params": params});
+    // Killed, it leaves to the outer one what it has started.
+    let inner = env!("CARGO_BIN_EXE_execd");
+    let more = format!(
+        "(echo '{request}'; sleep 1000) | setsid {inner} --no-keeper >/dev/null 2>&1 & \
+         until [ -e go ]; do sleep 0.02; done; kill -9 $!; touch killed; wait; sleep 1000"
+    );
+    let id = start(&mut execd, &begun(), &more, json!({}));
+    hidden.until_all_live();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    until_exists(&execd.file("killed"));
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    hidden.assert_gone();
 }
 
 // ---- Ends of pi -------------------------------------------------------------------------

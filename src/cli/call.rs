@@ -85,6 +85,7 @@ impl Fresh {
             terminal: false,
             // It notices by itself when nobody reads any more, and ends its sessions then.
             die_with_us: false,
+            run_limit: None,
         };
         spawner.spawn(&plan).map_err(|failure| system(failure.errno))?;
         Ok(Self { input, output, lines: LineSplitter::new(MAX_MAX_LINE_BYTES), next_id: 1 })

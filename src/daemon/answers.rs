@@ -4,12 +4,12 @@ use super::clients::STDIN_CLIENT;
 use super::judge::status_fields;
 use super::logs::LogStatus;
 use super::{Daemon, Pending};
-use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
+use crate::pure::run_mark::RunMark;
 use crate::pure::signal_names::signal_name;
-use crate::session::ending::{Ending, Family, SIGKILL, detached};
+use crate::session::ending::{Detached, Ending, Family, SIGKILL, detached};
 use crate::session::report::{ExecReport, KillReport, NamedProcess, TruncationReport, one_line};
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
@@ -187,7 +187,7 @@ impl Daemon {
     /// Who may hold the output of a session whose shell is gone: its members, or else what
     /// detached itself from it.
     pub(super) fn holders(&self, session: &Session) -> Vec<NamedProcess> {
-        let members = Family { detached_marks: None, ..self.family(session) };
+        let members = Family { detached: Detached::Spared, ..self.family(session) };
         let mut found = members.living();
         if found.is_empty() {
             let marks = self.marks(session.id);
@@ -200,15 +200,21 @@ impl Daemon {
     /// Whose end a session's end is.
     pub(super) fn family(&self, session: &Session) -> Family {
         // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
-        let detached_marks = if session.is_pi() {
-            let id = session.id;
-            Some(vec![format!("{RUN_VARIABLE}{}={id}", self.instance).into_bytes()])
+        let detached = if session.is_pi() {
+            Detached::Run(self.run_mark(session.id))
+        } else if self.config.kill_detached {
+            Detached::Marked(self.marks(session.id))
         } else {
-            self.config.kill_detached.then(|| self.marks(session.id))
+            Detached::Spared
         };
         let facts = &session.facts;
         let (sid, start_ticks, number) = (facts.pid, facts.start_ticks, session.number);
-        Family { sid, start_ticks, number, detached_marks }
+        Family { sid, start_ticks, number, detached }
+    }
+
+    /// What all processes of a run of pi have that is this session.
+    pub(super) fn run_mark(&self, id: SessionId) -> Option<RunMark> {
+        self.run_marks.map(|marks| marks.of_run(id))
     }
 
     /// The environment entries that mark the processes of a session.

@@ -13,6 +13,7 @@ use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, REPLAY_BYTES};
+use crate::pure::run_mark::RunMark;
 use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::{Facts, Session, SessionId};
@@ -181,6 +182,7 @@ impl Daemon {
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
+        let mark = if spec.whole { self.run_mark(id) } else { None };
         let plan = Plan {
             program: &program,
             argv: &argv,
@@ -189,6 +191,7 @@ impl Daemon {
             stdio: stdio.theirs,
             terminal: spec.tty.is_some(),
             die_with_us: true,
+            run_limit: mark.map(RunMark::limit),
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole: spec.whole };
         let announcement = self.keeper.announcement(record);

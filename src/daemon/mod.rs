@@ -59,6 +59,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::config::Config;
 use crate::limits::EVENTS_PER_TURN;
 use crate::pure::deadlines::Deadlines;
+use crate::pure::run_mark::RunMarks;
 use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;
@@ -153,6 +154,8 @@ pub struct Daemon {
     base_env: BaseEnv,
     /// A random name of this execd, in the environment of its children.
     pub instance: String,
+    /// What its runs of pi are known by; None where the system leaves no room for it.
+    run_marks: Option<RunMarks>,
     sessions: BTreeMap<SessionId, Session>,
     /// Leaders that are not reaped yet, by pid.
     leaders: BTreeMap<i32, SessionId>,

@@ -7,14 +7,16 @@
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
+use crate::pure::run_mark::{RunMark, RunMarks};
 use crate::sys::keeper_calls::{SIGKILL, pause};
 use crate::sys::proc::{self, ProcStat};
+use crate::sys::run_limit;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-/// Begins the name of the variable that marks all that a run of pi starts, whatever session it is
-/// in; what follows is execd's id, its value is the session's number (agent-harness.md: the
-/// process tree, detached children included).
+/// Begins the name of the variable that tells people (in /proc/PID/environ) whose run of pi a
+/// process is of; what follows is execd's id, its value is the session's number. execd itself and
+/// the guard go by a limit, which an emptied environment leaves as it is (src/pure/run_mark.rs).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
 /// The user whose commands may run as anybody.
@@ -28,8 +30,9 @@ pub struct Guard {
     sessions: HashMap<i32, GuardRecord>,
     /// `EXECD_INSTANCE=…`, as members have it in their environment.
     mark: Vec<u8>,
-    /// How such an entry of anything that a run of pi started begins.
-    run_mark: Vec<u8>,
+    /// What all processes of runs of pi have, whatever session they are in; None where only their
+    /// sessions are known.
+    run_mark: Option<RunMark>,
     /// Never ended, whatever a record says.
     execd_pid: i32,
     /// Whether a run of pi was among the sessions.
@@ -44,7 +47,8 @@ impl Guard {
             decoder: GuardDecoder::default(),
             sessions: HashMap::new(),
             mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
-            run_mark: format!("{RUN_VARIABLE}{instance}=").into_bytes(),
+            // The guard has inherited execd's own limit.
+            run_mark: run_limit::of(0).and_then(|own| RunMarks::new(instance, own)?.of_all_runs()),
             execd_pid,
             had_runs: false,
             goodbye: false,
@@ -109,10 +113,8 @@ impl Guard {
         false
     }
 
-    /// The living members of the recorded sessions; where there are none, what runs of pi started
-    /// in others. These come last, because they are known by their environment, and reading one
-    /// may wait for a process that stands still. `ours` remembers the sessions that have proved to
-    /// be the recorded ones.
+    /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
+    /// remembers the sessions that have proved to be the recorded ones.
     fn to_be_ended(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
         let us = proc::own_uid();
         // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
@@ -132,18 +134,18 @@ impl Guard {
                 ours.insert(one.sid);
             }
         }
-        let members: Vec<ProcStat> =
-            seen.into_iter().filter(|one| ours.contains(&one.sid)).collect();
-        if !members.is_empty() || !self.had_runs {
-            return Ok(members);
-        }
+        let members = seen.into_iter().filter(|one| ours.contains(&one.sid));
         let of_runs = others
             .into_iter()
-            .filter(|pid| may_be_ours(*pid))
-            .filter(|pid| proc::environ_any(*pid, |entry| entry.starts_with(&self.run_mark)))
+            .filter(|pid| self.had_runs && may_be_ours(*pid) && self.is_of_a_run(*pid))
             .filter_map(proc::stat)
             .filter(ProcStat::is_alive);
-        Ok(of_runs.collect())
+        Ok(members.chain(of_runs).collect())
+    }
+
+    fn is_of_a_run(&self, pid: i32) -> bool {
+        let Some(mark) = self.run_mark else { return false };
+        run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
     }
 
     fn is_young_enough(&self, found: &ProcStat) -> bool {

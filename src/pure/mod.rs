@@ -21,6 +21,7 @@ pub mod news;
 pub mod outbox;
 pub mod restarts;
 pub mod rfc3339;
+pub mod run_mark;
 pub mod signal_names;
 pub mod term_modes;
 pub mod term_queries;

@@ -10,7 +10,9 @@ use std::os::fd::RawFd;
 use super::report::NamedProcess;
 use crate::limits::{KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::limits::{RESCANS_PER_TURN, SCAN_PAUSE_MS};
+use crate::pure::run_mark::RunMark;
 use crate::sys::proc::{self, ProcStat, Target};
+use crate::sys::run_limit;
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
 pub const SIGKILL: i32 = 9;
@@ -28,9 +30,20 @@ pub struct Family {
     pub start_ticks: u64,
     /// What became of the number `sid`.
     pub number: Number,
-    /// Present when detached descendants are taken along: environment entries that an orphan
-    /// must have to count as one of them.
-    pub detached_marks: Option<Vec<Vec<u8>>>,
+    /// Which detached descendants are taken along.
+    pub detached: Detached,
+}
+
+/// Which of those that descend from a session, but have left it by setsid, are members too.
+#[derive(Clone, Debug)]
+pub enum Detached {
+    /// None of them.
+    Spared,
+    /// Those with a parent in the family, and orphans that have all these entries in their
+    /// environment.
+    Marked(Vec<Vec<u8>>),
+    /// Those with a parent in the family, and orphans that have the mark of this run of pi.
+    Run(Option<RunMark>),
 }
 
 /// What became of the number that names a session in the kernel.
@@ -113,21 +126,28 @@ impl Family {
     fn look(&self) -> io::Result<Vec<ProcStat>> {
         let sid = self.members_sid();
         let ours = |found: &ProcStat| found.start_ticks >= self.start_ticks;
-        match (&self.detached_marks, sid) {
-            (None, None) => Ok(Vec::new()),
-            (None, Some(sid)) => Ok(proc::members_of(sid)?.into_iter().filter(ours).collect()),
-            (Some(marks), sid) => {
-                let all: Vec<ProcStat> = proc::look_at_all()?;
-                let is_member = |one: &ProcStat| Some(one.sid) == sid && ours(one);
-                let mut found: Vec<ProcStat> = all.iter().copied().filter(is_member).collect();
-                let ours = crate::sys::host::pid();
-                let orphans: Vec<ProcStat> =
-                    all.iter().copied().filter(|one| one.ppid == ours).collect();
-                found.extend(detached(&all, &orphans, sid, marks));
-                found.retain(|one| !matches!(one.state, b'Z' | b'X'));
-                Ok(found)
-            }
+        if matches!(self.detached, Detached::Spared) {
+            let Some(sid) = sid else { return Ok(Vec::new()) };
+            return Ok(proc::members_of(sid)?.into_iter().filter(ours).collect());
         }
+        let all: Vec<ProcStat> = proc::look_at_all()?;
+        let members = all.iter().copied().filter(|one| Some(one.sid) == sid).filter(ours);
+        let mut found: Vec<ProcStat> = members.collect();
+        let us = crate::sys::host::pid();
+        let orphans: Vec<ProcStat> = all.iter().copied().filter(|one| one.ppid == us).collect();
+        found.extend(match &self.detached {
+            Detached::Spared => Vec::new(),
+            Detached::Marked(marks) => detached(&all, &orphans, sid, marks),
+            Detached::Run(mark) => {
+                let marked = |one: &ProcStat| {
+                    mark.zip(run_limit::of(one.pid)).is_some_and(|(mark, limit)| mark.is_on(limit))
+                };
+                let ours = |one: &ProcStat| Some(one.sid) != sid && marked(one);
+                descendants(&all, orphans.into_iter().filter(ours).collect(), sid)
+            }
+        });
+        found.retain(|one| !matches!(one.state, b'Z' | b'X'));
+        Ok(found)
     }
 }
 
@@ -141,12 +161,16 @@ pub fn detached(
     marks: &[Vec<u8>],
 ) -> Vec<ProcStat> {
     let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
-    let mut found: Vec<ProcStat> = Vec::new();
-    let mut parents: Vec<i32> = all.iter().filter(|p| Some(p.sid) == sid).map(|p| p.pid).collect();
     let marked = |one: &ProcStat| Some(one.sid) != sid && proc::environ_has(one.pid, &marks);
-    let orphans: Vec<ProcStat> = orphans.iter().copied().filter(marked).collect();
-    parents.extend(orphans.iter().map(|one| one.pid));
-    found.extend(orphans);
+    descendants(all, orphans.iter().copied().filter(marked).collect(), sid)
+}
+
+/// What descends from the session `sid` and has left it, with these `orphans` of it and what
+/// descends from them.
+fn descendants(all: &[ProcStat], orphans: Vec<ProcStat>, sid: Option<i32>) -> Vec<ProcStat> {
+    let mut found = orphans;
+    let mut parents: Vec<i32> = all.iter().filter(|p| Some(p.sid) == sid).map(|p| p.pid).collect();
+    parents.extend(found.iter().map(|one| one.pid));
     // Each round adds at least one process or is the last: bounded by their number.
     loop {
         let next: Vec<ProcStat> = all

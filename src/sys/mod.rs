@@ -11,6 +11,7 @@
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `temp_file` | a file that is gone with its owner |
 //! | `log_files` | the log directory and its files |
@@ -29,6 +30,7 @@ pub mod keeper_calls;
 pub mod log_files;
 pub mod proc;
 pub mod pty;
+pub mod run_limit;
 pub mod signals;
 pub mod socket;
 pub mod spawn;

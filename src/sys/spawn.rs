@@ -17,7 +17,7 @@ use super::child;
 use super::few_fds::{self, Places};
 use super::host::FileLimit;
 use super::io::{self, Io, errno};
-use super::{pty, signals};
+use super::{pty, run_limit, signals};
 
 /// The child's stack. It needs little: the deepest call is a system call's wrapper.
 const STACK_BYTES: usize = 64 * 1024;
@@ -78,6 +78,8 @@ pub struct Plan<'a> {
     pub terminal: bool,
     /// The kernel kills it when we end (PR_SET_PDEATHSIG, SIGKILL).
     pub die_with_us: bool,
+    /// The limit that marks it and all that it will start as a run of pi.
+    pub run_limit: Option<u64>,
 }
 
 /// A record that the child writes about itself before it does anything else: whoever reads it
@@ -369,6 +371,9 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, marking) };
     // SAFETY: a live rlimit. A failure leaves the raised limit, which harms nobody.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, order.limit) };
+    if let Some(limit) = plan.run_limit {
+        run_limit::set(limit);
+    }
     if let Some(cwd) = plan.cwd {
         // SAFETY: a live C string.
         if unsafe { libc::chdir(cwd.as_ptr()) } < 0 {

@@ -66,8 +66,8 @@ impl KeeperLink {
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
         let program = c"/proc/self/exe";
         let (argv, envp) = (argv.as_slice(), envp.as_slice());
-        let (cwd, terminal, die_with_us) = (None, false, false);
-        let plan = Plan { program, argv, envp, cwd, stdio, terminal, die_with_us };
+        let (cwd, terminal, die_with_us, run_limit) = (None, false, false, None);
+        let plan = Plan { program, argv, envp, cwd, stdio, terminal, die_with_us, run_limit };
         spawner.spawn(&plan).map(|child| child.pid).map_err(|failure| failure.errno)
     }
 
