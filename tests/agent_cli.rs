@@ -102,6 +102,43 @@ fn json_prints_the_events_and_the_result() {
     assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Done.")));
 }
 
+/// So many tool calls that neither a pipe nor what is held back for it takes a line of each.
+fn many_tools() -> Vec<Value> {
+    let tool = |n: usize| tool_start(&n.to_string(), "bash", json!({"command": "x".repeat(120)}));
+    let all = answer("Done.");
+    [&all[..6], &(0..2_000).map(tool).collect::<Vec<Value>>(), &all[6..]].concat()
+}
+
+/// Nobody read stderr: the loop stood in its write, and with it the timeouts and pi.
+#[test]
+fn stderr_that_nobody_reads_holds_up_nothing() {
+    let place = Place::new(&many_tools()[..2_006], "touch all; sleep 1000");
+    let mut execd = place.spawn(&["--timeout", "1s", "Say it"]);
+    eventually("all that pi says is taken", || place.path().join("all").exists());
+    let mut status = None;
+    eventually("the timeout ends it", || {
+        status = execd.try_wait().expect("a child");
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(124));
+
+    // Who reads it later is told how much there was no room for, and the end.
+    let place = Place::new(&many_tools(), "touch all; until [ -e go ]; do sleep 0.02; done");
+    let execd = place.spawn(&["Say it"]);
+    eventually("all that pi says is taken", || place.path().join("all").exists());
+    std::fs::write(place.path().join("go"), "").expect("a file");
+    let (status, _, err) = told(execd.wait_with_output().expect("its end"));
+    assert_eq!(status, 0, "{err}");
+    let lines: Vec<&str> = err.lines().collect();
+    let shown = lines.iter().filter(|line| line.starts_with("bash {")).count();
+    // Told wherever there is room again.
+    let said = " lines are left out here: stderr was not read]";
+    let counts = lines.iter().filter_map(|line| line.strip_prefix('[')?.strip_suffix(said));
+    let left_out: usize = counts.map(|count| count.parse::<usize>().expect("a number")).sum();
+    assert!(left_out > 0 && shown + left_out == 2_000, "{shown} are shown, {left_out} left out");
+    assert!(lines.last().is_some_and(|line| line.starts_with("execd: stop: ")), "{err}");
+}
+
 #[test]
 fn flags_become_params() {
     let place = Place::new(&answer("Done."), "");

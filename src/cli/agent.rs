@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value as Json};
 use super::flags::{Command, Reason, number, setting};
 use super::{EXIT_START, EXIT_USAGE, complain};
 use crate::config::Config;
+use crate::daemon::agents::AgentEnd;
 use crate::limits::MAX_LINE_BYTES;
 
 /// What `execd agent` is to do.
@@ -45,19 +46,29 @@ pub fn main(options: AgentOptions) -> i32 {
             if json {
                 super::say_bytes(&end.event());
             }
-            Some((end.status, end))
+            Some((end, None))
         }
         Ok(None) => {
             let status = daemon.run();
-            daemon.take_front_agent().map(|end| (status, end))
+            let ended = daemon.take_front_agent();
+            ended.map(|(end, front)| (AgentEnd { status, ..end }, Some(front)))
         }
     };
+    let mut lines = Vec::new();
     if daemon.clients.stdin.reader_gone {
-        complain("execd: stdout takes no more: the run was ended for that");
+        lines.push("execd: stdout takes no more: the run was ended for that".to_owned());
     }
-    let Some((status, end)) = end else { return EXIT_START };
-    if !json {
-        end.lines.iter().for_each(|line| complain(&format!("execd: {line}")));
+    let (status, front) = match end {
+        None => (EXIT_START, None),
+        Some((end, front)) => {
+            let said = end.lines.iter().filter(|_| !json);
+            lines.extend(said.map(|line| format!("execd: {line}")));
+            (end.status, front)
+        }
+    };
+    match front {
+        Some(front) => front.say_last(&lines),
+        None => lines.iter().for_each(|line| complain(line)),
     }
     status
 }

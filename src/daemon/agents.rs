@@ -23,15 +23,12 @@ use crate::session::output::{Hold, Source};
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{ClientId, Session, SessionId};
-use crate::sys::temp_file::{TempFile, delete_left};
+use crate::sys::memory_file::MemoryFile;
 use crate::wire::{Reason, RpcError};
 
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
                        by pi_path or EXECD_PI";
-
-/// How the names of files with prompts begin.
-const PROMPT_FILE: &str = "execd-prompt";
 
 /// What to run, and what it goes by.
 #[derive(Debug)]
@@ -69,15 +66,15 @@ fn start_failure(program: &str, failure: &str) -> String {
     of_workspace.unwrap_or_else(|| failure.to_owned())
 }
 
-/// The file for a prompt that is too long for an argument.
-fn prompt_file(prompt: &str) -> Result<Option<TempFile>, RpcError> {
+/// The file for a prompt that is too long for an argument. It is in memory: the loop waits for no
+/// disk, and nothing of it is left when execd is killed.
+fn prompt_file(prompt: &str) -> Result<Option<MemoryFile>, RpcError> {
     if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
         return Ok(None);
     }
-    delete_left(PROMPT_FILE);
-    TempFile::with(PROMPT_FILE, prompt.as_bytes()).map(Some).map_err(|error| {
-        let why = error.raw_os_error().map_or_else(|| error.to_string(), errno_text);
-        let message = format!("the prompt could not be put into a file in $TMPDIR: {why}");
+    MemoryFile::with(c"execd-prompt", prompt.as_bytes()).map(Some).map_err(|errno| {
+        let why = errno_text(errno);
+        let message = format!("the prompt could not be put into a file in memory: {why}");
         RpcError::failed(Reason::System, message)
     })
 }
@@ -114,7 +111,7 @@ impl Daemon {
         let file = prompt_file(&prompt)?;
         launch.arguments.push(file.as_ref().map_or(prompt, |file| {
             // pi takes the contents of a file that is named so.
-            format!("@{}", file.path().display())
+            format!("@{}", file.path())
         }));
         self.count_spawn();
         let program = self.program_path(&launch);

@@ -214,7 +214,7 @@ impl Daemon {
 
     /// What all processes of a run of pi have that is this session.
     pub(super) fn run_mark(&self, id: SessionId) -> Option<RunMark> {
-        self.run_marks.map(|marks| marks.of_run(id))
+        self.base_env.run_marks.map(|marks| marks.of_run(id))
     }
 
     /// The environment entries that mark the processes of a session.

@@ -13,13 +13,13 @@ use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, REPLAY_BYTES};
-use crate::pure::run_mark::RunMark;
+use crate::pure::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::{Facts, Session, SessionId};
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, SpawnError, Step};
-use crate::sys::{child, clock, host, io, proc};
+use crate::sys::{child, clock, host, io, proc, run_limit};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -70,6 +70,8 @@ pub struct BaseEnv {
     /// The name of the mark of runs of pi.
     run_variable: String,
     entries: Vec<(Vec<u8>, CString)>,
+    /// What runs of pi are known by; None where our own limit leaves no room for it.
+    pub run_marks: Option<RunMarks>,
     /// The working directory at start.
     pub cwd: PathBuf,
 }
@@ -95,7 +97,8 @@ impl BaseEnv {
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
         let run_variable = format!("{RUN_VARIABLE}{instance}");
-        Self { run_variable, entries, cwd: host::current_dir() }
+        let run_marks = run_limit::of(0).and_then(|own| RunMarks::new(instance, own));
+        Self { run_variable, entries, run_marks, cwd: host::current_dir() }
     }
 
     /// The child's environment, and its PATH.

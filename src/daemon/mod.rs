@@ -59,7 +59,6 @@ use mio::{Events, Interest, Poll, Token};
 use crate::config::Config;
 use crate::limits::EVENTS_PER_TURN;
 use crate::pure::deadlines::Deadlines;
-use crate::pure::run_mark::RunMarks;
 use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;
@@ -154,8 +153,6 @@ pub struct Daemon {
     base_env: BaseEnv,
     /// A random name of this execd, in the environment of its children.
     pub instance: String,
-    /// What its runs of pi are known by; None where the system leaves no room for it.
-    run_marks: Option<RunMarks>,
     sessions: BTreeMap<SessionId, Session>,
     /// Leaders that are not reaped yet, by pid.
     leaders: BTreeMap<i32, SessionId>,
@@ -233,6 +230,8 @@ const KEEPER_ACKS: Token = Token(6);
 const KEEPER_GUARD: Token = Token(7);
 const LAST_MEMBERS: Token = Token(8);
 const LISTENER: Token = Token(9);
+/// stderr of `execd agent`, once it has taken less than was there for it.
+const NOTES: Token = Token(10);
 /// Session tokens: the id above three bits that say which of its descriptors it is.
 const FIRST_SESSION_TOKEN: usize = 16;
 const PORT_BITS: u32 = 3;

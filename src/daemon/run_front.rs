@@ -1,12 +1,14 @@
 //! `execd run`: the daemon with one command in front instead of a client. Its output goes to
 //! stdout as it comes, byte for byte; its end is execd's.
 
+use mio::Interest;
+
 use super::agents::{AgentEnd, FrontAgent};
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::launch::LaunchSpec;
-use super::{Daemon, Pending};
+use super::{Daemon, NOTES, Pending};
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::signal_names::parse_signal;
@@ -126,10 +128,8 @@ impl Daemon {
     /// stdout has taken something: reading goes on.
     pub(super) fn front_drained(&mut self) {
         let room = self.clients.stdin.outbox.len() <= OUTBOX_HIGH_BYTES;
-        if self.clients.stdin.outbox.is_empty()
-            && let Some((agent, _)) = self.front.as_mut().and_then(|front| front.agent.as_mut())
-        {
-            agent.flush_notes();
+        if self.clients.stdin.outbox.is_empty() {
+            self.flush_front_notes();
         }
         if let Some(front) = &mut self.front
             && front.held
@@ -215,11 +215,21 @@ impl Daemon {
         self.front.as_ref().and_then(|front| self.sessions.get(&front.session))
     }
 
-    /// How the run in front ended, once it has, and what of it waits for stderr.
-    pub fn take_front_agent(&mut self) -> Option<AgentEnd> {
-        let (agent, end) = self.front.as_mut()?.agent.as_mut()?;
-        agent.flush_notes();
-        end.take()
+    /// Writes what waits for stderr of `execd agent`, as far as there is room.
+    fn flush_front_notes(&mut self) {
+        let Some((agent, _)) = self.front.as_mut().and_then(|front| front.agent.as_mut()) else {
+            return;
+        };
+        if let Some(fd) = agent.flush_notes() {
+            // Without a watch it is tried again in each turn.
+            let _ = self.watch(fd, NOTES, Interest::WRITABLE);
+        }
+    }
+
+    /// How the run in front ended, once it has, and who says its last words.
+    pub fn take_front_agent(&mut self) -> Option<(AgentEnd, FrontAgent)> {
+        let (agent, end) = self.front.take()?.agent?;
+        Some((end?, agent))
     }
 
     /// How the command in front ended, once it has.

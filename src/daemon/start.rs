@@ -16,11 +16,9 @@ use crate::config::Config;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, READ_BUFFER_BYTES};
 use crate::pure::deadlines::Deadlines;
-use crate::pure::run_mark::RunMarks;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
 use crate::sys::log_files::{self, LogDir};
-use crate::sys::run_limit;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
@@ -66,7 +64,6 @@ impl Daemon {
             accept_ready: false,
             spawner,
             keeper,
-            run_marks: run_limit::of(0).and_then(|own| RunMarks::new(&instance, own)),
             instance,
             sessions: BTreeMap::new(),
             leaders: BTreeMap::new(),

@@ -16,15 +16,13 @@ pub const AGENT_VERSION_MS: u64 = 5_000;
 pub const AGENT_VERSION_BYTES: usize = 200;
 /// Programs whose version is remembered.
 pub const AGENT_VERSIONS_MAX: usize = 64;
-/// A longer prompt goes through a temporary file: an argument is 128 KiB at most, and pi's other
+/// A longer prompt goes through a file in memory: an argument is 128 KiB at most, and pi's other
 /// arguments need room too.
 pub const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
 /// A shorter api_key is not looked for in what pi writes.
 pub const AGENT_SECRET_MIN_BYTES: usize = 8;
 /// A longer one is refused.
 pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
-/// Entries of the directory for temporary files that are looked at for such that were left behind.
-pub const TEMP_DIR_ENTRIES: usize = 10_000;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.

@@ -7,17 +7,17 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 63, 62 | 0, 1: it is a mark |
-//! | 61–32 | the execd, by its id |
+//! | 63–61 | 0, 1, 0: it is a mark |
+//! | 60–32 | the execd, by its id |
 //! | 31–16 | the run, by its session |
 //! | 15–0 | all ones; or a run of an execd that is itself inside a run |
 
 /// The limit of who has none (RLIM_INFINITY).
 const UNLIMITED: u64 = u64::MAX;
 const FLAG: u64 = 1 << 62;
-const FLAG_BITS: u64 = 0b11 << 62;
+const FLAG_BITS: u64 = 0b111 << 61;
 const INSTANCE_SHIFT: u32 = 32;
-const INSTANCE_BITS: u64 = (1 << 30) - 1;
+const INSTANCE_BITS: u64 = (1 << 29) - 1;
 const RUN_SHIFT: u32 = 16;
 const RUN_BITS: u64 = 0xFFFF;
 /// The lowest bits of a mark inside which nobody has set another yet.

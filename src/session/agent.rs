@@ -7,7 +7,7 @@ use crate::limits::{
 use crate::pure::agent::{AgentRun, RunSettings, Stop};
 use crate::pure::head_tail::TailRing;
 use crate::pure::utf8::{ceil_boundary, floor_boundary, lossy};
-use crate::sys::temp_file::TempFile;
+use crate::sys::memory_file::MemoryFile;
 
 /// What a run goes by.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,13 +51,13 @@ pub struct Agent {
     released_ms: u64,
     stderr: TailRing,
     /// The file that its prompt is in; gone with the run.
-    _prompt: Option<TempFile>,
+    _prompt: Option<MemoryFile>,
 }
 
 impl Agent {
     /// A run that has just been started; `prompt`: the file that has its prompt, where there is
     /// one.
-    pub fn new(spec: AgentSpec, program: String, prompt: Option<TempFile>) -> Self {
+    pub fn new(spec: AgentSpec, program: String, prompt: Option<MemoryFile>) -> Self {
         let run = AgentRun::new(RunSettings { keep_events: spec.keep_events });
         Self {
             spec,

@@ -13,7 +13,7 @@
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
-//! | `temp_file` | a file that is gone with its owner |
+//! | `memory_file` | a file in memory that is gone with its owner |
 //! | `log_files` | the log directory and its files |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
@@ -28,6 +28,7 @@ pub mod host;
 pub mod io;
 pub mod keeper_calls;
 pub mod log_files;
+pub mod memory_file;
 pub mod proc;
 pub mod pty;
 pub mod run_limit;
@@ -35,5 +36,4 @@ pub mod signals;
 pub mod socket;
 pub mod spawn;
 pub mod stdio;
-pub mod temp_file;
 pub mod terminal;

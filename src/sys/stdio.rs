@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use super::io::{self, Io, errno, outcome, owned, retried};
+use crate::limits::NS_PER_MS;
 
 /// How a descriptor is moved without blocking.
 #[derive(Debug)]
@@ -155,6 +156,30 @@ impl Channel {
         match moved {
             Err(errno) if self.cannot_nowait(errno) => io::write(fd, bytes),
             moved => outcome(moved, Io::WouldBlock),
+        }
+    }
+
+    /// Writes all of it, and waits for room for as long as this in all; what nobody takes until
+    /// then is not written.
+    pub fn write_within(&mut self, bytes: &[u8], most_ms: u64) {
+        let until_ns = super::clock::now_ns() + most_ms * NS_PER_MS;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.write(rest) {
+                Io::Moved(bytes) => rest = &rest[bytes.min(rest.len())..],
+                Io::WouldBlock => {
+                    let left_ns = until_ns.saturating_sub(super::clock::now_ns());
+                    let left_ms =
+                        left_ns.div_ceil(NS_PER_MS).try_into().unwrap_or(libc::c_int::MAX);
+                    let fd = self.poll_fd().unwrap_or(self.fd);
+                    let mut room = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+                    // SAFETY: one live pollfd.
+                    if left_ms == 0 || unsafe { libc::poll(&raw mut room, 1, left_ms) } == 0 {
+                        return;
+                    }
+                }
+                Io::Ended | Io::HungUp | Io::Failed(_) => return,
+            }
         }
     }
 

@@ -113,7 +113,7 @@ for (const pi of PIS) {
     test(`pi ${pi.version}: a prompt of 200 KiB goes through a private file`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "Read." }]);
       // It is asked for its version too.
-      const look = 'for last; do :; done; [ $# -lt 2 ] || stat -c %a "${last#@}" >"$HOME/mode"';
+      const look = 'for last; do :; done; [ $# -lt 2 ] || stat -Lc %a "${last#@}" >"$HOME/mode"';
       const looking = stage.program("looking-pi", `${look}; exec '${stage.wrapper}' "$@"`);
       const prompt = `-first\n${"ä line of it\n".repeat(16_000)}last`;
       assert.ok(Buffer.byteLength(prompt) > 200 * 1024);

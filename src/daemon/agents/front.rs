@@ -1,18 +1,19 @@
 //! Where the events of a run go: to the client that asked for it, or, for `execd agent`, to
 //! stdout and stderr.
 
-use std::io::Write as _;
+use std::os::fd::RawFd;
 
 use crate::daemon::Daemon;
 use crate::daemon::client::Client;
 use crate::daemon::clients::STDIN_CLIENT;
 use crate::daemon::closing::Cause;
 use crate::daemon::run_front::{EXIT_TIMEOUT, RunFront};
-use crate::limits::{AGENT_NOTES_BYTES, AGENT_SHOWN_CHARS};
+use crate::limits::{AGENT_NOTES_BYTES, AGENT_SHOWN_CHARS, LAST_FLUSH_MS};
 use crate::methods::{Call, read_agent};
 use crate::pure::agent::{AgentReport, Stop, Told};
 use crate::session::report::one_line;
-use crate::sys::stdio;
+use crate::sys::io::Io;
+use crate::sys::stdio::{self, Channel};
 use crate::wire::{self, RequestId};
 
 /// The exit status after Ctrl-C, and of a run that failed (agent-harness.md, `execd agent`).
@@ -28,8 +29,14 @@ pub struct FrontAgent {
     terminal: bool,
     /// The text on stdout ends inside a line.
     mid_line: bool,
-    /// Lines for stderr that wait until stdout has what came before them.
-    notes: String,
+    /// stderr.
+    errors: Option<Channel>,
+    /// Whether the poll tells of room in it.
+    errors_watched: bool,
+    /// Lines for it that wait until stdout has what came before them, and until it has room.
+    notes: Vec<u8>,
+    /// Lines for which there was no room, since one was taken in.
+    notes_left_out: u64,
 }
 
 /// Who is told of a run's events.
@@ -67,7 +74,15 @@ fn shortened(text: &str) -> String {
 
 impl FrontAgent {
     fn new(json: bool) -> Self {
-        Self { json, terminal: stdio::is_terminal(1), mid_line: false, notes: String::new() }
+        Self {
+            json,
+            terminal: stdio::is_terminal(1),
+            mid_line: false,
+            errors: Channel::open(2).ok(),
+            errors_watched: false,
+            notes: Vec::new(),
+            notes_left_out: 0,
+        }
     }
 
     /// Shows an event.
@@ -119,21 +134,64 @@ impl FrontAgent {
 
     /// Takes in a line for stderr.
     fn note(&mut self, line: &str) {
-        if self.notes.len() + line.len() <= AGENT_NOTES_BYTES {
-            self.notes.push_str(line);
-            self.notes.push('\n');
+        if self.notes.len() + line.len() > AGENT_NOTES_BYTES {
+            self.notes_left_out += 1;
+            return;
+        }
+        self.tell_what_is_left_out();
+        self.notes.extend_from_slice(line.as_bytes());
+        self.notes.push(b'\n');
+    }
+
+    fn tell_what_is_left_out(&mut self) {
+        if self.notes_left_out > 0 {
+            let lines = std::mem::take(&mut self.notes_left_out);
+            let line = format!("[{lines} lines are left out here: stderr was not read]\n");
+            self.notes.extend_from_slice(line.as_bytes());
         }
     }
 
-    /// Writes what waits for stderr: stdout has what came before it.
-    pub fn flush_notes(&mut self) {
-        if !self.notes.is_empty() {
-            // On a terminal they do not go on in the line of the text.
-            let breaks = self.mid_line && self.terminal && stdio::is_terminal(2);
-            let lead = if breaks { "\n" } else { "" };
-            self.mid_line &= !breaks;
-            // stderr is for people: one that can't be written to is their own affair.
-            let _ = write!(std::io::stderr(), "{lead}{}", std::mem::take(&mut self.notes));
+    /// Writes what waits for stderr, as far as there is room: stdout has what came before it, and
+    /// nobody who does not read holds up the loop. Gives stderr's descriptor when it is to be
+    /// watched from now on.
+    pub fn flush_notes(&mut self) -> Option<RawFd> {
+        if self.notes.is_empty() {
+            return None;
+        }
+        // On a terminal they do not go on in the line of the text.
+        if self.mid_line && self.terminal && stdio::is_terminal(2) {
+            self.mid_line = false;
+            self.notes.insert(0, b'\n');
+        }
+        let Some(errors) = &mut self.errors else {
+            self.notes.clear();
+            return None;
+        };
+        while !self.notes.is_empty() {
+            match errors.write(&self.notes) {
+                Io::Moved(bytes) => drop(self.notes.drain(..bytes.min(self.notes.len()))),
+                Io::WouldBlock => {
+                    let watched = std::mem::replace(&mut self.errors_watched, true);
+                    return errors.poll_fd().filter(|_| !watched);
+                }
+                // stderr is for people: one that can't be written to is their own affair.
+                Io::Ended | Io::HungUp | Io::Failed(_) => self.notes.clear(),
+            }
+        }
+        None
+    }
+
+    /// The last words: what waits, and these lines. Who does not read them is waited for no longer
+    /// than LAST_FLUSH_MS.
+    pub fn say_last(mut self, lines: &[String]) {
+        self.tell_what_is_left_out();
+        lines.iter().for_each(|line| {
+            self.notes.extend_from_slice(line.as_bytes());
+            self.notes.push(b'\n');
+        });
+        self.flush_notes();
+        if let Some(errors) = &mut self.errors {
+            errors.write_within(&self.notes, LAST_FLUSH_MS);
         }
     }
 }
