@@ -48,12 +48,9 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("tool_execution_end", (event) => {
     instance.wakes.onToolEnd(event.toolCallId, event.isError);
   });
-  host.on("agent_start", () => instance.windows.deliveries.onAgentStart());
+  host.on("agent_start", () => instance.onAgentStart());
   host.on("agent_end", (event, ctx) => instance.onAgentEnd(event, ctx));
-  host.on("agent_settled", () => {
-    instance.wakes.onSettled();
-    instance.windows.deliveries.onSettled();
-  });
+  host.on("agent_settled", () => instance.onSettled());
 
   // Names that clash at load stop pi, so tools wait for session_start, where they can step aside.
   // A host that cannot tell who owns a name gains nothing by waiting.

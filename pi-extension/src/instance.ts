@@ -19,6 +19,7 @@ import type { Host, HostContext, ToolResult } from "./host.ts";
 import { type Beginning, handOver, handedOver, leave, takeLeft } from "./handover.ts";
 import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
+import { type Telling, sending } from "./telling.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";
 import { UNIFIED_WORDS, type SurfaceWords } from "./tools/words.ts";
 import { Ui } from "./ui.ts";
@@ -51,12 +52,10 @@ export class Instance {
     this.windows = new Windows(host, this.ui);
     this.#client = this.#newClient();
     this.wakes = new Wakes(
-      (content, details) => {
+      (content, details, triggerTurn) => {
         if (!host.sendMessage) throw new Error("this host takes no messages");
-        host.sendMessage(
-          { customType: WAKE_MESSAGE_TYPE, content, display: true, details },
-          { triggerTurn: true, deliverAs: "followUp" },
-        );
+        const message = { customType: WAKE_MESSAGE_TYPE, content, display: true, details };
+        host.sendMessage(message, sending(triggerTurn));
       },
       (message) => this.ui.warn(message),
     );
@@ -217,11 +216,26 @@ export class Instance {
     void this.#client.shutdown();
   }
 
+  /** A run begins: what ends from now on is told when it has ended. */
+  onAgentStart(): void {
+    for (const one of this.#telling) one.onAgentStart();
+  }
+
+  /** pi is idle. */
+  onSettled(): void {
+    for (const one of this.#telling) one.onSettled();
+  }
+
+  /** What tells the model of ends. */
+  get #telling(): Telling[] {
+    return [this.wakes, this.windows.deliveries];
+  }
+
   /** A run ends. In a mode that ends with it, what is to be told is waited for. */
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
-    const { deliveries } = this.windows;
-    if (deliveries.onAgentEnd(event)) return;
-    const waitsFor = [this.wakes, deliveries].filter(({ isPending }) => isPending);
+    const told = this.#telling.map((one) => one.onAgentEnd(event));
+    if (told.includes(true)) return;
+    const waitsFor = this.#telling.filter(({ isPending }) => isPending);
     if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
     const holdMs = resolveHoldMs(this.#host.getFlag(HOLD_FLAG));
     if (holdMs <= 0) return;

@@ -3,13 +3,14 @@
  * message to the model says so; it has no output, only where to find it.
  */
 import { oneLine } from "./render/safe.ts";
+import { Telling } from "./telling.ts";
 
-/** Sessions that end within this time of each other are told in one message. */
-export const WAKE_GATHER_MS = 250;
 /** More than these are not spelled out in one message. */
 const WAKE_LINES_MAX = 10;
 /** Tool results whose end is awaited; a host that never tells it must not make this grow. */
 const DIRECT_MAX = 256;
+/** Ends that wait for the end of a run; of more, the oldest are only counted. */
+const WAITING_MAX = 1_024;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
 
@@ -36,32 +37,35 @@ export interface WakeDetails {
 export const WAKE_MESSAGE_TYPE = "unified-exec-completed";
 
 /** Hands one message to pi; throws when pi doesn't take it. */
-export type SendWake = (content: string, details: WakeDetails) => void;
+export type SendWake = (content: string, details: WakeDetails, triggerTurn: boolean) => void;
 
-export class Wakes {
+export class Wakes extends Telling {
   readonly #send: SendWake;
   readonly #onLost: (message: string) => void;
   readonly #armed = new Set<number>();
   readonly #direct = new Map<string, Ended[]>();
-  #gathered: Ended[] = [];
-  #gathering: NodeJS.Timeout | undefined;
-  #unsent: Ended[] = [];
-  #holders: (() => void)[] = [];
-  #closed = false;
+  #waiting: Ended[] = [];
+  /** So many that wait were dropped, for want of room. */
+  #dropped = 0;
+  #wasRefused = false;
 
   /** `onLost` tells people of a message that pi refused twice. */
   constructor(send: SendWake, onLost: (message: string) => void) {
+    super();
     this.#send = send;
     this.#onLost = onLost;
   }
 
-  /** Whether a wake is armed or on its way. */
-  get isPending(): boolean {
-    return this.#armed.size > 0 || this.#gathered.length > 0 || this.#unsent.length > 0;
+  override get isPending(): boolean {
+    return this.#armed.size > 0 || this.hasNews;
+  }
+
+  protected override get hasNews(): boolean {
+    return this.#waiting.length > 0;
   }
 
   arm(id: number): void {
-    if (!this.#closed) this.#armed.add(id);
+    if (!this.isClosed) this.#armed.add(id);
   }
 
   isArmed(id: number): boolean {
@@ -69,20 +73,33 @@ export class Wakes {
   }
 
   disarm(id: number): void {
-    if (this.#armed.delete(id) && !this.isPending) this.#release();
+    if (this.#armed.delete(id)) this.changed();
   }
 
   /** The daemon told the exit of a session by a wake. */
   onWake(ended: Ended): void {
-    if (this.#closed) return;
+    if (this.isClosed) return;
     if (ended.session_id !== undefined) this.#armed.delete(ended.session_id);
-    this.#gathered.push(ended);
-    this.#gathering ??= setTimeout(() => this.#flush(), WAKE_GATHER_MS).unref();
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#waiting.shift();
+      this.#dropped += 1;
+    }
+    this.#waiting.push(ended);
+    this.hasCome();
+  }
+
+  /** A call told the model of a session's end, of which a wake still waits: it is not sent. */
+  onRead(toolCallId: string, id: number): void {
+    const ended = this.#waiting.find((one) => one.session_id === id && !one.lost);
+    if (!ended) return;
+    this.#waiting = this.#waiting.filter((one) => one !== ended);
+    this.onDirect(toolCallId, ended);
+    this.changed();
   }
 
   /** A tool result told the exit in the wake's place; pi has still to finalise that result. */
   onDirect(toolCallId: string, ended: Ended): void {
-    if (this.#closed) return;
+    if (this.isClosed) return;
     if (this.#direct.size >= DIRECT_MAX) this.#direct.clear();
     // An id may come twice; each end takes the oldest.
     this.#direct.set(toolCallId, [...(this.#direct.get(toolCallId) ?? []), ended]);
@@ -96,73 +113,50 @@ export class Wakes {
     if (ended && isError) this.onWake({ ...ended, unreadable: true });
   }
 
-  /** pi is settled: what it refused before is sent once more. */
-  onSettled(): void {
-    const again = this.#unsent;
-    this.#unsent = [];
-    if (again.length > 0) this.#deliver(again, true);
-  }
-
-  /** Resolves when a wake was delivered, when none is armed any more, or when `over` aborts. */
-  hold(over: AbortSignal): Promise<void> {
-    if (!this.isPending || over.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = () => {
-        over.removeEventListener("abort", done);
-        this.#holders = this.#holders.filter((other) => other !== done);
-        resolve();
-      };
-      over.addEventListener("abort", done, { once: true });
-      this.#holders.push(done);
-    });
-  }
-
-  /** Takes wakes again after close(). */
-  open(): void {
-    this.#closed = false;
-  }
-
   /** Forgets everything and takes no more: a wake must never reach another session. */
-  close(): void {
-    this.#closed = true;
-    clearTimeout(this.#gathering);
-    this.#gathering = undefined;
-    this.#gathered = [];
-    this.#unsent = [];
+  override close(): void {
+    this.#waiting = [];
+    this.#dropped = 0;
+    this.#wasRefused = false;
     this.#armed.clear();
     this.#direct.clear();
-    this.#release();
+    super.close();
   }
 
-  #flush(): void {
-    this.#gathering = undefined;
-    const ended = this.#gathered;
-    this.#gathered = [];
-    if (ended.length > 0) this.#deliver(ended, false);
-  }
-
-  #deliver(ended: Ended[], last: boolean): void {
+  /** What pi refuses is told once more, at the next occasion. */
+  protected override tell(triggerTurn: boolean): boolean {
+    const ended = this.#waiting;
+    const dropped = this.#dropped;
+    this.#waiting = [];
+    this.#dropped = 0;
     try {
-      this.#send(wakeText(ended), { sessions: ended.map(bounded) });
+      this.#send(wakeText(ended, dropped), { sessions: ended.map(bounded) }, triggerTurn);
+      this.#wasRefused = false;
+      return true;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      if (last) this.#onLost(`could not tell the model that ${names(ended)} ended: ${why}`);
-      else this.#unsent.push(...ended);
+      if (this.#wasRefused) {
+        this.#onLost(`could not tell the model that ${names(ended)} ended: ${why}`);
+      } else {
+        this.#waiting = ended;
+        this.#dropped = dropped;
+      }
+      this.#wasRefused = !this.#wasRefused;
+      return false;
     }
-    this.#release();
-  }
-
-  #release(): void {
-    for (const done of this.#holders.splice(0)) done();
   }
 }
 
-/** The message's text: bounded facts, one line a session, and what to do with them. */
-export function wakeText(ended: Ended[]): string {
+/**
+ * The message's text: bounded facts, one line a session, and what to do with them. Of `dropped`
+ * others only the number is known.
+ */
+export function wakeText(ended: Ended[], dropped = 0): string {
   const shown = ended.slice(0, WAKE_LINES_MAX).map(line);
-  const more = ended.length - shown.length;
+  const all = ended.length + dropped;
+  const more = all - shown.length;
   if (more > 0) shown.push(`… and ${more} more; list_sessions shows them`);
-  const what = ended.length === 1 ? "a background session" : `${ended.length} background sessions`;
+  const what = all === 1 ? "a background session" : `${all} background sessions`;
   const readable = ended.some(({ lost, unreadable }) => !lost && !unreadable);
   return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT : READ_LOG].join("\n");
 }

@@ -59,6 +59,7 @@ async function killSession(instance: Instance, params: Params, call: Call): Prom
   const reply = await instance.request("kill_session", params, call);
   const { footer, ...result } = reply as unknown as KillResult;
   if (!result.found) return answer(`unknown session_id: ${result.session_id}`, result);
+  instance.wakes.onRead(call.toolCallId, result.session_id);
   const output = result.final_output ? `\n---\n${result.final_output}` : "";
   const survivors = (result.survivors ?? []).map(
     ({ pid, command, reason }) => `\nnot ended: ${pid} ${command} (${reason})`,

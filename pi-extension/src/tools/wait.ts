@@ -78,7 +78,10 @@ function trackWake(
     if (completion_notification === "armed") instance.armWake(session_id);
     return;
   }
-  if (completion_delivery !== "direct" && on_exit_wake !== "consumed") return;
+  if (completion_delivery !== "direct" && on_exit_wake !== "consumed") {
+    instance.wakes.onRead(toolCallId, Number(params.session_id));
+    return;
+  }
   const { exit_code, signal, command, cwd, log_path } = reply;
   const facts = { session_id: params.session_id, exit_code, signal, command, cwd, log_path };
   const known = Object.entries(facts).filter(([, value]) => value !== undefined);

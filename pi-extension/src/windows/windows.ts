@@ -1,6 +1,7 @@
 /** The bash surface's side of one instance: its settings, its windows, and who is told of them. */
 import type { Host, HostContext } from "../host.ts";
 import { oneLine } from "../render/safe.ts";
+import { sending } from "../telling.ts";
 import { BASH_WORDS } from "../tools/words.ts";
 import type { Ui } from "../ui.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
@@ -28,12 +29,10 @@ export class Windows implements BackgroundListener {
     this.#ui = ui;
     this.deliveries = new Deliveries(
       {
-        send: (customType, content, details, { triggerTurn }) => {
+        send: (customType, content, details, triggerTurn) => {
           if (!host.sendMessage) throw new Error("this host takes no messages");
-          const how = triggerTurn
-            ? { triggerTurn, deliverAs: "followUp" as const }
-            : { triggerTurn };
-          host.sendMessage({ customType, content, display: true, details }, how);
+          const message = { customType, content, display: true, details };
+          host.sendMessage(message, sending(triggerTurn));
         },
         onLost: (message) => this.#say(message, "warning"),
       },

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { textOf } from "./lib/events.ts";
 import { exec, newest, poll, stdin, turn } from "./lib/model.ts";
@@ -65,6 +66,38 @@ test("Esc ends the wait, not the process; the next prompt goes on with it", asyn
     assert.equal(end.isError, false);
     return end;
   }
+});
+
+// The message of the wake was in pi's queue. In the TUI Esc clears that, and nobody was told; in rpc
+// mode it began another run at once.
+test("an end during a run that Esc stops is not lost, and begins no run", async (t) => {
+  const place = scratch(t);
+  const until = "until [ -e go ]; do sleep 0.05; done; exit 5";
+  const rpc = new Rpc(place, {
+    script: [
+      turn("Start.", exec(until, { yield_time_ms: 250, on_exit: "wake" })),
+      turn("Wait.", exec("exec sleep 7202", { yield_time_ms: 30_000 })),
+      { when: "^and now", text: "I see." },
+    ],
+  });
+  const from = rpc.mark();
+  await rpc.say("start");
+  await rpc.status("unified-exec.sessions", /^unified-exec: 2 sessions running$/, from);
+  const two = rpc.mark();
+  writeFileSync(join(place.cwd, "go"), "");
+  await rpc.status("unified-exec.sessions", /^unified-exec: 1 session running$/, two);
+  await rpc.command("abort");
+  await rpc.settled(from);
+  const told = await rpc.waitFor("the message", (one) =>
+    one.type === "message_end" && one.message?.customType === WAKE, from);
+  assert.match(textOf(told.message?.content), /session_id=1 · exit_code=5/);
+  const asked = place.requests().length;
+  await rpc.prompt("and now?");
+  assert.equal(place.requests().length, asked + 1, "Esc was not followed by a run of its own");
+  const seen = place.requests().at(-1)?.messages.filter((one) => /exit_code=5/.test(one.text));
+  assert.equal(seen?.length, 1);
+  assert.equal(rpc.custom(WAKE).length, 1);
+  assert.equal((await rpc.quit()).code, 0);
 });
 
 test("a user's message ends the wait early; a waiting follow-up spoils no later wait", async (t) => {

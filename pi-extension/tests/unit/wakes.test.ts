@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { holdsIn } from "../../src/hold.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
+import { GATHER_MS } from "../../src/telling.ts";
 import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
 import { kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
 
@@ -99,6 +100,42 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await pi.emit("agent_settled");
     assert.equal(sent.length, 1);
     await pi.shutdown();
+  });
+
+  // Given to pi during a run, the message waited in a queue that Esc clears, and was lost.
+  it("during a run none is sent: at its end, or to be read with the next prompt after Esc", async () => {
+    const { pi, sent } = wakingPi();
+    await pi.start();
+    const ended = (stopReason: string) => ({ messages: [{ role: "assistant", stopReason }] });
+    const start = () => pi.call("exec_command", { cmd: "sleep 0.4; exit 3", ...WAKE });
+    const bothOver = () =>
+      until(() => pi.statuses.length > 0 && pi.statuses.at(-1) === undefined, "their ends");
+
+    await pi.emit("agent_start");
+    const [one, other] = await Promise.all([start(), start()]);
+    await bothOver();
+    await new Promise((done) => setTimeout(done, 2 * GATHER_MS));
+    assert.equal(sent.length, 0);
+    // What a call of this run tells is not told again.
+    const read = await pi.call("write_stdin", { session_id: one.details.session_id }, { id: "r" });
+    assert.equal(read.details.exit_code, 3);
+    await pi.emit("tool_execution_end", { toolCallId: "r", isError: false });
+    await pi.emit("agent_end", ended("stop"));
+    assert.deepEqual(sent.map(({ options }) => options), [{ triggerTurn: true, deliverAs: "followUp" }]);
+    const ids = () => sent.at(-1)?.message.details.sessions.map(({ session_id }) => session_id);
+    assert.deepEqual(ids(), [other.details.session_id]);
+
+    await pi.emit("agent_start");
+    const third = await start();
+    await bothOver();
+    await pi.emit("agent_end", ended("aborted"));
+    assert.equal(sent.length, 1);
+    await pi.emit("agent_settled");
+    assert.deepEqual(sent.slice(1).map(({ options }) => options), [{ triggerTurn: false }]);
+    assert.deepEqual(ids(), [third.details.session_id]);
+    await pi.emit("agent_settled");
+    await pi.shutdown();
+    assert.equal(sent.length, 2);
   });
 
   it("kill_session and shutdown send none", async () => {
