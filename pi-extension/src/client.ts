@@ -22,6 +22,11 @@ export class NoExecd extends NamedError {
   override readonly name = "NoExecd";
 }
 
+/** The call was cancelled before its request was sent, while execd was starting, say. */
+export class NotSent extends NamedError {
+  override readonly name = "NotSent";
+}
+
 /** Requests after shutdown() and before reopen(). */
 export class ClientClosed extends NamedError {
   override readonly name = "ClientClosed";
@@ -97,7 +102,7 @@ export class Client {
     this.#lastSessionId = higher(this.#lastSessionId, id);
   }
 
-  /** Starts the daemon if none runs. Rejects with NoExecd, or as soon as `signal` aborts. */
+  /** Starts the daemon if none runs. Rejects with NoExecd, or NotSent as soon as `signal` aborts. */
   async start(signal?: AbortSignal): Promise<void> {
     await unlessAborted(this.#running(), signal);
   }
@@ -107,7 +112,7 @@ export class Client {
    *
    * Rejects with RpcError for an error reply, DaemonGone when execd ended before it answered,
    * NoExecd when there is none, and ClientClosed after shutdown(). An aborted `signal` before the
-   * request is sent rejects with the signal's reason; later it ends the wait.
+   * request is sent rejects with NotSent; later it ends the wait.
    */
   async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
     const daemon = await unlessAborted(this.#running(), options.signal);
@@ -231,13 +236,18 @@ async function answersInTime(daemon: Daemon): Promise<void> {
   }
 }
 
-/** `work`, or a rejection with the signal's reason as soon as it aborts. */
+/** Throws NotSent when `signal` has aborted. */
+export function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new NotSent("cancelled");
+}
+
+/** `work`, or a rejection with NotSent as soon as the signal aborts. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  signal?.throwIfAborted();
+  throwIfCancelled(signal);
   if (!signal) return work;
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
+    abort = () => reject(new NotSent("cancelled"));
     signal.addEventListener("abort", abort, { once: true });
   });
   try {

@@ -3,7 +3,7 @@
  * is shared between instances.
  */
 import { type Awaited, type HoldMode, hold, holdText, holdsIn } from "./hold.ts";
-import { Client, ClientClosed, type ClientEvents } from "./client.ts";
+import { Client, ClientClosed, type ClientEvents, NotSent } from "./client.ts";
 import {
   BASH_YIELD_FLAG,
   HOLD_FLAG,
@@ -446,15 +446,15 @@ function withNote(result: ToolResult, note: string): ToolResult {
   return { content: [said, ...others], details: { ...result.details, restart_note: note } };
 }
 
-function messageOf(error: unknown, { shuttingDown, list }: SurfaceWords): string {
+function messageOf(error: unknown, words: SurfaceWords): string {
+  const { shuttingDown } = words;
   if (error instanceof ClientClosed) return shuttingDown;
+  if (error instanceof NotSent) return words.notSent;
   if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
   if (error instanceof DaemonGone) {
     return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
   }
-  if (error instanceof NoAnswer) {
-    return `${error.message}; the command goes on. ${list} shows it, its log has its output.`;
-  }
+  if (error instanceof NoAnswer) return `${error.message}. ${words.noAnswer}`;
   return text(error);
 }
 

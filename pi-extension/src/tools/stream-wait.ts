@@ -1,5 +1,6 @@
 /** An attached wait of the stream surface: one bash_stream or poll_process, up to its reply. */
 import { setTimeout as delay } from "node:timers/promises";
+import { throwIfCancelled } from "../client.ts";
 import type { RequestOptions } from "../daemon.ts";
 import type { Call } from "../host.ts";
 import type { Instance } from "../instance.ts";
@@ -38,7 +39,7 @@ export async function runJob(
   call: Call,
   known: News,
 ): Promise<Waited> {
-  call.signal?.throwIfAborted();
+  throwIfCancelled(call.signal);
   const watch = instance.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { status: "running", output: "", ...known };

@@ -6,14 +6,23 @@ export interface SurfaceWords {
   shuttingDown: string;
   /** The tool that lists what runs. */
   list: string;
+  /** The error of a call that was cancelled before execd was asked for anything. */
+  notSent: string;
+  /** What may have become of a call whose cancel is not answered, and where to look. */
+  noAnswer: string;
   /** The last line of the widget after /tree: which tools to go on with. */
   hint: string;
 }
+
+const NOT_SENT = "cancelled before execd was asked for anything: nothing was done";
 
 export const UNIFIED_WORDS: SurfaceWords = {
   speaker: "unified-exec",
   shuttingDown: "unified-exec: shutting down",
   list: "list_sessions",
+  notSent: NOT_SENT,
+  noAnswer: "It may still do what it was asked for: list_sessions shows what runs once it answers "
+    + "again, and a session's log has its output.",
   hint:
     "Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
 };
@@ -22,6 +31,9 @@ export const STREAM_WORDS: SurfaceWords = {
   speaker: "unified-exec",
   shuttingDown: "bash_stream: shutting down",
   list: "list_processes",
+  notSent: NOT_SENT,
+  noAnswer: "It may still do what it was asked for: list_processes shows what runs once it answers "
+    + "again.",
   hint: "Use list_processes for a fresh inventory, poll_process to poll, write_stdin to drive, "
     + "or kill_process to stop.",
 };
@@ -30,5 +42,9 @@ export const BASH_WORDS: SurfaceWords = {
   speaker: "bash",
   shuttingDown: "bash: shutting down",
   list: "tmux list",
+  // As pi's own bash says it.
+  notSent: "Command aborted",
+  noAnswer: "As soon as it goes on, it ends a command in the foreground; tmux list then shows those "
+    + "in the background.",
   hint: "Use tmux list for a fresh inventory, tmux peek to look, or tmux kill to stop.",
 };

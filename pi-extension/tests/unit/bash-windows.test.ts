@@ -74,6 +74,32 @@ it("a window that a person ends or waits for is told to the model all the same",
   }
 });
 
+// It said that tmux list shows the command, which lists none in the foreground.
+it("Esc while execd is stopped: told as it is, and the command ends when execd goes on", async () => {
+  await withBash({}, async (pi) => {
+    const { command } = held();
+    const controller = new AbortController();
+    const call = pi.call("bash", { command: `${command}; :` }, { signal: controller.signal });
+    const [shell] = await until(() => {
+      const found = processesWith(`${command}; :`);
+      return found.length > 0 && found;
+    }, "the command") as number[];
+    const daemon = parentOf(shell ?? 0);
+    assert.ok(daemon > 1);
+    process.kill(daemon, "SIGSTOP");
+    try {
+      controller.abort();
+      await assert.rejects(call, {
+        message: "execd has not answered within 3 s of the cancel. As soon as it goes on, it ends a "
+          + "command in the foreground; tmux list then shows those in the background.",
+      });
+    } finally {
+      process.kill(daemon, "SIGCONT");
+    }
+    await until(() => processesWith(`${command}; :`).length === 0, "the command's end");
+  });
+});
+
 it("idle: what ends together is one message that begins a turn, each window in it once", async () => {
   await withBash({}, async (pi) => {
     const { command, release } = held();
