@@ -12,10 +12,14 @@ use common::{Execd, contains, eventually, log_of, missing, send_signal, session_
 use serde_json::{Value, json};
 use tmux::{Tmux, can_draw};
 
-/// A terminal whose shell finds this execd's socket, and the binary as `$X`.
+/// A terminal whose shell finds this execd's socket, the binary as `$X`, and this execd as `$HERE`.
 fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
     let binary = Path::new(env!("CARGO_BIN_EXE_execd"));
-    Tmux::new(size, &[("XDG_RUNTIME_DIR", &execd.runtime_dir()), ("X", binary)])
+    let here = format!("--pid {}", execd.pid());
+    let runtime = execd.runtime_dir();
+    // Others of this user may run meanwhile.
+    let envs = [("XDG_RUNTIME_DIR", &*runtime), ("X", binary), ("HERE", Path::new(&here))];
+    Tmux::new(size, &envs)
 }
 
 fn terminal(execd: &Execd) -> Tmux {
@@ -65,7 +69,7 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     let (session, _) = on_a_terminal(&mut execd, "echo earlier; PS1='in> ' exec bash --norc");
     let tmux = terminal(&execd);
     let as_before = before(&tmux);
-    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    tmux.line(&format!("$X attach $HERE @{session}; echo status $?"));
     // It says how to get out, and shows what was before.
     let screen = tmux.until("in> ");
     assert!(screen.contains(r"Ctrl-\ Ctrl-d detaches") && screen.contains("earlier"), "{screen}");
@@ -77,7 +81,9 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     tmux.key("C-c");
     tmux.line("echo after-$?");
     tmux.until("after-130");
-    tmux.line("cat");
+    // What is typed before it runs would be lost to the shell's own line.
+    tmux.line("echo ca''ts; cat");
+    tmux.until("cats");
     tmux.line("echoed");
     tmux.until_screen("cat's echo", |screen| screen.matches("echoed").count() == 2);
     tmux.key("C-z");
@@ -93,7 +99,7 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     is_as_before(&tmux, &as_before);
     // The session has not noticed.
     assert!(runs(&mut execd, session), "the session goes on");
-    tmux.line(&format!("$X attach {session}"));
+    tmux.line(&format!("$X attach $HERE {session}"));
     tmux.until("after-130");
     tmux.line("exit 7");
     tmux.until(&format!("[session {session} has ended: exit code 7]"));
@@ -120,13 +126,13 @@ fn vim_is_shared_by_two_people_and_an_agent() {
     let (one, two) = (terminal_of(&execd, (100, 30)), terminal_of(&execd, (80, 20)));
     let (one_before, two_before) = (before(&one), before(&two));
     // The screen is drawn on attach, although the program had drawn it before.
-    one.line(&format!("$X attach @{session}"));
+    one.line(&format!("$X attach $HERE @{session}"));
     one.until_screen("vim's screen", |screen| screen.matches("\n~").count() > 20);
     assert!(one.modes().starts_with('1'), "the alternate screen: {}", one.modes());
     one.typed("ofrom one");
     one.key("Escape");
     one.until_screen("vim has taken it", |screen| is_typed(screen, "from one"));
-    two.line(&format!("$X attach @{session}"));
+    two.line(&format!("$X attach $HERE @{session}"));
     // The newest size holds: the program draws for the smaller terminal, for both.
     two.until_screen("vim's screen", |screen| screen.matches("\n~").count() > 12);
     two.until("from one");
@@ -157,6 +163,48 @@ fn vim_is_shared_by_two_people_and_an_agent() {
     assert_eq!(text, "\nfrom one\nfrom two\nfrom the agent\n");
 }
 
+/// The numbers at the ends of the lines that a screen shows above vim's last one.
+fn numbers_on(screen: &str, rows: u16) -> Vec<u32> {
+    let above = screen.lines().take(usize::from(rows) - 1);
+    above.filter_map(|line| line.strip_prefix("line ")?.trim().parse().ok()).collect()
+}
+
+/// vim scrolls a part of the screen, and had told its terminal so when that had 30 rows. A taller
+/// terminal that attached kept these margins for good: whatever scrolled left the rest as it was.
+#[test]
+fn vim_is_drawn_right_on_a_terminal_of_whatever_height() {
+    if !can_draw() || missing("vim") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let file = execd.file("numbers.txt");
+    let text: String = (1..=400).map(|number| format!("line {number}\n")).collect();
+    std::fs::write(&file, text).expect("written");
+    for rows in [24, 31, 45, 60] {
+        let (session, opened) =
+            on_a_terminal(&mut execd, &format!("exec vim --clean -n {}", file.display()));
+        common::until_logged(&opened, "line 29");
+        let tmux = terminal_of(&execd, (80, rows));
+        tmux.line(&format!("$X attach $HERE @{session}"));
+        let all = usize::from(rows) - 1;
+        // One line up, one down, half a screen, and a jump: vim scrolls by margins, by lines, and
+        // draws anew.
+        for (key, first) in [("C-e", 2), ("C-e", 3), ("C-y", 2), ("C-f", all as u32)] {
+            tmux.until_screen("vim on all of the screen", |screen| {
+                numbers_on(screen, rows).len() == all
+            });
+            tmux.key(key);
+            let wanted: Vec<u32> = (first..).take(all).collect();
+            tmux.until_screen(&format!("{key} in {rows} rows"), |screen| {
+                numbers_on(screen, rows) == wanted
+            });
+        }
+        tmux.detach();
+        tmux.until("[detached");
+        execd.kill(session);
+    }
+}
+
 /// Whether a session runs.
 fn runs(execd: &mut Execd, session: u64) -> bool {
     execd.listed(session).is_some_and(|row| row["running"] == true)
@@ -182,9 +230,10 @@ fn attached_to_a_full_screen_program(execd: &mut Execd) -> (Tmux, (String, Strin
     let (session, _) = on_a_terminal(execd, cmd);
     let tmux = terminal(execd);
     let as_before = before(&tmux);
-    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    tmux.line(&format!("$X attach $HERE @{session}; echo status $?"));
     tmux.until("drawn");
-    assert_eq!(tmux.modes(), "1 0 1 1 1 1", "the program's modes");
+    // But its margins, which do not outlive another size: it is to draw anew.
+    assert_eq!(tmux.modes(), "1 0 1 1 1 0", "the program's modes");
     (tmux, as_before, session)
 }
 
@@ -258,12 +307,12 @@ fn after_a_stop_the_terminal_is_the_sessions_again() {
     let (session, opened) = on_a_terminal(&mut execd, "echo up; stty raw -echo; exec cat -v");
     common::until_logged(&opened, "up");
     let tmux = terminal(&execd);
-    tmux.line(&format!("$X attach @{session}"));
+    tmux.line(&format!("$X attach $HERE @{session}"));
     tmux.until("up");
     send_signal(attach_pid(&tmux), libc::SIGSTOP);
     tmux.until("Stopped");
     tmux.line("fg");
-    tmux.until_screen("it goes on", |screen| screen.matches("attach @").count() > 1);
+    tmux.until_screen("it goes on", |screen| screen.matches("attach $HERE @").count() > 1);
     // Keys that a terminal of lines would take for itself, or hold back.
     eventually("keys reach the program one by one", || {
         tmux.key("C-v");
@@ -285,9 +334,9 @@ fn tail_leaves_the_terminal_as_it_was() {
     common::until_logged(&opened, "drawn");
     let tmux = terminal(&execd);
     let as_before = before(&tmux);
-    tmux.line(&format!("$X tail @{session}"));
+    tmux.line(&format!("$X tail $HERE @{session}"));
     is_as_before(&tmux, &as_before);
-    tmux.line(&format!("$X tail -f @{session}; echo status $?"));
+    tmux.line(&format!("$X tail -f $HERE @{session}; echo status $?"));
     tmux.until_screen("what comes", |screen| {
         execd.result("write_stdin", json!({"session_id": session, "chars": "more\n"}));
         screen.contains("more")
@@ -339,7 +388,7 @@ fn modes_that_were_set_long_ago_are_set_for_who_attaches() {
     let (session, opened) = on_a_terminal(&mut execd, cmd);
     common::until_logged(&opened, "the end");
     let tmux = terminal(&execd);
-    tmux.line(&format!("$X attach @{session}"));
+    tmux.line(&format!("$X attach $HERE @{session}"));
     tmux.until("the end");
     assert!(tmux.modes().starts_with("1 1 1"), "{}", tmux.modes());
     tmux.detach();
@@ -357,7 +406,7 @@ fn questions_of_the_past_are_not_answered_again() {
     let (session, opened) = on_a_terminal(&mut execd, cmd);
     common::until_logged(&opened, "ready");
     let tmux = terminal(&execd);
-    tmux.line(&format!("$X attach @{session}"));
+    tmux.line(&format!("$X attach $HERE @{session}"));
     tmux.until("ready");
     tmux.typed("k");
     tmux.until("readyk");
@@ -378,7 +427,7 @@ fn a_session_on_pipes_is_followed_and_gets_lines() {
     let session = session_of(&opened);
     let tmux = terminal(&execd);
     let as_before = before(&tmux);
-    tmux.line(&format!("$X attach @{session}; echo status $?"));
+    tmux.line(&format!("$X attach $HERE @{session}; echo status $?"));
     tmux.until("Ctrl-D ends its input");
     tmux.until("started");
     tmux.typed("a lime");
@@ -394,7 +443,7 @@ fn a_session_on_pipes_is_followed_and_gets_lines() {
         assert!(runs(&mut execd, session));
         tmux.line("clear");
         tmux.until_screen("a clear screen", |screen| screen.trim() == "$");
-        tmux.line(&format!("$X attach @{session}; echo status $?"));
+        tmux.line(&format!("$X attach $HERE @{session}; echo status $?"));
         tmux.until("got <a line>");
     }
     tmux.key("C-d");
@@ -412,7 +461,7 @@ fn a_session_without_stdin_is_watched() {
     let opened = execd.open_with("echo up; exec sleep 1000", json!({"stdin": "null"}));
     let session = session_of(&opened);
     let tmux = terminal(&execd);
-    tmux.line(&format!("$X attach @{session}"));
+    tmux.line(&format!("$X attach $HERE @{session}"));
     tmux.until("it takes no input");
     tmux.until("up");
     tmux.line("typed");

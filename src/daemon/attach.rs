@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Daemon;
 use super::judge::status_fields;
-use crate::pure::term_modes::TermModes;
+use crate::pure::term_modes::{NO_MARGINS, TermModes};
 use crate::session::viewers::Viewer;
 use crate::session::{ClientId, Session, SessionId};
 use crate::sys::pty::{self, Size};
@@ -46,6 +46,9 @@ pub struct Attaching {
     pub from: Option<u64>,
 }
 
+/// Bytes that a viewer is sent, where they begin in the output, and how many before them are lost.
+type Part<'a> = (&'a [u8], Option<u64>, u64);
+
 /// The size of a session's terminal as it is.
 fn size_now(session: &Session) -> Option<Size> {
     session.output.fd().filter(|_| session.facts.tty).and_then(pty::size_of)
@@ -69,7 +72,8 @@ impl Daemon {
         let before = size_now(session);
         let total = session.output_bytes_total();
         let start = from.map_or_else(|| replay_start(session), |from| from.min(total));
-        let viewer = Viewer { client, size, sent: start, fresh: from.is_none() };
+        let fresh = from.is_none();
+        let viewer = Viewer { client, size, sent: start, fresh, margins_end: None };
         session.viewers.attach(viewer, before);
         self.apply_size(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
@@ -78,11 +82,11 @@ impl Daemon {
             && let (Some(before), Some(now)) = (before, size_now(session))
             && before == now
             && !session.life.finished()
-            && let Some(master) = session.output.fd()
+            && session.output.fd().is_some()
         {
             let other = session.viewers.begin_jiggle(now, now_ns);
             // A terminal that takes no size is not redrawn, and nothing else.
-            let _ = pty::set_size(master, other);
+            let _ = self.resize_terminal(id, other);
         }
         self.touch(id);
     }
@@ -111,12 +115,30 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(size) = session.viewers.wanted() else { return };
         session.viewers.end_jiggle();
-        if session.facts.tty
-            && let Some(master) = session.output.fd()
-        {
-            // The kernel tells the program only when the size is another one.
-            let _ = pty::set_size(master, size);
+        if session.facts.tty {
+            let _ = self.resize_terminal(id, size);
         }
+    }
+
+    /// Gives a session's terminal another size; an errno where it takes none, `None` where it is
+    /// gone. As with any terminal that changes its size, margins do not outlive that: a program
+    /// that redraws takes the whole screen to scroll, and does not say so.
+    pub fn resize_terminal(&mut self, id: SessionId, size: Size) -> Option<Result<(), i32>> {
+        let session = self.sessions.get_mut(&id)?;
+        let before = size_now(session);
+        // The kernel tells the program only when the size is another one.
+        let done = session.output.fd().map(|master| pty::set_size(master, size))?;
+        if done.is_ok()
+            && before != Some(size)
+            && session.modes.as_mut().is_some_and(|modes| modes.resized())
+        {
+            let at = session.tail.total_bytes();
+            for viewer in session.viewers.iter_mut() {
+                viewer.margins_end = Some(at);
+            }
+            self.touch(id);
+        }
+        Some(done)
     }
 
     /// Bytes of output have just been read: they go to whoever has seen all before them and has
@@ -136,7 +158,8 @@ impl Daemon {
         let asked = session.viewers.newest();
         for viewer in session.viewers.iter_mut() {
             let Some(client) = self.clients.get_mut(viewer.client) else { continue };
-            if viewer.sent != begin || viewer.fresh || !client.may_view() {
+            let behind = viewer.sent != begin || viewer.fresh || viewer.margins_end.is_some();
+            if behind || !client.may_view() {
                 client.lags = true;
                 continue;
             }
@@ -184,7 +207,7 @@ impl Daemon {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(client) = self.clients.get_mut(viewer.client) else { return };
         let end = session.tail.total_bytes();
-        let behind = viewer.sent < end || viewer.fresh;
+        let behind = viewer.sent < end || viewer.fresh || viewer.margins_end.is_some();
         if !behind || !(last || client.may_view()) {
             client.lags |= behind;
             return;
@@ -193,28 +216,39 @@ impl Daemon {
         let begin = viewer.sent.max(from);
         let kept = session.tail.to_vec();
         let kept = &kept[usize::try_from(begin - from).unwrap_or(kept.len()).min(kept.len())..];
+        let mut before = Vec::new();
+        let mut margins_end = viewer.margins_end.take();
         if viewer.fresh
             && let Some(now) = &session.modes
         {
+            // What was set so long ago that the replay does not have it.
             let mut known = TermModes::new();
             known.feed(kept);
-            let before = known.change_to(now);
-            if !before.is_empty() {
-                // What was set so long ago that the replay does not have it.
-                let data_b64 = &STANDARD.encode(before);
-                let (offset, dropped_bytes, answer) = (None, None, None);
-                let note = OutputNote { session_id: id, data_b64, offset, dropped_bytes, answer };
-                client.notify("attach_output", &note);
-            }
+            // Margins of the replay that a size has made void since are so behind it.
+            let void = !now.has_margins() && known.resized();
+            margins_end = void.then_some(end);
+            before = known.change_to(now);
         }
         let dropped = begin - viewer.sent;
-        if begin < end || dropped > 0 {
+        let cut = margins_end.map_or(end, |at| at.clamp(begin, end));
+        let (first, rest) = kept.split_at(usize::try_from(cut - begin).unwrap_or(kept.len()));
+        let reset = margins_end.map_or("", |_| NO_MARGINS).as_bytes();
+        let parts: [Part<'_>; 4] = [
+            (&before, None, 0),
+            (first, Some(begin), dropped),
+            (reset, None, 0),
+            (rest, Some(cut), 0),
+        ];
+        for (data, offset, dropped) in parts {
+            if data.is_empty() && dropped == 0 {
+                continue;
+            }
             let note = OutputNote {
                 session_id: id,
-                data_b64: &STANDARD.encode(kept),
-                offset: Some(begin),
+                data_b64: &STANDARD.encode(data),
+                offset,
                 dropped_bytes: (dropped > 0).then_some(dropped),
-                answer: Some(false),
+                answer: offset.map(|_| false),
             };
             client.notify("attach_output", &note);
         }

@@ -7,7 +7,6 @@ use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
 use crate::daemon::logs::errno_text;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
-use crate::session::input;
 use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
@@ -71,7 +70,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         let later = json!({"session_id": id, "cols": cols, "rows": rows, "when_detached": true});
         return Ok(Answer::of(&later));
     }
-    match input::resize(&session.output, cols, rows) {
+    match daemon.resize_terminal(id, Size { cols, rows }) {
         Some(Ok(())) => Ok(Answer::of(&json!({"session_id": id, "cols": cols, "rows": rows}))),
         Some(Err(errno)) => {
             let message = format!("resize session {id}: {}", errno_text(errno));

@@ -14,6 +14,8 @@ const ESC: u8 = 0x1b;
 /// The alternate screens come first: what is set belongs to the screen that is shown.
 const PRIVATE: [u16; 17] =
     [1049, 1047, 47, 1, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 2004, 2031, 25];
+/// Makes the whole screen scroll again. It moves the cursor, which is put back.
+pub const NO_MARGINS: &str = "\x1b7\x1b[r\x1b8";
 /// The one that is set from the start: the cursor is visible.
 const CURSOR: u16 = 25;
 /// The application keypad, which has sequences of its own too.
@@ -187,6 +189,17 @@ impl TermModes {
         }
     }
 
+    /// The terminal has got another size: its margins are those of the whole screen again. Whether
+    /// that changed them.
+    pub fn resized(&mut self) -> bool {
+        std::mem::take(&mut self.region)
+    }
+
+    /// Whether the scrolled region is not the whole screen.
+    pub fn has_margins(&self) -> bool {
+        self.region
+    }
+
     /// Whether the alternate screen is shown.
     pub fn alternate_screen(&self) -> bool {
         self.set[..3].contains(&true)
@@ -206,8 +219,7 @@ impl TermModes {
             say("\x1b(B");
         }
         if self.region && !wanted.region {
-            // It moves the cursor, which is put back.
-            say("\x1b7\x1b[r\x1b8");
+            say(NO_MARGINS);
         }
         let changed = |at: &usize| self.set[*at] != wanted.set[*at];
         for at in (0..PRIVATE.len()).rev().filter(changed).filter(|at| !wanted.set[*at]) {
@@ -268,6 +280,14 @@ mod tests {
         ] {
             assert_eq!(restored(text), back, "{text:?}");
         }
+    }
+
+    #[test]
+    fn margins_are_void_once_the_terminal_has_another_size() {
+        let mut modes = after("\x1b[?25l\x1b[1;30r");
+        assert!(modes.has_margins() && modes.resized() && !modes.has_margins());
+        assert_eq!(modes.change_to(&TermModes::new()), b"\x1b[?25h", "nothing else is");
+        assert!(!modes.resized(), "there are none");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::byte_queue::ByteQueue;
 use crate::pure::tty_line::TtyLine;
 use crate::sys::io::{self, Io};
-use crate::sys::pty;
 
 /// Where input goes.
 #[derive(Debug)]
@@ -155,10 +154,4 @@ impl Input {
         self.way = Way::Closed;
         self.queue.clear();
     }
-}
-
-/// Sets the size of the terminal behind `output`; `None` when it is gone, else the outcome or
-/// an errno.
-pub fn resize(output: &super::output::Output, cols: u16, rows: u16) -> Option<Result<(), i32>> {
-    output.fd().map(|master| pty::set_size(master, pty::Size { cols, rows }))
 }

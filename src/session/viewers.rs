@@ -16,6 +16,9 @@ pub struct Viewer {
     pub sent: u64,
     /// It has not been sent anything yet, and its terminal has no modes of the program's.
     pub fresh: bool,
+    /// Where in the output the terminal got another size, while margins were set: they are void
+    /// from there on.
+    pub margins_end: Option<u64>,
 }
 
 /// All that are attached to a session.
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     fn viewer(client: ClientId, size: Option<Size>) -> Viewer {
-        Viewer { client, size, sent: 0, fresh: true }
+        Viewer { client, size, sent: 0, fresh: true, margins_end: None }
     }
 
     fn size(cols: u16) -> Size {
