@@ -19,7 +19,7 @@ fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
     let runtime = execd.runtime_dir();
     // Others of this user may run meanwhile.
     let envs = [("XDG_RUNTIME_DIR", &*runtime), ("X", binary), ("HERE", Path::new(&here))];
-    Tmux::new(size, &envs)
+    Tmux::new(size, &envs, common::apart())
 }
 
 fn terminal(execd: &Execd) -> Tmux {
@@ -189,7 +189,7 @@ fn vim_is_drawn_right_on_a_terminal_of_whatever_height() {
         let all = usize::from(rows) - 1;
         // One line up, one down, half a screen, and a jump: vim scrolls by margins, by lines, and
         // draws anew.
-        for (key, first) in [("C-e", 2), ("C-e", 3), ("C-y", 2), ("C-f", all as u32)] {
+        for (key, first) in [("C-e", 2), ("C-e", 3), ("C-y", 2), ("C-f", u32::from(rows) - 1)] {
             tmux.until_screen("vim on all of the screen", |screen| {
                 numbers_on(screen, rows).len() == all
             });
@@ -366,7 +366,9 @@ fn ids_are_completed_in_a_real_shell() {
         tmux.key("Tab");
         tmux.typed("|");
         tmux.until(&format!("$ {completed}|"));
+        // What is typed before the shell has taken it is thrown away with the line.
         tmux.key("C-c");
+        tmux.until_screen("a prompt", |screen| screen.trim_end().ends_with("\n$"));
     }
     tmux.line("clear");
     tmux.until_screen("a clear screen", |screen| screen.trim() == "$");
@@ -414,6 +416,30 @@ fn questions_of_the_past_are_not_answered_again() {
     assert!(!contains(&log, b"^["), "{}", String::from_utf8_lossy(&log));
     tmux.detach();
     tmux.until("[detached");
+}
+
+/// The terminal answered when nobody was there who had asked: the shell took it for keys.
+#[test]
+fn an_answer_that_comes_after_the_end_is_not_typed_into_the_shell() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let questions = r"\033[6n\033[c\033[>c".repeat(20);
+    let cmd = format!("echo up; read -r line; printf '{questions}'");
+    let (session, opened) = on_a_terminal(&mut execd, &cmd);
+    common::until_logged(&opened, "up");
+    let tmux = terminal(&execd);
+    tmux.line(&format!("stty -echoctl; $X attach $HERE @{session}; cat -v"));
+    tmux.until("up");
+    tmux.key("Enter");
+    tmux.until("has ended: exit code 0]");
+    tmux.line("typed");
+    // The line, and its echo by cat.
+    let screen = tmux.until_screen("cat's echo", |screen| screen.matches("typed").count() == 2);
+    assert!(!screen.contains("[["), "{screen}");
+    assert_eq!(screen.lines().filter(|line| *line == "typed").count(), 2, "{screen}");
+    tmux.key("C-c");
 }
 
 #[test]
@@ -479,7 +505,9 @@ fn a_session_is_not_shown_in_itself() {
     let (session, _) = on_a_terminal(&mut execd, "PS1='in> ' exec bash --norc");
     let runtime = execd.runtime_dir();
     let binary = env!("CARGO_BIN_EXE_execd");
-    let line = format!("XDG_RUNTIME_DIR={} {binary} attach @{session}\n", runtime.display());
+    let here = execd.pid();
+    let line =
+        format!("XDG_RUNTIME_DIR={} {binary} attach --pid {here} @{session}\n", runtime.display());
     let result = execd.write(json!({"session_id": session, "chars": line}));
     let said = "cannot be shown in itself";
     eventually("it is refused", || contains(&log_of(&result), said.as_bytes()));

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn command(runtime: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
-    command.args(words).env("XDG_RUNTIME_DIR", runtime);
+    let mut all = common::apart().iter().chain([&env!("CARGO_BIN_EXE_execd")]).chain(words);
+    let mut command = Command::new(all.next().expect("a program"));
+    command.args(all).env("XDG_RUNTIME_DIR", runtime);
     command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
     command.stdin(Stdio::null());
     command
@@ -48,7 +49,7 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     let mut execd = Execd::start();
     execd.ping();
     let runtime = execd.runtime_dir();
-    assert_eq!(fine(&runtime, &["ls"]), "no sessions\n");
+    assert_eq!(said(&runtime, &["ls"]), (0, String::new(), "no sessions\n".to_owned()));
     let tty = execd.open_with("exec cat", json!({"tty": true}));
     let named = execd.open_with("exec sleep 1000", json!({"name": "nap"}));
     let ended = execd.open("sleep 0.3; exit 4");
@@ -150,7 +151,8 @@ fn one_execd_that_does_not_answer_does_not_stall_the_list() {
 #[test]
 fn what_is_not_there_is_told() {
     let runtime = TempDir::new().expect("a directory");
-    assert_eq!(fine(runtime.path(), &["ls"]), "no execd runs\n");
+    // On stderr: a program that reads the list gets none.
+    assert_eq!(said(runtime.path(), &["ls"]), (0, String::new(), "no execd runs\n".to_owned()));
     assert_eq!(fine(runtime.path(), &["ls", "--json"]), "[]\n");
     let mut execd = Execd::start();
     execd.ping();
@@ -169,6 +171,55 @@ fn what_is_not_there_is_told() {
     }
     let (status, _, err) = said(runtime.path(), &["tail", "@7"]);
     assert!(status == 1 && err.contains("no execd of yours runs"), "{err}");
+}
+
+/// execds that were started with XDG_RUNTIME_DIR were missed where it is unset: cron, su.
+#[test]
+fn ls_finds_execds_whose_runtime_directory_the_caller_does_not_know() {
+    let mut execd = Execd::start();
+    execd.open("exec sleep 1004");
+    let execd_pid = execd.pid().to_string();
+    for given in [None, Some("")] {
+        let mut ls = command(&execd.runtime_dir(), &["ls", "--pid", &execd_pid]);
+        match given {
+            None => ls.env_remove("XDG_RUNTIME_DIR"),
+            Some(empty) => ls.env("XDG_RUNTIME_DIR", empty),
+        };
+        let done = ls.output().expect("it runs");
+        let out = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && out.contains("sleep 1004"), "{done:?}");
+    }
+}
+
+/// A directory of sockets that others may write to could have anybody's execd in it.
+#[test]
+fn a_directory_that_is_open_to_others_is_not_looked_at() {
+    let mut execd = Execd::start();
+    execd.open("exec sleep 1005");
+    let dir = execd.runtime_dir().join("execd");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&dir, open).expect("it is ours");
+    let (status, out, err) = said(&execd.runtime_dir(), &["ls"]);
+    let reason = format!("{}: others may enter it, so it is not looked at", dir.display());
+    assert!(status == 0 && !out.contains("sleep 1005") && err.contains(&reason), "{out}{err}");
+    // By its own name it is reached all the same.
+    let path = execd.socket().to_string_lossy().into_owned();
+    assert!(fine(&execd.runtime_dir(), &["ls", "--socket", &path]).contains("sleep 1005"));
+}
+
+/// `--json` printed the one-character CSI, and names passed what turns the direction of text.
+#[test]
+fn nothing_that_ls_prints_acts_on_the_terminal() {
+    let mut execd = Execd::start();
+    let name = "user\u{202e}gpj\u{200b}\u{9b}31m";
+    execd.open_with("exec sleep 1006", json!({"name": name}));
+    let runtime = execd.runtime_dir();
+    let table = fine(&runtime, &["ls"]);
+    assert!(table.contains(r"user\u{202e}gpj\u{200b}\x9b31m: exec sleep"), "{table}");
+    let text = fine(&runtime, &["ls", "--json"]);
+    assert!(text.is_ascii() && text.contains(r"\u009b31m"), "{text}");
+    let rows: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(rows[0]["name"], name);
 }
 
 // ---- tail -------------------------------------------------------------------------------

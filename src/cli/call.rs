@@ -53,7 +53,8 @@ pub fn main(options: &CallOptions) -> i32 {
 
 /// The way to an execd that runs.
 fn open(place: &Place) -> Result<Connection, String> {
-    let mut tried = sockets(place)?.into_iter().map(|path| Connection::open(&path));
+    let mut tried =
+        sockets(place, &mut Vec::new())?.into_iter().map(|path| Connection::open(&path));
     // Of several with one process id, in several pid namespaces, the first that listens.
     let first = tried.next().unwrap_or_else(|| Err("no execd answers".to_owned()));
     first.or_else(|why| tried.find_map(Result::ok).ok_or(why))

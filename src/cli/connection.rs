@@ -13,7 +13,10 @@ use crate::pure::lines::{Line, LineSplitter};
 use crate::pure::outbox::Outbox;
 use crate::sys::clock;
 use crate::sys::io::{self, Io, Watch};
-use crate::sys::socket;
+use crate::sys::{host, socket};
+
+/// The user who may be everybody's.
+const ROOT: u32 = 0;
 
 /// A result, or an error object.
 pub type Outcome = Result<Value, Value>;
@@ -58,6 +61,11 @@ impl Connection {
                 errno => format!("{shown}: {}", errno_text(errno)),
             }
         })?;
+        let (listener, own) = (socket::peer_uid(&fd), host::uid());
+        if !listener.is_ok_and(|uid| uid == own || uid == ROOT || own == ROOT) {
+            let shown = path.display();
+            return Err(format!("{shown}: another user listens there: it is not asked"));
+        }
         Ok(Self {
             fd,
             path: path.to_owned(),

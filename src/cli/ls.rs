@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::survey::{Place, Survey, survey};
 use super::{EXIT_START, complain};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
-use crate::session::report::one_line;
+use crate::pure::visible::{self, one_line};
 use crate::sys::{pty, stdio};
 
 /// Characters of a command where sessions are told apart.
@@ -37,13 +37,15 @@ pub fn main(place: &Place, form: Form) -> i32 {
         complain(&format!("execd: {reason}"));
     }
     match form {
-        Form::Json => super::say(&format!("{:#}\n", json(&survey))),
+        Form::Json => super::say(&visible::json(&format!("{:#}\n", json(&survey)))),
         Form::Ids => super::say(&ids(&survey)),
         Form::Table => {
             let rows = rows(&survey);
             if rows.is_empty() {
                 let none = if survey.execds.is_empty() { "no execd runs" } else { "no sessions" };
-                return super::say(&format!("{none}\n"));
+                // There is no list: a program that reads one gets none.
+                complain(none);
+                return 0;
             }
             let columns = pty::size_of(1).filter(|_| stdio::is_terminal(1));
             let columns = columns.map_or(LIST_COLUMNS, |size| usize::from(size.cols));
@@ -116,8 +118,8 @@ fn state(row: &Value, left: bool) -> String {
     }
     match (row["exit_code"].as_i64(), row["signal"].as_str()) {
         (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => signal.to_owned(),
-        (None, None) => "exited".to_owned(),
+        (None, Some(signal)) => format!("ended by {}", one_line(signal)),
+        (None, None) => "ended".to_owned(),
     }
 }
 
@@ -160,7 +162,7 @@ fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String 
         cells.chain([HEAD[at].len()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    let log_of = |row: &Value| row["log_path"].as_str().unwrap_or("-").to_owned();
+    let log_of = |row: &Value| one_line(row["log_path"].as_str().unwrap_or("-"));
     let logs = rows.iter().map(|(_, row, _)| log_of(row).chars().count());
     let logs = logs.chain(["LOG".len()]).max().unwrap_or(0);
     let before: usize = shown.clone().map(|at| widths[at] + 2).sum();
@@ -210,6 +212,9 @@ ID   STATE    AGE    PID   TTY   COMMAND                 LOG
             .collect();
         assert!(starts.iter().all(|at| *at == starts[0] && at.is_some()), "{text}");
         assert!(table(&rows, true, 100).starts_with("EXECD  ID "));
+        // The log's path was printed as it is.
+        let path = json!({"session_id": 1, "pid": 2, "log_path": "/tmp/\x1b[31m\u{202e}l"});
+        assert!(table(&[(1, &path, false)], false, 80).contains(r"/tmp/\x1b[31m\u{202e}l"));
         let narrow = table(
             &[(1, &json!({"session_id": 1, "pid": 2, "command": "x".repeat(500)}), false)],
             false,
@@ -225,6 +230,9 @@ ID   STATE    AGE    PID   TTY   COMMAND                 LOG
             assert_eq!(age(ms), text);
         }
         assert_eq!(state(&json!({"running": true, "shell_exited": true}), false), "held");
-        assert_eq!(state(&json!({"running": false, "signal": "SIGTERM"}), false), "SIGTERM");
+        assert_eq!(
+            state(&json!({"running": false, "signal": "SIGTERM"}), false),
+            "ended by SIGTERM"
+        );
     }
 }

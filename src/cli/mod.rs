@@ -30,6 +30,7 @@ use crate::config::{
     Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
 };
 use crate::daemon::Daemon;
+use crate::pure::visible;
 use crate::sys::{host, stdio};
 use crate::{keeper, methods};
 use flags::Command;
@@ -85,7 +86,8 @@ fn say_bytes(bytes: &[u8]) -> i32 {
 
 /// One line on stderr for people.
 fn complain(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    // It may quote what others have written.
+    let _ = writeln!(std::io::stderr(), "{}", visible::lines(line));
 }
 
 /// Starts execd with its control socket. Says why where that is impossible.

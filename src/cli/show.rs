@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Message, message_of};
 use crate::limits::{
     DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
-    TERMINAL_FLUSH_MS, TERMINAL_QUEUE_BYTES,
+    TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_QUEUE_BYTES,
 };
 use crate::pure::detach_keys::{DetachKeys, Typed};
 use crate::pure::outbox::Outbox;
@@ -55,6 +55,9 @@ pub struct Show {
     /// What the program has set in the terminal.
     modes: TermModes,
     questions: QueryFilter,
+    /// Looks for questions that the terminal is to answer, and when the last one came.
+    asked: QueryFilter,
+    asked_ns: Option<u64>,
     detach_keys: DetachKeys,
     detach_due_ns: Option<u64>,
     /// When the size that has the program redraw is put right, and when it last was.
@@ -87,6 +90,8 @@ impl Show {
             queue: Outbox::new(),
             modes: TermModes::new(),
             questions: QueryFilter::new(),
+            asked: QueryFilter::new(),
+            asked_ns: None,
             detach_keys: DetachKeys::new(),
             detach_due_ns: None,
             redraw_due_ns: None,
@@ -280,6 +285,11 @@ impl Show {
         } else {
             self.questions.flush(&mut shown);
             shown.extend_from_slice(&data);
+            let before = self.asked.count();
+            self.asked.pass(&data, &mut Vec::new());
+            if self.asked.count() > before {
+                self.asked_ns = Some(now_ns());
+            }
         }
         self.modes.feed(&shown);
         self.queue.push(&shown);
@@ -341,6 +351,28 @@ impl Show {
         }
         let params = json!({"session_id": self.session});
         self.connection.send("detach_session", &params);
+        self.take_last_answers();
+    }
+
+    /// A question that the terminal was shown a moment ago may be answered now, when the program
+    /// that asked is not there any more: the shell would take the answer for keys.
+    fn take_last_answers(&mut self) {
+        let begin_ns = now_ns();
+        let lately = |asked: u64| begin_ns < asked + TERMINAL_ASKED_MS * NS_PER_MS;
+        let Some((keyboard, Keys::Raw)) = &mut self.keyboard else { return };
+        if !self.asked_ns.is_some_and(lately) {
+            return;
+        }
+        let due_ns = begin_ns + TERMINAL_ANSWER_MS * NS_PER_MS;
+        while let Some(left_ns) = due_ns.checked_sub(now_ns()).filter(|left| *left > 0) {
+            let left_ms = i32::try_from(left_ns.div_ceil(NS_PER_MS)).unwrap_or(0);
+            let mut all = [Watch::new(keyboard.poll_fd().unwrap_or(-1), true, false)];
+            io::wait_for(&mut all, left_ms);
+            match keyboard.read(&mut [0; KEYS_READ_BYTES]) {
+                Io::Moved(_) | Io::WouldBlock => {}
+                Io::Ended | Io::HungUp | Io::Failed(_) => return,
+            }
+        }
     }
 }
 

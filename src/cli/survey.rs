@@ -42,18 +42,24 @@ pub struct Survey {
     pub silent: Vec<String>,
 }
 
-/// The sockets of the execds that are meant.
-pub fn sockets(place: &Place) -> Result<Vec<PathBuf>, String> {
+/// The sockets of the execds that are meant; into `refused` why others are not looked at.
+pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>, String> {
     if let Some(path) = &place.socket {
         return Ok(vec![path.clone()]);
     }
-    let all = socket::places().into_iter().flat_map(|dir| socket::in_directory(&dir));
+    let (places, open) = socket::places();
+    for dir in open.into_iter().filter(|dir| !socket::in_directory(dir).is_empty()) {
+        let shown = dir.display();
+        refused.push(format!("{shown}: others may enter it, so it is not looked at: chmod 700 it"));
+    }
+    let all = places.into_iter().flat_map(|dir| socket::in_directory(&dir));
     let Some(pid) = place.pid else { return Ok(all.collect()) };
     let of_it: Vec<PathBuf> = all.filter(|path| socket::pid_in_name(path) == Some(pid)).collect();
     if of_it.is_empty() {
-        return Err(format!(
-            "no execd of yours with pid {pid} has a socket: execd ls shows those that have"
-        ));
+        let none = "has a socket: execd ls shows those that have";
+        let mut why = vec![format!("no execd of yours with pid {pid} {none}")];
+        why.append(refused);
+        return Err(why.join("; "));
     }
     Ok(of_it)
 }
@@ -63,7 +69,7 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
     let named = place.pid.is_some() || place.socket.is_some();
     let mut found = Survey::default();
     let mut asked = Vec::new();
-    for path in sockets(place)? {
+    for path in sockets(place, &mut found.silent)? {
         match Connection::open(&path) {
             Ok(mut connection) => {
                 let info = connection.send("server_info", &json!({}));

@@ -54,6 +54,13 @@ pub const TAIL_BYTES: usize = 64 * 1024 * 1024;
 pub const LIST_COLUMNS: usize = 160;
 /// The narrowest column of commands in `execd ls`.
 pub const LIST_COMMAND_MIN_COLUMNS: usize = 20;
+/// Bytes of the kernel's list of sockets in which those of execds are looked for.
+pub const SOCKET_LIST_BYTES: u64 = 4 * 1024 * 1024;
+/// How long a terminal that was asked something just before the end of `execd attach` may take to
+/// answer: the answer would be typed to whoever has the terminal next.
+pub const TERMINAL_ANSWER_MS: u64 = 50;
+/// How long before the end the question may have been.
+pub const TERMINAL_ASKED_MS: u64 = 1_000;
 /// Sockets looked at in one directory.
 pub const SOCKET_DIR_ENTRIES: usize = 4_096;
 /// A socket this old that nobody listens on is no one's who is just starting.

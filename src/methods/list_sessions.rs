@@ -8,8 +8,9 @@ use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
 use crate::daemon::answers::{named, tool_time_utc};
 use crate::limits::{LIST_COMMAND_CHARS, NAMED_PROCESSES, NS_PER_MS};
+use crate::pure::visible::one_line;
 use crate::session::SessionId;
-use crate::session::report::{NamedProcess, one_line};
+use crate::session::report::NamedProcess;
 use crate::wire::{self, Kind, Param, RpcError};
 
 pub(super) const METHOD: Method = Method {

@@ -29,5 +29,6 @@ pub mod truncate;
 pub mod tty_line;
 pub mod unescape;
 pub mod utf8;
+pub mod visible;
 pub mod window_name;
 pub mod window_text;

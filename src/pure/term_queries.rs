@@ -7,6 +7,11 @@
 use crate::limits::QUERY_BYTES;
 
 const ESC: u8 = 0x1b;
+/// The first byte in UTF-8 of the control characters that stand for ESC and a byte.
+const C1: u8 = 0xc2;
+/// The beginning of a message to kitty's graphics, and what makes it be answered never.
+const GRAPHICS: &[u8] = b"\x1b_G";
+const QUIET: &[u8] = b"q=2";
 const BEL: u8 = 0x07;
 /// ENQ: answered with the terminal's answerback.
 const ENQ: u8 = 0x05;
@@ -18,6 +23,8 @@ const WINDOW_REPORTS: [&[u8]; 9] = [b"11", b"13", b"14", b"15", b"16", b"18", b"
 pub struct QueryFilter {
     /// A sequence whose end has not come.
     held: Vec<u8>,
+    /// How many were taken out.
+    count: u64,
 }
 
 /// What the bytes of a sequence so far are.
@@ -28,26 +35,41 @@ enum Seen {
     Question,
 }
 
-/// Looks at a sequence: `text` begins with ESC.
+/// What follows ESC in a sequence, also where one character stands for both.
+fn kind_of(text: &[u8]) -> Option<u8> {
+    let kind = *text.get(1)?;
+    match text[0] {
+        ESC => Some(kind),
+        // Any other character is one of the text.
+        _ if (0x80..0xa0).contains(&kind) => Some(kind - 0x40),
+        _ => Some(b' '),
+    }
+}
+
+/// Looks at a sequence: `text` begins with ESC or C1.
 fn look(text: &[u8]) -> Seen {
-    let Some((last, [kind, inner @ ..])) =
-        text.get(1..).and_then(<[u8]>::split_last).map(|(l, r)| (*l, r))
-    else {
-        // ESC alone, or with one more byte: that may begin a longer one.
-        let short = text.get(1).is_some_and(|byte| !matches!(byte, b'[' | b']' | b'P'));
-        return if short { Seen::Plain } else { Seen::Open };
+    let Some(kind) = kind_of(text) else { return Seen::Open };
+    let Some((last, inner)) = text[2..].split_last().map(|(last, inner)| (*last, inner)) else {
+        // These begin a longer one.
+        return match kind {
+            b'[' | b']' | b'P' | b'_' => Seen::Open,
+            // DECID: what are you.
+            b'Z' => Seen::Question,
+            _ => Seen::Plain,
+        };
     };
     match kind {
         b'[' if (0x40..=0x7e).contains(&last) => control(inner, last),
         b'[' if !(b' '..0x7f).contains(&last) => Seen::Plain,
-        b']' | b'P' => {
+        b']' | b'P' | b'_' => {
             let end = match (last, inner.split_last()) {
-                (BEL, _) if *kind == b']' => Some(inner),
-                (b'\\', Some((&ESC, text))) => Some(text),
+                (BEL, _) if kind == b']' => Some(inner),
+                (b'\\', Some((&ESC, text))) | (0x9c, Some((&C1, text))) => Some(text),
                 _ => None,
             };
             let question = |text: &[u8]| match kind {
                 b']' => text.ends_with(b";?"),
+                b'_' => text.starts_with(b"G") && asks_graphics(text),
                 _ => text.starts_with(b"+q") || text.starts_with(b"$q"),
             };
             match end {
@@ -60,12 +82,23 @@ fn look(text: &[u8]) -> Seen {
     }
 }
 
+/// Whether a message to kitty's graphics is nothing but a question.
+fn asks_graphics(text: &[u8]) -> bool {
+    let keys = text[1..].split(|byte| *byte == b';').next().unwrap_or_default();
+    keys.split(|byte| *byte == b',').any(|key| key == b"a=q")
+}
+
 fn control(params: &[u8], last: u8) -> Seen {
     let question = match last {
+        // XTSMGRAPHICS, DECRQCRA, DECRQPSR, the colours that are reported.
+        b'S' => params.starts_with(b"?"),
+        b'y' => params.ends_with(b"*"),
+        b'w' => params.ends_with(b"$"),
+        b'R' => params == b"#",
         b'n' => !params.starts_with(b">"),
         b'c' | b'x' => true,
         b'q' => params.starts_with(b">"),
-        b'u' => params == b"?",
+        b'u' => params == b"?" || params.ends_with(b"$") || params == b"&",
         b'p' => params.ends_with(b"$"),
         b't' => {
             let first = params.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -87,7 +120,7 @@ impl QueryFilter {
         for &byte in bytes {
             if self.held.is_empty() {
                 match byte {
-                    ESC => self.held.push(byte),
+                    ESC | C1 => self.held.push(byte),
                     ENQ => {}
                     _ => out.push(byte),
                 }
@@ -96,7 +129,10 @@ impl QueryFilter {
             self.held.push(byte);
             match look(&self.held) {
                 Seen::Open if self.held.len() < QUERY_BYTES => {}
-                Seen::Question => self.held.clear(),
+                Seen::Question => {
+                    self.held.clear();
+                    self.count += 1;
+                }
                 // No question is so long.
                 Seen::Open | Seen::Plain => self.flush(out),
             }
@@ -105,7 +141,20 @@ impl QueryFilter {
 
     /// Passes on what was held back: nothing more is to be taken out.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
+        if let Some(rest) = self.held.strip_prefix(GRAPHICS) {
+            // A picture is answered too, unless it says that it wants no answer.
+            out.extend_from_slice(GRAPHICS);
+            out.extend_from_slice(QUIET);
+            out.extend_from_slice(if matches!(rest, [b';' | ESC, ..]) { b"" } else { b"," });
+            out.extend_from_slice(rest);
+            self.held.clear();
+        }
         out.append(&mut self.held);
+    }
+
+    /// How many questions there were until now.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 }
 
@@ -136,6 +185,13 @@ mod tests {
             ("a\x1b[?2026$pb\x1b[!pc", "ab\x1b[!pc"),
             ("\x1b[>4;2m\x1b[>1u\x1b[<u\x1b[4 q", "\x1b[>4;2m\x1b[>1u\x1b[<u\x1b[4 q"),
             ("\x1b(0\x1b7\x1b8\x1b=\x1bM\x05", "\x1b(0\x1b7\x1b8\x1b=\x1bM"),
+            ("a\x1bZb\u{9a}c\u{9b}6nd\u{9b}31me", "abcd\u{9b}31me"),
+            ("a\u{9d}11;?\u{9c}b\u{90}$qm\u{9c}c§é\u{a0}", "abc§é\u{a0}"),
+            ("a\x1b_Gi=31,a=q,s=1;AAAA\x1b\\b", "ab"),
+            ("a\x1b_Ga=p,i=1\x1b\\b\x1b_G;A\x1b\\", "a\x1b_Gq=2,a=p,i=1\x1b\\b\x1b_Gq=2;A\x1b\\"),
+            ("a\x1b_other a=q\x1b\\b", "a\x1b_other a=q\x1b\\b"),
+            ("a\x1b[?1;1;0Sb\x1b[3Sc", "ab\x1b[3Sc"),
+            ("a\x1b[1;1;1;1;10;10*yb\x1b[1$wc\x1b[&ud", "abcd"),
             ("ends in \x1b[6", "ends in \x1b[6"),
         ] {
             for pieces in [1, 2, 3, 1000] {

@@ -158,6 +158,9 @@ fn looks_and_lists() {
         "window: dev @3\n$ pnpm dev\na\nb"
     );
     assert_eq!(look("poll", window, "x", plain("")), "poll: dev @3\n$ x\n(no output)");
+    // A command's own escape sequences are shown, not passed on.
+    let command = "echo '\x1b[2J'\nls";
+    assert_eq!(look("poll", window, command, plain("a")), "poll: dev @3\n$ echo '\\x1b[2J'\nls\na");
     assert_eq!(
         look("window", window, "x", shown("a\n", Some("[n]"))),
         "window: dev @3\n$ x\na\n\n[n]"

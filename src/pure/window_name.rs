@@ -1,6 +1,8 @@
 //! What a background window is called, and which part of its command is shown
 //! (bash-windows.md, bash).
 
+use super::visible::is_hidden;
+
 /// Where a command's first word ends.
 const WORD_ENDS: [char; 3] = ['|', ';', '&'];
 
@@ -72,10 +74,13 @@ fn fill<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     out
 }
 
-/// A text on one line without control characters, cut to `max_chars` characters.
+/// A text on one line without control characters and what is not seen, cut to `max_chars`
+/// characters.
 fn one_line(text: &str, max_chars: usize) -> String {
     let mut out = String::new();
     let mut chars = 0;
+    // What has no width takes no place either: it does not part a word.
+    let text: String = text.chars().filter(|c| c.is_control() || !is_hidden(*c)).collect();
     let visible = |c: &char| !c.is_control() && !c.is_whitespace();
     for word in text.split(|c: char| !visible(&c)).filter(|word| !word.is_empty()) {
         for c in (chars > 0).then_some(' ').into_iter().chain(word.chars()) {
@@ -145,6 +150,7 @@ mod tests {
             ("x", Some("ab cd"), default, 3, "ab"),
             ("x", Some(&"n".repeat(50)), default, 30, &"n".repeat(30)),
             ("x", Some("{{command}}"), default, 30, "{{command}}"),
+            ("x", Some("ev\u{200b}il\u{202e}gpj"), default, 30, "evilgpj"),
         ] {
             assert_eq!(window_name(command, name, template, max), expected, "{command:?}");
         }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::life::ExitStatus;
 use super::truncate::{CutBy, Truncation, format_size};
+use super::visible;
 
 /// The text of a command that wrote nothing.
 const NO_OUTPUT: &str = "(no output)";
@@ -206,6 +207,7 @@ fn fence(output: &str) -> String {
 pub fn look(word: &str, window: Named<'_>, command: &str, shown: Shown<'_>) -> String {
     let Named { name, id } = window;
     let output = Shown { output: shown.output.trim_end_matches('\n'), ..shown };
+    let command = visible::lines(command);
     format!("{word}: {name} @{id}\n$ {command}\n{}", body(output, NO_OUTPUT))
 }
 

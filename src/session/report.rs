@@ -1,11 +1,10 @@
 //! The results of exec_command, write_stdin and kill_session: their fields, and the header and
 //! footer that a model reads (unified-exec.md, Result). A field that does not apply is absent.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::pure::truncate::Truncation;
+use crate::pure::visible::one_line;
 
 /// How a reply was cut.
 #[derive(Clone, Debug, Serialize)]
@@ -136,24 +135,6 @@ impl ExecReport {
         line("tty", Some(self.tty.to_string()));
         self.header = lines.join("\n");
     }
-}
-
-/// Control characters, newlines among them, made visible.
-pub fn one_line(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == '\n' {
-            out.push_str("\\n");
-        } else if c.is_control() {
-            let _ = write!(out, "\\x{:02x}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// A process that is named in a result.

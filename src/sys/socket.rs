@@ -1,7 +1,9 @@
 //! Unix sockets: the one that execd listens on, who knocks at it, and the way of its clients to
 //! it (unix(7)).
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use super::io::{self, Io, errno, outcome, owned, retried};
 use super::{clock, host, proc};
-use crate::limits::{SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_STALE_AFTER_S};
+use crate::limits::{
+    SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
+};
 
 /// The errnos that a connection meets: nobody listens, there is no such file.
 pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;
@@ -159,8 +163,9 @@ impl Drop for Listener {
     }
 }
 
-/// The user of the process that connected (SO_PEERCRED), as it was then.
-fn peer_uid(fd: &OwnedFd) -> Result<u32, i32> {
+/// The user of the process at the other end (SO_PEERCRED): who connected, or who listens, as it
+/// was then.
+pub fn peer_uid(fd: &OwnedFd) -> Result<u32, i32> {
     let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
     let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
@@ -206,17 +211,47 @@ pub fn directories() -> Vec<PathBuf> {
 }
 
 /// Where to look for this user's execds: in all places where one may have put its socket, as
-/// far as they are ours. Whoever else could make them could listen to what is typed.
-pub fn places() -> Vec<PathBuf> {
+/// far as they are ours. Whoever else could make them could listen to what is typed. Beside them:
+/// those that are ours, but open to others.
+pub fn places() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let uid = host::uid();
     let mut all = directories();
     all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
+    if host::variable("XDG_RUNTIME_DIR").is_none_or(|dir| dir.is_empty()) {
+        // Under cron and su it is unset: execds that have it are found by what is listened on.
+        all.extend(listened_in());
+    }
     all.sort();
     all.dedup();
     let ours = |dir: &PathBuf| {
         dir.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
     };
-    all.into_iter().filter(ours).collect()
+    let private = |dir: &PathBuf| dir.metadata().is_ok_and(|found| found.mode() & 0o077 == 0);
+    all.into_iter().filter(ours).partition(private)
+}
+
+/// The directories in which somebody listens on a socket that is named like an execd's
+/// (/proc/net/unix, a bounded part of it).
+fn listened_in() -> Vec<PathBuf> {
+    let mut list = Vec::new();
+    // Without /proc the usual places are all there is.
+    let file = fs::File::open("/proc/net/unix");
+    let _ = file.and_then(|file| file.take(SOCKET_LIST_BYTES).read_to_end(&mut list));
+    list.split(|byte| *byte == b'\n').filter_map(directory_of_listed).collect()
+}
+
+/// The directory in a line of /proc/net/unix: number, references, protocol, flags, type, state,
+/// inode, path.
+fn directory_of_listed(line: &[u8]) -> Option<PathBuf> {
+    const LISTENS: &[u8] = b"00010000";
+    let at = memchr::memchr(b'/', line)?;
+    let (fields, path) = line.split_at(at);
+    let flags = fields.split(|byte| *byte == b' ').filter(|field| !field.is_empty()).nth(3)?;
+    let path = Path::new(OsStr::from_bytes(path));
+    let dir = path.parent()?;
+    let name = dir.file_name()?.as_bytes();
+    let fits = name == b"execd" || name.starts_with(b"execd-");
+    (flags == LISTENS && fits && pid_in_name(path).is_some()).then(|| dir.to_owned())
 }
 
 /// The name of the socket of a process.
@@ -260,4 +295,25 @@ pub fn remove_stale(dir: &Path) {
 fn is_old(path: &Path) -> bool {
     let made_s = path.symlink_metadata().map_or(i64::MAX, |found| found.mtime());
     made_s.saturating_add(SOCKET_STALE_AFTER_S) <= clock::wall_ms() / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_execds_are_found_in_the_kernels_list() {
+        let line = |flags: &str, path: &str| {
+            let line = format!("0000000000000000: 00000002 00000000 {flags} 0001 01 34567 {path}");
+            directory_of_listed(line.as_bytes())
+        };
+        let found = |dir: &str| Some(PathBuf::from(dir));
+        assert_eq!(line("00010000", "/home/me/run/execd/12.sock"), found("/home/me/run/execd"));
+        assert_eq!(line("00010000", "/tmp/execd-7/12-ab.sock"), found("/tmp/execd-7"));
+        assert_eq!(line("00000000", "/home/me/run/execd/12.sock"), None, "a connection to it");
+        for path in ["/tmp/execd/other.sock", "/tmp/mine/12.sock", "@/execd/x", "", "/12.sock"] {
+            assert_eq!(line("00010000", path), None, "{path}");
+        }
+        assert_eq!(directory_of_listed(b"Num       RefCount Protocol Flags    Type St"), None);
+    }
 }

@@ -36,8 +36,9 @@ pub fn can_draw() -> bool {
 }
 
 impl Tmux {
-    /// A terminal of this size whose shell has these variables. Its prompt is `$ `.
-    pub fn new(size: (u16, u16), envs: &[(&str, &Path)]) -> Self {
+    /// A terminal of this size whose shell has these variables, with `wrapper` before it. Its
+    /// prompt is `$ `.
+    pub fn new(size: (u16, u16), envs: &[(&str, &Path)], wrapper: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("execd-tmux-").tempdir().expect("a directory");
         let socket = dir.path().join("tmux").to_string_lossy().into_owned();
         let tmux = Self { dir, socket };
@@ -47,7 +48,8 @@ impl Tmux {
         for (name, value) in envs {
             command.args(["-e", &format!("{name}={}", value.display())]);
         }
-        command.args(["-e", "PS1=$ ", "-e", "HISTFILE=/dev/null", "bash", "--norc", "--noprofile"]);
+        command.args(["-e", "PS1=$ ", "-e", "HISTFILE=/dev/null"]).args(wrapper);
+        command.args(["bash", "--norc", "--noprofile"]);
         let done = command.output().expect("tmux starts");
         assert!(done.status.success(), "{done:?}");
         tmux.tmux(&["set-option", "-g", "status", "off"]);
