@@ -78,7 +78,8 @@ impl Fresh {
         let argv: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
         let envp: Vec<&CStr> = entries.iter().map(CString::as_c_str).collect();
         let plan = Plan {
-            program: c"/proc/self/exe",
+            programs: &[c"/proc/self/exe"],
+            looked_up: false,
             argv: &argv,
             envp: &envp,
             cwd: None,
@@ -87,6 +88,7 @@ impl Fresh {
             // It notices by itself when nobody reads any more, and ends its sessions then.
             die_with_us: false,
             run_limit: None,
+            apart: false,
         };
         spawner.spawn(&plan).map_err(|failure| system(failure.errno))?;
         Ok(Self { input, output, lines: LineSplitter::new(MAX_MAX_LINE_BYTES), next_id: 1 })

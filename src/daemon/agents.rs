@@ -114,7 +114,7 @@ impl Daemon {
             format!("@{}", file.path())
         }));
         self.count_spawn();
-        let program = self.program_path(&launch);
+        let program = self.program_key(&launch);
         let id = match self.launch(&launch) {
             Ok(id) => id,
             Err(failure) => {
@@ -291,6 +291,7 @@ impl Daemon {
         let session = self.sessions.get_mut(&id)?;
         let ended_ns = session.reaped_ns.unwrap_or(now_ns);
         let (exit_code, signal) = status_fields(session.status());
+        let failure = session.start.failure().map(|why| start_failure(&session.start.program, why));
         let agent = session.agent.as_mut()?;
         // Its last line may have had no end, and is read only now.
         agent.stop = agent.stop.or_else(|| agent.over_budget());
@@ -298,8 +299,8 @@ impl Daemon {
         let stderr = agent.stderr();
         let end = End {
             stop: agent.stop,
-            failure: None,
-            exit_code,
+            failure: failure.as_deref(),
+            exit_code: exit_code.filter(|_| failure.is_none()),
             signal: signal.as_deref(),
             stderr: &stderr,
             duration_ms,

@@ -90,7 +90,7 @@ impl Daemon {
     }
 
     fn exec_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> ExecReport {
-        let logged = self.keeper.status(id);
+        let logged = self.log_status(id);
         let log = logged.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
         let text = self.take_text(id, wait, takes, log.path.as_deref());
         let chunk_id = self.chunk_id();
@@ -225,7 +225,7 @@ impl Daemon {
     }
 
     fn kill_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> KillReport {
-        let logged = self.keeper.status(id);
+        let logged = self.log_status(id);
         let log = logged.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
         let takes = takes && why == Why::Completed;
         let text = self.take_text(id, wait, takes, log.path.as_deref());

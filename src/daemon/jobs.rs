@@ -292,6 +292,7 @@ impl Daemon {
             truncated: cut.then_some(true),
             background_pids: self.background_pids(session),
             note: self.note(id, true),
+            error: session.start.failure().map(str::to_owned),
             log: self.log_trouble(id, session.life.finished()),
             log_path,
             omitted_chars,
@@ -309,7 +310,7 @@ impl Daemon {
 
     /// What is wrong with a session's log; `over`: all of its output has come.
     pub fn log_trouble(&self, id: SessionId, over: bool) -> LogTrouble {
-        self.keeper.status(id).map(|status| status.trouble(over)).unwrap_or_default()
+        self.log_status(id).map(|status| status.trouble(over)).unwrap_or_default()
     }
 
     /// No session that starts from now on has an id up to this one; gives the next that is free.

@@ -1,6 +1,6 @@
 //! From what a request asks for to a running session (process-model.md, Starting a child).
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,14 @@ use super::logs::errno_text;
 use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::keeper::guard::RUN_VARIABLE;
-use crate::limits::{CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, REPLAY_BYTES};
+use crate::limits::{
+    CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
+    REPLAY_BYTES,
+};
 use crate::pure::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
+use crate::session::start::Start;
 use crate::session::{Facts, Session, SessionId};
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, SpawnError, Step};
@@ -23,9 +27,8 @@ use crate::sys::{child, clock, host, io, proc, run_limit};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
-/// The errno of an argument list that is too long, and of a missing file.
+/// The errno of an argument list that is too long.
 const E2BIG: i32 = 7;
-const ENOENT: i32 = 2;
 
 /// What a session's stdin is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,16 +145,21 @@ pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
         .collect()
 }
 
-/// The program's path: as given when it holds a slash, else the first executable of that name
-/// on `path`, whose relative entries count from `cwd` (exec(3), execvp).
-fn find_program(program: &str, path: &[u8], cwd: &Path) -> Option<CString> {
-    if program.contains('/') {
-        return CString::new(program).ok();
+/// Where a program may be: as given when its name holds a slash, else a file of that name in each
+/// directory of `path` (exec(3), execvp). What is relative counts from the child's directory.
+/// Nobody looks there before the child does: the file system may be one that hangs.
+pub(super) fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
+    let looked_up = !program.contains('/');
+    if !looked_up || program.len() > NAME_MAX_BYTES {
+        return (CString::new(program).into_iter().collect(), looked_up);
     }
-    path.split(|&byte| byte == b':')
-        .map(|dir| cwd.join(OsString::from_vec(dir.to_vec())).join(program))
-        .find(|candidate| host::is_executable(candidate))
-        .and_then(|found| CString::new(found.into_os_string().into_vec()).ok())
+    // With a longer one nothing can be started at all: execve(2), E2BIG.
+    let path = path.get(..MAX_ARG_BYTES).unwrap_or(path);
+    let place = |dir: &[u8]| {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        CString::new([dir, b"/", program.as_bytes()].concat()).ok()
+    };
+    (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
 }
 
 /// The ends of a child's stdio.
@@ -173,28 +181,32 @@ impl Daemon {
         let id = self.next_session_id;
         let cwd = self.resolve(spec.workdir.as_deref());
         let (environment, path) = self.base_env.build(spec, id);
-        let program = find_program(&spec.program, &path, &cwd)
-            .ok_or_else(|| format!("spawn {}: {}", spec.program, errno_text(ENOENT)))?;
+        let (places, looked_up) = places_of(&spec.program, &path);
         let name = CString::new(spec.program.as_str()).unwrap_or_default();
         let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
         let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
         let argv: Vec<&CStr> =
             [name.as_c_str()].into_iter().chain(rest.iter().map(CString::as_c_str)).collect();
         let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
+        let programs: Vec<&CStr> = places.iter().map(CString::as_c_str).collect();
         let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
+        let entered = spec.workdir.is_some().then_some(cwd_c.as_c_str());
+        let apart = self.may_hang(entered, &cwd, &programs);
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
         let mark = if spec.whole { self.run_mark(id) } else { None };
         let plan = Plan {
-            program: &program,
+            programs: &programs,
+            looked_up,
             argv: &argv,
             envp: &envp,
-            cwd: spec.workdir.is_some().then_some(cwd_c.as_c_str()),
+            cwd: entered,
             stdio: stdio.theirs,
             terminal: spec.tty.is_some(),
             die_with_us: true,
             run_limit: mark.map(RunMark::limit),
+            apart,
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole: spec.whole };
         let announcement = self.keeper.announcement(record);
@@ -204,7 +216,7 @@ impl Daemon {
                 if let Some(pid) = announced {
                     self.keeper.withdraw(pid);
                 }
-                return Err(spawn_failure(spec, &cwd, failure));
+                return Err(spawn_failure(&spec.program, &cwd, failure));
             }
         };
         let facts = Facts {
@@ -219,15 +231,30 @@ impl Daemon {
         };
         let record = GuardRecord { sid: child.pid, ..record };
         self.adopt(record, facts, child, stdio)?;
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.start.name(&spec.program, places);
+        }
         Ok(id)
     }
 
-    /// The path of the program that would be started; its name where there is none.
-    pub fn program_path(&self, spec: &LaunchSpec) -> String {
+    /// Whether entering the directory or looking for the program may hang.
+    fn may_hang(&mut self, entered: Option<&CStr>, cwd: &Path, programs: &[&CStr]) -> bool {
+        let from = |place: &CStr| {
+            let place = Path::new(OsStr::from_bytes(place.to_bytes()));
+            cwd.join(place).into_os_string().into_vec()
+        };
+        self.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
+    }
+
+    /// What tells programs that are looked up apart, without looking: the name where there is
+    /// one answer only, else all the places.
+    pub fn program_key(&self, spec: &LaunchSpec) -> String {
         let (_, path) = self.base_env.build(spec, self.next_session_id);
-        let cwd = self.resolve(spec.workdir.as_deref());
-        let found = find_program(&spec.program, &path, &cwd);
-        found.map_or_else(|| spec.program.clone(), |path| path.to_string_lossy().into_owned())
+        let (places, looked_up) = places_of(&spec.program, &path);
+        let relative = !looked_up || places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
+        let cwd = if relative { self.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
+        let places = places.iter().map(|place| place.to_string_lossy());
+        [std::borrow::Cow::from(cwd)].into_iter().chain(places).collect::<Vec<_>>().join(":")
     }
 
     /// The working directory that a command of this workdir has (or would have).
@@ -298,19 +325,20 @@ impl Daemon {
     ) -> Result<(), String> {
         let id = record.session;
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
-        let (master, pidfd) = (output.as_raw_fd(), child.pidfd.as_raw_fd());
-        let stderr = errors.as_ref().map(|errors| errors.as_raw_fd());
-        let watched = self
-            .watch(master, token_of(id, Port::Output), Interest::READABLE)
-            .and_then(|()| self.watch(pidfd, token_of(id, Port::Leader), Interest::READABLE))
-            .and_then(|()| match stderr {
-                Some(fd) => self.watch(fd, token_of(id, Port::Errors), Interest::READABLE),
-                None => Ok(()),
-            });
+        let start = Start::new(child.began);
+        let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));
+        let ports = [(output.as_raw_fd(), Port::Output), (child.pidfd.as_raw_fd(), Port::Leader)];
+        let start_port = start.fd().map(|fd| (fd, Port::Start));
+        let mut ports = ports.into_iter().chain(stderr).chain(start_port);
+        let watched =
+            ports.try_for_each(|(fd, port)| self.watch(fd, token_of(id, port), Interest::READABLE));
         if let Err(error) = watched {
             // A session that can't be watched would be lost: it is taken back.
-            child::kill_now(pidfd);
-            child::reap_now(child.pid);
+            child::kill_now(child.pidfd.as_raw_fd());
+            if start.fd().is_none() {
+                child::reap_now(child.pid);
+            }
+            // One that hangs is reaped when it comes to its end.
             self.keeper.withdraw(child.pid);
             let errno = error.raw_os_error().unwrap_or(0);
             return Err(format!("watch the session: {}", errno_text(errno)));
@@ -325,6 +353,7 @@ impl Daemon {
         // Without a log it has all that pages can be made of (bash-stream.md, Settings).
         let tail_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
         let mut session = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
+        session.start = start;
         session.errors = errors.map(|errors| Output::new(errors, false, 0));
         self.debug(format_args!("session {id}: started pid={}", child.pid));
         self.sessions.insert(id, session);
@@ -334,19 +363,18 @@ impl Daemon {
 }
 
 /// The reason for people why a child could not be started.
-fn spawn_failure(spec: &LaunchSpec, cwd: &Path, failure: SpawnError) -> String {
+pub(super) fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
     let errno = errno_text(failure.errno);
     match failure.step {
         Step::Chdir => format!("workdir {}: {errno}", cwd.display()),
         Step::Exec if failure.errno == E2BIG => format!(
-            "spawn {}: {errno}; the command or its environment is longer than the kernel takes \
-             (128 KiB an argument): put it into a file and run that",
-            spec.program
+            "spawn {program}: {errno}; the command or its environment is longer than the kernel \
+             takes (128 KiB an argument): put it into a file and run that"
         ),
-        Step::Exec => format!("spawn {}: {errno}", spec.program),
-        Step::Clone => format!("spawn {}: {errno} (starting a process)", spec.program),
+        Step::Exec => format!("spawn {program}: {errno}"),
+        Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
         Step::Terminal => format!("take the pseudo-terminal: {errno}"),
-        Step::Session | Step::Stdio => format!("prepare {}: {errno}", spec.program),
+        Step::Session | Step::Stdio => format!("prepare {program}: {errno}"),
     }
 }
 
@@ -402,12 +430,17 @@ mod tests {
 
     #[test]
     fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
-        let root = Path::new("/");
-        let found = find_program("sh", b"/nowhere:/bin", root).expect("sh");
-        assert_eq!(found.to_bytes(), b"/bin/sh");
-        assert_eq!(find_program("sh", b"bin", root).expect("relative").to_bytes(), b"/bin/sh");
-        assert_eq!(find_program("nosuchshell", b"/bin:/usr/bin", root), None);
-        assert_eq!(find_program("bin", b"/", root), None, "a directory is no program");
-        assert_eq!(find_program("./x", b"/bin", root).expect("as given").to_bytes(), b"./x");
+        let places = |program: &str, path: &[u8]| {
+            let (places, looked_up) = places_of(program, path);
+            let texts = places.iter().map(|place| place.to_string_lossy().into_owned());
+            (texts.collect::<Vec<String>>().join(" "), looked_up)
+        };
+        assert_eq!(places("sh", b"/nowhere:/bin"), ("/nowhere/sh /bin/sh".to_owned(), true));
+        assert_eq!(places("sh", b"bin::/x"), ("bin/sh ./sh /x/sh".to_owned(), true));
+        assert_eq!(places("./x", b"/bin"), ("./x".to_owned(), false), "as given");
+        let long = "x".repeat(NAME_MAX_BYTES + 1);
+        assert_eq!(places(&long, &b":".repeat(9)), (long, true), "no file has such a name");
+        let (many, _) = places_of("sh", &b":".repeat(10 * MAX_ARG_BYTES));
+        assert!(many.len() <= MAX_ARG_BYTES + 1, "{}", many.len());
     }
 }

@@ -9,6 +9,7 @@
 //! | `listener` | the control socket |
 //! | `requests` | from a line to a method and its answer |
 //! | `launch` | from a request to a running session |
+//! | `starts` | children whose way to their program may hang |
 //! | `streams` | children's output and stdin |
 //! | `reap` | signals, leaders and orphans |
 //! | `judge` | waits and exits: what a session's state leads to |
@@ -45,6 +46,7 @@ mod requests;
 pub mod run_front;
 mod sessions;
 mod start;
+mod starts;
 mod streams;
 pub mod table;
 mod turn;
@@ -62,6 +64,7 @@ use crate::pure::deadlines::Deadlines;
 use crate::session::ending::Ending;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;
+use crate::sys::mounts::MountTable;
 use crate::sys::signals::SignalFd;
 use crate::sys::socket::Listener;
 use crate::sys::spawn::Spawner;
@@ -148,6 +151,8 @@ pub struct Daemon {
     /// Somebody may have knocked at it.
     accept_ready: bool,
     spawner: Spawner,
+    /// The mounts, some of which may hang.
+    mounts: MountTable,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
     base_env: BaseEnv,
@@ -249,10 +254,13 @@ enum Port {
     Member,
     /// The pipe of stderr, where it is apart from stdout.
     Errors,
+    /// What tells of a leader's way to its program.
+    Start,
 }
 
 /// The ports by their number in a token.
-const PORTS: [Port; 5] = [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors];
+const PORTS: [Port; 6] =
+    [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors, Port::Start];
 
 /// Client tokens: the client's number above all sessions' tokens.
 const FIRST_CLIENT_TOKEN: usize = 1 << (usize::BITS - 1);
@@ -355,7 +363,7 @@ mod tests {
     #[test]
     fn tokens_name_a_session_and_its_descriptor() {
         for id in [1, 2, 77, 1 << 40] {
-            for port in [Port::Output, Port::Input, Port::Leader, Port::Member] {
+            for port in PORTS {
                 assert_eq!(session_of(token_of(id, port)), Some((id, port)));
             }
         }

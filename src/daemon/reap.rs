@@ -2,13 +2,15 @@
 
 use super::Daemon;
 use crate::limits::{REAPS_PER_TURN, SIGNALS_PER_TURN};
-use crate::pure::life::Fact;
+use crate::pure::life::{ExitStatus, Fact};
 use crate::session::SessionId;
 use crate::session::ending::Number;
 use crate::sys::child::{self, Event};
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;
+/// How a leader ended that could not become its program.
+const NEVER_STARTED: ExitStatus = ExitStatus::Code(-1);
 
 impl Daemon {
     /// Step: takes the signals that came. SIGCHLD is only a hint: many ends may be one record.
@@ -91,6 +93,9 @@ impl Daemon {
         let Some((status, usage)) = child::reap_pidfd(pidfd.as_raw_fd()) else { return true };
         let pid = session.facts.pid;
         session.usage = usage;
+        self.look_at_start(id);
+        let failed = self.sessions.get(&id).is_some_and(|one| one.start.failure().is_some());
+        let status = if failed { NEVER_STARTED } else { status };
         self.leaders.remove(&pid);
         self.counters.exits += 1;
         if let Some(session) = self.sessions.get_mut(&id) {

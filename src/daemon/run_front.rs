@@ -26,6 +26,11 @@ const EXIT_NOT_FOUND: i32 = 127;
 /// A signal's number is added to this, as shells do.
 const EXIT_SIGNAL: i32 = 128;
 
+/// The exit status for a command that could not be started, as shells give it.
+fn status_of_failure(failure: &str) -> i32 {
+    if failure.contains("ENOENT") { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE }
+}
+
 /// The command in front.
 #[derive(Debug)]
 pub struct RunFront {
@@ -74,8 +79,8 @@ impl Daemon {
     ) -> Result<(), (String, i32)> {
         self.clients.stdin.quiet = true;
         let session = self.launch(spec).map_err(|failure| {
-            let missing = failure.contains("ENOENT");
-            (failure, if missing { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE })
+            let status = status_of_failure(&failure);
+            (failure, status)
         })?;
         let feeds_terminal = spec.tty.is_some();
         let (held, report, agent) = (false, None, None);
@@ -193,7 +198,9 @@ impl Daemon {
 
     /// The command in front has ended (or its time is over): execd ends with it.
     pub(super) fn front_ended(&mut self, report: ExecReport) {
+        let failed = self.front_session().and_then(|session| session.start.failure());
         let status = match (report.exit_code, &report.signal, self.front_session()) {
+            _ if failed.is_some() => status_of_failure(failed.unwrap_or_default()),
             (Some(code), _, _) => code,
             (None, Some(signal), _) => EXIT_SIGNAL + parse_signal(signal).unwrap_or(0),
             // Jobs of it still hold the output: what counts is how the command itself ended.

@@ -77,7 +77,7 @@ impl Daemon {
         let orphans = self.orphans(&all);
         let row = |session: &crate::session::Session| {
             let running = !session.life.finished();
-            let log = self.keeper.status(session.id);
+            let log = self.log_status(session.id);
             let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
             let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
             let sid = self.family(session).members_sid();

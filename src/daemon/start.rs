@@ -19,6 +19,7 @@ use crate::pure::deadlines::Deadlines;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
 use crate::sys::log_files::{self, LogDir};
+use crate::sys::mounts::MountTable;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
@@ -63,6 +64,7 @@ impl Daemon {
             listener: None,
             accept_ready: false,
             spawner,
+            mounts: MountTable::open(),
             keeper,
             instance,
             sessions: BTreeMap::new(),

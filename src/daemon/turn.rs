@@ -157,6 +157,7 @@ impl Daemon {
                 self.output_ready(id, Source::Output);
             }
             Port::Errors => self.output_ready(id, Source::Errors),
+            Port::Start => self.look_at_start(id),
             Port::Input => self.input_ready(id),
             Port::Leader => _ = self.ended_leaders.insert(id),
             Port::Member => {

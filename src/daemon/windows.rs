@@ -232,7 +232,7 @@ impl Daemon {
 
     fn bash_report(&mut self, id: SessionId, outcome: Outcome) -> BashReport {
         let whole = LogStatus { complete: true, ..LogStatus::default() };
-        let log = self.keeper.status(id).unwrap_or(whole);
+        let log = self.log_status(id).unwrap_or(whole);
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get(&id) else { return BashReport::default() };
         let Some(window) = &session.window else { return BashReport::default() };
@@ -245,6 +245,10 @@ impl Daemon {
         let held = outcome == Outcome::Held;
         let still_running = if held { self.holders(session) } else { Vec::new() };
         let text = match outcome {
+            Outcome::Ended if session.start.failure().is_some() => {
+                let why = session.start.failure().unwrap_or_default();
+                start_failure_text(&session.facts.cwd, why)
+            }
             Outcome::Ended => window_text::ended(output, status),
             Outcome::Held => {
                 window_text::ended_but_held(output, status, id, &holders_of(&still_running))
@@ -341,6 +345,14 @@ impl Daemon {
 /// Who goes on, as texts name them.
 fn holders_of(found: &[NamedProcess]) -> Vec<String> {
     found.iter().map(|one| window_text::holder(&one.command, one.pid)).collect()
+}
+
+/// The text of a command that could not be started; of a directory that is not there pi's.
+pub fn start_failure_text(cwd: &str, failure: &str) -> String {
+    if failure.starts_with("workdir ") && failure.contains("ENOENT") {
+        return format!("Working directory does not exist: {cwd}\nCannot execute bash commands.");
+    }
+    failure.to_owned()
 }
 
 /// How old something is, in whole seconds.

@@ -8,6 +8,7 @@ use super::window_context::{CONTEXT, Context};
 use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
 use crate::daemon::launch::{LaunchSpec, Stdin};
+use crate::daemon::windows::start_failure_text;
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
 use crate::pure::window_name::{shown_command, window_name};
 use crate::session::wait::{Progress, Wait, WaitKind};
@@ -142,7 +143,8 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let id = match daemon.launch(&spec) {
         Ok(id) => id,
         Err(failure) => {
-            let text = failed(daemon, &spec, failure);
+            let cwd = daemon.resolved_cwd(spec.workdir.as_deref());
+            let text = start_failure_text(&cwd, &failure);
             return Ok(Answer::of(&daemon.failed_window(window.name, text)));
         }
     };
@@ -162,13 +164,4 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         },
     );
     Ok(Answer::Waits)
-}
-
-/// The text of a command that could not be started; of a directory that is not there pi's.
-fn failed(daemon: &Daemon, spec: &LaunchSpec, failure: String) -> String {
-    let cwd = daemon.resolved_cwd(spec.workdir.as_deref());
-    if failure.starts_with("workdir ") && failure.contains("ENOENT") {
-        return format!("Working directory does not exist: {cwd}\nCannot execute bash commands.");
-    }
-    failure
 }

@@ -6,7 +6,7 @@
 /// How a process ended, as wait(2) tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitStatus {
-    /// It exited with this code, 0 to 255.
+    /// It exited with this code, 0 to 255; -1 where its program could not be started.
     Code(i32),
     /// This signal ended it, 1 to 64.
     Signal(i32),

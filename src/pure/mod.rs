@@ -18,6 +18,7 @@ pub mod lines;
 pub mod lru;
 pub mod mask;
 pub mod news;
+pub mod mounts;
 pub mod outbox;
 pub mod restarts;
 pub mod rfc3339;

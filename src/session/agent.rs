@@ -34,7 +34,7 @@ pub struct AgentSpec {
 pub struct Agent {
     /// What it goes by.
     pub spec: AgentSpec,
-    /// The path of its program: what its version is known by.
+    /// What its program's version is known by.
     pub program: String,
     /// Its stream so far.
     pub run: AgentRun,
@@ -151,7 +151,7 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
 /// A session that asks a pi for its version.
 #[derive(Debug)]
 pub struct Probe {
-    /// The path of the program that is asked.
+    /// What the version of the program that is asked is known by.
     pub program: String,
     /// Runs wait for it.
     pub for_runs: bool,

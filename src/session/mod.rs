@@ -10,6 +10,7 @@ pub mod job;
 pub mod live;
 pub mod output;
 pub mod report;
+pub mod start;
 pub mod view;
 pub mod viewers;
 pub mod wait;
@@ -26,11 +27,13 @@ use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::sys::child::Usage;
 use crate::sys::pty;
+use crate::sys::spawn::Began;
 use agent::{Agent, Probe};
 use ending::{Ending, Number};
 use input::Input;
 use job::Job;
 use output::{Output, Source};
+use start::Start;
 use view::View;
 use viewers::Viewers;
 use wait::Wait;
@@ -82,6 +85,8 @@ pub struct Session {
     pub id: SessionId,
     /// What does not change.
     pub facts: Facts,
+    /// The leader's way to its program.
+    pub start: Start,
     /// The leader's life and the stream's.
     pub life: Life,
     /// What became of the leader's pid, by which members are known.
@@ -167,6 +172,7 @@ impl Session {
         Self {
             id,
             facts,
+            start: Start::new(Began::Runs(0)),
             life: Life::new(),
             number: Number::Leads,
             reaped_ns: None,
@@ -258,6 +264,11 @@ impl Session {
     /// Bytes of output that a reply has told, or left out with a word about it.
     pub fn told_bytes(&self) -> u64 {
         self.output_bytes_total().saturating_sub(self.view.unread_bytes())
+    }
+
+    /// What went wrong with it, as replies tell.
+    pub fn trouble(&self) -> Option<String> {
+        self.start.failure().map(str::to_owned)
     }
 
     /// How the leader ended, once it was reaped.

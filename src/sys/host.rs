@@ -106,12 +106,3 @@ pub fn temp_dir() -> PathBuf {
     let given = variable("TMPDIR").filter(|dir| !dir.is_empty());
     given.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
-
-/// Whether the file at `path` exists, is no directory and may be executed by us.
-pub fn is_executable(path: &std::path::Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(c_path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a live C string.
-    let may = unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } == 0;
-    may && std::fs::metadata(path).is_ok_and(|facts| facts.is_file())
-}

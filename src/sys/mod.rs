@@ -8,6 +8,9 @@
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
 //! | `signals` | the signalfd, and what children must find reset |
 //! | `spawn` | the path from clone to exec, with failures as (step, errno) |
+//! | `spawn_child` | what a new process does until then |
+//! | `spawn_report` | how far a child has got that is started apart |
+//! | `mounts` | which paths lead onto file systems that may hang |
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
@@ -29,11 +32,14 @@ pub mod io;
 pub mod keeper_calls;
 pub mod log_files;
 pub mod memory_file;
+pub mod mounts;
 pub mod proc;
 pub mod pty;
 pub mod run_limit;
 pub mod signals;
 pub mod socket;
 pub mod spawn;
+pub mod spawn_child;
+pub mod spawn_report;
 pub mod stdio;
 pub mod terminal;

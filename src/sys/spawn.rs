@@ -3,10 +3,12 @@
 //! The child shares our memory until it execs (CLONE_VM | CLONE_VFORK): making it costs the same
 //! however much we hold. It shares our descriptors too, until it takes the few that it needs into a
 //! table of its own (src/sys/few_fds.rs), so that it costs the same however many are open.
-//! **Everything in [`child_main`] and below must be async-signal-safe**
+//! **Everything in [`child_main`] (src/sys/spawn_child.rs) must be async-signal-safe**
 //! (signal-safety(7)): no allocation, no locks, no formatting, no panics, no `Drop`; all strings
 //! and lists are built before. Where sharing memory isn't real (the probe says so), the same
-//! child runs in a copy and reports through a pipe.
+//! child runs in a copy and reports through a pipe (src/sys/spawn_report.rs). So does one that is
+//! started [`Plan::apart`]: we stand still while a child shares our memory, and its chdir and
+//! exec may hang on a file system that does not answer.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -16,8 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use super::child;
 use super::few_fds::{self, Places};
 use super::host::FileLimit;
-use super::io::{self, Io, errno};
-use super::{pty, run_limit, signals};
+use super::io::{self, errno};
+use super::signals;
+use super::spawn_child::{Order, child_main};
+use super::spawn_report::Starting;
 
 /// The child's stack. It needs little: the deepest call is a system call's wrapper.
 const STACK_BYTES: usize = 64 * 1024;
@@ -43,11 +47,13 @@ impl Step {
     const ALL: [Self; 6] =
         [Self::Clone, Self::Session, Self::Terminal, Self::Stdio, Self::Chdir, Self::Exec];
 
-    fn code(self) -> i32 {
+    /// The step as a number above 0.
+    pub(super) fn code(self) -> i32 {
         Self::ALL.iter().zip(1..).find(|(step, _)| **step == self).map_or(0, |(_, code)| code)
     }
 
-    fn from_code(code: i32) -> Self {
+    /// The step of this number.
+    pub(super) fn from_code(code: i32) -> Self {
         Self::ALL.iter().zip(1..).find(|(_, c)| *c == code).map_or(Self::Exec, |(step, _)| *step)
     }
 }
@@ -64,8 +70,12 @@ pub struct SpawnError {
 /// What to start. All strings are borrowed and must stay as they are during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// The program: an absolute path, or one relative to `cwd`.
-    pub program: &'a CStr,
+    /// Where the program may be: the first of these that can be executed is started. Absolute
+    /// paths, or ones that count from `cwd`; at least one.
+    pub programs: &'a [&'a CStr],
+    /// Whether they come from a search on PATH: one that is not there, or is no program, is
+    /// passed over, and if all are, there is no such program (ENOENT).
+    pub looked_up: bool,
     /// Its arguments, the first being its name.
     pub argv: &'a [&'a CStr],
     /// Its environment, `NAME=value` each.
@@ -80,6 +90,19 @@ pub struct Plan<'a> {
     pub die_with_us: bool,
     /// The limit that marks it and all that it will start as a run of pi.
     pub run_limit: Option<u64>,
+    /// It shares nothing with us: its working directory or its program may hang. The call returns
+    /// as soon as the child leads a session and holds none of our descriptors; the rest is told
+    /// by [`Starting`].
+    pub apart: bool,
+}
+
+/// What has become of a child when the call returns.
+#[derive(Debug)]
+pub enum Began {
+    /// It runs the program of this number.
+    Runs(usize),
+    /// It is on its way there.
+    Starting(Starting),
 }
 
 /// A record that the child writes about itself before it does anything else: whoever reads it
@@ -103,6 +126,8 @@ pub struct Child {
     pub pidfd: OwnedFd,
     /// Whether it is known that the announcement was written.
     pub announced: bool,
+    /// Whether it runs its program already.
+    pub began: Began,
 }
 
 /// Starts children. Holds what is the same for all of them.
@@ -114,25 +139,6 @@ pub struct Spawner {
     shares_memory: bool,
     /// Present when children share our descriptors until they take their own.
     places: Option<Places>,
-}
-
-/// What the child reads, and where it writes why it failed.
-struct Order<'a> {
-    argv: *const *const c_char,
-    envp: *const *const c_char,
-    plan: &'a Plan<'a>,
-    ignored: &'a [i32],
-    limit: &'a libc::rlimit,
-    no_signals: libc::sigset_t,
-    announcement: Option<Announcement>,
-    announced: AtomicBool,
-    /// Low numbers for its descriptors; absent when it has a copy of our table.
-    places: Option<[RawFd; 3]>,
-    parent: libc::pid_t,
-    /// -1 when memory is shared, else the pipe to report through.
-    report_fd: RawFd,
-    step: AtomicI32,
-    errno: AtomicI32,
 }
 
 impl Spawner {
@@ -194,8 +200,8 @@ impl Spawner {
         unsafe { self.stack.add(STACK_BYTES) }
     }
 
-    /// Starts a child and returns when it has exec'ed (or failed to): a program on a hung
-    /// network file system stalls the caller. On failure nothing of it is left.
+    /// Starts a child and returns when it has exec'ed (or failed to), unless it is started apart.
+    /// On failure nothing of it is left.
     pub fn spawn(&self, plan: &Plan<'_>) -> Result<Child, SpawnError> {
         self.spawn_announced(plan, None).map_err(|(failure, _)| failure)
     }
@@ -212,7 +218,9 @@ impl Spawner {
             strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         };
         let (argv, envp) = (pointers(plan.argv), pointers(plan.envp));
-        let report = if self.shares_memory { None } else { Some(io::pipe().map_err(at_clone)?) };
+        let shares = self.shares_memory && !plan.apart;
+        let places = self.places.as_ref().filter(|_| shares);
+        let report = if shares { None } else { Some(io::pipe().map_err(at_clone)?) };
         let order = Order {
             argv: argv.as_ptr(),
             envp: envp.as_ptr(),
@@ -222,21 +230,22 @@ impl Spawner {
             no_signals: signals::empty_set(),
             announcement,
             announced: AtomicBool::new(false),
-            places: self.places.as_ref().map(Places::numbers),
+            places: places.map(Places::numbers),
             parent: super::host::pid(),
-            report_fd: report.as_ref().map_or(-1, |(_, write_end)| write_end.as_raw_fd()),
+            report_fd: AtomicI32::new(report.as_ref().map_or(-1, |(_, end)| end.as_raw_fd())),
             step: AtomicI32::new(0),
             errno: AtomicI32::new(0),
+            tried: AtomicI32::new(0),
         };
-        let memory = if self.shares_memory { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
-        let files = if self.places.is_some() { libc::CLONE_FILES } else { 0 };
+        let memory = if shares { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
+        let files = if places.is_some() { libc::CLONE_FILES } else { 0 };
         let mut pidfd: c_int = -1;
         let argument = (&raw const order).cast_mut().cast();
         // No signal needs blocking around this: we handle none asynchronously, and the ones we
-        // read from the signalfd are blocked in the child until just before exec.
+        // read from the signalfd are blocked in the child until its own table is in place.
         // SAFETY: the stack is ours, large enough and used by one child at a time (with shared
-        // memory we are suspended until it execs or ends); `order` and all it points to outlive
-        // that; the pidfd is written to a live int.
+        // memory we are suspended until it execs or ends, without it uses its copy); `order` and
+        // all it points to outlive that; the pidfd is written to a live int.
         let pid = unsafe {
             libc::clone(
                 child_main,
@@ -249,21 +258,24 @@ impl Spawner {
         if pid < 0 {
             return Err(at_clone(errno()));
         }
-        if let Some(places) = &self.places {
+        if let Some(places) = places {
             places.clear_after(&plan.stdio);
         }
         // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        let failure = match report {
-            None => failure_of(order.step.load(Ordering::SeqCst), &order.errno),
+        let began = match report {
+            None => order.outcome(),
             Some((read_end, write_end)) => {
                 drop(write_end);
-                read_report(&read_end)
+                Starting::new(read_end).outcome(plan.apart)
             }
         };
-        match failure {
-            None => Ok(Child { pid, pidfd, announced: order.announced.load(Ordering::SeqCst) }),
-            Some(failure) => {
+        match began {
+            Ok(began) => {
+                let announced = order.announced.load(Ordering::SeqCst);
+                Ok(Child { pid, pidfd, announced, began })
+            }
+            Err(failure) => {
                 child::reap_now(pid);
                 Err((failure, announcement.map(|_| pid)))
             }
@@ -280,117 +292,4 @@ impl Drop for Spawner {
 
 fn at_clone(errno: i32) -> SpawnError {
     SpawnError { step: Step::Clone, errno }
-}
-
-fn failure_of(step: i32, errno: &AtomicI32) -> Option<SpawnError> {
-    (step != 0)
-        .then(|| SpawnError { step: Step::from_code(step), errno: errno.load(Ordering::SeqCst) })
-}
-
-/// Reads (step, errno) from the error pipe; end of file means that exec happened.
-fn read_report(read_end: &OwnedFd) -> Option<SpawnError> {
-    let mut bytes = [0; 8];
-    match io::read(read_end.as_raw_fd(), &mut bytes) {
-        Io::Moved(8) => {
-            let half = |at: usize| {
-                i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-            };
-            Some(SpawnError { step: Step::from_code(half(0)), errno: half(4) })
-        }
-        _ => None,
-    }
-}
-
-/// The child. Async-signal-safe calls only (see the head of this file).
-extern "C" fn child_main(order: *mut c_void) -> c_int {
-    // SAFETY: the parent passes a pointer to an Order that outlives this function.
-    let order = unsafe { &*order.cast::<Order<'_>>() };
-    let (step, errno) = match prepare(order) {
-        Err(failure) => failure,
-        Ok(()) => {
-            // SAFETY: null-terminated arrays of C strings, built by the parent.
-            unsafe { libc::execve(order.plan.program.as_ptr(), order.argv, order.envp) };
-            (Step::Exec, errno())
-        }
-    };
-    if order.report_fd >= 0 {
-        let mut report = [0; 8];
-        report[..4].copy_from_slice(&step.code().to_ne_bytes());
-        report[4..].copy_from_slice(&errno.to_ne_bytes());
-        io::write(order.report_fd, &report);
-    } else {
-        order.errno.store(errno, Ordering::SeqCst);
-        order.step.store(step.code(), Ordering::SeqCst);
-    }
-    // SAFETY: _exit runs no handlers of ours.
-    unsafe { libc::_exit(127) }
-}
-
-/// Writes the record with our pid in it; whether that was done.
-fn announce(announcement: &Announcement) -> bool {
-    let mut record = [0; 32];
-    let pid = super::host::pid().to_le_bytes();
-    let bytes = announcement.head.iter().chain(&pid).chain(&announcement.tail);
-    record.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
-    io::write(announcement.fd, &record) == Io::Moved(record.len())
-}
-
-/// All that comes before exec, in this order; gives the step that failed and its errno.
-fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
-    let plan = order.plan;
-    if let Some(announcement) = &order.announcement {
-        // First, while SIGPIPE is still ignored and the pipe still open.
-        order.announced.store(announce(announcement), Ordering::SeqCst);
-    }
-    // exec keeps what is ignored: Rust ignores SIGPIPE, nohup ignores SIGHUP.
-    for &signal in order.ignored {
-        signals::set_default(signal);
-    }
-    // SAFETY: setsid has no preconditions; a fresh child leads no group, so it succeeds.
-    if unsafe { libc::setsid() } < 0 {
-        return Err((Step::Session, errno()));
-    }
-    if plan.terminal {
-        pty::take_as_terminal(plan.stdio[0]).map_err(|errno| (Step::Terminal, errno))?;
-    }
-    let stdio = match order.places {
-        None => plan.stdio,
-        Some(places) => few_fds::take(plan.stdio, places).map_err(|errno| (Step::Stdio, errno))?,
-    };
-    for (source, target) in stdio.into_iter().zip(0..) {
-        // dup2 onto itself leaves the descriptor alone, which is right: 0 to 2 are inheritable.
-        // SAFETY: plain descriptor numbers.
-        if unsafe { libc::dup2(source, target) } < 0 {
-            return Err((Step::Stdio, errno()));
-        }
-    }
-    // The belt to CLOEXEC's braces. The error pipe must live until exec, so then they are only
-    // marked. A kernel without close_range (before 5.9) leaves it to CLOEXEC.
-    let marking = if order.report_fd >= 0 { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
-    // SAFETY: closes or marks descriptors of this process's own table only.
-    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, marking) };
-    // SAFETY: a live rlimit. A failure leaves the raised limit, which harms nobody.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, order.limit) };
-    if let Some(limit) = plan.run_limit {
-        run_limit::set(limit);
-    }
-    if let Some(cwd) = plan.cwd {
-        // SAFETY: a live C string.
-        if unsafe { libc::chdir(cwd.as_ptr()) } < 0 {
-            return Err((Step::Chdir, errno()));
-        }
-    }
-    if plan.die_with_us {
-        // SAFETY: this prctl takes its arguments by value.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
-        // If the parent died before the prctl, no signal will come (prctl(2)).
-        // SAFETY: getppid has no preconditions.
-        if unsafe { libc::getppid() } != order.parent {
-            return Err((Step::Session, libc::ESRCH));
-        }
-    }
-    // Last, so that no signal that was blocked can hit a half-made child.
-    // SAFETY: a live set; the old mask is not asked for.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const order.no_signals, ptr::null_mut()) };
-    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::session::ending::{SIGKILL, SIGTERM};
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Listing, SessionId};
 
-/// The versions of programs, by their paths.
+/// The versions of programs, by where each is looked for ([`Daemon::program_key`]).
 #[derive(Debug, Default)]
 pub struct Versions(BTreeMap<String, Version>);
 
@@ -27,7 +27,7 @@ enum Version {
 }
 
 impl Versions {
-    /// What the program at this path said.
+    /// What this program said.
     pub fn known(&self, program: &str) -> Option<&str> {
         match self.0.get(program) {
             Some(Version::Known(version)) => Some(version),
@@ -108,9 +108,10 @@ impl Daemon {
 
     /// agent_health: asks pi anew. Gives the answer where it cannot even be started.
     pub fn ask_health(&mut self, launch: &LaunchSpec) -> Result<SessionId, Health> {
-        let program = self.program_path(launch);
-        self.probe(launch, &program, false)
-            .map_err(|failure| Health::failed(program, start_failure(&launch.program, &failure)))
+        let program = self.program_key(launch);
+        self.probe(launch, &program, false).map_err(|failure| {
+            Health::failed(launch.program.clone(), start_failure(&launch.program, &failure))
+        })
     }
 
     /// Puts the wait for its answer to a session that asks for a version.
@@ -146,11 +147,12 @@ impl Daemon {
         let Some(probe) = self.sessions.get(&id).and_then(|one| one.probe.as_ref()) else {
             return;
         };
+        let (program, for_runs) = (probe.program.clone(), probe.for_runs);
         if let Some(version) = health.version {
-            self.versions.set(&health.path, Version::Known(version));
-        } else if probe.for_runs {
+            self.versions.set(&program, Version::Known(version));
+        } else if for_runs {
             // The next run asks again: a machine under load may only have been slow.
-            self.versions.0.remove(&health.path);
+            self.versions.0.remove(&program);
         }
         let waiting = self.sessions.values().filter(|one| one.agent.is_some());
         let waiting: Vec<SessionId> = waiting.map(|one| one.id).collect();
@@ -164,7 +166,10 @@ impl Daemon {
         let found = self.sessions.get(&id).and_then(|one| Some((one, one.probe.as_ref()?)));
         let Some((session, probe)) = found else { return Health::default() };
         let version = version_of(&session.tail.to_vec());
-        let path = probe.program.clone();
+        let path = session.start.program_path(&session.facts.cwd);
+        if let Some(why) = session.start.failure() {
+            return Health::failed(path, start_failure(&session.start.program, why));
+        }
         let said = version.as_deref().map(|said| format!(": {said}")).unwrap_or_default();
         let how = match status_fields(session.status()) {
             (Some(0), _) if version.is_some() && !probe.timed_out => {

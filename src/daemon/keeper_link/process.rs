@@ -64,10 +64,18 @@ impl KeeperLink {
         let argv = self.plan.argv.iter().map(CString::as_c_str);
         let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
-        let program = c"/proc/self/exe";
-        let (argv, envp) = (argv.as_slice(), envp.as_slice());
-        let (cwd, terminal, die_with_us, run_limit) = (None, false, false, None);
-        let plan = Plan { program, argv, envp, cwd, stdio, terminal, die_with_us, run_limit };
+        let plan = Plan {
+            programs: &[c"/proc/self/exe"],
+            looked_up: false,
+            argv: &argv,
+            envp: &envp,
+            cwd: None,
+            stdio,
+            terminal: false,
+            die_with_us: false,
+            run_limit: None,
+            apart: false,
+        };
         spawner.spawn(&plan).map(|child| child.pid).map_err(|failure| failure.errno)
     }
 

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Named, age_s, holders_of, shown, status_of, window_id};
+use super::{Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::sessions::command_for_lists;
@@ -189,7 +189,10 @@ impl Daemon {
         let still_running = if finished { Vec::new() } else { self.holders(session) };
         let holders = holders_of(&still_running);
         let held = (!finished).then_some((id, holders.as_slice()));
-        let text = window_text::completion(shown(&cut, notice.as_ref()), status_of(session), held);
+        let text = match session.start.failure() {
+            Some(why) => start_failure_text(&session.facts.cwd, why),
+            None => window_text::completion(shown(&cut, notice.as_ref()), status_of(session), held),
+        };
         let (exit_code, signal) = status_fields(session.status());
         let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
         let note = ExitedNote {

@@ -1,0 +1,98 @@
+//! The way of a session's leader to its program, and what became of it.
+
+use std::ffi::CString;
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use crate::sys::spawn::{Began, SpawnError};
+use crate::sys::spawn_report::Starting;
+
+/// How far the leader is.
+#[derive(Debug)]
+pub struct Start {
+    /// The program: by its name, then where it was found.
+    pub program: String,
+    /// Where it may be, until that is known.
+    places: Vec<CString>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// On its way; it may hang.
+    Starting(Starting),
+    /// It runs the program at the place of this number.
+    Runs(usize),
+    /// It could not be started.
+    Failed(String),
+}
+
+impl Start {
+    /// Of a child that has just been made.
+    pub fn new(began: Began) -> Self {
+        let stage = match began {
+            Began::Runs(number) => Stage::Runs(number),
+            Began::Starting(starting) => Stage::Starting(starting),
+        };
+        Self { program: String::new(), places: Vec::new(), stage }
+    }
+
+    /// Names the program that is meant, and the places where it is looked for.
+    pub fn name(&mut self, program: &str, places: Vec<CString>) {
+        program.clone_into(&mut self.program);
+        self.places = places;
+    }
+
+    /// Where the program is, as far as it runs; else its name.
+    pub fn program_path(&self, cwd: &str) -> String {
+        let place = match self.stage {
+            Stage::Runs(number) => self.places.get(number),
+            Stage::Starting(_) | Stage::Failed(_) => None,
+        };
+        place.map_or_else(
+            || self.program.clone(),
+            |place| {
+                let place = place.to_string_lossy();
+                // As given, where it was given by a path.
+                if place == self.program { self.program.clone() } else { joined(cwd, &place) }
+            },
+        )
+    }
+
+    /// The descriptor that tells more, while it is on its way.
+    pub fn fd(&self) -> Option<RawFd> {
+        match &self.stage {
+            Stage::Starting(starting) => Some(starting.fd()),
+            Stage::Runs(_) | Stage::Failed(_) => None,
+        }
+    }
+
+    /// Looks what has come of it. Why it could not be started, when that is the news.
+    pub fn look(&mut self) -> Option<SpawnError> {
+        let Stage::Starting(starting) = &mut self.stage else { return None };
+        match starting.look()? {
+            Ok(number) => {
+                self.stage = Stage::Runs(number);
+                None
+            }
+            Err(failure) => Some(failure),
+        }
+    }
+
+    /// It could not be started, for this reason.
+    pub fn fail(&mut self, why: String) {
+        self.stage = Stage::Failed(why);
+    }
+
+    /// Why it could not be started.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Failed(why) => Some(why),
+            Stage::Starting(_) | Stage::Runs(_) => None,
+        }
+    }
+}
+
+fn joined(cwd: &str, place: &str) -> String {
+    Path::new(cwd).join(place).components().collect::<std::path::PathBuf>().display().to_string()
+}

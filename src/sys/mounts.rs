@@ -1,0 +1,109 @@
+//! The list of mounts as the kernel has it now, and what symbolic links on safe ones say
+//! (src/pure/mounts.rs judges both).
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::limits::MOUNTINFO_BYTES;
+use crate::pure::mounts::{Entry, Mounts};
+
+/// The list, read again when the kernel says that it has changed.
+#[derive(Debug)]
+pub struct MountTable {
+    /// /proc/self/mountinfo, kept open: it remembers up to where we know (proc(5)).
+    file: Option<File>,
+    mounts: Mounts,
+    /// What was read is not what is.
+    stale: bool,
+}
+
+impl MountTable {
+    /// Opens the list. Where there is none, any path counts as one that may hang.
+    pub fn open() -> Self {
+        let file = File::open("/proc/self/mountinfo").ok();
+        Self { file, mounts: Mounts::unknown(), stale: true }
+    }
+
+    /// Whether the list is there.
+    pub fn is_known(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Whether going the way of one of these absolute paths may hang. Asks nothing of a file
+    /// system that may.
+    pub fn may_hang(&mut self, paths: impl Iterator<Item = Vec<u8>>) -> bool {
+        self.refresh();
+        if self.mounts.none_may_hang() {
+            return false;
+        }
+        // Paths on PATH begin alike.
+        let mut known: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+        let mut entry = |at: &[u8]| match known.get(at) {
+            Some(entry) => entry.clone(),
+            None => {
+                let found = look(at);
+                known.insert(at.to_owned(), found.clone());
+                found
+            }
+        };
+        let mut paths = paths;
+        paths.any(|path| self.mounts.may_hang(&path, &mut entry))
+    }
+
+    /// Reads the list again where it has changed: one poll(2) tells, so that nobody is woken up
+    /// for mounts that concern no command.
+    fn refresh(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        if !self.stale && !has_changed(file) {
+            return;
+        }
+        // What is said of a change is said once, so it must not get lost when reading fails.
+        self.stale = true;
+        self.mounts = Mounts::unknown();
+        let mut text = Vec::new();
+        let most = MOUNTINFO_BYTES as u64;
+        let read = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.by_ref().take(most).read_to_end(&mut text));
+        self.stale = read.is_err();
+        if read.is_ok_and(|bytes| bytes < MOUNTINFO_BYTES) {
+            self.mounts = Mounts::of(&text);
+        }
+    }
+}
+
+/// Whether mounts have come or gone since this was last asked.
+fn has_changed(file: &File) -> bool {
+    let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+    // SAFETY: one live pollfd, and the count says so.
+    unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
+}
+
+/// What is at a place whose file system does not hang.
+fn look(at: &[u8]) -> Entry {
+    match std::fs::read_link(OsStr::from_bytes(at)) {
+        Ok(target) => Entry::Link(target.into_os_string().into_vec()),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Entry::Other,
+        Err(_) => Entry::Missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_root_is_looked_at_link_by_link() {
+        let mut table = MountTable::open();
+        assert!(table.is_known());
+        table.refresh();
+        assert!(!table.stale && table.mounts != Mounts::unknown());
+        assert_eq!(look(b"/proc/self/root"), Entry::Link(b"/".to_vec()));
+        assert_eq!(look(b"/proc"), Entry::Other);
+        assert_eq!(look(b"/no/such/thing"), Entry::Missing);
+    }
+}
