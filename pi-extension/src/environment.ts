@@ -12,8 +12,10 @@ const PER_COMMAND = [
   "PI_REASONING_LEVEL",
 ];
 
-/** execd sets these itself and refuses them from a client. */
-export const EXECDS_OWN = ["EXECD_INSTANCE", "EXECD_SESSION_ID"];
+/** Whether execd sets a variable itself, and refuses it from a client. */
+export function isExecdsOwn(name: string): boolean {
+  return ["EXECD_INSTANCE", "EXECD_SESSION_ID"].includes(name) || name.startsWith("EXECD_RUN_");
+}
 
 /**
  * The `env` of exec_command: what differs from the daemon's own environment (a string sets a
@@ -31,8 +33,7 @@ export function commandEnv(
 ): Record<string, unknown> {
   const base = remote ? piVariables(ctx) : difference(wanted(now, ctx), daemons);
   const env = { ...base, ...(fromModel as object | undefined) };
-  for (const name of EXECDS_OWN) delete env[name];
-  return env;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isExecdsOwn(name)));
 }
 
 function wanted(now: NodeJS.ProcessEnv, ctx: HostContext): Record<string, string> {

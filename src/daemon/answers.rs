@@ -6,6 +6,7 @@ use super::logs::LogStatus;
 use super::{Daemon, Pending};
 use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
+use crate::pure::marks::{INSTANCE_VARIABLE, RUN_VARIABLE, SESSION_VARIABLE};
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::run_mark::RunMark;
 use crate::pure::signal_names::signal_name;
@@ -220,8 +221,8 @@ impl Daemon {
 
     /// The environment entries that mark the processes of a session.
     pub(super) fn marks(&self, id: SessionId) -> Vec<Vec<u8>> {
-        let instance = format!("EXECD_INSTANCE={}", self.instance);
-        vec![instance.into_bytes(), format!("EXECD_SESSION_ID={id}").into_bytes()]
+        let instance = format!("{INSTANCE_VARIABLE}={}", self.instance);
+        vec![instance.into_bytes(), format!("{SESSION_VARIABLE}={id}").into_bytes()]
     }
 
     fn kill_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> KillReport {

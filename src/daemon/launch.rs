@@ -11,11 +11,11 @@ use mio::Interest;
 use super::logs::errno_text;
 use super::{Daemon, Port, token_of};
 use crate::keeper::frames::GuardRecord;
-use crate::keeper::guard::RUN_VARIABLE;
 use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
     REPLAY_BYTES,
 };
+use crate::pure::marks::{INSTANCE_VARIABLE, RUN_VARIABLE, SESSION_VARIABLE};
 use crate::pure::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
@@ -88,7 +88,7 @@ fn entry(name: &[u8], value: &[u8]) -> CString {
 impl BaseEnv {
     /// From the environment execd was started with; `instance` marks every child.
     pub fn new(variables: Vec<(OsString, OsString)>, instance: &str) -> Self {
-        let marks = [&b"EXECD_INSTANCE"[..], b"EXECD_SESSION_ID"];
+        let marks = [INSTANCE_VARIABLE.as_bytes(), SESSION_VARIABLE.as_bytes()];
         let mut entries: Vec<(Vec<u8>, CString)> = variables
             .into_iter()
             .map(|(name, value)| (name.into_vec(), value))
@@ -125,7 +125,7 @@ impl BaseEnv {
             out.push(c"TERM=xterm-256color".to_owned());
         }
         let id = id.to_string();
-        out.push(entry(b"EXECD_SESSION_ID", id.as_bytes()));
+        out.push(entry(SESSION_VARIABLE.as_bytes(), id.as_bytes()));
         if spec.whole {
             // An execd that runs inside, that of our extension say, replaces the other marks.
             out.push(entry(self.run_variable.as_bytes(), id.as_bytes()));

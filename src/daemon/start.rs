@@ -43,9 +43,9 @@ impl Daemon {
         let keeper = new_link(&config, dir.as_ref(), &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
-        let client = stdio_client(config.max_line_bytes)?;
         let now_ns = clock::now_ns();
         let mut daemon = Self {
+            clients: Clients::new(stdio_client(config.max_line_bytes)?),
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
             base_env: BaseEnv::new(host::environment(), &instance),
             next_session_id: config.first_session_id,
@@ -60,7 +60,6 @@ impl Daemon {
             clock_failed: false,
             deadlines: Deadlines::new(),
             wall_deadlines: Deadlines::new(),
-            clients: Clients::new(client),
             listener: None,
             accept_ready: false,
             spawner,

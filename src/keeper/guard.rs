@@ -14,11 +14,6 @@ use crate::sys::run_limit;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-/// Begins the name of the variable that tells people (in /proc/PID/environ) whose run of pi a
-/// process is of; what follows is execd's id, its value is the session's number. execd itself and
-/// the guard go by a limit, which an emptied environment leaves as it is (src/pure/run_mark.rs).
-pub const RUN_VARIABLE: &str = "EXECD_RUN_";
-
 /// The user whose commands may run as anybody.
 const ROOT: u32 = 0;
 

@@ -16,6 +16,7 @@ pub mod json_text;
 pub mod life;
 pub mod lines;
 pub mod lru;
+pub mod marks;
 pub mod mask;
 pub mod news;
 pub mod mounts;

@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 use super::RpcError;
 use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json_fields::Fields;
+use crate::pure::marks::is_mark;
 use crate::pure::utf8::floor_boundary;
-
-/// Variables that mark the processes of a session: what ends them must be able to trust them.
-const RESERVED_VARIABLES: [&str; 2] = ["EXECD_INSTANCE", "EXECD_SESSION_ID"];
 
 /// The type of a param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +245,7 @@ fn check_env(path: &str, env: &Map<String, Value>) -> Result<(), RpcError> {
         };
         no_nul(path, name, "a name in env")?;
         no_nul(path, value, "a value in env")?;
-        if RESERVED_VARIABLES.contains(&name.as_str()) {
+        if is_mark(name) {
             let message = format!("{path}: {name} is set by execd itself");
             return Err(RpcError::invalid_param(path, message));
         }

@@ -1,6 +1,6 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
 import { existsSync } from "node:fs";
-import { EXECDS_OWN, commandEnv } from "../environment.ts";
+import { commandEnv, isExecdsOwn } from "../environment.ts";
 import type { HostContext } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import { attachCommand } from "./attach.ts";
@@ -80,6 +80,6 @@ function windowEnv(instance: Instance, ctx: HostContext): Record<string, unknown
   const { startedWith } = instance.client;
   const env = commandEnv(process.env, startedWith, instance.isRemote, ctx, undefined);
   const denied = instance.windows.config.tmuxEnvExportDenylist
-    .filter((name) => !EXECDS_OWN.includes(name));
+    .filter((name) => !isExecdsOwn(name));
   return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };
 }

@@ -1,0 +1,31 @@
+//! The variables by which execd knows the processes of its sessions again: who ends them must be
+//! able to trust them, so nobody else may set them.
+
+/// Names the execd.
+pub const INSTANCE_VARIABLE: &str = "EXECD_INSTANCE";
+/// Names the session.
+pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
+/// Begins the name of the variable that tells people (in /proc/PID/environ) whose run of pi a
+/// process is of; what follows is execd's id, its value is the session's number. execd itself and
+/// the guard go by a limit, which an emptied environment leaves as it is (src/pure/run_mark.rs).
+pub const RUN_VARIABLE: &str = "EXECD_RUN_";
+
+/// Whether a variable of this name is a mark, be it that of an execd further out.
+pub fn is_mark(name: &str) -> bool {
+    name == INSTANCE_VARIABLE || name == SESSION_VARIABLE || name.starts_with(RUN_VARIABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_the_three_and_no_setting_of_execd() {
+        for name in ["EXECD_INSTANCE", "EXECD_SESSION_ID", "EXECD_RUN_", "EXECD_RUN_0f"] {
+            assert!(is_mark(name), "{name}");
+        }
+        for name in ["EXECD_LOG", "EXECD_PI", "EXECD_INSTANCES", "EXECD_RUN", "execd_run_0f"] {
+            assert!(!is_mark(name), "{name}");
+        }
+    }
+}
