@@ -6,7 +6,7 @@ use super::logs::LogStatus;
 use super::{Daemon, Pending};
 use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
-use crate::pure::marks::{INSTANCE_VARIABLE, RUN_VARIABLE, SESSION_VARIABLE};
+use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::run_mark::RunMark;
 use crate::pure::signal_names::signal_name;
