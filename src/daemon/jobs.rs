@@ -129,20 +129,18 @@ impl Daemon {
         Err(RpcError::failed(Reason::TooManySessions, message))
     }
 
-    /// The session of this id, where the stream family knows it and it has not finished.
-    pub fn live_job(&mut self, id: SessionId) -> Option<&mut Session> {
+    /// The session of this id, where the stream family knows it and it has not finished; else the
+    /// error of an id that it does not know.
+    pub fn live_job(&mut self, id: SessionId) -> Result<&mut Session, RpcError> {
         self.use_counter += 1;
         let used = self.use_counter;
         let known = |one: &&mut Session| one.job.is_some() || one.listing == Listing::Listed;
-        let session = self.sessions.get_mut(&id).filter(known)?;
+        let session = self.sessions.get_mut(&id).filter(known).ok_or_else(|| {
+            let message = format!("unknown sessionId: {id}");
+            RpcError::failed(Reason::UnknownSession, message)
+        })?;
         session.last_used = used;
-        Some(session)
-    }
-
-    /// The error of an id that the stream family does not know.
-    pub fn unknown_job(&self, id: SessionId) -> RpcError {
-        let message = format!("unknown sessionId: {id}");
-        RpcError::failed(Reason::UnknownSession, message)
+        Ok(session)
     }
 
     /// Step of a session's judgement: a job whose time is over is ended; one that is over takes
@@ -347,14 +345,14 @@ fn end_word(status: Option<ExitStatus>, timed_out: bool) -> &'static str {
 
 /// The clean text of the last output of a session that bash_stream did not start.
 fn tail_capped(session: &Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let newest = (session.output_bytes_total(), session.output_chars);
+    let newest = (session.output_bytes_total(), session.output_chars());
     let last = session.life.finished();
     text_of(&session.tail.to_vec(), newest, max_chars, last, log_path)
 }
 
 /// The same of what no stream call has told.
 fn take_tail(session: &mut Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let whole = (session.output_bytes_total(), session.output_chars);
+    let whole = (session.output_bytes_total(), session.output_chars());
     let told = std::mem::replace(&mut session.stream_told, whole);
     let newest = (whole.0 - told.0, whole.1 - told.1);
     text_of(&session.tail.to_vec(), newest, max_chars, false, log_path)

@@ -8,7 +8,6 @@ use crate::limits::{
     READ_TURN_BYTES,
 };
 use crate::pure::life::{Fact, Stream};
-use crate::pure::utf8::chars_in;
 use crate::session::input::Fed;
 use crate::session::output::{Hold, Piece, Source};
 use crate::session::wait::{Wait, WaitKind};
@@ -176,8 +175,8 @@ impl Daemon {
         }
         let bytes = &self.read_buffer[..bytes];
         session.view.push(bytes);
+        session.count_chars(bytes);
         session.tail.push(bytes);
-        session.output_chars += chars_in(bytes);
         if let Some(job) = &mut session.job {
             job.push(source, bytes);
         }

@@ -38,14 +38,20 @@ pub struct Outlived {
     pub(super) recheck: bool,
 }
 
+fn no_session(id: SessionId, why: &str) -> RpcError {
+    RpcError::failed(Reason::UnknownSession, format!("unknown session_id: {id}{why}"))
+}
+
 impl Daemon {
     /// The session of this id, where it is in the table, as used now.
     pub fn use_session(&mut self, id: SessionId) -> Result<&mut Session, RpcError> {
-        let unknown = self.unknown_session(id);
+        // Who is not there is looked for among those that were evicted: not for each call.
+        if self.sessions.get(&id).is_none_or(|one| one.listing != Listing::Listed) {
+            return Err(self.unknown_session(id));
+        }
         self.use_counter += 1;
         let used = self.use_counter;
-        let listed = self.sessions.get_mut(&id).filter(|one| one.listing == Listing::Listed);
-        let session = listed.ok_or(unknown)?;
+        let session = self.sessions.get_mut(&id).ok_or_else(|| no_session(id, ""))?;
         session.last_used = used;
         Ok(session)
     }
@@ -53,12 +59,11 @@ impl Daemon {
     /// The error of an id that names no session.
     pub fn unknown_session(&self, id: SessionId) -> RpcError {
         let evicted = self.evicted.iter().find(|(evicted, _)| *evicted == id);
-        let message = match evicted {
-            None => format!("unknown session_id: {id}"),
-            Some((_, None)) => format!("unknown session_id: {id} (evicted)"),
-            Some((_, Some(log))) => format!("unknown session_id: {id} (evicted; log: {log})"),
-        };
-        RpcError::failed(Reason::UnknownSession, message)
+        match evicted {
+            None => no_session(id, ""),
+            Some((_, None)) => no_session(id, " (evicted)"),
+            Some((_, Some(log))) => no_session(id, &format!(" (evicted; log: {log})")),
+        }
     }
 
     /// The sessions in the table, by id.

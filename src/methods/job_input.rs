@@ -80,11 +80,10 @@ pub(super) fn check(raw: &str) -> Result<(), RpcError> {
 pub(super) fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, mut bytes) = read(call.params)?;
     let id = session_id(params.session_id);
-    if daemon.finished_job(id).is_some() {
+    if daemon.is_finished_job(id) {
         return Err(exited(id));
     }
-    let unknown = daemon.unknown_job(id);
-    let session = daemon.live_job(id).ok_or(unknown)?;
+    let session = daemon.live_job(id)?;
     // Background children may go on, but what was to read it is gone.
     if session.status().is_some() {
         return Err(exited(id));
@@ -94,8 +93,7 @@ pub(super) fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcEr
         accept(session, id, &mut bytes, params.eof)?;
         daemon.feed_now(id);
     }
-    let unknown = daemon.unknown_job(id);
-    let session = daemon.live_job(id).ok_or(unknown)?;
+    let session = daemon.live_job(id)?;
     if session.input.is_broken() {
         let message = format!("process {id} has closed its stdin: the bytes were not delivered");
         return Err(RpcError::failed(Reason::StdinClosed, message));

@@ -52,14 +52,12 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, signal) = read(call.params)?;
     let id = session_id(params.session_id);
     let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
-    if let Some(report) = daemon.finished_job(id) {
-        // What outlived it in the background is reached by its id.
-        if !daemon.readopt_left(id) {
+    // What outlived one that has finished, in the background, is reached by its id.
+    if !(daemon.is_finished_job(id) && daemon.readopt_left(id)) {
+        if let Some(report) = daemon.finished_job(id) {
             return Ok(Answer::of(&report));
         }
-        return Ok(end(daemon, call, id, signal, wait_ms));
+        daemon.live_job(id)?;
     }
-    let unknown = daemon.unknown_job(id);
-    daemon.live_job(id).ok_or(unknown)?;
     Ok(end(daemon, call, id, signal, wait_ms))
 }

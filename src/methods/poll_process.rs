@@ -52,17 +52,16 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
     let always = params.kill_if.as_deref() == Some("always");
+    // What outlived it in the background is reached by its id.
+    if always && daemon.is_finished_job(id) && daemon.readopt_left(id) {
+        return Ok(end(daemon, call, id, SIGKILL, None));
+    }
     if let Some(report) = daemon.finished_job(id) {
-        // What outlived it in the background is reached by its id.
-        if always && daemon.readopt_left(id) {
-            return Ok(end(daemon, call, id, SIGKILL, None));
-        }
         return Ok(Answer::of(&report));
     }
-    let unknown = daemon.unknown_job(id);
     let now_ns = daemon.now_ns;
     let default_yield_ms = daemon.config.stream.yield_ms;
-    let session = daemon.live_job(id).ok_or(unknown)?;
+    let session = daemon.live_job(id)?;
     let window_ms = session
         .job
         .as_ref()

@@ -138,6 +138,11 @@ impl TailRing {
         }
     }
 
+    /// Whether so many bytes more would drop some.
+    pub fn would_drop(&self, bytes: usize) -> bool {
+        self.bytes.len() + bytes > self.capacity
+    }
+
     /// Bytes pushed ever, kept or not.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes

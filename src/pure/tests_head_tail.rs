@@ -109,6 +109,19 @@ fn a_ring_that_stopped_keeping_goes_on_counting() {
 }
 
 #[test]
+fn a_ring_tells_before_whether_it_would_drop_something() {
+    for pieces in [1, 3, 7, 10, 11] {
+        let mut ring = TailRing::new(10);
+        for _ in 0..20 {
+            let would_drop = ring.would_drop(pieces);
+            let dropped = ring.starts_at();
+            ring.push(&b"0123456789x"[..pieces]);
+            assert_eq!(would_drop, ring.starts_at() > dropped);
+        }
+    }
+}
+
+#[test]
 fn the_ring_keeps_the_last_bytes_of_everything() {
     let mut random = xorshift(0xFEED_FACE_CAFE_BEEF);
     for _ in 0..400 {

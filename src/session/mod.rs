@@ -25,6 +25,7 @@ use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
 use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
+use crate::pure::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
@@ -145,8 +146,9 @@ pub struct Session {
     pub modes: Option<Box<TermModes>>,
     /// What the stream family knows of it, where bash_stream started it.
     pub job: Option<Box<Job>>,
-    /// Characters that it has written, told by their first bytes.
-    pub output_chars: u64,
+    /// Characters that it has written, told by their first bytes, once not all of them are in the
+    /// tail.
+    chars: Option<u64>,
     /// How far into its output a stream call has told it, in bytes and in characters, where
     /// bash_stream did not start it.
     pub stream_told: (u64, u64),
@@ -202,7 +204,7 @@ impl Session {
             viewers: Viewers::default(),
             modes: tty.then(Box::default),
             job: None,
-            output_chars: 0,
+            chars: None,
             stream_told: (0, 0),
             window: None,
             agent: None,
@@ -259,6 +261,25 @@ impl Session {
     /// Bytes of output since the start.
     pub fn output_bytes_total(&self) -> u64 {
         self.tail.total_bytes()
+    }
+
+    /// Takes note of output that is about to be kept. Its characters are counted for the stream
+    /// family only, which may never ask: as long as all is kept they can be counted then. A job
+    /// counts its own.
+    pub fn count_chars(&mut self, bytes: &[u8]) {
+        if self.job.is_some() {
+            return;
+        }
+        if let Some(chars) = &mut self.chars {
+            *chars += chars_in(bytes);
+        } else if self.tail.would_drop(bytes.len()) {
+            self.chars = Some(chars_in(&self.tail.to_vec()) + chars_in(bytes));
+        }
+    }
+
+    /// Characters that it has written.
+    pub fn output_chars(&self) -> u64 {
+        self.chars.unwrap_or_else(|| chars_in(&self.tail.to_vec()))
     }
 
     /// Bytes of output that a reply has told, or left out with a word about it.

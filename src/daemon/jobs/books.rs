@@ -241,6 +241,12 @@ impl Daemon {
         self.finished_jobs.0.get(&id).map(Finished::report)
     }
 
+    /// Whether a session has finished and is remembered.
+    pub fn is_finished_job(&mut self, id: SessionId) -> bool {
+        self.expire_jobs();
+        self.finished_jobs.0.contains_key(&id)
+    }
+
     /// The rows of list_processes: running first, then what has ended, newest first.
     pub fn job_rows(&mut self) -> Vec<JobRow> {
         self.expire_jobs();
@@ -291,9 +297,9 @@ impl Daemon {
             let (from, log) = (one.pages(source), one.report.log.clone());
             return Ok(Found { from, finished: true, log });
         }
-        let (unknown, log_path) = (self.unknown_job(id), self.log_path(id));
+        let log_path = self.log_path(id);
         let log = self.log_trouble(id, false);
-        let session = self.live_job(id).ok_or(unknown)?;
+        let session = self.live_job(id)?;
         let finished = session.life.finished();
         let job = session.job.as_ref();
         let wrote = |of: Source| job.is_some_and(|job| job.ring(of).total_bytes() > 0);

@@ -35,7 +35,6 @@ impl Daemon {
     /// Sends what came on a stream to the calls that asked for it live.
     pub(in crate::daemon) fn send_chunks(&mut self, id: SessionId, source: Source, length: usize) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let log_path = self.keeper.status(id).and_then(|status| status.path);
         for wait in session.waits.iter_mut() {
             let Some(live) = &mut wait.live else { continue };
             let Some(pending) = self.pending.get(&wait.ticket) else { continue };
@@ -44,8 +43,10 @@ impl Daemon {
             let pieces = live.pieces(source, &self.read_buffer[..length], room);
             let unsent = client.outbox.len();
             for piece in pieces {
-                let note = (pending.id.as_json(), id, source, log_path.as_deref());
-                send_piece(client, note, piece);
+                // Only the last one names the log.
+                let last = matches!(piece, Piece::Last);
+                let log = last.then(|| self.keeper.status(id)?.path).flatten();
+                send_piece(client, (pending.id.as_json(), id, source, log.as_deref()), piece);
             }
             let outbox = &client.outbox;
             live.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
