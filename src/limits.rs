@@ -343,14 +343,25 @@ pub const FREE_SPACE_MIN_PERCENT: u64 = 5;
 pub const LOG_KEEP_DAYS: u64 = 7;
 /// Largest value of --log-keep-days.
 pub const MAX_LOG_KEEP_DAYS: u64 = 36_500;
-/// Old logs deleted at one start; the rest goes at the next one.
-pub const LOG_DELETES_AT_START: usize = 10_000;
+/// A log directory is looked through for old logs at most once in this time.
+pub const CLEAN_EVERY_S: i64 = 60 * 60;
+/// Names looked at for old logs at a time.
+pub const CLEAN_NAMES: usize = 256;
+/// The pause between two such looks: beside 100,000 names 1 % of a core for 20 s.
+pub const CLEAN_PAUSE_MS: u64 = 50;
+/// Bytes of the longest path, see PATH_MAX.
+pub const PATH_BYTES: u64 = 4096;
+/// Random digits in the name of a log directory that is used in place of the default one.
+pub const RANDOM_NAME_DIGITS: usize = 8;
+/// How long execd waits at its start for the word whether the log directory that was asked for can
+/// be had; a disk may stand still.
+pub const LOG_DIR_WAIT_MS: u64 = 1_000;
+/// Bytes read of the stamp that says when that was: two numbers.
+pub const CLEAN_STAMP_BYTES: u64 = 64;
 /// Bytes the keeper reads from the log pipe at a time.
 pub const KEEPER_READ_BYTES: usize = 128 * 1024;
 /// Longest name of a log file: NAME_MAX, see pathconf(3).
 pub const LOG_NAME_BYTES: usize = 255;
-/// Entries of the log directory looked at for old logs at one start.
-pub const LOG_DIR_ENTRIES_AT_START: usize = 200_000;
 /// Scans the guard makes for processes to end after execd was killed.
 pub const GUARD_SCANS: usize = 200;
 /// The guard's pause between two scans.

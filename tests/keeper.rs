@@ -271,21 +271,105 @@ fn a_log_directory_of_another_user_is_refused() {
     is_refused(&path, "belongs to uid 12345");
 }
 
+/// Whoever made /tmp/pi-execd-UID first stopped every execd of that user.
 #[test]
-fn the_default_directory_is_checked_as_well() {
+fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() {
     let dir = tempfile::tempdir().expect("a directory");
+    let tmp = dir.path().canonicalize().expect("it is there");
     // SAFETY: getuid only returns a number.
     let name = format!("pi-execd-{}", unsafe { libc::getuid() });
-    std::os::unix::fs::symlink("/tmp", dir.path().join(name)).expect("a link");
-    let done = Command::new(env!("CARGO_BIN_EXE_execd"))
-        .env("TMPDIR", dir.path())
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("execd starts");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(1), "{said}");
-    assert!(said.contains("symbolic link"), "{said}");
+    std::os::unix::fs::symlink("/tmp", tmp.join(&name)).expect("a link");
+    let at = tmp.to_str().expect("UTF-8");
+    let envs = [("TMPDIR", at), ("XDG_RUNTIME_DIR", at)];
+    let mut used = Vec::new();
+    for (args, told) in [(&[][..], true), (&[], false), (&["--no-keeper"], false)] {
+        let mut execd = Execd::with(args, &envs);
+        let result = execd.run("echo x");
+        assert_eq!(log_of(&result), b"x\n");
+        tells_no_trouble(&result);
+        used.push(log_path(&result).parent().expect("a directory").to_owned());
+        let said = execd.stderr();
+        assert_eq!(
+            said.contains("is a symbolic link") && said.contains("logs go to"),
+            told,
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), usize::from(told), "{said}");
+    }
+    let fresh = used.remove(0);
+    assert!(used.iter().all(|one| *one == fresh), "{used:?}");
+    assert!(fresh.starts_with(&tmp) && fresh != tmp.join(&name), "{}", fresh.display());
+    assert_eq!(std::fs::metadata(&fresh).expect("made").mode() & 0o7777, 0o700);
+    // One that is gone is followed by another.
+    std::fs::remove_dir_all(&fresh).expect("ours");
+    let result = Execd::with(&[], &envs).run("echo y");
+    assert_eq!(log_of(&result), b"y\n");
+}
+
+#[test]
+fn without_any_log_directory_the_reason_is_told_and_commands_run() {
+    let mut execd = Execd::with(&[], &[("TMPDIR", "/nonexistent/for/execd")]);
+    let result = execd.run("echo shown");
+    assert_eq!(result["output"], "shown\n");
+    assert_absent(&result, &["log_path"]);
+    assert!(tells_trouble(&result), "{result}");
+    let failure = result["failure_message"].as_str().expect("a reason");
+    assert!(failure.contains("parent does not exist"), "{failure}");
+    assert!(execd.stderr().contains("no logs are written: log directory"), "{}", execd.stderr());
+}
+
+/// execd made and opened its log directory itself: where the disk stood still, it was deaf.
+#[test]
+fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
+    if !can_mount_alone() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let tmp = dir.path().join("hangs");
+    std::fs::create_dir(&tmp).expect("a directory");
+    let at = tmp.to_str().expect("UTF-8").to_owned();
+    let logs = format!("{at}/logs");
+    for args in [&["--no-socket"][..], &["--no-socket", "--log-dir", &logs]] {
+        let path = CString::new(at.clone()).expect("no NUL");
+        let envs = [("TMPDIR", at.as_str())];
+        let mut execd = outside::Raw::start(&[], args, &envs, move || mount_silent(&path));
+        execd.result("ping", &json!({}));
+        let result = execd.result("exec_command", &json!({"cmd": "echo shown"}));
+        assert_eq!(result["output"], "shown\n");
+        assert_eq!(result["log_complete"], false, "{result}");
+        assert_absent(&result, &["log_path"]);
+    }
+}
+
+/// Whether a mount namespace and FUSE can be had; says so where not.
+fn can_mount_alone() -> bool {
+    let unshared = Command::new("unshare").args(["-m", "true"]).output();
+    let can = is_root()
+        && unshared.is_ok_and(|done| done.status.success())
+        && File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    if !can {
+        left_out("a mount namespace of one's own and /dev/fuse need root");
+    }
+    can
+}
+
+/// Mounts a file system that never answers, for this process and its children. It ends with the
+/// process, which inherits the only descriptor behind it.
+fn mount_silent(at: &std::ffi::CStr) {
+    let mut options = *b"fd=00,rootmode=40000,user_id=0,group_id=0\0";
+    // SAFETY: system calls with strings that end in NUL.
+    unsafe {
+        let none = std::ptr::null();
+        libc::unshare(libc::CLONE_NEWNS);
+        libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast());
+        let fd = libc::dup2(libc::open(c"/dev/fuse".as_ptr(), libc::O_RDWR), 97);
+        (options[3], options[4]) = (b'9', b'7');
+        let (kind, flags) = (c"fuse".as_ptr(), libc::MS_NOSUID);
+        let mounted = libc::mount(kind, at.as_ptr(), kind, flags, options.as_ptr().cast());
+        if fd != 97 || mounted < 0 {
+            libc::_exit(99);
+        }
+    }
 }
 
 // ---- Old logs ---------------------------------------------------------------------------

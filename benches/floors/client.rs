@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -82,11 +82,21 @@ impl Execd {
     /// Starts it and waits for nothing.
     pub fn launch(flags: &[&str]) -> Self {
         let dir = scratch();
+        let logs = dir.path().join("logs");
+        Self::launch_at(flags, dir, &logs)
+    }
+
+    /// The same with this log directory.
+    pub fn launch_beside(logs: &Path) -> Self {
+        Self::launch_at(&[], scratch(), logs)
+    }
+
+    fn launch_at(flags: &[&str], dir: TempDir, logs: &Path) -> Self {
         let launched = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
             .args(flags)
             .arg("--log-dir")
-            .arg(dir.path().join("logs"))
+            .arg(logs)
             .arg("--socket")
             .arg(dir.path().join("socket"))
             .stdin(Stdio::piped())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::Scale;
-use super::client::{Execd, SLEEPER};
+use super::client::{Execd, SLEEPER, scratch};
 use super::floor;
 use super::report::{Goal, Report, Samples, shown};
 
@@ -112,6 +112,30 @@ pub fn startup(scale: Scale, report: &mut Report) {
     }
     let goal = Some(Goal::Plus(Duration::from_millis(3)));
     report.time("startup", (ours.p50(), Some(bare.p50())), goal, ours.len());
+}
+
+/// The first answer of an execd whose log directory has very many logs, beside one that has few.
+pub fn old_logs(scale: Scale, report: &mut Report) {
+    let count = scale.of(100_000, 2_000);
+    let (few, many) = (scratch(), scratch());
+    for n in 0..count {
+        std::fs::write(many.path().join(format!("execd-{n}-{n:08x}.log")), "").unwrap();
+    }
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    let mut short = Samples::default();
+    for _ in 0..scale.of(100, 10) {
+        let mut execd = Execd::launch_beside(few.path());
+        execd.call("ping", &json!({}));
+        bare.push(execd.launched.elapsed());
+        let mut execd = Execd::launch_beside(many.path());
+        execd.call("ping", &json!({}));
+        ours.push(execd.launched.elapsed());
+        short.push(execd.short("true"));
+    }
+    let goal = Some(Goal::Plus(Duration::from_micros(300)));
+    let name = format!("startup, {count} old logs");
+    report.time(&name, (ours.p50(), Some(bare.p50())), goal, ours.len());
+    report.time(&format!("{name}: `true`"), (short.p50(), None), None, short.len());
 }
 
 /// Latency and memory while sessions become many, against an execd with one session in the

@@ -37,7 +37,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 17] = [
+const BENCHES: [Bench; 18] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
@@ -50,6 +50,7 @@ const BENCHES: [Bench; 17] = [
     ("deadline", steady::deadline),
     ("idle", exact::idle),
     ("startup", latency::startup),
+    ("old-logs", latency::old_logs),
     ("memory", exact::memory),
     ("growth", latency::growth),
     ("agent-lines", flood::agent_lines),

@@ -122,7 +122,7 @@ pub const SETTINGS: &[Flag] = &[
     flag(
         "log-keep-days",
         Takes::Value("D"),
-        "delete logs older than this at start, 0 keeps them (7)",
+        "delete logs older than this, once an hour; 0 keeps them (7)",
     ),
     flag("no-log", Takes::Nothing, "no log files"),
     flag(

@@ -4,12 +4,14 @@
 
 mod guard;
 mod passing;
+mod place;
 mod process;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
+
+pub use place::{Place, flags_of};
 
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
@@ -45,6 +47,8 @@ enum Hand {
 pub struct KeeperPlan {
     /// Its arguments.
     pub argv: Vec<CString>,
+    /// More of them: which directory logs go to.
+    pub place: Vec<CString>,
     /// Its environment.
     pub envp: Vec<CString>,
 }
@@ -54,8 +58,10 @@ pub struct KeeperPlan {
 pub struct KeeperLink {
     hand: Hand,
     plan: KeeperPlan,
-    /// The log directory; `None` with `--no-log`.
-    dir: Option<PathBuf>,
+    /// The log directory.
+    place: Place,
+    /// What people are still to be told of it.
+    place_note: Option<String>,
     logs: BTreeMap<SessionId, Log>,
     /// Logs with something to send, each at most once.
     busy: VecDeque<SessionId>,
@@ -94,12 +100,13 @@ pub type KeeperFds = (RawFd, RawFd, RawFd);
 
 impl KeeperLink {
     /// A link without a keeper yet; `writer` is given with `--no-keeper`.
-    pub fn new(plan: KeeperPlan, dir: Option<PathBuf>, writer: Option<Writer>) -> Self {
+    pub fn new(plan: KeeperPlan, place: Place, writer: Option<Writer>) -> Self {
         let hand = writer.map_or(Hand::Process(None), |writer| Hand::Inline(Box::new(writer)));
         Self {
             hand,
             plan,
-            dir,
+            place,
+            place_note: None,
             logs: BTreeMap::new(),
             busy: VecDeque::new(),
             staging: Outbox::new(),
@@ -155,7 +162,7 @@ impl KeeperLink {
     ) -> Result<bool, Nonsense> {
         if self.page.is_none() {
             let Some(ack) = self.ack_bytes.next(input)? else { return Ok(false) };
-            if ack.kind == AckKind::Page {
+            if matches!(ack.kind, AckKind::Page | AckKind::Place) {
                 self.page = Some((ack, Vec::new()));
             } else if let Some(log) = self.logs.get_mut(&ack.session) {
                 log.acknowledge(&ack);
@@ -168,7 +175,10 @@ impl KeeperLink {
         if self.ack_bytes.in_page() {
             return Ok(false);
         }
-        self.pages.extend(self.page.take());
+        match self.page.take() {
+            Some((ack, bytes)) if ack.kind == AckKind::Place => self.take_place(&ack, bytes),
+            page => self.pages.extend(page),
+        }
         Ok(true)
     }
 
@@ -176,10 +186,11 @@ impl KeeperLink {
 
     /// Begins a log for a session; nothing with `--no-log`.
     pub fn open(&mut self, id: SessionId, random: &str) {
-        let Some(dir) = &self.dir else { return };
+        if matches!(self.place, Place::Off) {
+            return;
+        }
         let name = format!("execd-{id}-{}.log", random.get(..8).unwrap_or("00000000"));
-        let path = dir.join(&name).to_string_lossy().into_owned();
-        let mut log = Log::new(name, path);
+        let mut log = Log::new(name);
         if matches!(self.hand, Hand::Process(None)) {
             // No keeper: the books say so until there is one.
             log.keeper_lost();
@@ -250,7 +261,7 @@ impl KeeperLink {
 
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
-        self.logs.get(&id).map(Log::status)
+        self.logs.get(&id).map(|log| log.status(&self.place))
     }
 
     /// The session is gone: its log is closed when what waits has been handed over.
@@ -375,6 +386,8 @@ impl KeeperLink {
             }
             Hand::Inline(writer) => {
                 if !log.open_sent {
+                    // Nothing else here comes now and then.
+                    writer.clean();
                     acks.push(writer.open(id, &log.name));
                 }
                 acks.extend(writer.data(id, &front[..chunk]));

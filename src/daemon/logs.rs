@@ -4,6 +4,7 @@
 use nix::errno::Errno;
 use serde::Serialize;
 
+use super::keeper_link::Place;
 use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::LOG_QUEUE_BYTES;
 use crate::pure::byte_queue::ByteQueue;
@@ -13,8 +14,6 @@ use crate::pure::byte_queue::ByteQueue;
 pub struct Log {
     /// The file's name in the log directory.
     pub name: String,
-    /// Its absolute path.
-    path: String,
     /// Bytes that wait for the pipe to the keeper.
     pub queue: ByteQueue,
     /// Bytes of the stream so far: queued, handed over or given up.
@@ -94,10 +93,9 @@ pub fn errno_text(errno: i32) -> String {
 
 impl Log {
     /// The books of a new log.
-    pub fn new(name: String, path: String) -> Self {
+    pub fn new(name: String) -> Self {
         Self {
             name,
-            path,
             queue: ByteQueue::new(LOG_QUEUE_BYTES),
             total: 0,
             open_sent: false,
@@ -154,7 +152,11 @@ impl Log {
             }
             AckKind::Synced => self.synced = self.synced.max(Some(ack.token)),
             // A page says nothing about a log's books and never comes here.
-            AckKind::Trouble | AckKind::Recovered | AckKind::Truncated | AckKind::Page => {}
+            AckKind::Trouble
+            | AckKind::Recovered
+            | AckKind::Truncated
+            | AckKind::Page
+            | AckKind::Place => {}
         }
         self.noted = ack.noted;
         self.truncated |= ack.truncated;
@@ -175,14 +177,16 @@ impl Log {
         self.trouble = Some("log write failed: the log writer is gone".to_owned());
     }
 
-    /// What a reply says.
-    pub fn status(&self) -> LogStatus {
+    /// What a reply says, of a log at this place.
+    pub fn status(&self, place: &Place) -> LogStatus {
         let lost = self.missing > 0 && !self.truncated;
+        let path = place.path().filter(|_| self.opened).map(|dir| dir.join(&self.name));
+        let refused = place.refusal().map(|reason| format!("log write failed: {reason}"));
         LogStatus {
-            path: self.opened.then(|| self.path.clone()),
+            path: path.map(|path| path.to_string_lossy().into_owned()),
             complete: self.settled() && !self.failing && !lost,
             truncated: self.truncated,
-            failure: self.trouble.clone(),
+            failure: refused.or_else(|| self.trouble.clone()),
         }
     }
 }
@@ -190,6 +194,10 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tmp() -> Place {
+        Place::At("/tmp".into())
+    }
 
     fn ack(kind: AckKind, token: u64) -> Ack {
         Ack {
@@ -207,26 +215,26 @@ mod tests {
 
     #[test]
     fn a_log_is_settled_when_it_exists_and_all_of_it_was_synced() {
-        let mut log = Log::new("a".into(), "/tmp/a".into());
-        assert!(!log.settled() && log.status().path.is_none());
+        let mut log = Log::new("a".into());
+        assert!(!log.settled() && log.status(&tmp()).path.is_none());
         log.acknowledge(&ack(AckKind::Opened, 0));
-        assert!(log.settled() && log.status().complete);
+        assert!(log.settled() && log.status(&tmp()).complete);
         log.total = 10;
-        assert!(!log.settled() && !log.status().complete);
+        assert!(!log.settled() && !log.status(&tmp()).complete);
         log.acknowledge(&ack(AckKind::Synced, 9));
         assert!(!log.settled());
         log.acknowledge(&ack(AckKind::Synced, 10));
-        assert_eq!(log.status().path.as_deref(), Some("/tmp/a"));
-        assert!(log.settled() && log.status().complete);
+        assert_eq!(log.status(&tmp()).path.as_deref(), Some("/tmp/a"));
+        assert!(log.settled() && log.status(&tmp()).complete);
     }
 
     #[test]
     fn trouble_stays_in_every_later_answer() {
-        let mut log = Log::new("a".into(), "/tmp/a".into());
+        let mut log = Log::new("a".into());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.acknowledge(&Ack { errno: 28, missing: 5, failing: true, ..ack(AckKind::Trouble, 0) });
         log.acknowledge(&Ack { missing: 5, ..ack(AckKind::Recovered, 0) });
-        let status = log.status();
+        let status = log.status(&tmp());
         assert!(!status.complete);
         let failure = "log write failed: ENOSPC: No space left on device";
         assert_eq!(status.failure.as_deref(), Some(failure));
@@ -234,33 +242,33 @@ mod tests {
 
     #[test]
     fn a_log_that_cannot_be_created_has_no_path() {
-        let mut log = Log::new("a".into(), "/tmp/a".into());
+        let mut log = Log::new("a".into());
         log.acknowledge(&Ack { errno: 13, failing: true, ..ack(AckKind::Opened, 0) });
         assert!(log.named() && log.settled());
-        assert_eq!(log.status().path, None);
-        assert!(log.status().failure.is_some_and(|text| text.contains("EACCES")));
+        assert_eq!(log.status(&tmp()).path, None);
+        assert!(log.status(&tmp()).failure.is_some_and(|text| text.contains("EACCES")));
     }
 
     #[test]
     fn a_new_keeper_that_finds_the_file_whole_ends_the_trouble() {
-        let mut log = Log::new("a".into(), "/tmp/a".into());
+        let mut log = Log::new("a".into());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.total = 4;
         log.keeper_lost();
-        assert!(log.status().failure.is_some());
+        assert!(log.status(&tmp()).failure.is_some());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.acknowledge(&ack(AckKind::Synced, 4));
-        assert!(log.status().complete && log.status().failure.is_none());
+        assert!(log.status(&tmp()).complete && log.status(&tmp()).failure.is_none());
     }
 
     #[test]
     fn truncation_by_a_limit_is_no_failure() {
-        let mut log = Log::new("a".into(), "/tmp/a".into());
+        let mut log = Log::new("a".into());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.total = 100;
         log.acknowledge(&Ack { missing: 90, truncated: true, ..ack(AckKind::Truncated, 0) });
         log.acknowledge(&Ack { missing: 90, truncated: true, ..ack(AckKind::Synced, 100) });
-        assert!(log.status().truncated && log.status().complete);
-        assert_eq!(log.status().failure, None);
+        assert!(log.status(&tmp()).truncated && log.status(&tmp()).complete);
+        assert_eq!(log.status(&tmp()).failure, None);
     }
 }

@@ -336,6 +336,14 @@ impl Daemon {
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
     }
 
+    /// Says on stderr what people should know of where logs go, once.
+    fn tell_of_log_dir(&mut self) {
+        if let Some(note) = self.keeper.take_place_note() {
+            use io::Write;
+            let _ = writeln!(io::stderr(), "execd: {note}");
+        }
+    }
+
     /// One line about a change of state on stderr, where EXECD_LOG=debug asks for it.
     fn debug(&self, what: std::fmt::Arguments<'_>) {
         if self.config.debug {

@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use mio::Poll;
 
 use super::client::Client;
 use super::clients::{Clients, STDIN_CLIENT};
 use super::jobs::FinishedJobs;
-use super::keeper_link::{KeeperLink, KeeperPlan};
+use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of};
 use super::launch::{self, BaseEnv};
 use super::{Counters, Daemon, StartError, logs};
 use crate::config::Config;
 use crate::keeper::writer::Writer;
-use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, READ_BUFFER_BYTES};
+use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::deadlines::Deadlines;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
-use crate::sys::log_files::{self, LogDir};
+use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
@@ -38,9 +38,8 @@ impl Daemon {
         signals::ignore(signals::SIGXFSZ);
         let spawner =
             Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
-        let dir = if config.logs.off { None } else { Some(log_dir(&config)?) };
         let instance = host::random_hex();
-        let keeper = new_link(&config, dir.as_ref(), &instance)?;
+        let keeper = new_link(&config, &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
@@ -102,8 +101,23 @@ impl Daemon {
             started_ns: now_ns,
         };
         daemon.start_keeper();
+        daemon.await_log_dir()?;
         daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
         Ok(daemon)
+    }
+
+    /// The directory that was asked for is refused at once, where the disk says so in time. That
+    /// of an execd that was asked for none is not waited for.
+    fn await_log_dir(&mut self) -> Result<(), StartError> {
+        let asked_for = self.config.logs.dir.is_some() && !self.config.logs.off;
+        if asked_for && !self.keeper.await_place(&mut self.read_buffer, LOG_DIR_WAIT_MS) {
+            self.keeper_gone();
+        }
+        if let Some(reason) = self.keeper.place().refusal().filter(|_| asked_for) {
+            return Err(without_place(reason));
+        }
+        self.tell_of_log_dir();
+        Ok(())
     }
 }
 
@@ -130,19 +144,27 @@ fn file_limit(config: &Config) -> Result<FileLimit, StartError> {
     Ok(limit)
 }
 
-/// The log directory, made and checked.
-fn log_dir(config: &Config) -> Result<PathBuf, StartError> {
-    let wanted = config.logs.dir.clone().unwrap_or_else(host::default_log_dir);
-    let hint = "; --log-dir names another place, --no-log does without";
-    log_files::ensure_private_dir(&wanted).map_err(|reason| format!("log {reason}{hint}"))
+/// Which directory logs should go to, as an absolute path; `None`: nowhere.
+fn wanted_place(config: &Config) -> Option<Wanted> {
+    // The keeper works in another directory.
+    let absolute = |path: &Path| host::current_dir().join(path);
+    match &config.logs.dir {
+        _ if config.logs.off => None,
+        // Refused for what it is.
+        Some(path) if path.as_os_str().is_empty() => Some(Wanted::Given(path.clone())),
+        Some(path) => Some(Wanted::Given(absolute(path))),
+        None => Some(Wanted::Default(absolute(&host::default_log_dir()))),
+    }
+}
+
+/// The word that there is no log directory, and what can be done.
+fn without_place(reason: &str) -> StartError {
+    format!("log {reason}; --log-dir names another place, --no-log does without")
 }
 
 /// The link, with what the keeper is started with (or the writer that takes its place).
-fn new_link(
-    config: &Config,
-    dir: Option<&PathBuf>,
-    instance: &str,
-) -> Result<KeeperLink, StartError> {
+fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
+    let wanted = wanted_place(config);
     let mut argv = vec!["execd".to_owned(), "--keeper".to_owned()];
     let mut flag = |name: &str, value: String| argv.extend([name.to_owned(), value]);
     flag("--execd-pid", host::pid().to_string());
@@ -151,26 +173,23 @@ fn new_link(
     if let Some(bytes) = config.logs.max_bytes {
         flag("--log-max-bytes", bytes.to_string());
     }
-    let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| "NUL in a setting".to_owned());
-    let mut argv: Vec<CString> =
-        argv.into_iter().map(|text| c_string(text.into_bytes())).collect::<Result<_, _>>()?;
-    match dir {
-        None => argv.push(c"--no-log".to_owned()),
-        Some(dir) => {
-            use std::os::unix::ffi::OsStrExt;
-            argv.push(c"--log-dir".to_owned());
-            argv.push(c_string(dir.as_os_str().as_bytes().to_vec())?);
-        }
-    }
+    let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
+    let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
-    let writer = (!config.keeper).then(|| {
-        let opened = dir.map_or(Err(0), |dir| {
-            LogDir::open(dir).map_err(|error| error.raw_os_error().unwrap_or(0))
-        });
-        if let Ok(dir) = &opened {
-            dir.delete_old(config.logs.keep_days);
-        }
-        Writer::new(opened, config.logs.max_bytes)
-    });
-    Ok(KeeperLink::new(KeeperPlan { argv, envp }, dir.cloned(), writer))
+    let plan = KeeperPlan { argv, place: flags_of(wanted.as_ref())?, envp };
+    let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
+    if config.keeper {
+        return Ok(KeeperLink::new(plan, unknown, None));
+    }
+    let max_bytes = config.logs.max_bytes;
+    let Some(wanted) = wanted else {
+        return Ok(KeeperLink::new(plan, unknown, Some(Writer::new(Err(0), max_bytes))));
+    };
+    let found = log_place::find(&wanted).map_err(|reason| without_place(&reason))?;
+    let place = Place::At(found.dir.path().to_path_buf());
+    let mut writer = Writer::new(Ok(found.dir), max_bytes);
+    writer.begin_cleaning(config.logs.keep_days);
+    let mut link = KeeperLink::new(plan, place, Some(writer));
+    link.tell_of_place(found.note);
+    Ok(link)
 }

@@ -179,6 +179,7 @@ impl Daemon {
         }
         self.answer_pages();
         self.logs_moved(changed);
+        self.tell_of_log_dir();
     }
 
     fn pump_logs(&mut self) {

@@ -8,6 +8,7 @@ use super::*;
 use crate::limits::LOG_FRAME_BYTES;
 use crate::sys::keeper_calls::SIGKILL;
 use crate::sys::keeper_calls::testing::Spawned;
+use crate::sys::log_files::{ENOENT, LogDir};
 use crate::sys::proc;
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
@@ -29,8 +30,9 @@ fn start(dir: &Path) -> Running {
     let (log_read, log) = pipe().unwrap();
     let (ack, ack_write) = pipe().unwrap();
     let (guard_read, guard) = pipe().unwrap();
-    let writer = Writer::new(Ok(LogDir::open(dir).unwrap()), None);
+    let dir = dir.to_path_buf();
     let keeper = std::thread::spawn(move || {
+        let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), None);
         let pipes = Pipes { log: log_read.as_fd(), ack: ack_write.as_fd() };
         Keeper::new(pipes, writer, Guard::new("abc", 1), 1).serve()
     });
@@ -225,7 +227,7 @@ fn flags_are_read_or_refused() {
         "--keeper --log-dir /x --log-keep-days 0 --log-max-bytes 9 --execd-pid 42 --instance 0af",
     )
     .unwrap();
-    assert_eq!(flags.log_dir.as_deref(), Some(Path::new("/x")));
+    assert_eq!(flags.log_dir, Some(Wanted::Given("/x".into())));
     assert_eq!((flags.keep_days, flags.max_bytes, flags.execd_pid), (0, Some(9), 42));
     assert_eq!(flags.instance, "0af");
     assert!(parse("--no-log --execd-pid 42 --instance 0").unwrap().log_dir.is_none());

@@ -5,6 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `frames`, `records` | the formats on their three pipes |
+//! | `place` | the log directory |
 //! | `writer` | the logs and their books |
 //! | `guard` | the recorded sessions and their end |
 //! | here | flags, and the loops that wait for the pipes |
@@ -14,6 +15,7 @@
 
 pub mod frames;
 pub mod guard;
+pub mod place;
 pub mod records;
 pub mod writer;
 
@@ -21,13 +23,12 @@ use crate::limits::{
     EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS,
 };
 use crate::sys::keeper_calls::{self, Pipes, Role};
-use crate::sys::log_files::{ENOENT, LogDir, errno_of};
+use crate::sys::log_place::Wanted;
 use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
 use guard::Guard;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use writer::Writer;
 
 /// Exit status after flags or frames that make no sense.
@@ -43,7 +44,7 @@ const GUARD_READ_BYTES: usize = 64 * frames::GUARD_RECORD_BYTES;
 #[derive(Debug)]
 struct Flags {
     /// None: `--no-log`.
-    log_dir: Option<PathBuf>,
+    log_dir: Option<Wanted>,
     keep_days: u64,
     max_bytes: Option<u64>,
     execd_pid: i32,
@@ -69,23 +70,16 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     let served = match role {
         Role::Guard => watch(&mut guard, keeper_calls::guard_pipe()),
         Role::Writer => {
-            Keeper::new(keeper_calls::writer_pipes(), open_writer(&flags), guard, flags.execd_pid)
-                .serve()
+            let (writer, told) = place::open(flags.log_dir.as_ref(), flags.max_bytes);
+            let pipes = keeper_calls::writer_pipes();
+            let mut keeper = Keeper::new(pipes, writer, guard, flags.execd_pid);
+            keeper.tell_place(told).and_then(|()| {
+                keeper.writer.begin_cleaning(flags.keep_days);
+                keeper.serve()
+            })
         }
     };
     if served.is_ok() { 0 } else { EXIT_NONSENSE }
-}
-
-fn open_writer(flags: &Flags) -> Writer {
-    let dir = match &flags.log_dir {
-        Some(path) => LogDir::open(path).map_err(|error| errno_of(&error)),
-        // No Open should come then; if one does, it is refused.
-        None => Err(ENOENT),
-    };
-    if let Ok(dir) = &dir {
-        dir.delete_old(flags.keep_days);
-    }
-    Writer::new(dir, flags.max_bytes)
 }
 
 /// The guard's whole life: it learns who is to be ended until its pipe hangs up, and touches no
@@ -93,7 +87,7 @@ fn open_writer(flags: &Flags) -> Writer {
 fn watch(guard: &mut Guard, pipe: BorrowedFd) -> Result<(), Stop> {
     let mut buffer = [0; GUARD_READ_BYTES];
     loop {
-        keeper_calls::wait(pipe)?;
+        keeper_calls::wait(pipe, None)?;
         match keeper_calls::read(pipe, &mut buffer)? {
             Some(len) => guard.feed(buffer.get(..len).unwrap_or_default())?,
             None => {
@@ -112,7 +106,8 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     while let Some(arg) = parser.next()? {
         match arg {
             Long("keeper") => {}
-            Long("log-dir") => log_dir = Some(PathBuf::from(parser.value()?)),
+            Long("log-dir") => log_dir = Some(Wanted::Given(parser.value()?.into())),
+            Long("default-log-dir") => log_dir = Some(Wanted::Default(parser.value()?.into())),
             Long("no-log") => no_log = true,
             Long("log-keep-days") => keep_days = parser.value()?.parse()?,
             Long("log-max-bytes") => max_bytes = Some(parser.value()?.parse()?),
@@ -186,6 +181,12 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
+    fn tell_place(&self, told: Option<place::Told>) -> Result<(), Stop> {
+        let Some((ack, bytes)) = told else { return Ok(()) };
+        self.send(ack)?;
+        self.send_page(&bytes)
+    }
+
     /// Whether execd has ended, where its pipe has: one that gave this process up and started
     /// another keeps its sessions. Its pipes end a moment before it does.
     fn execd_is_gone(&self) -> bool {
@@ -201,7 +202,11 @@ impl<'a> Keeper<'a> {
 
     /// Takes in what has come; false at the pipe's end.
     fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Stop> {
-        keeper_calls::wait(self.pipes.log)?;
+        let ready = keeper_calls::wait(self.pipes.log, self.writer.clean_in_ms())?;
+        self.writer.clean();
+        if !ready {
+            return Ok(true);
+        }
         let Some(len) = keeper_calls::read(self.pipes.log, buffer)? else {
             return Ok(false);
         };

@@ -37,6 +37,17 @@ pub enum AckKind {
     /// Answers ReadPage; carries its token. `logged` is the page's offset in the file, `noted`
     /// the file's size, `missing` how many bytes of the page follow this record.
     Page = 6,
+    /// Which directory logs go to, once, before all else: its path follows this record, and where
+    /// people are to be told something of it, a NUL and that. With `failing` there is none, and
+    /// the reason follows. `missing` is how many bytes that are.
+    Place = 7,
+}
+
+impl AckKind {
+    /// Whether bytes follow the record, `missing` of them.
+    fn has_bytes(self) -> bool {
+        matches!(self, Self::Page | Self::Place)
+    }
 }
 
 /// One record of the ack pipe: the state of a session's log.
@@ -147,6 +158,7 @@ impl Ack {
             4 => AckKind::Recovered,
             5 => AckKind::Truncated,
             6 => AckKind::Page,
+            7 => AckKind::Place,
             _ => return Err(Nonsense("an ack of an unknown kind")),
         };
         if zeros != [0, 0] || flags & !(FLAG_TRUNCATED | FLAG_FAILING) != 0 {
@@ -226,11 +238,11 @@ impl Default for AckDecoder {
 
 impl AckDecoder {
     /// The next record, taken off the front of `input`; None when `input` is used up. Behind a
-    /// Page its bytes have to be taken first, by [`Self::page`]. Errors: an unknown kind or
-    /// flag, a page longer than any that is asked for.
+    /// Page or Place its bytes have to be taken first, by [`Self::page`]. Errors: an unknown kind
+    /// or flag, a page longer than any that is asked for.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
         let ack = self.record.take(input).map(|bytes| Ack::decode(&bytes)).transpose()?;
-        if let Some(page) = ack.filter(|ack| ack.kind == AckKind::Page) {
+        if let Some(page) = ack.filter(|ack| ack.kind.has_bytes()) {
             if page.missing > LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES {
                 return Err(Nonsense("a page is too long"));
             }

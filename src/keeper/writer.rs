@@ -9,6 +9,7 @@ use crate::limits::{
     FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_LOOKBACK_BYTES,
     LOG_PAGE_MAX_BYTES,
 };
+use crate::sys::log_clean::Cleaner;
 use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
 use std::collections::HashMap;
 
@@ -20,6 +21,8 @@ pub struct Writer {
     /// Stream bytes after which a log ends.
     max_bytes: u64,
     logs: HashMap<u64, Log>,
+    /// The look for old logs, while there is one.
+    cleaner: Option<Cleaner>,
 }
 
 /// Whether a log's last write or open worked.
@@ -55,7 +58,32 @@ enum Limit {
 impl Writer {
     /// Takes the log directory (or the errno that opening it gave) and `--log-max-bytes`.
     pub fn new(dir: Result<LogDir, i32>, max_bytes: Option<u64>) -> Writer {
-        Writer { dir, max_bytes: max_bytes.unwrap_or(u64::MAX), logs: HashMap::new() }
+        Writer {
+            dir,
+            max_bytes: max_bytes.unwrap_or(u64::MAX),
+            logs: HashMap::new(),
+            cleaner: None,
+        }
+    }
+
+    /// Begins to look for old logs, if it is time, and looks at the first names.
+    pub fn begin_cleaning(&mut self, keep_days: u64) {
+        self.cleaner = self.dir.as_ref().ok().and_then(|dir| Cleaner::begin(dir, keep_days));
+        self.clean();
+    }
+
+    /// Milliseconds until more names are to be looked at; `None` when there is nothing to do.
+    pub fn clean_in_ms(&self) -> Option<u64> {
+        self.cleaner.as_ref().map(Cleaner::due_in_ms)
+    }
+
+    /// Looks at some more names for old logs, when they are due.
+    pub fn clean(&mut self) {
+        if let (Some(cleaner), Ok(dir)) = (&mut self.cleaner, &self.dir)
+            && !cleaner.step(dir)
+        {
+            self.cleaner = None;
+        }
     }
 
     /// Creates a new log. A second Open of a session is another try under another name; what

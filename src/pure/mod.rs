@@ -6,6 +6,7 @@ pub mod agent;
 pub mod arrival;
 pub mod byte_queue;
 pub mod clean;
+pub mod clean_stamp;
 pub mod deadlines;
 pub mod detach_keys;
 pub mod head_tail;

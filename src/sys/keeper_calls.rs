@@ -99,15 +99,15 @@ pub fn settle(role: Role) {
     }
 }
 
-/// Waits until a pipe has something to read or has hung up. Errors: poll(2), and EBADF for what
-/// is no open descriptor.
-pub fn wait(pipe: BorrowedFd) -> io::Result<()> {
+/// Waits until a pipe has something to read or has hung up, at most `timeout_ms`, else for ever.
+/// Gives whether it has. Errors: poll(2), and EBADF for what is no open descriptor.
+pub fn wait(pipe: BorrowedFd, timeout_ms: Option<u64>) -> io::Result<bool> {
     let mut entry = [libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-    poll(&mut entry, -1)?;
+    poll(&mut entry, timeout_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX)))?;
     if entry[0].revents & libc::POLLNVAL != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    Ok(())
+    Ok(entry[0].revents != 0)
 }
 
 /// Does nothing for `ms` milliseconds.

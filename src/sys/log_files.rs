@@ -1,22 +1,18 @@
 //! The log directory and the files in it: private, never through a symlink, nothing touched
 //! that is not ours.
 
-use crate::limits::{
-    FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_DELETES_AT_START, LOG_DIR_ENTRIES_AT_START,
-};
-use std::ffi::{CString, OsStr};
+use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// No such file: also what is wrong with a log that has lost its name, see errno(3).
 pub const ENOENT: i32 = libc::ENOENT;
 
-const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 /// Permission bits that anyone but the owner has.
 const OTHERS: u32 = 0o077;
 /// How every file here is opened: not through a symlink, not kept by a child, and without
@@ -119,6 +115,11 @@ impl LogDir {
         Ok(LogDir { dir: open_dir(path)?, path: path.to_path_buf() })
     }
 
+    /// Its path: absolute, without symlinks.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Creates a new log, mode 0600. Errors: openat(2), EEXIST when the name is taken.
     pub fn create(&self, name: &str) -> io::Result<LogFile> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
@@ -155,7 +156,7 @@ impl LogDir {
         Ok(Page { offset, size, bytes })
     }
 
-    fn open_at(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
+    pub(super) fn open_at(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
         let name = CString::new(name.as_bytes())?;
         let (dir, flags) = (self.dir.as_raw_fd(), flags | CAREFULLY);
         loop {
@@ -172,47 +173,22 @@ impl LogDir {
         }
     }
 
-    /// Deletes logs whose last write is more than `keep_days` days ago and that no living
-    /// execd holds; 0 keeps all. Only regular files of ours with exactly a log's name are
-    /// touched. Gives how many went; what cannot be deleted is left.
-    pub fn delete_old(&self, keep_days: u64) -> usize {
-        let keep = Duration::from_secs(keep_days.saturating_mul(SECONDS_PER_DAY));
-        let Some(oldest) = (UNIX_EPOCH
-            + Duration::from_millis(super::clock::wall_ms().unsigned_abs()))
-        .checked_sub(keep) else {
-            return 0;
-        };
-        // The names come by path, everything after that by the directory we hold.
-        let Ok(entries) = std::fs::read_dir(&self.path) else { return 0 };
-        if keep_days == 0 {
-            return 0;
-        }
-        entries
-            .take(LOG_DIR_ENTRIES_AT_START)
-            .flatten()
-            .filter(|entry| is_log_name(entry.file_name().as_bytes()))
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-            .filter(|entry| self.delete_if_old(&entry.file_name(), oldest).is_ok_and(|gone| gone))
-            .take(LOG_DELETES_AT_START)
-            .count()
+    /// What is known of a name in it, the name itself and not what it leads to.
+    pub(super) fn stat_at(&self, name: &CStr) -> Option<libc::stat> {
+        // SAFETY: stat is plain numbers, for which zeros are valid.
+        let mut found: libc::stat = unsafe { std::mem::zeroed() };
+        let (dir, flags) = (self.raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+        // SAFETY: the name ends in NUL; fstatat writes one stat, which lives through the call.
+        let done = unsafe { libc::fstatat(dir, name.as_ptr(), &raw mut found, flags) };
+        (done == 0).then_some(found)
     }
 
-    fn delete_if_old(&self, name: &OsStr, oldest: SystemTime) -> io::Result<bool> {
-        let file = self.open_at(name, libc::O_RDONLY)?;
-        // Locked first: the keeper that holds the log cannot write between check and deletion.
-        if !is_our_file(&file)?
-            || file.try_lock().is_err()
-            || file.metadata()?.modified()? >= oldest
-        {
-            return Ok(false);
-        }
-        let name = CString::new(name.as_bytes())?;
-        // SAFETY: the name ends in NUL and lives through the call.
-        Ok(unsafe { libc::unlinkat(self.dir.as_raw_fd(), name.as_ptr(), 0) } == 0)
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.dir.as_raw_fd()
     }
 }
 
-fn is_our_file(file: &File) -> io::Result<bool> {
+pub(super) fn is_our_file(file: &File) -> io::Result<bool> {
     let found = file.metadata()?;
     Ok(found.is_file() && found.uid() == super::proc::own_uid())
 }

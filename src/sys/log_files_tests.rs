@@ -1,16 +1,9 @@
-//! Tests of the log directory: what is refused, what is deleted, what is left alone.
+//! Tests of the log directory: what is refused, how files are made.
 
 use super::*;
 use crate::sys::keeper_calls::testing::give_away;
 use std::fs;
 use std::os::unix::fs::symlink;
-
-const DAY: Duration = Duration::from_secs(SECONDS_PER_DAY);
-
-fn set_age(path: &Path, age: Duration) {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
-    file.set_modified(SystemTime::now() - age).unwrap();
-}
 
 #[test]
 fn a_log_name_is_matched_exactly() {
@@ -39,43 +32,6 @@ fn a_log_name_is_matched_exactly() {
     for bad in bad {
         assert!(!is_log_name(bad.as_bytes()), "{bad}");
     }
-}
-
-#[test]
-fn deletes_old_logs_and_nothing_else() {
-    let temp = tempfile::tempdir().unwrap();
-    let at = |name: &str| temp.path().join(name);
-    let make = |name: &str, age: Duration| {
-        fs::write(at(name), "x").unwrap();
-        set_age(&at(name), age);
-    };
-    make("execd-1-00000001.log", DAY * 8);
-    make("execd-2-00000002.log", DAY * 6);
-    make("execd-3-00000003.log", DAY * 8);
-    make("execd-4-00000004.log", DAY * 8);
-    make("execd-5-00000005.txt", DAY * 8);
-    make("execd-6-000000006.log", DAY * 8);
-    make("target", DAY * 8);
-    symlink(at("target"), at("execd-7-00000007.log")).unwrap();
-    fs::create_dir(at("execd-8-00000008.log")).unwrap();
-    let foreign = give_away(&at("execd-4-00000004.log"));
-    let dir = LogDir::open(temp.path()).unwrap();
-    let held = dir.reopen("execd-3-00000003.log").unwrap();
-
-    assert_eq!(dir.delete_old(0), 0);
-    assert_eq!(dir.delete_old(u64::MAX), 0);
-    assert_eq!(dir.delete_old(7), if foreign { 1 } else { 2 });
-    assert!(!at("execd-1-00000001.log").exists());
-    for left in ["execd-2-00000002.log", "execd-3-00000003.log", "execd-5-00000005.txt"] {
-        assert!(at(left).exists(), "{left}");
-    }
-    for left in ["execd-6-000000006.log", "execd-7-00000007.log", "execd-8-00000008.log", "target"]
-    {
-        assert!(at(left).symlink_metadata().is_ok(), "{left}");
-    }
-    assert_eq!(at("execd-4-00000004.log").exists(), foreign);
-    drop(held);
-    assert_eq!(dir.delete_old(7), 1);
 }
 
 #[test]

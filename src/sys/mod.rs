@@ -18,6 +18,8 @@
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `memory_file` | a file in memory that is gone with its owner |
 //! | `log_files` | the log directory and its files |
+//! | `log_place` | which directory logs go to |
+//! | `log_clean` | deleting old logs |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
@@ -30,7 +32,9 @@ pub mod few_fds;
 pub mod host;
 pub mod io;
 pub mod keeper_calls;
+pub mod log_clean;
 pub mod log_files;
+pub mod log_place;
 pub mod memory_file;
 pub mod mounts;
 pub mod proc;

@@ -61,7 +61,7 @@ impl KeeperLink {
         stdio: [RawFd; 3],
         more: &[&'static CStr],
     ) -> Result<i32, i32> {
-        let argv = self.plan.argv.iter().map(CString::as_c_str);
+        let argv = self.plan.argv.iter().chain(&self.plan.place).map(CString::as_c_str);
         let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
         let plan = Plan {

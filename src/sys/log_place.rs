@@ -1,0 +1,101 @@
+//! Where logs go: the directory that was asked for, or the user's own in the directory for
+//! temporary files. What others can put in that one's place does not stop execd: logs go to a
+//! fresh private directory then, which is remembered beside the control sockets.
+
+use super::log_files::{LogDir, ensure_private_dir, is_our_file};
+use super::{host, socket};
+use crate::limits::{PATH_BYTES, RANDOM_NAME_DIGITS};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file beside the control sockets that holds the path of the directory used instead.
+const REMEMBERED: &str = "log-dir";
+
+/// Which directory logs should go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// This one and no other (`--log-dir`).
+    Given(PathBuf),
+    /// This one, or another where it cannot be had.
+    Default(PathBuf),
+}
+
+/// The directory that logs go to.
+#[derive(Debug)]
+pub struct Place {
+    /// Held open.
+    pub dir: LogDir,
+    /// What people are to be told about it.
+    pub note: Option<String>,
+}
+
+/// Opens the log directory, made where it is absent. Gives a reason for people where it cannot be
+/// had. May wait for as long as the disk does.
+pub fn find(wanted: &Wanted) -> Result<Place, String> {
+    match wanted {
+        Wanted::Given(path) => Ok(Place { dir: open(path)?, note: None }),
+        Wanted::Default(path) => match open(path) {
+            Ok(dir) => Ok(Place { dir, note: None }),
+            Err(reason) => instead_of(path, reason),
+        },
+    }
+}
+
+fn open(path: &Path) -> Result<LogDir, String> {
+    let real = ensure_private_dir(path)?;
+    LogDir::open(&real)
+        .map_err(|error| format!("directory {}: cannot be opened ({error})", real.display()))
+}
+
+/// Another directory than the default one, which was refused for `reason`.
+fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
+    let runtime = socket::directories().into_iter().next();
+    let runtime = runtime.and_then(|dir| ensure_private_dir(&dir).ok());
+    let remembered = runtime.as_deref().and_then(read_remembered);
+    if let Some(dir) = remembered.filter(|dir| dir.is_dir()).and_then(|dir| open(&dir).ok()) {
+        return Ok(Place { dir, note: None });
+    }
+    let Some(fresh) = make_beside(path) else { return Err(reason) };
+    let dir = open(&fresh)?;
+    if let Some(runtime) = runtime {
+        // Where that fails the next execd makes a directory of its own.
+        let _ = remember(&runtime, dir.path());
+    }
+    let note = format!("log {reason}; logs go to {}", dir.path().display());
+    Ok(Place { dir, note: Some(note) })
+}
+
+fn make_beside(path: &Path) -> Option<PathBuf> {
+    let random = host::random_hex();
+    let mut name = path.file_name()?.to_owned();
+    name.push("-");
+    name.push(random.get(..RANDOM_NAME_DIGITS)?);
+    let fresh = path.with_file_name(name);
+    DirBuilder::new().mode(0o700).create(&fresh).is_ok().then_some(fresh)
+}
+
+fn read_remembered(runtime: &Path) -> Option<PathBuf> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(runtime.join(REMEMBERED))
+        .ok()?;
+    let mut bytes = Vec::new();
+    is_our_file(&file).ok()?.then_some(())?;
+    file.take(PATH_BYTES).read_to_end(&mut bytes).ok()?;
+    let path = PathBuf::from(OsStr::from_bytes(&bytes));
+    path.is_absolute().then_some(path)
+}
+
+fn remember(runtime: &Path, dir: &Path) -> std::io::Result<()> {
+    let fresh = runtime.join(format!("{REMEMBERED}.{}", host::random_hex()));
+    let mut file: File =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(dir.as_os_str().as_bytes())?;
+    // Whole or not at all, for an execd that starts meanwhile.
+    std::fs::rename(&fresh, runtime.join(REMEMBERED))
+}
