@@ -277,16 +277,26 @@ pub const FEED_SESSION_TURN_BYTES: usize = 64 * 1024;
 pub const LOG_WRITE_TURN_BYTES: usize = 1024 * 1024;
 /// Records read from one signalfd in one turn.
 pub const SIGNALS_PER_TURN: usize = 64;
-/// Children reaped in one turn; the rest is reaped in the next one.
-pub const REAPS_PER_TURN: usize = 256;
+/// Children reaped in one turn, where a leader counts as [`LEADER_REAPS`]; the rest is reaped in
+/// the next one.
+pub const REAPS_PER_TURN: usize = 1_024;
+/// How many other children the end of a leader costs as much as.
+pub const LEADER_REAPS: usize = 8;
+/// Sessions judged in one turn.
+pub const JUDGED_PER_TURN: usize = 128;
+/// Processes that a census reads of in one turn.
+pub const CENSUS_TURN_PROCESSES: usize = 4_096;
+/// A census is kept for so many turns, for those who have not come to it yet.
+pub const CENSUS_KEPT_TURNS: u64 = 64;
+/// Processes opened in one turn, to signal them.
+pub const OPENED_PER_TURN: usize = 256;
+/// Looks that find nobody in a session whose number is taken, before that is believed: /proc may
+/// hide processes (hidepid), and a look may miss who was forked during it.
+pub const EMPTY_LOOKS: u32 = 8;
 /// Rounds of that before execd exits: what is reaped last leaves no zombie to somebody else.
 pub const LAST_REAPS: usize = 64;
-/// Rescans of a session's processes in one turn while it is being ended.
-pub const RESCANS_PER_TURN: usize = 8;
 /// Pause between two looks for processes of a session that makes new ones while it is ended.
 pub const SCAN_PAUSE_MS: u64 = 1;
-/// Sessions whose end is looked after in one turn by a scan of /proc.
-pub const SCANS_PER_TURN: usize = 16;
 
 /// Counts up when the protocol changes in a way that a client can notice.
 pub const PROTOCOL_REVISION: u32 = 1;

@@ -7,10 +7,11 @@ mod common;
 mod outside;
 mod stream_help;
 
+use std::fmt::Write as _;
 use std::process::Command;
 
 use common::*;
-use outside::{Raw, left_out, until};
+use outside::{Raw, Trace, left_out, until};
 use serde_json::{Value, json};
 use stream_help::{begin, next_chunk};
 
@@ -150,4 +151,41 @@ fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
     let (bytes_then, turns_then) = counters(&mut execd);
     let (bytes, turns) = (bytes_then - bytes, turns_then - turns);
     assert!(bytes <= turns * TURN_BYTES, "{bytes} bytes in {turns} turns");
+}
+
+/// How often execd has read the list of all processes.
+fn looks_at_all(trace: &str) -> usize {
+    trace.lines().filter(|line| line.contains("\"/proc\"")).count()
+}
+
+/// Each of many sessions that ended together looked at all processes for itself, twice or more:
+/// 2,048 of them took 17 s, most of it in one turn. What outlived its session was looked for once
+/// more for each orphan that was reaped.
+#[test]
+fn many_ends_share_their_looks_at_all_processes() {
+    if !outside::can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    // Somebody is left of a session that has ended.
+    execd.run("sleep 300 >/dev/null 2>&1 &");
+    let sessions = execd.open_all(&["exec sleep 300"; 32]);
+    let trace = Trace::attach(execd.pid(), &["-e", "trace=openat"]);
+    let orphans = execd.run("for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0 & true); done; echo done");
+    assert!(output(&orphans).contains("done"), "{orphans}");
+    eventually("the orphans are reaped", || outside::children(execd.pid()).len() < 36);
+    assert_eq!(looks_at_all(&trace.so_far()), 0, "{}", trace.so_far());
+    let mut requests = String::new();
+    for session in &sessions {
+        let params = json!({"session_id": session});
+        let request = json!({"id": session, "method": "kill_session", "params": params});
+        let _ = writeln!(requests, "{request}");
+    }
+    execd.send_raw(requests.as_bytes());
+    for session in &sessions {
+        assert_eq!(execd.result_of(*session)["killed"], true);
+    }
+    let looks = looks_at_all(&trace.detach());
+    assert!((1..=sessions.len() / 3).contains(&looks), "{looks} looks");
+    assert_eq!(execd.kill(1)["killed"], true, "what was left is found by its old id");
 }

@@ -11,7 +11,7 @@ use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::run_mark::RunMark;
 use crate::pure::signal_names::signal_name;
 use crate::pure::visible::one_line;
-use crate::session::ending::{Detached, Ending, Family, SIGKILL, detached};
+use crate::session::ending::{Detached, Ending, Family, SIGKILL};
 use crate::session::report::{ExecReport, KillReport, NamedProcess, TruncationReport};
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
@@ -189,12 +189,9 @@ impl Daemon {
     /// Who may hold the output of a session whose shell is gone: its members, or else what
     /// detached itself from it.
     pub(super) fn holders(&self, session: &Session) -> Vec<NamedProcess> {
-        let members = Family { detached: Detached::Spared, ..self.family(session) };
-        let mut found = members.living();
+        let mut found = self.members(&self.family(session));
         if found.is_empty() {
-            let marks = self.marks(session.id);
-            let all = proc::all();
-            found = detached(&all, &self.orphans(&all), members.members_sid(), &marks);
+            found = self.detached().remove(&session.id).unwrap_or_default();
         }
         found.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect()
     }
@@ -202,7 +199,7 @@ impl Daemon {
     /// Whose end a session's end is.
     pub(super) fn family(&self, session: &Session) -> Family {
         // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
-        let detached = if session.is_pi() {
+        let detached = if session.is_pi() || session.was_pi {
             Detached::Run(self.run_mark(session.id))
         } else if self.config.kill_detached {
             Detached::Marked(self.marks(session.id))

@@ -144,25 +144,20 @@ impl Daemon {
         }
     }
 
-    /// Members of sessions that are over are ended too: each becomes an ending of its own.
+    /// Members of sessions that are over are ended too: under their old ids.
     fn end_leftovers(&mut self, signal: i32) {
         self.look_after_members();
-        let now_ns = self.now_ns;
         let left = std::mem::take(&mut self.outlived.left);
-        self.last_endings.extend(
-            left.into_values()
-                .map(|left| Ending::new(left.family, signal, SHUTDOWN_GRACE_MS, now_ns)),
-        );
+        for (id, left) in left {
+            self.sessions.insert(id, *left.session);
+            self.begin_ending(id, signal, SHUTDOWN_GRACE_MS);
+        }
     }
 
     fn kill_everything_now(&mut self) {
         let all: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in all {
             self.begin_ending(id, SIGKILL, 0);
-        }
-        let now_ns = self.now_ns;
-        for ending in &mut self.last_endings {
-            ending.also(SIGKILL, 0, now_ns);
         }
     }
 
@@ -184,16 +179,13 @@ impl Daemon {
         self.closing.as_ref()?;
         // Sessions that ended meanwhile may have left members too.
         self.end_leftovers(if self.is_hurried() { SIGKILL } else { SIGTERM });
-        self.step_last_endings();
         let now_ns = self.now_ns;
         let sessions_over = self.sessions.values().all(|session| {
             let gone = session.listing == Listing::Gone && session.waits.is_empty();
             let ended = session.ending.as_ref().is_none_or(Ending::over);
             ended && (session.life.finished() || gone || now_ns >= self.closing_until())
         });
-        let over = sessions_over
-            && self.outlived.over.is_empty()
-            && self.last_endings.iter().all(Ending::over);
+        let over = sessions_over && self.outlived.over.is_empty();
         let closing = self.closing.as_mut()?;
         if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
             closing.phase = Phase::Flushing;
@@ -219,9 +211,7 @@ impl Daemon {
                 return Some(status);
             }
         }
-        let ending = self.last_endings.iter().filter_map(Ending::next_due_ns).min();
-        let due = until_ns.min(ending.unwrap_or(until_ns));
-        self.deadlines.set(Owner::Closing, (due > now_ns).then_some(due));
+        self.deadlines.set(Owner::Closing, (until_ns > now_ns).then_some(until_ns));
         None
     }
 
@@ -243,19 +233,6 @@ impl Daemon {
 
     fn closing_until(&self) -> u64 {
         self.closing.as_ref().map_or(u64::MAX, |closing| closing.until_ns)
-    }
-
-    fn step_last_endings(&mut self) {
-        let now_ns = self.now_ns;
-        let mut endings = std::mem::take(&mut self.last_endings);
-        for ending in &mut endings {
-            // Looked at each time: there are few, and only now.
-            let watch = ending.step(now_ns);
-            for fd in watch {
-                let _ = self.watch(fd, super::LAST_MEMBERS, mio::Interest::READABLE);
-            }
-        }
-        self.last_endings = endings;
     }
 
     /// stdin has ended, all waits are over, and nothing but a reader that does not read keeps

@@ -7,7 +7,7 @@ use mio::Interest;
 
 use super::clients::STDIN_CLIENT;
 use super::{Daemon, Owner, Port, token_of};
-use crate::limits::{LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
+use crate::limits::{JUDGED_PER_TURN, LOG_ACK_WAIT_MS, NS_PER_MS, TEXT_TURN_BYTES};
 use crate::pure::life::{ExitStatus, Fact};
 use crate::pure::signal_names::signal_name;
 use crate::session::output::{Hold, Source};
@@ -43,6 +43,7 @@ impl Daemon {
         let mut again = Vec::new();
         let mut told_bytes = 0;
         while told_bytes < TEXT_TURN_BYTES
+            && seen.len() < JUDGED_PER_TURN
             && let Some(id) = self.touched.pop_front()
         {
             if !seen.insert(id) {
@@ -101,13 +102,18 @@ impl Daemon {
     /// Goes on with ending a session's members, when there is a reason to look at them.
     fn step_ending(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
+        let leaders = &self.leaders;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(ending) = &mut session.ending else { return };
-        if !(ending.look || ending.next_due_ns().is_some_and(|due| due <= now_ns)) {
+        if !(ending.wants_look() || ending.next_due_ns().is_some_and(|due| due <= now_ns)) {
             return;
         }
-        let watch = ending.step(now_ns);
+        let ours = |sid: i32| leaders.contains_key(&sid);
+        let watch = ending.step(now_ns, &mut self.lookout.borrow_mut(), &ours);
         session.killed_by_us |= ending.sent_sigkill();
+        if ending.wants_look() {
+            self.touch(id);
+        }
         for fd in watch {
             // Without a watch the deadlines of the ending still look again.
             let _ = self.watch(fd, token_of(id, Port::Member), Interest::READABLE);

@@ -52,6 +52,7 @@ pub mod table;
 mod turn;
 pub mod windows;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
@@ -61,7 +62,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::config::Config;
 use crate::limits::EVENTS_PER_TURN;
 use crate::pure::deadlines::Deadlines;
-use crate::session::ending::Ending;
+use crate::session::census::Lookout;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;
 use crate::sys::mounts::MountTable;
@@ -185,6 +186,8 @@ pub struct Daemon {
     look_for_children: bool,
     /// Children are left to look at because a turn's bound was reached.
     spawns_left: usize,
+    /// Looks at all processes.
+    lookout: RefCell<Lookout>,
     /// Members that outlive their sessions.
     outlived: Outlived,
     evicted: VecDeque<(SessionId, Option<String>)>,
@@ -204,8 +207,6 @@ pub struct Daemon {
     stuck_since: Option<(u64, usize)>,
     /// The command of `execd run`.
     front: Option<RunFront>,
-    /// Members that outlived their session, while execd ends them.
-    last_endings: Vec<Ending>,
     /// The keeper has written acknowledgements.
     acks_ready: bool,
     /// Whether the poll is asked to tell when the log pipe becomes writable.
@@ -233,7 +234,6 @@ const WALL_CLOCK: Token = Token(4);
 const KEEPER_LOG: Token = Token(5);
 const KEEPER_ACKS: Token = Token(6);
 const KEEPER_GUARD: Token = Token(7);
-const LAST_MEMBERS: Token = Token(8);
 const LISTENER: Token = Token(9);
 /// stderr of `execd agent`, once it has taken less than was there for it.
 const NOTES: Token = Token(10);

@@ -1,7 +1,7 @@
 //! Signals, leaders, orphans (process-model.md, Reaping and ends).
 
 use super::Daemon;
-use crate::limits::{REAPS_PER_TURN, SIGNALS_PER_TURN};
+use crate::limits::{LEADER_REAPS, REAPS_PER_TURN, SIGNALS_PER_TURN};
 use crate::pure::life::{ExitStatus, Fact};
 use crate::session::SessionId;
 use crate::session::ending::Number;
@@ -30,7 +30,7 @@ impl Daemon {
         while left > 0
             && let Some(id) = self.ended_leaders.pop_first()
         {
-            left -= 1;
+            left = left.saturating_sub(LEADER_REAPS);
             if !self.reap_leader(id) {
                 return;
             }
@@ -38,18 +38,20 @@ impl Daemon {
         if !self.look_for_children {
             return;
         }
-        for _ in 0..left {
+        while left > 0 {
             let Some(peek) = child::peek_any() else {
                 self.look_for_children = false;
                 return;
             };
             match (self.leaders.get(&peek.pid).copied(), peek.event) {
                 (Some(id), Event::Ended) => {
+                    left = left.saturating_sub(LEADER_REAPS);
                     if !self.reap_leader(id) {
                         return;
                     }
                 }
                 (Some(id), event) => {
+                    left -= 1;
                     child::take_stop(peek.pid);
                     let fact =
                         if event == Event::Stopped { Fact::Stopped } else { Fact::Continued };
@@ -58,7 +60,10 @@ impl Daemon {
                         session.learn(fact, self.now_ns);
                     }
                 }
-                (None, _) => self.take_stranger(peek.pid),
+                (None, _) => {
+                    left -= 1;
+                    self.take_stranger(peek.pid);
+                }
             }
         }
     }
@@ -107,7 +112,7 @@ impl Daemon {
                 self.outlived.headless.insert(id);
             }
             if let Some(ending) = &mut session.ending {
-                ending.leader_reaped(session.number);
+                ending.leader_reaped(session.number, self.counters.turns);
             }
             session.learn(Fact::Reaped(status), self.now_ns);
             self.debug(format_args!("session {id}: leader reaped {status:?}"));

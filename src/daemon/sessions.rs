@@ -1,5 +1,7 @@
 //! What methods ask of sessions: killing, listing, wakes, input.
 
+use std::collections::BTreeMap;
+
 use super::Daemon;
 use super::answers::named;
 use super::judge::status_fields;
@@ -7,7 +9,6 @@ use super::table::Leftover;
 use crate::limits::{LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::methods::Row;
 use crate::pure::utf8::floor_boundary;
-use crate::session::ending::detached;
 use crate::session::input::Fed;
 use crate::session::{ClientId, Listing, SessionId};
 use crate::sys::host;
@@ -58,31 +59,67 @@ impl Daemon {
         self.sessions.get(&id).and_then(|session| session.ending.as_ref()).is_some()
     }
 
-    /// Our children among `all` that lead no session of ours: whoever came to us as an orphan.
-    /// Only these have to be asked by their environment whose they are.
-    pub(super) fn orphans(&self, all: &[ProcStat]) -> Vec<ProcStat> {
-        if all.is_empty() {
-            return Vec::new();
+    /// Who has left a session by setsid, by the session that it left: what descends from a member,
+    /// or from an orphan that came to us with our marks in its environment. Each process is looked
+    /// at once, however many sessions there are.
+    pub(super) fn detached(&self) -> BTreeMap<SessionId, Vec<ProcStat>> {
+        let mut away: BTreeMap<SessionId, Vec<ProcStat>> = BTreeMap::new();
+        let mut lookout = self.lookout.borrow_mut();
+        let Ok(census) = lookout.at_once() else { return away };
+        let mut owners: BTreeMap<i32, SessionId> = BTreeMap::new();
+        for session in self.listed() {
+            if let Some(sid) = self.family(session).members_sid() {
+                owners.extend(census.pids_of(sid).map(|pid| (pid, session.id)));
+            }
         }
-        let (ours, keeper) = (host::pid(), self.keeper.pid());
-        let came_to_us = |one: &&ProcStat| {
-            one.ppid == ours && !self.leaders.contains_key(&one.pid) && keeper != Some(one.pid)
-        };
-        all.iter().filter(came_to_us).copied().collect()
+        let others = census.others(|sid| self.leaders.contains_key(&sid));
+        let others: Vec<&ProcStat> =
+            others.iter().filter(|one| !owners.contains_key(&one.pid)).collect();
+        for orphan in others.iter().filter(|one| one.ppid == host::pid()) {
+            if let Some(id) = self.marked_session(orphan.pid) {
+                owners.insert(orphan.pid, id);
+                away.entry(id).or_default().push(**orphan);
+            }
+        }
+        // Each round adds at least one process or is the last: bounded by their number.
+        loop {
+            let is_new = |one: &&ProcStat| !owners.contains_key(&one.pid);
+            let next = others.iter().copied().filter(is_new);
+            let next = next.filter_map(|one| Some((*owners.get(&one.ppid)?, *one)));
+            let next: Vec<(SessionId, ProcStat)> = next.collect();
+            if next.is_empty() {
+                return away;
+            }
+            for (id, one) in next {
+                owners.insert(one.pid, id);
+                away.entry(id).or_default().push(one);
+            }
+        }
+    }
+
+    /// The session whose marks a process has in its environment.
+    fn marked_session(&self, pid: i32) -> Option<SessionId> {
+        let instance = format!("EXECD_INSTANCE={}", self.instance).into_bytes();
+        let (mut is_ours, mut id) = (false, None);
+        proc::environ_any(pid, |entry| {
+            is_ours |= entry == instance;
+            if let Some(number) = entry.strip_prefix(b"EXECD_SESSION_ID=") {
+                id = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+            }
+            is_ours && id.is_some()
+        });
+        id.filter(|_| is_ours)
     }
 
     /// The rows of list_sessions.
     pub fn rows(&self) -> Vec<Row> {
-        let all = if self.listed == 0 { Vec::new() } else { proc::all() };
-        let orphans = self.orphans(&all);
-        let row = |session: &crate::session::Session| {
+        let mut away = if self.listed == 0 { BTreeMap::new() } else { self.detached() };
+        let mut row = |session: &crate::session::Session| {
             let running = !session.life.finished();
             let log = self.log_status(session.id);
             let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
             let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
-            let sid = self.family(session).members_sid();
-            let away = detached(&all, &orphans, sid, &self.marks(session.id));
-            let away = away.iter().filter(|one| one.is_alive()).take(NAMED_PROCESSES);
+            let away = away.remove(&session.id).unwrap_or_default();
             Row {
                 session_id: session.id,
                 name: session.facts.name.clone(),
@@ -100,10 +137,10 @@ impl Daemon {
                 log_path: log.and_then(|log| log.path),
                 wake_armed: session.wake.is_some(),
                 shell_exited: session.life.shell_gone().then_some(true),
-                detached: away.map(|one| named(one.pid)).collect(),
+                detached: away.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect(),
             }
         };
-        self.listed().map(row).collect()
+        self.listed().map(&mut row).collect()
     }
 
     /// These exits were told by a listing: the sessions leave the table.

@@ -1,5 +1,6 @@
 //! Starting execd: limits, signals, the log directory, the keeper first, then the poll.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::CString;
 use std::path::Path;
@@ -91,7 +92,7 @@ impl Daemon {
             stuck_since: None,
             front: None,
             outlived: super::table::Outlived::default(),
-            last_endings: Vec::new(),
+            lookout: RefCell::default(),
             acks_ready: false,
             log_watched: false,
             guard_watched: false,

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Daemon, Owner};
-use crate::limits::{
-    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, SCANS_PER_TURN, WARNING_BELOW_MAX,
-};
+use crate::limits::{EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX};
 use crate::pure::lru::{Candidate, victim};
 use crate::session::ending::{Ending, Family, Number, SIGTERM};
 use crate::session::wait::WaitKind;
 use crate::session::{Listing, Session, SessionId};
-use crate::sys::proc::{self, ProcStat};
+use crate::sys::proc::ProcStat;
 use crate::wire::{Reason, RpcError};
 
 /// A session that is over, and whose members may run on.
@@ -159,11 +157,11 @@ impl Daemon {
     pub fn begin_ending(&mut self, id: SessionId, signal: i32, grace_ms: u64) {
         let Some(session) = self.sessions.get(&id) else { return };
         let family = self.family(session);
-        let now_ns = self.now_ns;
+        let (now_ns, turn) = (self.now_ns, self.counters.turns);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         match &mut session.ending {
-            Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns),
-            ending => *ending = Some(Ending::new(family, signal, grace_ms, now_ns)),
+            Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns, turn),
+            ending => *ending = Some(Ending::new(family, signal, grace_ms, now_ns, turn)),
         }
         self.touch(id);
     }
@@ -194,37 +192,35 @@ impl Daemon {
     }
 
     /// Step, after the replies: looks whether members of sessions that are over run on, and
-    /// whether those known to do so still do.
+    /// whether those known to do so still do. That costs a question a session and no look at all
+    /// processes, but with --kill-detached.
     pub(super) fn look_after_members(&mut self) {
-        if self.outlived.recheck {
-            self.outlived.recheck = false;
+        if std::mem::take(&mut self.outlived.recheck) {
             self.recheck_numbers();
             let gone: Vec<SessionId> = self
                 .outlived
                 .left
                 .values()
-                .filter(|left| left.family.is_gone())
+                .filter(|left| self.is_gone(left))
                 .map(|left| left.id)
                 .collect();
             for left in gone.into_iter().filter_map(|id| self.outlived.left.remove(&id)) {
                 self.keeper.guard_remove(left.family.sid);
             }
         }
-        if self.outlived.over.is_empty() {
-            return;
-        }
-        for _ in 0..SCANS_PER_TURN {
-            let Some(over) = self.outlived.over.pop_front() else { break };
-            let sid = over.family.sid;
-            // A cheap question first: a look at all processes is for who answers yes.
-            let maybe = self.config.kill_detached || proc::id_in_use(sid);
-            if maybe && !over.family.is_gone() {
+        while let Some(over) = self.outlived.over.pop_front() {
+            if self.is_gone(&over) {
+                self.keeper.guard_remove(over.family.sid);
+            } else {
                 self.debug(format_args!("session {}: members run on", over.id));
                 self.outlived.left.insert(over.id, over);
-            } else {
-                self.keeper.guard_remove(sid);
             }
         }
+    }
+
+    fn is_gone(&self, left: &Leftover) -> bool {
+        let ours = |sid: i32| self.leaders.contains_key(&sid);
+        left.family.is_gone(&mut self.lookout.borrow_mut(), &ours)
     }
 
     /// An orphan was reaped: it may have been the last who had a session's number, which is then
@@ -248,7 +244,17 @@ impl Daemon {
     pub fn left_members(&mut self) -> Vec<(SessionId, Vec<ProcStat>)> {
         self.outlived.recheck = !self.outlived.left.is_empty();
         self.look_after_members();
-        self.outlived.left.values().map(|left| (left.id, left.family.living())).collect()
+        let left = &self.outlived.left;
+        left.values().map(|left| (left.id, self.members(&left.family))).collect()
+    }
+
+    /// The members of a session that live, for people: none where it cannot be told.
+    pub(super) fn members(&self, family: &Family) -> Vec<ProcStat> {
+        let Some(sid) = family.members_sid() else { return Vec::new() };
+        let mut lookout = self.lookout.borrow_mut();
+        let mut found = lookout.at_once().map_or_else(|_| Vec::new(), |census| census.living(sid));
+        found.retain(|one| one.start_ticks >= family.start_ticks);
+        found
     }
 
     /// Takes what is left of an ended session, to end it.

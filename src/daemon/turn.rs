@@ -8,8 +8,8 @@ use mio::event::Event;
 
 use super::client::Client;
 use super::{
-    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LAST_MEMBERS, LISTENER, NOTES, Owner,
-    Port, REPLIES, REQUESTS, SIGNALS, WALL_CLOCK, client_of, session_of,
+    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, NOTES, Owner, Port, REPLIES,
+    REQUESTS, SIGNALS, WALL_CLOCK, client_of, session_of,
 };
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::session::output::Source;
@@ -38,6 +38,7 @@ impl Daemon {
         }
         self.now_ns = clock::now_ns();
         self.counters.turns += 1;
+        self.lookout.borrow_mut().begin_turn(self.counters.turns);
         // 1. Note what is ready; nothing acts here.
         self.note_events(events);
         // 2. Signals.
@@ -121,7 +122,7 @@ impl Daemon {
                 KEEPER_GUARD if event.is_error() => self.keeper.guard_hung_up(),
                 KEEPER_GUARD => self.keeper.pump_guard(),
                 // Each turn looks at these anyway.
-                LAST_MEMBERS | NOTES => {}
+                NOTES => {}
                 LISTENER => self.accept_ready = true,
                 token => match client_of(token) {
                     Some(id) => self.note_client_event(id, event),
@@ -162,7 +163,7 @@ impl Daemon {
             Port::Leader => _ = self.ended_leaders.insert(id),
             Port::Member => {
                 if let Some(ending) = &mut session.ending {
-                    ending.look = true;
+                    ending.ask(self.counters.turns);
                 }
                 self.touch(id);
             }

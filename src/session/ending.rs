@@ -1,16 +1,17 @@
 //! Ending everything that belongs to a session (process-model.md, Killing).
 //!
-//! Members are found by their kernel session id, signalled through pidfds that were checked
-//! after opening, and looked for again on each event until none is left. After the grace, what
-//! is left gets SIGKILL the same way; after a further while the survivors are named.
+//! Members are found by their kernel session id in a census, signalled through pidfds that were
+//! checked after opening, and looked for again on each event until none is left. After the grace,
+//! what is left gets SIGKILL the same way; after a further while the survivors are named.
 
 use std::io;
 use std::os::fd::RawFd;
 
+use super::census::{Lookout, descendants};
 use super::report::NamedProcess;
-use crate::limits::{KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
-use crate::limits::{RESCANS_PER_TURN, SCAN_PAUSE_MS};
+use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
 use crate::pure::run_mark::RunMark;
+use crate::sys::host;
 use crate::sys::proc::{self, ProcStat, Target};
 use crate::sys::run_limit;
 
@@ -93,10 +94,25 @@ pub struct Ending {
     /// Look for members again although no event came: the last look found new ones.
     rescan_ns: Option<u64>,
     state: State,
-    /// An event asks for another look at the members.
-    pub look: bool,
+    /// Something asks for another look at the members, by a census of this turn or a later one.
+    look: Option<u64>,
     /// Whether a first look was taken.
     looked: bool,
+    /// Looks in a row that found nobody although the number is taken.
+    empty_looks: u32,
+}
+
+/// What a look came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// Nobody of the family is left.
+    Nobody,
+    /// Somebody is, or it cannot be told now.
+    Somebody,
+    /// Nobody is where the census saw somebody.
+    Moved,
+    /// It goes on in the next turn.
+    Later,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,90 +123,76 @@ enum State {
 }
 
 impl Family {
-    /// Everything of this family that lives, for people: nobody where it cannot be told.
-    pub fn living(&self) -> Vec<ProcStat> {
-        self.look().unwrap_or_default()
-    }
-
     /// The session that members are in, while there can be any.
     pub fn members_sid(&self) -> Option<i32> {
         (self.number.now(self.sid) != Number::Free).then_some(self.sid)
     }
 
-    /// Whether nobody of this family lives; false where it cannot be told.
-    pub fn is_gone(&self) -> bool {
-        self.look().is_ok_and(|living| living.is_empty())
+    /// Who may be of this family, each with the session that it was in, by pid. None: the census
+    /// is not complete yet. Errors: it cannot be told now (EMFILE, ENOMEM).
+    fn candidates(
+        &self,
+        turn: u64,
+        lookout: &mut Lookout,
+        ours: &impl Fn(i32) -> bool,
+    ) -> io::Result<Option<Vec<(i32, i32)>>> {
+        let sid = Some(self.sid).filter(|_| self.number != Number::Free);
+        if sid.is_none() && self.spares_detached() {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(census) = lookout.since(turn)? else { return Ok(None) };
+        let members =
+            sid.into_iter().flat_map(|sid| census.pids_of(sid).map(move |pid| (pid, sid)));
+        let mut found: Vec<(i32, i32)> = members.collect();
+        if self.spares_detached() {
+            return Ok(Some(found));
+        }
+        let execd = host::pid();
+        let marked = |one: &ProcStat| one.ppid == execd && one.sid != self.sid && self.marks(one);
+        let others = census.others(|sid| sid == self.sid || ours(sid));
+        let away = descendants(others, found.iter().map(|one| one.0), marked);
+        found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
+        found.sort_unstable();
+        Ok(Some(found))
     }
 
-    /// Everything of this family that lives. Errors: it cannot be told now (EMFILE, ENOMEM).
-    fn look(&self) -> io::Result<Vec<ProcStat>> {
-        let sid = self.members_sid();
-        let ours = |found: &ProcStat| found.start_ticks >= self.start_ticks;
-        if matches!(self.detached, Detached::Spared) {
-            let Some(sid) = sid else { return Ok(Vec::new()) };
-            return Ok(proc::members_of(sid)?.into_iter().filter(ours).collect());
-        }
-        let all: Vec<ProcStat> = proc::look_at_all()?;
-        let members = all.iter().copied().filter(|one| Some(one.sid) == sid).filter(ours);
-        let mut found: Vec<ProcStat> = members.collect();
-        let us = crate::sys::host::pid();
-        let orphans: Vec<ProcStat> = all.iter().copied().filter(|one| one.ppid == us).collect();
-        found.extend(match &self.detached {
-            Detached::Spared => Vec::new(),
-            Detached::Marked(marks) => detached(&all, &orphans, sid, marks),
-            Detached::Run(mark) => {
-                let marked = |one: &ProcStat| {
-                    mark.zip(run_limit::of(one.pid)).is_some_and(|(mark, limit)| mark.is_on(limit))
-                };
-                let ours = |one: &ProcStat| Some(one.sid) != sid && marked(one);
-                descendants(&all, orphans.into_iter().filter(ours).collect(), sid)
+    fn spares_detached(&self) -> bool {
+        matches!(self.detached, Detached::Spared)
+    }
+
+    /// Whether an orphan is marked as one of this family.
+    fn marks(&self, orphan: &ProcStat) -> bool {
+        match &self.detached {
+            Detached::Spared => false,
+            Detached::Marked(marks) => {
+                let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
+                proc::environ_has(orphan.pid, &marks)
             }
-        });
-        found.retain(|one| !matches!(one.state, b'Z' | b'X'));
-        Ok(found)
-    }
-}
-
-/// The detached descendants of the session `sid` among `all` (None: its members are gone): children
-/// of members that left the session by setsid, those of `orphans` (children of execd that may be
-/// anybody's) with the session's marks in their environment, and what descends from these.
-pub fn detached(
-    all: &[ProcStat],
-    orphans: &[ProcStat],
-    sid: Option<i32>,
-    marks: &[Vec<u8>],
-) -> Vec<ProcStat> {
-    let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
-    let marked = |one: &ProcStat| Some(one.sid) != sid && proc::environ_has(one.pid, &marks);
-    descendants(all, orphans.iter().copied().filter(marked).collect(), sid)
-}
-
-/// What descends from the session `sid` and has left it, with these `orphans` of it and what
-/// descends from them.
-fn descendants(all: &[ProcStat], orphans: Vec<ProcStat>, sid: Option<i32>) -> Vec<ProcStat> {
-    let mut found = orphans;
-    let mut parents: Vec<i32> = all.iter().filter(|p| Some(p.sid) == sid).map(|p| p.pid).collect();
-    parents.extend(found.iter().map(|one| one.pid));
-    // Each round adds at least one process or is the last: bounded by their number.
-    loop {
-        let next: Vec<ProcStat> = all
-            .iter()
-            .copied()
-            .filter(|one| Some(one.sid) != sid && parents.contains(&one.ppid))
-            .filter(|one| !found.iter().any(|known| known.pid == one.pid))
-            .collect();
-        if next.is_empty() {
-            return found;
+            Detached::Run(mark) => {
+                let limit = run_limit::of(orphan.pid);
+                mark.zip(limit).is_some_and(|(mark, limit)| mark.is_on(limit))
+            }
         }
-        parents = next.iter().map(|one| one.pid).collect();
-        found.extend(next);
+    }
+
+    /// Whether nobody of this family lives; false where it cannot be told.
+    pub fn is_gone(&self, lookout: &mut Lookout, ours: &impl Fn(i32) -> bool) -> bool {
+        let number = self.number.now(self.sid);
+        if self.spares_detached() {
+            // Who is dead but not reaped has the number too: the reaping asks again.
+            return number == Number::Free;
+        }
+        let (turn, now) = (lookout.turn(), Self { number, ..self.clone() });
+        let found = lookout.at_once().is_ok().then(|| now.candidates(turn, lookout, ours));
+        let lives = |one: &(i32, i32)| proc::stat(one.0).is_some_and(|one| one.is_alive());
+        found.is_some_and(|found| matches!(found, Ok(Some(all)) if !all.iter().any(lives)))
     }
 }
 
 impl Ending {
     /// Begins to end a family with `signal`; SIGKILL follows `grace_ms` later. Nothing has been
     /// sent yet: see [`Self::step`].
-    pub fn new(family: Family, signal: i32, grace_ms: u64, now_ns: u64) -> Self {
+    pub fn new(family: Family, signal: i32, grace_ms: u64, now_ns: u64, turn: u64) -> Self {
         let at_once = signal == SIGKILL;
         let give_up = now_ns + KILL_GIVE_UP_MS * NS_PER_MS;
         Self {
@@ -204,16 +206,17 @@ impl Ending {
             members: Vec::new(),
             rescan_ns: None,
             state: State::Going,
-            look: true,
+            look: Some(turn),
             looked: false,
+            empty_looks: 0,
         }
     }
 
     /// Sends `signal` to what is there too (a second kill_session, or the shutdown): SIGKILL
     /// takes over at once, another one is sent besides.
-    pub fn also(&mut self, signal: i32, grace_ms: u64, now_ns: u64) {
+    pub fn also(&mut self, signal: i32, grace_ms: u64, now_ns: u64, turn: u64) {
         self.state = State::Going;
-        self.look = true;
+        self.ask(turn);
         let sooner = now_ns + grace_ms * NS_PER_MS;
         if signal == SIGKILL {
             // The look that was just asked for is what sends it.
@@ -228,10 +231,20 @@ impl Ending {
         }
     }
 
+    /// Something happened in this turn: the members are to be looked at.
+    pub fn ask(&mut self, turn: u64) {
+        self.look = self.look.max(Some(turn));
+    }
+
+    /// Whether a look is asked for, or goes on.
+    pub fn wants_look(&self) -> bool {
+        self.look.is_some() && !self.over()
+    }
+
     /// The leader was reaped: from here on its number is held by members only.
-    pub fn leader_reaped(&mut self, number: Number) {
+    pub fn leader_reaped(&mut self, number: Number, turn: u64) {
         self.family.number = number;
-        self.look = true;
+        self.ask(turn);
     }
 
     fn signal_all(&mut self) {
@@ -263,7 +276,7 @@ impl Ending {
     /// When to step again if no event comes. A look that is asked for is an event: it is taken in
     /// the next judgement, so nothing that is due with it is a deadline.
     pub fn next_due_ns(&self) -> Option<u64> {
-        if self.over() || self.look {
+        if self.over() || self.wants_look() {
             return None;
         }
         [self.escalate_ns, self.give_up_ns, self.rescan_ns].into_iter().flatten().min()
@@ -271,79 +284,122 @@ impl Ending {
 
     /// Looks for members, signals those that are new, moves on to SIGKILL and to giving up when
     /// it is time. Gives the pidfds that are new: an event on one of them asks for another step.
-    pub fn step(&mut self, now_ns: u64) -> Vec<RawFd> {
+    /// Sessions that are `ours` have none of those who left this one.
+    pub fn step(
+        &mut self,
+        now_ns: u64,
+        lookout: &mut Lookout,
+        ours: &impl Fn(i32) -> bool,
+    ) -> Vec<RawFd> {
         let mut watch = Vec::new();
         if self.over() {
             return watch;
         }
-        self.look = false;
+        let turn = self.look.take().unwrap_or_else(|| lookout.turn());
         self.rescan_ns = None;
         self.family.number = self.family.number.now(self.family.sid);
-        let mut living = self.rescan(&mut watch);
-        if living && self.escalate_ns.is_some_and(|at| at <= now_ns) {
+        let looked = self.rescan(turn, lookout, ours, &mut watch).unwrap_or_else(|_| {
+            // Who takes "cannot be told" for "gone" leaves them running.
+            self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
+            Looked::Somebody
+        });
+        match looked {
+            Looked::Nobody if self.is_believed() => self.state = State::AllGone,
+            Looked::Nobody => self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS),
+            Looked::Moved => {
+                self.empty_looks = 0;
+                self.look = Some(lookout.turn() + 1);
+            }
+            Looked::Later => self.look = Some(turn),
+            Looked::Somebody => self.empty_looks = 0,
+        }
+        if self.over() || looked == Looked::Later {
+            return watch;
+        }
+        if self.escalate_ns.is_some_and(|at| at <= now_ns) {
             self.escalate_ns = None;
             self.escalated = true;
             self.current = SIGKILL;
             self.give_up_ns = Some(now_ns + KILL_GIVE_UP_MS * NS_PER_MS);
             self.signal_all();
-            living = self.rescan(&mut watch);
-        }
-        // What was forked while we looked is found by looking again; a fork bomb loses.
-        for _ in 0..RESCANS_PER_TURN {
-            if !living || self.rescan_ns.is_none() {
-                break;
-            }
-            self.rescan_ns = None;
-            living = self.rescan(&mut watch);
-        }
-        if !living {
-            self.state = State::AllGone;
+            // What was forked while we looked is found by looking again.
+            self.look = Some(lookout.turn() + 1);
         } else if self.give_up_ns.is_some_and(|at| at <= now_ns) {
             self.state = State::GivenUp;
-        } else if self.rescan_ns.is_some() {
-            self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
         }
         watch
     }
 
-    /// One look: forgets who is gone, takes in who is new (and then asks for another look),
-    /// signals them. Whether anybody lives.
-    fn rescan(&mut self, watch: &mut Vec<RawFd>) -> bool {
-        let Ok(living) = self.family.look() else {
-            // Who takes "cannot be told" for "gone" leaves them running.
-            self.rescan_ns = Some(0);
-            return true;
+    /// Whether a look that found nobody is the end: the number is free, or it was looked at often
+    /// enough who has it. Detached ones have no number: of them a look may miss who was forked
+    /// during it by one that died during it, and the next one sees him.
+    fn is_believed(&mut self) -> bool {
+        self.empty_looks += 1;
+        let free = self.family.number == Number::Free;
+        let again = !self.family.spares_detached() && self.empty_looks < 2;
+        (free || self.empty_looks > EMPTY_LOOKS) && !again
+    }
+
+    /// One look: forgets who is gone, takes in who is new, signals them. Errors: it cannot be told
+    /// now (EMFILE, ENOMEM).
+    fn rescan(
+        &mut self,
+        turn: u64,
+        lookout: &mut Lookout,
+        ours: &impl Fn(i32) -> bool,
+        watch: &mut Vec<RawFd>,
+    ) -> io::Result<Looked> {
+        let Some(candidates) = self.family.candidates(turn, lookout, ours)? else {
+            return Ok(Looked::Later);
         };
-        let is = |target: &Target, found: &ProcStat| {
-            target.pid() == found.pid && target.start_ticks() == found.start_ticks
-        };
-        let first_look = !self.looked;
-        self.looked = true;
-        self.members.retain(|member| living.iter().any(|found| is(&member.target, found)));
+        let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
+        let mut ended =
+            proc::have_ended(self.members.iter().map(|one| one.target.fd())).into_iter();
+        self.members.retain(|one| ended.next() == Some(false) && is_candidate(one.target.pid()));
+        self.members.sort_unstable_by_key(|one| one.target.pid());
         let known = self.members.len();
-        for found in &living {
-            if !self.members[..known].iter().any(|member| is(&member.target, found)) {
-                // One that is gone by now is no member; one that can't be opened (EMFILE) is
-                // tried again at the next look.
-                if let Ok(Some(target)) = proc::open_target(found) {
+        let (mut whole, mut moved) = (true, false);
+        for &(pid, sid) in &candidates {
+            if self.members[..known].binary_search_by_key(&pid, |one| one.target.pid()).is_ok() {
+                continue;
+            }
+            if !lookout.may_open() {
+                whole = false;
+                break;
+            }
+            match proc::open_member(pid, sid)? {
+                Some((_, seen)) if !seen.is_alive() => {}
+                Some((target, seen)) if seen.start_ticks >= self.family.start_ticks => {
                     watch.push(target.fd());
                     self.members.push(Member { target, signalled: false, refused: None });
                 }
+                Some(_) => {}
+                None => moved = true,
             }
         }
+        self.signal_new();
+        self.looked |= whole;
+        Ok(match (whole, self.members.is_empty()) {
+            (false, _) => Looked::Later,
+            // Gone since the census, and perhaps with a child that it has not seen.
+            (true, true) if moved => Looked::Moved,
+            (true, true) => Looked::Nobody,
+            (true, false) => Looked::Somebody,
+        })
+    }
+
+    /// Sends the present signal to those who have not got it. What a member starts after the
+    /// signal is how it cleans up (a trap's commands): it is spared until SIGKILL, for as long as
+    /// the one who started it lives.
+    fn signal_new(&mut self) {
+        let spares = self.looked && self.current != SIGKILL;
+        let pids: Vec<i32> = self.members.iter().map(|one| one.target.pid()).collect();
         for member in self.members.iter_mut().filter(|member| !member.signalled) {
-            // What a member starts after the signal is how it cleans up (a trap's commands): it
-            // is spared until SIGKILL, for as long as the one who started it lives.
-            let parent = living.iter().find(|found| is(&member.target, found)).map(|one| one.ppid);
-            let cleaning = living.iter().any(|found| Some(found.pid) == parent);
-            if first_look || !cleaning || self.current == SIGKILL {
+            let parent = || proc::stat(member.target.pid()).map(|one| one.ppid);
+            if !(spares && parent().is_some_and(|parent| pids.contains(&parent))) {
                 member.send(self.current);
             }
         }
-        if known < living.len() {
-            self.rescan_ns = Some(0);
-        }
-        !living.is_empty()
     }
 
     /// What is still there, with the reason, at most [`NAMED_PROCESSES`] of them.
@@ -353,7 +409,7 @@ impl Ending {
             .take(NAMED_PROCESSES)
             .map(|member| NamedProcess {
                 pid: member.target.pid(),
-                command: proc::command(member.target.pid(), PROCESS_COMMAND_BYTES),
+                command: proc::name(member.target.pid()),
                 reason: Some(match member.refused {
                     Some(EPERM) => "EPERM: it belongs to another user".to_owned(),
                     Some(errno) => format!("it could not be signalled (errno {errno})"),

@@ -4,6 +4,7 @@
 //! it along in the steps of its turn; nothing in here waits.
 
 pub mod agent;
+pub mod census;
 pub mod ending;
 pub mod input;
 pub mod job;
@@ -158,6 +159,8 @@ pub struct Session {
     pub agent: Option<Box<Agent>>,
     /// Present when it only asks a pi for its version.
     pub probe: Option<Box<Probe>>,
+    /// Whether pi ran in it before it was retired: what it left is ended as a whole.
+    pub was_pi: bool,
 }
 
 impl Session {
@@ -209,6 +212,7 @@ impl Session {
             window: None,
             agent: None,
             probe: None,
+            was_pi: false,
         }
     }
 
@@ -250,6 +254,7 @@ impl Session {
         self.tail.stop_keeping();
         self.job = None;
         self.window = None;
+        self.was_pi |= self.is_pi();
         self.agent = None;
         self.probe = None;
         self.modes = None;

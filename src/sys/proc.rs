@@ -141,6 +141,34 @@ pub fn pids() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
+/// The pids in /proc as they are read, in its order.
+#[derive(Debug)]
+pub struct Pids(std::fs::ReadDir);
+
+/// Begins to read the pids in /proc. Errors: /proc cannot be read; of an item too.
+pub fn all_pids() -> io::Result<Pids> {
+    hold_spares();
+    let pids = with_spare(|| std::fs::read_dir("/proc")).map(Pids);
+    hold_spares();
+    pids
+}
+
+impl Iterator for Pids {
+    type Item = io::Result<i32>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = match self.0.next()? {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+                return Some(Ok(pid));
+            }
+        }
+    }
+}
+
 /// The session id of a process by getsid(2), which is far cheaper than /proc. None: it is gone.
 pub fn session_of(pid: i32) -> Option<i32> {
     // SAFETY: getsid takes a number and touches no memory of ours.
@@ -194,6 +222,15 @@ pub fn owner(pid: i32) -> Option<u32> {
 pub fn own_uid() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// The name of a process (comm), which tells less than its command line and can always be read: the
+/// command line and the environment are in the memory of the process, and reading them waits for as
+/// long as it holds the map of it. Empty for one that is gone.
+pub fn name(pid: i32) -> String {
+    let name = read_some(&format!("/proc/{pid}/comm"), STAT_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// The command line of a process for people: arguments joined by spaces, control characters
@@ -262,20 +299,45 @@ pub struct Target {
 /// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
 /// left its session. Errors: pidfd_open(2), EMFILE above all.
 pub fn open_target(seen: &ProcStat) -> io::Result<Option<Target>> {
-    let pidfd = match with_spare(|| pidfd_open(seen.pid)) {
-        Ok(pidfd) => pidfd,
-        Err(error) => {
-            return match error.raw_os_error() {
-                Some(libc::ESRCH | libc::EINVAL) => Ok(None),
-                _ => Err(error),
-            };
-        }
+    let Some(pidfd) = with_spare(|| pidfd_open(seen.pid)).map(Some).or_else(absent)? else {
+        return Ok(None);
     };
     let target = Target { pidfd, pid: seen.pid, start_ticks: seen.start_ticks };
     // The pidfd came by number: only what /proc says behind it proves whom we hold.
     let same = read_stat(seen.pid)?
         .is_some_and(|now| now.sid == seen.sid && now.start_ticks == seen.start_ticks);
     Ok(same.then_some(target))
+}
+
+/// Pins the process `pid` if it is in the session `sid`, dead ones too, and gives what /proc says
+/// of it. None: it is not, any more. Errors: as [`open_target`].
+pub fn open_member(pid: i32, sid: i32) -> io::Result<Option<(Target, ProcStat)>> {
+    let Some(pidfd) = with_spare(|| pidfd_open(pid)).map(Some).or_else(absent)? else {
+        return Ok(None);
+    };
+    // The pidfd came by number: only what /proc says behind it proves whom we hold.
+    let seen = read_stat(pid)?.filter(|now| now.sid == sid);
+    let target = |seen: ProcStat| (Target { pidfd, pid, start_ticks: seen.start_ticks }, seen);
+    Ok(seen.map(target))
+}
+
+/// No process with that number is no failure.
+fn absent(error: io::Error) -> io::Result<Option<OwnedFd>> {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::EINVAL) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// For each pidfd whether its process has ended: all of its threads, reaped or not.
+pub fn have_ended(pidfds: impl Iterator<Item = RawFd>) -> Vec<bool> {
+    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entries: Vec<libc::pollfd> = pidfds.map(entry).collect();
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: poll writes to `count` entries, which live through the call. A failure leaves all of
+    // them as living, to be asked again.
+    unsafe { libc::poll(entries.as_mut_ptr(), count, 0) };
+    entries.iter().map(|entry| entry.revents != 0).collect()
 }
 
 fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {

@@ -1,0 +1,198 @@
+//! Looks at all processes, shared by all who need one (process-model.md, Killing).
+//!
+//! A census tells who is in which session. It is read in pieces where there are many processes,
+//! and is as old as its first piece: who was forked since may be missing, so whoever has sent
+//! signals or heard of an end asks for one that began later.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::io;
+
+use crate::limits::{CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, OPENED_PER_TURN};
+use crate::sys::proc::{self, Pids, ProcStat};
+
+/// Who was in which session at a time.
+#[derive(Debug, Default)]
+pub struct Census {
+    /// The turn in which it was begun.
+    begun: u64,
+    /// Session id and pid, in order.
+    by_sid: Vec<(i32, i32)>,
+    others: OnceCell<Vec<ProcStat>>,
+}
+
+/// One that is being taken.
+#[derive(Debug)]
+struct Taking {
+    pids: Pids,
+    census: Census,
+}
+
+/// What there is to look at processes with in a turn.
+#[derive(Debug, Default)]
+pub struct Lookout {
+    turn: u64,
+    last: Option<Census>,
+    taking: Option<Taking>,
+    /// Processes that a census may still read of in this turn.
+    reads_left: usize,
+    /// Processes that may still be opened in this turn.
+    opens_left: usize,
+}
+
+impl Census {
+    /// The processes of a session, by pid.
+    pub fn pids_of(&self, sid: i32) -> impl Iterator<Item = i32> {
+        let from = self.by_sid.partition_point(|one| one.0 < sid);
+        self.by_sid[from..].iter().take_while(move |one| one.0 == sid).map(|one| one.1)
+    }
+
+    /// What /proc says of the members of a session that live.
+    pub fn living(&self, sid: i32) -> Vec<ProcStat> {
+        let is_member = |one: &ProcStat| one.sid == sid && one.is_alive();
+        self.pids_of(sid).filter_map(proc::stat).filter(is_member).collect()
+    }
+
+    /// What /proc says of those who live and are in none of the sessions that are `ours`: whoever
+    /// has left one of these is among them. Read once.
+    pub fn others(&self, ours: impl Fn(i32) -> bool) -> &[ProcStat] {
+        self.others.get_or_init(|| {
+            // Who has called setsid is in a session of this namespace; kernel threads are in none.
+            let left = |one: &&(i32, i32)| one.0 != 0 && !ours(one.0);
+            let found = self.by_sid.iter().filter(left).filter_map(|one| proc::stat(one.1));
+            found.filter(ProcStat::is_alive).collect()
+        })
+    }
+}
+
+impl Lookout {
+    /// A turn begins.
+    pub fn begin_turn(&mut self, turn: u64) {
+        self.turn = turn;
+        self.reads_left = CENSUS_TURN_PROCESSES;
+        self.opens_left = OPENED_PER_TURN;
+        let old = |census: &Census| census.begun + CENSUS_KEPT_TURNS < turn;
+        if self.last.as_ref().is_some_and(old) {
+            self.last = None;
+        }
+    }
+
+    /// The turn that goes on.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// A census that was not begun before `turn`. None: it is not complete yet, and goes on in the
+    /// next turn. Errors: it cannot be told now (EMFILE, ENOMEM).
+    pub fn since(&mut self, turn: u64) -> io::Result<Option<&Census>> {
+        while self.last.as_ref().is_none_or(|last| last.begun < turn) {
+            if turn > self.turn || !self.go_on()? {
+                return Ok(None);
+            }
+        }
+        Ok(self.last.as_ref())
+    }
+
+    /// A census of this turn, whatever it takes. Errors: as above.
+    pub fn at_once(&mut self) -> io::Result<&Census> {
+        while self.last.as_ref().is_none_or(|last| last.begun < self.turn) {
+            let left = std::mem::replace(&mut self.reads_left, usize::MAX);
+            let done = self.go_on();
+            self.reads_left = left;
+            done?;
+        }
+        self.last.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Reads on, a bounded amount. Whether a census is complete by now.
+    fn go_on(&mut self) -> io::Result<bool> {
+        let mut taking = match self.taking.take() {
+            Some(taking) => taking,
+            None => Taking {
+                pids: proc::all_pids()?,
+                census: Census { begun: self.turn, ..Census::default() },
+            },
+        };
+        while self.reads_left > 0 {
+            let Some(pid) = taking.pids.next().transpose()? else {
+                taking.census.by_sid.sort_unstable();
+                self.last = Some(taking.census);
+                return Ok(true);
+            };
+            self.reads_left -= 1;
+            if let Some(sid) = proc::session_of(pid) {
+                taking.census.by_sid.push((sid, pid));
+            }
+        }
+        self.taking = Some(taking);
+        Ok(false)
+    }
+
+    /// Whether one more process may be opened in this turn.
+    pub fn may_open(&mut self) -> bool {
+        let may = self.opens_left > 0;
+        self.opens_left = self.opens_left.saturating_sub(1);
+        may
+    }
+}
+
+/// Those of `others` that descend from one of `roots`, or are such themselves by `is_root`.
+pub fn descendants(
+    others: &[ProcStat],
+    roots: impl IntoIterator<Item = i32>,
+    is_root: impl Fn(&ProcStat) -> bool,
+) -> Vec<ProcStat> {
+    let mut known: BTreeSet<i32> = roots.into_iter().collect();
+    let mut found: Vec<ProcStat> = others.iter().copied().filter(is_root).collect();
+    known.extend(found.iter().map(|one| one.pid));
+    // Each round adds at least one process or is the last: bounded by their number.
+    loop {
+        let is_new = |one: &&ProcStat| known.contains(&one.ppid) && !known.contains(&one.pid);
+        let next: Vec<ProcStat> = others.iter().filter(is_new).copied().collect();
+        if next.is_empty() {
+            return found;
+        }
+        known.extend(next.iter().map(|one| one.pid));
+        found.extend(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_census_is_shared_until_a_later_one_is_asked_for() {
+        let own = proc::stat(crate::sys::host::pid()).unwrap();
+        let mut lookout = Lookout::default();
+        lookout.begin_turn(7);
+        assert!(lookout.since(7).unwrap().unwrap().pids_of(own.sid).any(|pid| pid == own.pid));
+        assert!(lookout.since(8).unwrap().is_none(), "that turn has not come");
+        lookout.begin_turn(8);
+        assert_eq!(lookout.since(7).unwrap().map(|one| one.begun), Some(7));
+        assert_eq!(lookout.since(8).unwrap().map(|one| one.begun), Some(8));
+        lookout.begin_turn(9);
+        lookout.reads_left = 1;
+        assert!(lookout.since(9).unwrap().is_none(), "it is read in pieces");
+        lookout.begin_turn(10);
+        assert_eq!(lookout.since(9).unwrap().map(|one| one.begun), Some(9));
+        assert_eq!(lookout.at_once().unwrap().begun, 10);
+        let census = lookout.at_once().unwrap();
+        assert!(census.living(own.sid).iter().any(|one| one.pid == own.pid));
+        assert!(census.others(|sid| sid == own.sid).iter().all(|one| one.sid != own.sid));
+    }
+
+    #[test]
+    fn who_descends_from_a_session() {
+        let one = |pid, ppid| ProcStat { pid, ppid, pgrp: 1, sid: 1, state: b'S', start_ticks: 0 };
+        let others = [one(5, 4), one(4, 3), one(9, 8), one(7, 6), one(6, 1)];
+        let pids = |found: Vec<ProcStat>| {
+            let mut pids: Vec<i32> = found.iter().map(|one| one.pid).collect();
+            pids.sort_unstable();
+            pids
+        };
+        assert_eq!(pids(descendants(&others, [3], |_| false)), [4, 5]);
+        assert_eq!(pids(descendants(&others, [3], |one| one.pid == 6)), [4, 5, 6, 7]);
+        assert_eq!(pids(descendants(&others, [], |_| false)), [0_i32; 0]);
+    }
+}
