@@ -54,7 +54,7 @@ for (const pi of INNER) {
       assert.match(first?.output ?? "", /session_id: 1[^]*\none\n?/);
       assert.deepEqual(result.tool_calls, { exec_command: 2 });
       await stage.execd.quit();
-      await waitNone(stage.place.tag, 2_000);
+      await waitNone(stage.place.tag, 10_000);
     });
 
     test(`pi ${pi.version}: both layers end at cancel`, async (t) => {
@@ -143,7 +143,7 @@ test("SIGTERM ends every run, and each has its result", async (t) => {
     assert.deepEqual([success, finish_reason], [false, "cancelled"]);
   }
   assert.equal(await stage.execd.ended, 128 + 15);
-  await waitNone(stage.place.tag, 1_000);
+  await waitNone(stage.place.tag, 10_000);
 });
 
 test("execd killed: pi and what its own tool runs end too", async (t) => {
@@ -162,5 +162,5 @@ test("the end of stdin lets a run come to its end", async (t) => {
   assert.equal(await stage.execd.quit(), 0);
   assert.equal((await stage.execd.result(id))["output"], "All of it.");
   assert.equal(stage.events(id).at(-1)?.event, "turn_end");
-  await waitNone(stage.place.tag, 1_000);
+  await waitNone(stage.place.tag, 10_000);
 });

@@ -116,7 +116,7 @@ for (const pi of PIS) {
       await tui.key("C-c");
       assert.equal(await tui.waitExit(20_000), 130);
       await tui.close();
-      await waitNone(stage.place.tag, 1_000);
+      await waitNone(stage.place.tag, 10_000);
       const stderr = readFileSync(stage.place.path("stderr.log"), "utf8");
       assert.match(stderr, /bash.*sleep 7600/);
       assert.match(stderr, /cancelled: 1 turn,/);

@@ -152,7 +152,7 @@ test("Esc: the output so far and Command aborted, and all of it is gone", async 
       await rpc.command("abort");
       const end = await rpc.toolEnd("bash", from);
       texts.push(JSON.stringify(shown(end)));
-      await waitNoneLike(place.tag, victim, 2_000);
+      await waitNoneLike(place.tag, victim, 10_000);
       await rpc.settled(from);
       if (prompt === "one") await rpc.prompt("go on");
     }

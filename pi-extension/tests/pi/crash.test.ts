@@ -4,14 +4,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
-import { textOf } from "./lib/events.ts";
 import { startJson } from "./lib/json.ts";
 import { call, exec, turn } from "./lib/model.ts";
 import { processesLike, processesOf, waitNone, waitNoneLike, waitProcess }
   from "./lib/processes.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
+import { until } from "./lib/waiting.ts";
 
 const EXECD = /\/execd\b/;
 
@@ -46,7 +45,7 @@ async function endedBy(t: TestContext, signal: "SIGKILL" | "SIGINT"): Promise<vo
   );
   pi.signal(signal);
   await pi.end();
-  t.diagnostic(`all gone ${await waitNone(place.tag, 2_000)} ms after pi`);
+  t.diagnostic(`all gone ${await waitNone(place.tag, 10_000)} ms after pi`);
 }
 
 test("execd killed while pi is held for a wake: pi ends, nothing is left", async (t) => {
@@ -57,16 +56,13 @@ test("execd killed while pi is held for a wake: pi ends, nothing is left", async
       turn("My turn ends."),
     ],
   });
-  await pi.journal.waitFor("the turn's end", (event) =>
-    event.type === "turn_end" && textOf(event.message?.content) === "My turn ends.");
-  // That pi does not end cannot be waited for, only looked at a while later.
-  await delay(500);
+  await until("pi to be held", () => /pi-execd: waiting for the end of session 1/.test(pi.stderr));
   assert.equal(processesLike(place.tag, /^sleep 7306$/).length, 1, "pi is held");
   for (const one of processesLike(place.tag, EXECD)) process.kill(one.pid, "SIGKILL");
   const killed = Date.now();
   assert.equal((await pi.end()).code, 0);
   assert.ok(Date.now() - killed < 10_000, `${Date.now() - killed} ms until pi ended`);
-  await waitNone(place.tag, 2_000);
+  await waitNone(place.tag, 10_000);
 });
 
 test("execd killed: the call fails with one message, the next one works and says so", async (t) => {
@@ -102,7 +98,7 @@ test("execd killed: the call fails with one message, the next one works and says
   const told = [...rpc.toolEnds().map((end) => end.text), ...rpc.notices().map((n) => n.text)];
   const sayings = told.filter((text) => /(earlier|before).* gone/.test(text));
   assert.equal(sayings.length, 1, told.join("\n\n"));
-  await waitNoneLike(place.tag, /^sleep 731[01]$/, 2_000);
+  await waitNoneLike(place.tag, /^sleep 731[01]$/, 10_000);
   await rpc.status("unified-exec.sessions", /^unified-exec: 1 session running$/);
   assert.equal((await rpc.quit()).code, 0);
   assert.deepEqual(processesOf(place.tag), []);

@@ -55,7 +55,7 @@ test("a dev server: started, asked by curl, polled, listed, killed", async (t) =
   assert.equal(killed.details["killed"], true);
   assert.equal(outputOf(run.toolEnd("exec_command", 2)), "status=7\n", "nobody listens any more");
   assert.match(run.toolEnd("list_sessions", 1).text, /\(no live sessions\)/);
-  await waitNone(place.tag, 2_000);
+  await waitNone(place.tag, 10_000);
 });
 
 test("a long build: one long poll answers at its end with all that is new", async (t) => {

@@ -107,5 +107,5 @@ test("TUI: typing, keys, the screen, the exit", async (t) => {
   assert.equal(tui.exited(), undefined);
   await tui.key("C-d");
   assert.equal(await tui.waitExit(), 0);
-  await waitNone(place.tag, 2_000);
+  await waitNone(place.tag, 10_000);
 });

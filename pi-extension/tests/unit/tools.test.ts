@@ -210,7 +210,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const before = Date.now();
     controller.abort();
     const { details } = await call;
-    assert.ok(Date.now() - before < 1_000, "at once");
+    assert.ok(Date.now() - before < 10_000, "long before its time is over");
     assert.equal(details.wait_status, "cancelled");
     assert.equal(processesWith("sleep 302; echo never").length > 0, true);
     await pi.call("kill_session", { session_id: details.session_id });
