@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Message, message_of};
 use crate::limits::{
     DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
-    TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_QUEUE_BYTES,
+    TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
+    TERMINAL_QUEUE_BYTES,
 };
 use crate::pure::detach_keys::{DetachKeys, Typed};
 use crate::pure::outbox::Outbox;
@@ -23,6 +24,9 @@ use crate::sys::{clock, pty};
 
 /// A signal's number is added to this, as shells do.
 const EXIT_SIGNAL: i32 = 128;
+/// Asks the terminal how it is, and what it answers: DSR, see XTerm Control Sequences.
+const LAST_QUESTION: &[u8] = b"\x1b[5n";
+const LAST_ANSWER: &[u8] = b"\x1b[0n";
 /// The byte that Ctrl-\ gives.
 const CTRL_BACKSLASH: u8 = 0x1c;
 
@@ -359,17 +363,31 @@ impl Show {
     fn take_last_answers(&mut self) {
         let begin_ns = now_ns();
         let lately = |asked: u64| begin_ns < asked + TERMINAL_ASKED_MS * NS_PER_MS;
-        let Some((keyboard, Keys::Raw)) = &mut self.keyboard else { return };
-        if !self.asked_ns.is_some_and(lately) {
+        let raw = matches!(self.keyboard, Some((_, Keys::Raw)));
+        if !raw || !self.asked_ns.is_some_and(lately) {
             return;
         }
-        let due_ns = begin_ns + TERMINAL_ANSWER_MS * NS_PER_MS;
+        // It answers in order: once it has answered ours, nothing is far behind.
+        self.queue.push(LAST_QUESTION);
+        self.write_screen();
+        let Some((keyboard, _)) = &mut self.keyboard else { return };
+        let mut due_ns = begin_ns + TERMINAL_LAST_ANSWER_MS * NS_PER_MS;
+        let mut came = Vec::new();
         while let Some(left_ns) = due_ns.checked_sub(now_ns()).filter(|left| *left > 0) {
             let left_ms = i32::try_from(left_ns.div_ceil(NS_PER_MS)).unwrap_or(0);
             let mut all = [Watch::new(keyboard.poll_fd().unwrap_or(-1), true, false)];
             io::wait_for(&mut all, left_ms);
-            match keyboard.read(&mut [0; KEYS_READ_BYTES]) {
-                Io::Moved(_) | Io::WouldBlock => {}
+            let mut buffer = [0; KEYS_READ_BYTES];
+            match keyboard.read(&mut buffer) {
+                Io::Moved(bytes) => {
+                    came.extend_from_slice(&buffer[..bytes]);
+                    if memchr::memmem::find(&came, LAST_ANSWER).is_some() {
+                        due_ns = due_ns.min(now_ns() + TERMINAL_ANSWER_MS * NS_PER_MS);
+                    }
+                    // An answer may come in pieces.
+                    came.drain(..came.len().saturating_sub(LAST_ANSWER.len() - 1));
+                }
+                Io::WouldBlock => {}
                 Io::Ended | Io::HungUp | Io::Failed(_) => return,
             }
         }

@@ -56,9 +56,11 @@ pub const LIST_COLUMNS: usize = 160;
 pub const LIST_COMMAND_MIN_COLUMNS: usize = 20;
 /// Bytes of the kernel's list of sockets in which those of execds are looked for.
 pub const SOCKET_LIST_BYTES: u64 = 4 * 1024 * 1024;
-/// How long a terminal that was asked something just before the end of `execd attach` may take to
-/// answer: the answer would be typed to whoever has the terminal next.
+/// How long answers of a terminal are waited for that was asked something just before the end of
+/// `execd attach`, once it has answered us: whoever has it next would take them for keys.
 pub const TERMINAL_ANSWER_MS: u64 = 50;
+/// The same where it does not answer us.
+pub const TERMINAL_LAST_ANSWER_MS: u64 = 500;
 /// How long before the end the question may have been.
 pub const TERMINAL_ASKED_MS: u64 = 1_000;
 /// Sockets looked at in one directory.
