@@ -125,8 +125,10 @@ fn a_line_of_64_mib_is_skipped_without_a_copy() {
     }
 }
 
+/// A long line was kept to its end and then taken apart in one turn, up to 0.8 s of it. Now it is
+/// read as it comes, and none of it is kept but what is told.
 #[test]
-fn a_line_that_is_needed_takes_its_length_and_a_mebibyte() {
+fn a_long_line_that_is_needed_is_not_kept() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bytes = 64 * MIB;
     for (head, tail, told) in [
@@ -157,14 +159,15 @@ fn a_line_that_is_needed_takes_its_length_and_a_mebibyte() {
         let line = padded(head, tail, bytes);
         let cost = read(&line, 1, RunSettings::default());
         assert_eq!((cost.told, cost.unparsed_lines), (told, 0), "{head}");
-        assert!(cost.peak_bytes <= bytes + MIB, "{head} {cost:?}");
+        // A text that turns out not to be an answer's was kept as far as one is told.
+        assert!(cost.peak_bytes <= 12 * MIB, "{head} {cost:?}");
         assert!(cost.calls < 200, "{head} {cost:?}");
         bytes = 64 * MIB / SLOW;
     }
 }
 
 #[test]
-fn a_long_text_takes_the_room_of_the_output_besides() {
+fn a_long_text_takes_the_room_of_the_output() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes = 32 * MIB / SLOW.min(2);
     for (head, tail) in [
@@ -176,10 +179,11 @@ fn a_long_text_takes_the_room_of_the_output_besides() {
     ] {
         let line = padded(head, tail, bytes);
         let cost = read(&line, 1, RunSettings::default());
-        // 4 MiB, and the line that says how much is not told. (An escape may cut a piece.)
+        // 4 MiB, and the line that says how much is not told. (An escape may cut a piece, and so
+        // may what was read at once.)
         let told = 4 * MIB / PIECE_BYTES;
-        assert!((told + 1..=told + 2).contains(&cost.told), "{head} {cost:?}");
-        assert!(cost.peak_bytes <= bytes + 5 * MIB, "{head} {cost:?}");
+        assert!((told + 1..=told + 4).contains(&cost.told), "{head} {cost:?}");
+        assert!(cost.peak_bytes <= 6 * MIB, "{head} {cost:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The line that is being read: what is kept of it, and what was found out about it.
 
+use super::long::LongLine;
 use crate::limits::{AGENT_LINE_MAX_BYTES, AGENT_LINE_STEP_BYTES, BUFFER_KEEP_BYTES};
 
 /// What is known of a line whose end has not come.
@@ -30,6 +31,8 @@ pub struct OpenLine {
     pub looked_bytes: usize,
     /// Its raw text is wanted and did not fit.
     pub lost: bool,
+    /// It is long, and this is what was read of it.
+    pub long: Option<Box<LongLine>>,
 }
 
 impl OpenLine {

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::str;
 
 use serde_json::value::RawValue;
 
 use super::drift::count;
-use super::event::{Update, known_fields, update_of};
+use super::event::{Look, Update, known_fields, look, update_of};
 use super::run::AgentRun;
 use super::text::Block;
 use super::told::{Tell, Told};
@@ -16,7 +17,7 @@ use crate::limits::{
     AGENT_TOOL_OUTPUT_BYTES,
 };
 use crate::pure::json_fields::{Fields, each_item};
-use crate::pure::json_text::{Bounded, append, mended, string};
+use crate::pure::json_text::{Bounded, append, mended, quoted_text, string};
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";
@@ -105,11 +106,7 @@ impl AgentRun {
 
     /// What was needed of a message_update.
     pub(super) fn update(&mut self, update: &Update<'_>, now_ms: u64, tell: Tell<'_>) {
-        self.clocks.last_event_ms = now_ms;
-        self.clocks.first_event_ms.get_or_insert(now_ms);
-        for (name, value) in &update.unknown {
-            self.drift.field("message_update", name, value);
-        }
+        self.updated(update, now_ms);
         let Some(value) = update.value else {
             if !update.kind.is_empty() && !UPDATES.contains(&update.kind) {
                 self.drift.event(&format!("message_update.{}", update.kind.trim_matches('"')));
@@ -123,6 +120,37 @@ impl AgentRun {
         let thinking = update.kind == r#""thinking_delta""#;
         let block = Block { thinking, index: update.content_index };
         self.transcript.delta(block, value, now_ms, tell);
+    }
+
+    /// What any message_update means.
+    fn updated(&mut self, update: &Update<'_>, now_ms: u64) {
+        self.clocks.last_event_ms = now_ms;
+        self.clocks.first_event_ms.get_or_insert(now_ms);
+        for (name, value) in &update.unknown {
+            self.drift.field("message_update", name, value);
+        }
+    }
+
+    /// A long line has come as far as this, in the middle of a text: `line` is closed behind it.
+    /// Whether that text is told as it comes.
+    pub(super) fn begin_flow(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) -> bool {
+        if let Look::Update(update) = look(line, true) {
+            let thinking = update.kind == r#""thinking_delta""#;
+            let quoted = update.value.and_then(quoted_text);
+            let told = thinking || update.kind == r#""text_delta""#;
+            let Some(quoted) = quoted.filter(|_| told) else { return false };
+            self.updated(&update, now_ms);
+            let block = Block { thinking, index: update.content_index };
+            self.transcript.begin_delta(block, now_ms, tell);
+            self.transcript.flow(quoted, now_ms, tell);
+            return true;
+        }
+        let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
+        let Some(fields) = fields else { return false };
+        let message = Fields::of(fields.get("message"));
+        let ending = string(fields.get("type"), AGENT_NAME_BYTES).as_deref() == Some("message_end");
+        let content = message.get("content").filter(|_| ending && is_assistant(&message));
+        content.is_some_and(|content| self.transcript.begin_text(content, now_ms, tell))
     }
 
     /// The run may be done, `if_final`; it is once its agent has ended.
@@ -174,7 +202,7 @@ impl AgentRun {
 
     /// The end of an assistant's message: the only place where its tokens and costs are settled.
     fn answer(&mut self, message: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
-        self.transcript.whole(message.get("content"), now_ms, tell);
+        self.transcript.whole(message.get("content"), self.cut.text_bytes, now_ms, tell);
         self.transcript.next_message(now_ms, tell);
         let (used, fault) = of_answer(message);
         self.totals.add(&used);
@@ -237,7 +265,7 @@ impl AgentRun {
         let counted = known || self.tool_calls.len() < AGENT_TOOL_NAMES;
         count(&mut self.tool_calls, if counted { &name } else { OTHER_TOOLS });
         let input = input.unwrap_or(RawValue::NULL);
-        let whole_bytes = input.get().len();
+        let whole_bytes = self.cut.input_bytes.unwrap_or(input.get().len());
         let json = (whole_bytes <= AGENT_TOOL_OUTPUT_BYTES)
             .then(|| mended(input.get(), AGENT_JSON_DEPTH))
             .flatten();
@@ -265,6 +293,7 @@ impl AgentRun {
                 append_blocks(content, &mut output);
             }
         }
+        output.omitted_bytes += self.cut.output_bytes as u64;
         tell(&Told {
             event: "tool_result",
             id: Some(&id),

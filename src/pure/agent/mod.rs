@@ -4,6 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `lines.rs` | the open line: what is kept of it, and what is known of it |
+//! | `long.rs` | a line that is too long to be taken apart at once |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
@@ -16,6 +17,7 @@
 mod drift;
 mod event;
 mod lines;
+mod long;
 mod meaning;
 mod report;
 mod run;
@@ -31,6 +33,8 @@ pub use told::{Tell, Told, UsageReport};
 mod tests;
 #[cfg(test)]
 mod tests_lines;
+#[cfg(test)]
+mod tests_long;
 #[cfg(test)]
 mod tests_report;
 #[cfg(test)]

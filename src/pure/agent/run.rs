@@ -10,12 +10,14 @@ use serde_json::{Map, Value};
 use super::drift::Drift;
 use super::event::{Look, look};
 use super::lines::{Known, OpenLine};
+use super::long::{Cut, Flow, LongLine};
 use super::report::Retries;
 use super::text::Transcript;
 use super::told::Tell;
 use super::usage::Totals;
 use crate::limits::{
-    AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES, AGENT_NAME_BYTES,
+    AGENT_DELTA_BYTES, AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH,
+    AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES, AGENT_NAME_BYTES,
 };
 use crate::pure::json_fields::Fields;
 use crate::pure::json_text::{mended, string};
@@ -46,6 +48,10 @@ pub struct Clocks {
 pub struct AgentRun {
     settings: RunSettings,
     line: OpenLine,
+    /// A longer line is not kept.
+    pub(super) long_bytes: usize,
+    /// What the line lacks that is being read: it was a long one.
+    pub(super) cut: Cut,
     /// Raw events, one a line.
     pub(super) events: String,
     pub(super) events_dropped: u64,
@@ -87,6 +93,8 @@ impl AgentRun {
         Self {
             settings,
             line: OpenLine::default(),
+            long_bytes: AGENT_LONG_LINE_BYTES,
+            cut: Cut::default(),
             events: String::new(),
             events_dropped: 0,
             unparsed_lines: 0,
@@ -128,6 +136,10 @@ impl AgentRun {
     /// unparsed, unless it is an event as a whole. (Of a message_update that is not known: its end
     /// is never looked at.)
     pub fn finish(&mut self, now_ms: u64, tell: Tell<'_>) {
+        if self.line.long.is_some() {
+            self.end_of_long(now_ms, tell);
+            return self.transcript.close_half(now_ms, tell);
+        }
         let line = std::mem::take(&mut self.line.kept);
         if self.line.known == Known::Nothing {
             self.line.looked_bytes = 0;
@@ -160,6 +172,7 @@ impl AgentRun {
     /// Bytes of heap owned now, about.
     pub fn heap_bytes(&self) -> usize {
         self.line.kept.capacity()
+            + self.line.long.as_ref().map_or(0, |long| long.heap_bytes())
             + self.events.capacity()
             + self.drift.heap_bytes()
             + self.transcript.heap_bytes()
@@ -168,8 +181,19 @@ impl AgentRun {
 
     /// Takes a part of a line: all of it that was read now. `ended`: its end was read too.
     fn part(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
+        if part.len() > self.long_bytes.max(1) && self.line.long.is_none() {
+            // Its beginning may say that nothing else is needed.
+            let (head, rest) = part.split_at(self.long_bytes.max(1));
+            self.part(head, false, now_ms, tell);
+            return self.part(rest, ended, now_ms, tell);
+        }
         let held_bytes = self.line.kept.len();
         self.line.bytes = self.line.bytes.saturating_add(part.len());
+        if self.line.bytes > self.long_bytes
+            && matches!(self.line.known, Known::Nothing | Known::Whole)
+        {
+            return self.part_of_long(part, ended, now_ms, tell);
+        }
         if self.line.known == Known::Told && !self.has_room(held_bytes + part.len()) {
             self.line.lost = true;
             self.line.forget();
@@ -205,6 +229,93 @@ impl AgentRun {
         }
     }
 
+    /// Takes a part of a line that is too long to be kept.
+    fn part_of_long(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
+        let mut long = self.line.long.take().unwrap_or_else(|| {
+            let mut long = Box::new(LongLine::new());
+            long.push(&self.line.kept);
+            long
+        });
+        for piece in part.chunks(AGENT_DELTA_BYTES) {
+            long.push(piece);
+            self.tell_flow(&mut long, now_ms, tell);
+        }
+        // The raw event may be wanted besides.
+        self.line.lost |= !self.has_room(self.line.kept.len() + part.len());
+        if self.line.lost || !self.line.keep(part) {
+            self.line.forget();
+        }
+        if self.line.bytes > AGENT_LINE_MAX_BYTES {
+            self.line.known = Known::Unparsed;
+            self.transcript.give_up_line();
+            self.line.forget();
+        } else if let Some(cut) = long.update_is_there() {
+            self.cut = cut;
+            if let Look::Update(update) = look(long.short(), false) {
+                self.update(&update, now_ms, tell);
+                self.line.known = Known::Told;
+            }
+            self.cut = Cut::default();
+        }
+        if matches!(self.line.known, Known::Nothing | Known::Whole) {
+            self.line.long = Some(long);
+            if ended {
+                self.end_of_long(now_ms, tell);
+            }
+        } else if ended {
+            let kept = std::mem::take(&mut self.line.kept);
+            self.end_of_line(&kept, now_ms, tell);
+        }
+    }
+
+    /// Tells what came of a long text in a long line.
+    fn tell_flow(&mut self, long: &mut LongLine, now_ms: u64, tell: Tell<'_>) {
+        if let Some(line) = long.ask_flow() {
+            long.answer_flow(self.begin_flow(&line, now_ms, tell));
+        }
+        match long.take_flow() {
+            None => {}
+            Some(Flow::Part(text)) => self.transcript.flow(&text, now_ms, tell),
+            Some(Flow::Ended { rest, delta }) => {
+                self.transcript.flow(&rest, now_ms, tell);
+                self.transcript.end_flow(now_ms, tell);
+                if delta {
+                    self.line.known = Known::Told;
+                }
+            }
+        }
+    }
+
+    /// The end of such a line: its short form says what it means.
+    fn end_of_long(&mut self, now_ms: u64, tell: Tell<'_>) {
+        let raw = std::mem::take(&mut self.line.kept);
+        let lost = self.line.lost;
+        if let Some(long) = self.line.long.take() {
+            match long.end() {
+                Some((short, _)) if is_blank(short) => {}
+                Some((short, cut)) => {
+                    self.cut = cut;
+                    self.short_line(short, (!lost).then_some(&raw), now_ms, tell);
+                    self.cut = Cut::default();
+                }
+                None => self.unparsed_lines += 1,
+            }
+            self.transcript.give_up_line();
+        }
+        self.line.next();
+    }
+
+    /// Reads the short form of a line; `raw` is the line itself, where that is kept.
+    fn short_line(&mut self, short: &[u8], raw: Option<&[u8]>, now_ms: u64, tell: Tell<'_>) {
+        match look(short, true) {
+            Look::More | Look::Nothing => return self.unparsed_lines += 1,
+            Look::Whole => return self.whole(short, raw, now_ms, tell),
+            Look::ToolUpdate => self.clocks.last_event_ms = now_ms,
+            Look::Update(update) => self.update(&update, now_ms, tell),
+        }
+        self.keep_raw(raw);
+    }
+
     /// Looks at the beginning of a line, and at more of it until it is known what it is.
     fn find_out(&mut self, line: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
         let line = &line[..line.len().min(AGENT_LINE_MAX_BYTES)];
@@ -237,7 +348,7 @@ impl AgentRun {
     fn end_of_line(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
         match self.line.known {
             Known::Nothing => {}
-            Known::Whole => self.whole(line, now_ms, tell),
+            Known::Whole => self.whole(line, Some(line), now_ms, tell),
             // Its beginning was told, but nobody would take all of it for a line.
             Known::Told if self.line.bytes > AGENT_LINE_MAX_BYTES => self.unparsed_lines += 1,
             Known::Told if self.line.lost => {
@@ -249,8 +360,8 @@ impl AgentRun {
         self.line.next();
     }
 
-    /// Reads a whole line.
-    fn whole(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
+    /// Reads a whole line; `raw` is what it was before it was made shorter, where that is kept.
+    fn whole(&mut self, line: &[u8], raw: Option<&[u8]>, now_ms: u64, tell: Tell<'_>) {
         let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
         let fields = fields.filter(|_| line.len() <= AGENT_LINE_MAX_BYTES);
         let kind = fields.as_ref().and_then(|fields| string(fields.get("type"), AGENT_NAME_BYTES));
@@ -258,7 +369,7 @@ impl AgentRun {
             self.unparsed_lines += 1;
             return;
         };
-        self.keep_event(line);
+        self.keep_raw(raw);
         self.event(&kind, fields, now_ms, tell);
     }
 
@@ -270,6 +381,14 @@ impl AgentRun {
 
     fn has_room(&self, bytes: usize) -> bool {
         self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
+    }
+
+    /// The same for an event that was too long to be kept, perhaps.
+    fn keep_raw(&mut self, raw: Option<&[u8]>) {
+        match raw {
+            Some(line) => self.keep_event(line),
+            None => self.events_dropped += u64::from(self.settings.keep_events),
+        }
     }
 
     /// Keeps a raw event, if that was asked for.

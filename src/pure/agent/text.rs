@@ -46,6 +46,7 @@ impl Spoken {
 
 /// The text of one line on its way: what of it was told before, and for how much more there is
 /// room.
+#[derive(Debug)]
 struct LineText {
     /// So many bytes at its beginning were told by deltas, and this is their hash.
     known_bytes: usize,
@@ -99,6 +100,28 @@ impl LineText {
     }
 }
 
+/// The content of a message on its way, compared with what was told of it.
+#[derive(Debug, Default)]
+struct Whole {
+    line: LineText,
+    /// Half a pair that stood open before it.
+    half: Option<(Block, u32)>,
+    /// Bytes of the message that were told before it.
+    told_bytes: usize,
+    /// So many of its blocks were looked at.
+    seen: u64,
+}
+
+/// A text that is told as it comes.
+#[derive(Debug)]
+struct Flowing {
+    block: Block,
+    half: Option<u32>,
+    whole: Whole,
+    /// It is in a message that is ending, else it is a delta.
+    in_message: bool,
+}
+
 /// The line that stands for text that is left out.
 fn left_out(bytes: u64) -> String {
     format!("\n\n[{bytes} bytes of text are left out here]\n\n")
@@ -120,6 +143,10 @@ pub struct Transcript {
     half: Option<(Block, u32)>,
     /// When the first text came.
     pub first_text_ms: Option<u64>,
+    /// The text that is told as it comes.
+    flowing: Option<Box<Flowing>>,
+    /// A message that is ending, between two such texts.
+    whole: Option<Box<Whole>>,
 }
 
 impl Transcript {
@@ -133,6 +160,8 @@ impl Transcript {
             mismatches: 0,
             half: None,
             first_text_ms: None,
+            flowing: None,
+            whole: None,
         }
     }
 
@@ -146,49 +175,87 @@ impl Transcript {
     /// Tells a delta, in pieces if it is long. What is no string is nothing.
     pub fn delta(&mut self, block: Block, delta: &RawValue, now_ms: u64, tell: Tell<'_>) {
         let Some(quoted) = quoted_text(delta) else { return };
+        self.begin_delta(block, now_ms, tell);
+        self.flow(quoted, now_ms, tell);
+        self.end_flow(now_ms, tell);
+    }
+
+    /// A delta begins whose text comes in parts: see [`Self::flow`].
+    pub fn begin_delta(&mut self, block: Block, now_ms: u64, tell: Tell<'_>) {
         if self.half.is_some_and(|(other, _)| other != block) {
             self.close_half(now_ms, tell);
         }
         let half = self.half.take().map(|(_, unit)| unit);
-        let mut line = LineText::default();
-        let half = self.string(block, quoted, half, &mut line, now_ms, tell);
+        let (whole, in_message) = (Whole::default(), false);
+        self.flowing = Some(Box::new(Flowing { block, half, whole, in_message }));
+    }
+
+    /// The last text of an assistant's message that is ending comes in parts: see [`Self::flow`].
+    /// `content` is all of it so far. Whether it is told that way.
+    pub fn begin_text(&mut self, content: &RawValue, now_ms: u64, tell: Tell<'_>) -> bool {
+        let whole = self.whole.take().or_else(|| self.begin_whole(now_ms, tell).map(Box::new));
+        let Some(mut whole) = whole else { return false };
+        let mut count = 0;
+        let mut last = quoted_text(content).map(str::to_owned);
+        each_item(content, &mut |item| {
+            count += 1;
+            last = Fields::of(Some(item)).get("text").and_then(quoted_text).map(str::to_owned);
+            true
+        });
+        let before = u64::saturating_sub(count, 1);
+        self.blocks(content, &mut whole, before, now_ms, tell);
+        let block = self.begin_block(ONLY_WHOLE + before, &mut whole.line);
+        whole.seen = before + 1;
+        let whole = *whole;
+        self.flowing = Some(Box::new(Flowing { block, half: None, whole, in_message: true }));
+        self.flow(&last.unwrap_or_default(), now_ms, tell);
+        true
+    }
+
+    /// Tells the next part of a text, in JSON between its quotes; no escape, no character is cut.
+    pub fn flow(&mut self, quoted: &str, now_ms: u64, tell: Tell<'_>) {
+        let Some(mut flowing) = self.flowing.take() else { return };
+        let Flowing { block, half, whole, .. } = &mut *flowing;
+        *half = self.string(*block, quoted, half.take(), &mut whole.line, now_ms, tell);
+        self.flowing = Some(flowing);
+    }
+
+    /// The text that came in parts has ended.
+    pub fn end_flow(&mut self, now_ms: u64, tell: Tell<'_>) {
+        let Some(flowing) = self.flowing.take() else { return };
+        let Flowing { block, half, mut whole, in_message } = *flowing;
+        if in_message {
+            if half.is_some() {
+                self.say(block, whole.line.take(REPLACEMENT), now_ms, tell);
+            }
+            return self.whole = Some(Box::new(whole));
+        }
         self.half = half.map(|unit| (block, unit));
-        self.spoken.cut |= !block.thinking && line.left_out_bytes > 0;
-        self.gap(block, &line, now_ms, tell);
+        self.spoken.cut |= !block.thinking && whole.line.left_out_bytes > 0;
+        self.gap(block, &whole.line, now_ms, tell);
+    }
+
+    /// The line whose text was told in parts is no event: what was told of it stays.
+    pub fn give_up_line(&mut self) {
+        (self.flowing, self.whole) = (None, None);
     }
 
     /// Tells what deltas have not told of a message that has ended: the rest, or all of it. Where
-    /// they have told something else, that is counted. `content` is its blocks, or a string.
-    pub fn whole(&mut self, content: Option<&RawValue>, now_ms: u64, tell: Tell<'_>) {
-        let comparable = !self.spoken.cut && self.spoken.bytes <= AGENT_OUTPUT_BYTES;
-        let Some(content) = content.filter(|_| comparable) else {
-            return self.close_half(now_ms, tell);
-        };
-        if self.half.is_some_and(|(block, _)| block.thinking) {
-            self.close_half(now_ms, tell);
-        }
-        // Its other half may be in what is told now.
-        let half = self.half.take();
-        let told_bytes = self.spoken.bytes;
-        let mut line = LineText {
-            known_bytes: told_bytes,
-            hash: self.spoken.hash.finish(),
-            ..Default::default()
-        };
-        let mut index = ONLY_WHOLE;
-        if let Some(quoted) = quoted_text(content) {
-            self.block(index, quoted, &mut line, now_ms, tell);
-        }
-        let behind = each_item(content, &mut |item| {
-            let item = Fields::of(Some(item));
-            let kind = item.get("type").map_or("", RawValue::get);
-            let text = item.get("text").filter(|_| kind == r#""text""#);
-            if let Some(quoted) = text.and_then(quoted_text) {
-                self.block(index, quoted, &mut line, now_ms, tell);
-            }
-            index += 1;
-            line.goes_on() && index < ONLY_WHOLE + AGENT_BLOCKS
-        });
+    /// they have told something else, that is counted. `content` is its blocks, or a string, of
+    /// which so many bytes were left out before: `cut_bytes`.
+    pub fn whole(
+        &mut self,
+        content: Option<&RawValue>,
+        cut_bytes: usize,
+        now_ms: u64,
+        tell: Tell<'_>,
+    ) {
+        let begun = self.whole.take();
+        let Some(content) = content else { return self.close_half(now_ms, tell) };
+        let whole = begun.or_else(|| self.begin_whole(now_ms, tell).map(Box::new));
+        let Some(mut whole) = whole else { return };
+        let behind = self.blocks(content, &mut whole, u64::MAX, now_ms, tell) + cut_bytes;
+        let Whole { mut line, half, told_bytes, .. } = *whole;
         if line.differs || (line.known_bytes > 0 && behind == 0) {
             self.mismatches += 1;
         } else if line.known_bytes == 0 {
@@ -203,6 +270,63 @@ impl Transcript {
         }
     }
 
+    /// The content of a message that has ended is compared with what was told of it. None where
+    /// that cannot be.
+    fn begin_whole(&mut self, now_ms: u64, tell: Tell<'_>) -> Option<Whole> {
+        if self.spoken.cut || self.spoken.bytes > AGENT_OUTPUT_BYTES {
+            self.close_half(now_ms, tell);
+            return None;
+        }
+        if self.half.is_some_and(|(block, _)| block.thinking) {
+            self.close_half(now_ms, tell);
+        }
+        let (known_bytes, hash) = (self.spoken.bytes, self.spoken.hash.finish());
+        let line = LineText { known_bytes, hash, ..LineText::default() };
+        // Its other half may be in what is told now.
+        Some(Whole { line, half: self.half.take(), told_bytes: known_bytes, seen: 0 })
+    }
+
+    /// Tells what is not known of the blocks of a message that has ended, of those before `upto`
+    /// that were not seen yet. Gives how many bytes behind them were not looked at.
+    fn blocks(
+        &mut self,
+        content: &RawValue,
+        whole: &mut Whole,
+        upto: u64,
+        now_ms: u64,
+        tell: Tell<'_>,
+    ) -> usize {
+        let seen = whole.seen;
+        if let Some(quoted) = quoted_text(content).filter(|_| seen == 0 && upto > 0) {
+            whole.seen = 1;
+            self.block(ONLY_WHOLE, quoted, &mut whole.line, now_ms, tell);
+        }
+        let mut at = 0;
+        each_item(content, &mut |item| {
+            if at >= seen && at < upto {
+                let item = Fields::of(Some(item));
+                let kind = item.get("type").map_or("", RawValue::get);
+                let text = item.get("text").filter(|_| kind == r#""text""#);
+                if let Some(quoted) = text.and_then(quoted_text) {
+                    self.block(ONLY_WHOLE + at, quoted, &mut whole.line, now_ms, tell);
+                }
+                whole.seen = at + 1;
+            }
+            at += 1;
+            at < seen || (whole.line.goes_on() && at < upto.min(AGENT_BLOCKS))
+        })
+    }
+
+    /// Where a text that begins stands: behind what came before it.
+    fn begin_block(&mut self, index: u64, line: &mut LineText) -> Block {
+        if std::mem::replace(&mut line.begun, true) {
+            line.take(BETWEEN_BLOCKS);
+        }
+        // The block in which the deltas have ended goes on, whatever place they gave it.
+        let open = self.last_block.filter(|_| line.known_bytes > 0);
+        Block { thinking: false, index: open.map_or(index, |(_, index)| index) }
+    }
+
     /// Tells what is not known of a block of a message that has ended.
     fn block(
         &mut self,
@@ -215,12 +339,7 @@ impl Transcript {
         if quoted.is_empty() {
             return;
         }
-        if std::mem::replace(&mut line.begun, true) {
-            line.take(BETWEEN_BLOCKS);
-        }
-        // The block in which the deltas have ended goes on, whatever place they gave it.
-        let open = self.last_block.filter(|_| line.known_bytes > 0);
-        let block = Block { thinking: false, index: open.map_or(index, |(_, index)| index) };
+        let block = self.begin_block(index, line);
         if self.string(block, quoted, None, line, now_ms, tell).is_some() {
             self.say(block, line.take(REPLACEMENT), now_ms, tell);
         }
