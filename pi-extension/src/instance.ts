@@ -21,6 +21,7 @@ import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
 import { type Telling, sending } from "./telling.ts";
 import { type Surface, surfaces } from "./tools/surface.ts";
+import { prefixed } from "./tools/tool.ts";
 import { UNIFIED_WORDS, type SurfaceWords } from "./tools/words.ts";
 import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
@@ -244,7 +245,8 @@ export class Instance {
     if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
     if (await hold(waitsFor, holdMs, ctx.signal) === "late") {
       const what = this.wakes.isPending ? "an armed session" : "a background command";
-      console.error(`pi-execd: ${what} did not end within ${limit}; pi ends, and the session with it`);
+      console.error(`pi-execd: ${what} did not end within ${limit}; `
+        + "pi ends, and the session with it");
     }
   }
 
@@ -441,9 +443,8 @@ function namesOf({ sessionManager }: HostContext): { id: string; file: string | 
 }
 
 function withNote(result: ToolResult, note: string): ToolResult {
-  const [first, ...others] = result.content;
-  const said = { type: "text" as const, text: `[${note}]\n${first?.text ?? ""}` };
-  return { content: [said, ...others], details: { ...result.details, restart_note: note } };
+  const { content, details } = prefixed(result, `[${note}]\n`);
+  return { content, details: { ...details, restart_note: note } };
 }
 
 function messageOf(error: unknown, words: SurfaceWords): string {

@@ -38,6 +38,15 @@ export function arrayOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Takes a text and a place in it, `[from, to]`, and gives what stands there. */
+export function partOf(text: string, place: unknown): string | undefined {
+  const [from, to] = arrayOf(place);
+  const isPlace = Number.isSafeInteger(from) && Number.isSafeInteger(to);
+  // Another extension may have put a text of its own in place of ours.
+  if (!isPlace || Number(to) > text.length) return undefined;
+  return text.slice(Number(from), Number(to));
+}
+
 /** Takes base64 text and gives how many bytes it stands for, blanks and padding left out. */
 export function base64Bytes(base64: string): number {
   let digits = 0;

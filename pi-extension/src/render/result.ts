@@ -3,7 +3,7 @@ import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type { Body } from "./body.ts";
 import { PREVIEW_LINES, bodyBlocks, clipped } from "./body.ts";
 import type { Fields } from "./fields.ts";
-import { arrayOf, fieldsOf, stringOf } from "./fields.ts";
+import { arrayOf, fieldsOf, partOf, stringOf } from "./fields.ts";
 import type { Block, RenderResult, RowContext, Span } from "./row.ts";
 import { expandHint, reuse, span } from "./row.ts";
 import { formatSeconds, oneLine } from "./safe.ts";
@@ -60,10 +60,15 @@ function tellCall(state: RowState, details: Fields): void {
 }
 
 /** Takes the content of a result, in any shape, and gives its text. */
-function contentText(content: unknown): string {
+export function contentText(content: unknown): string {
   if (typeof content === "string") return content;
   const texts = arrayOf(content).map((item) => stringOf(fieldsOf(item).text));
   return texts.filter((text) => text !== undefined).join("\n");
+}
+
+/** The output that stands in the model's text, where the details tell its place. */
+export function toldOutput({ details, text }: Drawing): string | undefined {
+  return partOf(text, details.output_at);
 }
 
 /** A thrown error leaves nothing but its message. */

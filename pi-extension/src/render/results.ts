@@ -8,8 +8,10 @@ import type { Body } from "./body.ts";
 import { bodyBlocks, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import { LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result } from "./result.ts";
 import type { Drawing, Unchecked } from "./result.ts";
+import {
+  LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result, toldOutput,
+} from "./result.ts";
 import type { Block, RenderResult, Span } from "./row.ts";
 import { span } from "./row.ts";
 import { formatAge, formatSeconds, formatSize, oneLine } from "./safe.ts";
@@ -36,17 +38,24 @@ function waitBlocks(drawing: Drawing): Block[] {
   const { details, context, expanded } = drawing;
   const body: Body = {
     output: waitOutput(drawing),
-    outputTone: context.isError && details.output === undefined ? "error" : "toolOutput",
+    outputTone: isToldError(drawing) ? "error" : "toolOutput",
     notices: waitNotices(details),
     status: drawing.partial ? runningStatus(drawing) : waitStatus(drawing),
   };
   return bodyBlocks(body, expanded, context);
 }
 
+/** An error whose text is not output. */
+function isToldError(drawing: Drawing): boolean {
+  const { context, details } = drawing;
+  return context.isError && details.output === undefined && toldOutput(drawing) === undefined;
+}
+
 /** The output alone; where only the model's text is left, what stands below its header. */
-function waitOutput({ details, text }: Drawing): string {
+function waitOutput(drawing: Drawing): string {
+  const { details, text } = drawing;
   const wait: Unchecked<WaitResult> = details;
-  const output = stringOf(wait.output);
+  const output = toldOutput(drawing) ?? stringOf(wait.output);
   if (output !== undefined) return output;
   const header = text.startsWith("[still running]") || text.startsWith("[exited]");
   const rule = header ? text.indexOf("\n---\n") : -1;
@@ -157,7 +166,7 @@ function killBlocks(drawing: Drawing): Block[] {
     return bodyBlocks({ output: "", status: runningStatus(drawing) }, expanded, context);
   }
   if (kill.found === false) return notFoundBlocks(drawing);
-  const output = stringOf(kill.final_output);
+  const output = toldOutput(drawing) ?? stringOf(kill.final_output);
   const summary = stringOf(kill.summary);
   const done = kill.killed !== false && !context.isError;
   const body: Body = {

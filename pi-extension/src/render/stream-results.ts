@@ -7,8 +7,10 @@ import type { JobRow, LogPage } from "../wire.ts";
 import { bodyBlocks, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import { LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result } from "./result.ts";
 import type { Drawing, Unchecked } from "./result.ts";
+import {
+  LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result, toldOutput,
+} from "./result.ts";
 import type { Block, RenderResult, Span } from "./row.ts";
 import { span } from "./row.ts";
 import { formatAge, formatSeconds, formatSize, oneLine } from "./safe.ts";
@@ -47,12 +49,13 @@ function reportBlocks(drawing: Drawing): Block[] {
 }
 
 /** The output in order of arrival, where the report has it so; what is raw is made plain. */
-function outputOf({ details, text }: Drawing): string | undefined {
+function outputOf(drawing: Drawing): string | undefined {
+  const { details, text } = drawing;
   const { output, aggregated, stdout, stderr, tail } = details;
   const streams = [stringOf(stdout), stringOf(stderr)].filter((one) => one !== undefined);
   const apart = streams.length > 0 ? streams.join("") : undefined;
-  const known = plainOf(output) ?? stringOf(aggregated) ?? apart ?? plainOf(tail);
-  return known ?? (details.status === undefined && text !== "" ? undefined : "");
+  const known = toldOutput(drawing) ?? plainOf(output) ?? stringOf(aggregated) ?? apart;
+  return known ?? plainOf(tail) ?? (details.status === undefined && text !== "" ? undefined : "");
 }
 
 function plainOf(raw: unknown): string | undefined {
@@ -157,7 +160,8 @@ function logBlocks(drawing: Drawing): Block[] {
   const { details, text, context, expanded, partial } = drawing;
   if (partial) return [];
   const page: Unchecked<LogPage> = details;
-  const output = page.encoding === "base64" ? stringOf(page.text) : plainOf(page.text);
+  const told = toldOutput(drawing) ?? page.text;
+  const output = page.encoding === "base64" ? stringOf(told) : plainOf(told);
   const status = output === undefined ? [] : [muted(partText(page))];
   return bodyBlocks({ output: output ?? text, keep: "start", status }, expanded, context);
 }

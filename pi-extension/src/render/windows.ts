@@ -4,7 +4,8 @@ import { Box } from "@earendil-works/pi-tui";
 import type { WindowReport } from "../windows/background.ts";
 import type { TmuxBashConfig } from "../windows/config.ts";
 import { lineLimit, outputBlocks } from "./bash.ts";
-import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import { arrayOf, fieldsOf, labelOf, numberOf, partOf, stringOf } from "./fields.ts";
+import { contentText } from "./result.ts";
 import { type Block, Row, type Span, type Theme, span } from "./row.ts";
 import { oneLine } from "./safe.ts";
 
@@ -29,7 +30,7 @@ export interface Card {
 /** The renderer of both messages. */
 export function windowMessageRenderer(settings: Settings): MessageRenderer {
   return (message, options, theme) => {
-    const text = typeof message.content === "string" ? message.content : "";
+    const text = contentText(message.content);
     const windows = arrayOf(fieldsOf(message.details).windows);
     const card = { windows, text, expanded: options.expanded, keys: options };
     return drawCard(card, settings.config, theme);
@@ -55,6 +56,7 @@ function windowBlocks(window: unknown, card: Card, config: TmuxBashConfig): Bloc
   const kind = facts.kind === "poll" ? "poll" as const : "completed" as const;
   const limit = lineLimit(config, kind, card.expanded, facts.truncated === true);
   const log = stringOf(facts.log_path);
+  const tail = partOf(card.text, facts.tail_at) ?? stringOf(facts.tail);
   const isCut = facts.truncated === true || facts.kind === "lost";
   return [
     { kind: "text", spans: headSpans(facts as unknown as WindowReport) },
@@ -62,7 +64,7 @@ function windowBlocks(window: unknown, card: Card, config: TmuxBashConfig): Bloc
       kind: "text",
       spans: [span(`$ ${oneLine(stringOf(facts.command) ?? "", COMMAND_CELLS)}`, "toolTitle")],
     },
-    ...outputBlocks(stringOf(facts.tail) ?? "", limit, card.keys),
+    ...outputBlocks(tail ?? "", limit, card.keys),
     ...(isCut && log ? cutBlocks(log) : []),
   ];
 }

@@ -128,9 +128,9 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
     context: viewContext(instance),
   };
   const reply = await instance.request("tmux", request, call);
-  const { text, is_error, ...details } = reply as unknown as TmuxResult;
+  const { text, is_error } = reply as unknown as TmuxResult;
   if (is_error) throw new Error(text);
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));
-  return answer(text, details);
+  return answer(text, {});
 }

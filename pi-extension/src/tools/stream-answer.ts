@@ -1,35 +1,51 @@
 /** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
 import { formatAge, formatSize, oneLine } from "../render/safe.ts";
-import { plainText } from "../plain.ts";
+import { cutSequence, plainText } from "../plain.ts";
 import type { JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
+import type { Told } from "./tool.ts";
 import type { Waited } from "./stream-wait.ts";
 
 const COMMAND_CELLS = 200;
 const PATH_CELLS = 240;
 
 /** Takes the report of a process and gives its text. */
-export function reportText(report: Waited): string {
+export function reportText(report: Waited): Told {
   const facts: (keyof Waited)[] = [
     "sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath",
   ];
   // Of a process that is gone the pid says nothing.
-  const told = facts.filter((name) => name !== "pid" || report.status === "running")
+  const lines = facts.filter((name) => name !== "pid" || report.status === "running")
     .filter((name) => report[name] !== undefined)
     .map((name) => `${name}: ${String(report[name])}`);
-  const head = [`[${report.status}]`, ...told].join("\n");
+  const head = [`[${report.status}]`, ...lines].join("\n");
   const notes = notesOf(report).map((note) => `\n[${note}]`);
-  const output = outputOf(report);
-  if (notes.length === 0) return `${head}\n---\n${output}`;
-  return [head, "---", output.replace(/\n$/, ""), ...notes].join("\n");
+  const { output, none } = outputOf(report);
+  const told = { head: `${head}\n---\n`, output, foot: output ? "" : none };
+  if (notes.length === 0) return told;
+  const end = output.endsWith("\n") ? "" : "\n";
+  return { ...told, foot: `${told.foot}${end}${notes.join("\n")}` };
 }
 
-/** The output: both streams under their names where there is more than stdout. */
-function outputOf({ status, stdout, stderr, tail }: Waited): string {
+/**
+ * The output, both streams under their names where there is more than stdout; and what is said
+ * where there is none.
+ */
+function outputOf(report: Waited): { output: string; none: string } {
+  const { status, stdout, stderr, tail } = report;
   const runs = status === "running";
-  if (runs && stdout === undefined) return plainText(tail ?? "") || "(no output so far)";
-  if (!stderr) return stdout || (runs ? "(no new output)" : "(no output)");
+  if (runs && stdout === undefined) {
+    return { output: plainText(tail ?? ""), none: "(no output so far)" };
+  }
+  const none = runs ? "(no new output)" : "(no output)";
+  if (!stderr) return { output: stdout ?? "", none };
   const first = stdout ? `stdout:\n${lineOf(stdout)}` : "";
-  return `${first}stderr:\n${stderr}`;
+  return { output: `${first}stderr:\n${stderr}`, none };
+}
+
+/** What is kept of a report beside its text. */
+export function reportDetails(report: Waited): object {
+  const { stdout: _, stderr: __, aggregated: ___, tail: ____, ...details } = report;
+  return details;
 }
 
 function lineOf(text: string): string {
@@ -96,8 +112,22 @@ function rowText(row: JobRow): string {
   return `- ${parts.filter(Boolean).join(" · ")}`;
 }
 
+/**
+ * Takes a page of a log and gives it as clean text. A sequence that the page cuts is left to the
+ * next one, which begins with it.
+ */
+export function cleanPage(page: LogPage): LogPage {
+  if (page.encoding === "base64") return page;
+  const cut = page.eof ? 0 : cutSequence(page.text);
+  // A page that has nothing else must lead on all the same.
+  const kept = page.text.length - (cut < page.text.length ? cut : 0);
+  const leftOver = Buffer.byteLength(page.text.slice(kept));
+  const text = plainText(page.text.slice(0, kept));
+  return { ...page, text, nextOffset: page.nextOffset - leftOver };
+}
+
 /** Takes a page of a log and gives which part it is, how to go on, and the page. */
-export function pageText(page: LogPage): string {
+export function pageText(page: LogPage): Told {
   const { sessionId, offset, nextOffset, totalBytes, eof, text } = page;
   const atEnd = nextOffset >= totalBytes;
   const go = eof ? "end of the log"
@@ -106,7 +136,8 @@ export function pageText(page: LogPage): string {
   const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
   const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it are kept nowhere`] : [];
   const said = [what, go, ...gap, ...logNotes(page)].join("; ");
-  return `[log of sessionId ${sessionId}, ${said}]\n---\n${text || "(nothing)"}`;
+  const head = `[log of sessionId ${sessionId}, ${said}]\n---\n`;
+  return { head, output: text, foot: text ? "" : "(nothing)" };
 }
 
 /** Takes what became of input and gives it in words. */

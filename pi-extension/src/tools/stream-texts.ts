@@ -176,8 +176,8 @@ export const listProcessesText: ToolText = {
 export const getProcessLogText: ToolText = {
   label: "Log",
   description:
-    "Shows a part of a process's whole output, raw, by byte offset: also of one that has ended, "
-    + "and of what results have cut. The answer says at which offset the next part begins.",
+    "Shows a part of a process's whole output as clean text, by byte offset: also of one that has "
+    + "ended, and of what results have cut. The answer says at which offset the next part begins.",
   promptSnippet: "Read any part of a command's output",
   promptGuidelines: [
     "get_process_log: offset -10000 shows the end. Where you look for something, grep the log "
@@ -202,6 +202,10 @@ export const getProcessLogText: ToolText = {
         type: "string",
         enum: ["utf8", "base64"],
         description: '"base64" gives exact bytes. Default "utf8".',
+      },
+      raw: {
+        type: "boolean",
+        description: "true: as it was written, with escape sequences and controls. Default false.",
       },
     },
   },

@@ -8,11 +8,15 @@ import type { Instance } from "../instance.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
 import type { JobList, LogPage, StdinResult } from "../wire.ts";
 import { commandPlace } from "./place.ts";
-import { listText, pageText, reportText, stdinText } from "./stream-answer.ts";
+import {
+  cleanPage, listText, pageText, reportDetails, reportText, stdinText,
+} from "./stream-answer.ts";
 import * as texts from "./stream-texts.ts";
 import { type Waited, requestReport, runJob, sessionFields } from "./stream-wait.ts";
 import type { Surface } from "./surface.ts";
-import { type Params, type Tool, type ToolText, answer, definition, given } from "./tool.ts";
+import {
+  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+} from "./tool.ts";
 import { STREAM_WORDS } from "./words.ts";
 
 /** How long execd lets bash_stream wait where nobody says, and between which bounds. */
@@ -77,7 +81,7 @@ async function killProcess(instance: Instance, params: Params, call: Call): Prom
 
 function reported(instance: Instance, report: Waited): ToolResult {
   instance.client.noteSessionId(report.sessionId);
-  return answer(reportText(report), report);
+  return outputAnswer(reportText(report), reportDetails(report));
 }
 
 async function writeStdin(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
@@ -94,6 +98,9 @@ async function listProcesses(instance: Instance, _params: Params, call: Call): P
 }
 
 async function getProcessLog(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const page = await instance.request("get_process_log", params, call);
-  return answer(pageText(page as unknown as LogPage), page);
+  const { raw, ...request } = params;
+  const reply = await instance.request("get_process_log", request, call) as unknown as LogPage;
+  const page = raw === true ? reply : cleanPage(reply);
+  const { text: _, ...details } = page;
+  return outputAnswer(pageText(page), details);
 }

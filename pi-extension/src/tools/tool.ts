@@ -49,6 +49,32 @@ export function answer(text: string, details: object): ToolResult {
   return { content: [{ type: "text", text }], details };
 }
 
+/** A text for the model in three parts: facts, the output of a command, what else is said. */
+export interface Told {
+  head: string;
+  output: string;
+  foot: string;
+}
+
+/**
+ * Takes a text with output in it and the other fields. pi's session file keeps both, so that the
+ * output stands in the text alone, and `output_at` tells renderers where: `[from, to]`.
+ */
+export function outputAnswer({ head, output, foot }: Told, details: object): ToolResult {
+  const output_at = [head.length, head.length + output.length];
+  return answer(`${head}${output}${foot}`, { ...details, output_at });
+}
+
+/** Puts words before the text of a result. */
+export function prefixed(result: ToolResult, words: string): ToolResult {
+  const [first, ...others] = result.content;
+  const { output_at: at, ...details } = result.details as { output_at?: number[] };
+  return {
+    content: [{ type: "text", text: `${words}${first?.text ?? ""}` }, ...others],
+    details: { ...details, ...(at && { output_at: at.map((place) => place + words.length) }) },
+  };
+}
+
 /** The fields of `fields` that are there: absent ones are left out, never undefined. */
 export function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);

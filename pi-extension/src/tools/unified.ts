@@ -9,7 +9,9 @@ import { renderers, type UnifiedToolName } from "../render/index.ts";
 import type { KillResult, ListResult, SetOnExitResult } from "../wire.ts";
 import { commandPlace } from "./place.ts";
 import type { Surface } from "./surface.ts";
-import { type Params, type Tool, type ToolText, answer, definition, given } from "./tool.ts";
+import {
+  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+} from "./tool.ts";
 import * as texts from "./unified-texts.ts";
 import { runWait } from "./wait.ts";
 import { UNIFIED_WORDS } from "./words.ts";
@@ -57,17 +59,14 @@ async function writeStdin(instance: Instance, params: Params, call: Call): Promi
 
 async function killSession(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
   const reply = await instance.request("kill_session", params, call);
-  const { footer, ...result } = reply as unknown as KillResult;
+  const { footer, final_output: output = "", ...result } = reply as unknown as KillResult;
   if (!result.found) return answer(`unknown session_id: ${result.session_id}`, result);
   instance.wakes.onRead(call.toolCallId, result.session_id);
-  const output = result.final_output ? `\n---\n${result.final_output}` : "";
   const survivors = (result.survivors ?? []).map(
     ({ pid, command, reason }) => `\nnot ended: ${pid} ${command} (${reason})`,
   );
-  const text = `${result.summary ?? ""}${survivors.join("")}${output}`;
-  // The renderers draw the output of every tool from this one field.
-  const details = { ...result, output: result.final_output ?? "" };
-  return answer(footer ? `${text}\n\n${footer}` : text, details);
+  const head = `${result.summary ?? ""}${survivors.join("")}${output && "\n---\n"}`;
+  return outputAnswer({ head, output, foot: footer ? `\n\n${footer}` : "" }, result);
 }
 
 async function listSessions(instance: Instance, _params: Params, call: Call): Promise<ToolResult> {

@@ -2,6 +2,7 @@
 import type { Call, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";
 import type { Progress, ProgressDetails, WaitResult } from "../wire.ts";
+import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";
 
 /** What is known of the session before execd's answer, for the progress. */
@@ -58,12 +59,12 @@ function waitAnswer(
   params: Record<string, unknown>,
   reply: WaitResult,
 ): ToolResult {
-  const { header = "", footer, ...details } = reply;
+  // The call's arguments have the command; a poll need not store it again.
+  const { header = "", footer, output = "", command: _, ...details } = reply;
   if (reply.warning !== undefined) instance.ui.warn(reply.warning);
   trackWake(instance, toolCallId, params, reply);
-  const output = reply.output || "(no output)";
-  const text = `${header}\n---\n${output}${footer ? `\n\n${footer}` : ""}`;
-  return { content: [{ type: "text", text }], details };
+  const said = [...(output ? [] : ["(no output)"]), ...(footer ? [`\n\n${footer}`] : [])];
+  return outputAnswer({ head: `${header}\n---\n`, output, foot: said.join("") }, details);
 }
 
 function trackWake(

@@ -23,7 +23,9 @@ export interface WindowReport {
   command: string;
   exit_code?: number;
   signal?: string;
-  tail: string;
+  /** The end of its output; in a message that has it in its text, its place there, `[from, to]`. */
+  tail?: string;
+  tail_at?: number[];
   /** Lines and bytes were cut from the tail. */
   truncated?: true;
   log_path?: string;

@@ -56,10 +56,10 @@ export class Deliveries extends Telling {
   protected override tell(triggerTurn: boolean): boolean {
     const reports = this.#background().take(this.#filters());
     try {
-      const windows = reports.map(({ facts }) => facts);
+      const { content, windows } = messageOf(reports);
       const polls = windows.every(({ kind }) => kind === "poll");
       const type = polls ? POLL_MESSAGE_TYPE : COMPLETED_MESSAGE_TYPE;
-      this.#events.send(type, contentOf(reports), { windows }, triggerTurn);
+      this.#events.send(type, content, { windows }, triggerTurn);
       return true;
     } catch (error) {
       this.#background().putBack(reports);
@@ -70,8 +70,19 @@ export class Deliveries extends Telling {
   }
 }
 
-function contentOf(reports: Report[]): string {
-  return reports.map(({ text }) => text).join("\n\n");
+/** The text that the model reads, and what is drawn: the tails stand in the text alone. */
+function messageOf(reports: Report[]): { content: string; windows: WindowReport[] } {
+  let content = "";
+  const windows = reports.map(({ text, facts }) => {
+    if (content !== "") content += "\n\n";
+    const { tail = "", ...others } = facts;
+    const within = text.lastIndexOf(tail);
+    const from = content.length + within;
+    content += text;
+    if (within < 0) return facts;
+    return { ...others, tail_at: [from, from + tail.length] };
+  });
+  return { content, windows };
 }
 
 function named(reports: Report[]): string {

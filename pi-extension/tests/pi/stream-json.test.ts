@@ -9,6 +9,7 @@ import { runJson } from "./lib/json.ts";
 import { call, newest, turn } from "./lib/model.ts";
 import { EXTENSION_DIR, FIXTURES_DIR } from "./lib/paths.ts";
 import { processesOf } from "./lib/processes.ts";
+import { placedOutput } from "./lib/results.ts";
 import { scratch } from "./lib/scratch.ts";
 import { bash, on, STREAM } from "./lib/stream.ts";
 
@@ -37,9 +38,7 @@ test("a short command: facts, streams apart, details; the model reads the same",
     status: "failed",
     sessionId: 1,
     exitCode: 3,
-    stdout: "one\n",
-    stderr: "two\n",
-    aggregated: "one\ntwo\n",
+    output_at: [end.text.indexOf("stdout:\n"), end.text.length],
   });
   assert.deepEqual([typeof pid, typeof startedAt], ["number", "string"]);
   assert.equal(readFileSync(String(log), "utf8"), "one\ntwo\n");
@@ -75,19 +74,20 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   assert.match(started.text, /^\[running\]\nsessionId: 1\npid: \d+\n[^]*\n---\nready\n\n\[Still /);
   const polls = run.toolEnds("poll_process");
   assert.deepEqual(
-    polls.slice(0, 2).map((end) => [end.details["status"], end.details["stdout"]]),
+    polls.slice(0, 2).map((end) => [end.details["status"], placedOutput(end)]),
     [["running", "ready\n"], ["running", "got it\n"]],
   );
   const last = polls.findLast((end) => end.details["status"] !== "running");
   assert.equal(last?.details["exitCode"], 5);
-  assert.equal(last?.details["aggregated"], "ready\ngot it\nend\n");
+  assert.ok(last);
+  assert.equal(placedOutput(last), "ready\ngot it\nend\n");
   assert.deepEqual(
     run.toolEnds("write_stdin").map((end) => end.text.split(".")[0]),
     ["wrote 1 byte", "wrote 2 bytes"],
   );
   assert.match(run.toolEnd("list_processes").text, /^- sessionId 1 · failed · exitCode 5 · /m);
   const page = run.toolEnd("get_process_log");
-  assert.equal(page.details["text"], "got it\n");
+  assert.equal(placedOutput(page), "got it\n");
   assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 17; next page: offset 13\]\n/);
 });
 
@@ -101,7 +101,8 @@ test("live updates: the newest output, who runs, at a bounded pace", async (t) =
   const most = Number(end.details["durationMs"]) / 250 + 3;
   assert.ok(updates.length >= 3 && updates.length <= most, `${updates.length} of ${most}`);
   assert.equal(outputs[0], "");
-  for (const output of outputs) assert.ok(String(end.details["aggregated"]).startsWith(output));
+  const log = readFileSync(String(end.details["logPath"]), "utf8");
+  for (const output of outputs) assert.ok(log.startsWith(output));
   assert.match(outputs.at(-1) ?? "", /^line 1\n[^]*err 1\n[^]*line 2\n/);
   assert.equal(updates.at(-1)?.partialResult?.details?.["sessionId"], 1);
   assert.equal(updates.at(-1)?.partialResult?.details?.["pid"], end.details["pid"]);
@@ -133,7 +134,7 @@ test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
     ["failed", "SIGKILL"],
   );
   const late = run.toolEnd("bash_stream", 1);
-  assert.deepEqual([late.details["timedOut"], late.details["stdout"]], [true, "begun\n"]);
+  assert.deepEqual([late.details["timedOut"], placedOutput(late)], [true, "begun\n"]);
   const wrong = [run.toolEnd("poll_process"), run.toolEnd("kill_process", 1)];
   for (const end of wrong) {
     assert.deepEqual([end.isError, end.text], [true, "unknown sessionId: 9"]);

@@ -7,6 +7,7 @@ import { textOf } from "./lib/events.ts";
 import { newest, turn } from "./lib/model.ts";
 import { processesLike, processesOf, waitProcess } from "./lib/processes.ts";
 import { Rpc } from "./lib/rpc.ts";
+import { placedOutput } from "./lib/results.ts";
 import { scratch } from "./lib/scratch.ts";
 import { bash, on, STREAM } from "./lib/stream.ts";
 
@@ -28,7 +29,7 @@ test("Esc ends the whole command, silent or not, and what is polled", async (t) 
   await rpc.say("loud");
   await rpc.waitFor("its output", (one) => /up/.test(textOf(one.partialResult?.content)));
   const loud = await abortDuring("bash_stream", /^sleep 7310$/);
-  assert.equal(loud.details["aggregated"], "up\n");
+  assert.equal(placedOutput(loud), "up\n");
   assert.match(loud.text, /\n---\nup\n\n\[The user pressed Esc: /);
 
   await rpc.say("silent");

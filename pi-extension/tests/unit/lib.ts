@@ -13,7 +13,10 @@ assert.ok(existsSync(EXECD), `${EXECD} is missing: cargo build --release --locke
 process.env.EXECD_BIN = EXECD;
 
 /** The fields of details that tests look at; what is missing fails their assertions. */
-export type Details = Required<WaitResult & KillResult> & { restart_note?: string };
+export type Details = Required<WaitResult & KillResult> & {
+  restart_note?: string;
+  output_at: [number, number];
+};
 
 export interface Result {
   content: { type: string; text: string }[];
@@ -104,6 +107,12 @@ export class Pi {
 /** The text that the model reads. */
 export function textOf(result: Result): string {
   return result.content.map((part) => part.text).join("\n");
+}
+
+/** The output alone, which stands in the text and nowhere else. */
+export function outputOf(result: Result): string {
+  const { output_at: [from, to] } = result.details;
+  return textOf(result).slice(from, to);
 }
 
 /** Resolves when `check` gives something true; fails after `ms`. */

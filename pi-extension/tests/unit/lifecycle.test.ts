@@ -8,7 +8,7 @@ import { after, it } from "node:test";
 import { promisify } from "node:util";
 import { Client } from "../../src/client.ts";
 import { locate, silenceSeconds } from "../../src/locate.ts";
-import { EXECD, kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
+import { EXECD, kill, parentOf, outputOf, Pi, processesWith, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -149,7 +149,7 @@ it("EXECD_COMMAND: a command line; nothing of this machine's environment is sent
     assert.match(pi.tools.get("exec_command")?.description ?? "", /on another machine/);
     const cmd = 'echo "$EXECD_THERE ${EXECD_TEST_HERE-none} $AI_AGENT"; pwd';
     const result = await pi.call("exec_command", { cmd });
-    assert.equal(result.details.output, `a b none pi\n${process.cwd()}\n`);
+    assert.equal(outputOf(result), `a b none pi\n${process.cwd()}\n`);
     await pi.shutdown();
   });
 });
@@ -166,10 +166,11 @@ it("EXECD_COMMAND with the stream tools: the same, and logs are read there", asy
     const command = 'echo "$EXECD_THERE ${EXECD_TEST_HERE-none} $AI_AGENT"; pwd; sleep 461';
     const started = await pi.call("bash_stream", { command });
     const wanted = `a b none pi\n${process.cwd()}\n`;
-    const { sessionId, status, tail } = started.details as Record<string, unknown>;
-    assert.deepEqual([status, tail], ["running", wanted], "the window of this environment");
+    const { sessionId, status } = started.details as unknown as Record<string, unknown>;
+    const told = [status, outputOf(started)];
+    assert.deepEqual(told, ["running", wanted], "the window of this environment");
     const page = await pi.call("get_process_log", { sessionId });
-    assert.equal((page.details as Record<string, unknown>).text, wanted);
+    assert.equal(outputOf(page), wanted);
     await pi.call("kill_process", { sessionId });
     await pi.shutdown();
   });
@@ -357,8 +358,8 @@ it("lines that a transport prints, and notifications without sense, disturb noth
   await withEnv({ EXECD_COMMAND: fake("noisy") }, async () => {
     const pi = new Pi();
     await pi.start();
-    const { details } = await pi.call("exec_command", { cmd: "true" });
-    assert.equal(details.output, "fine");
+    const result = await pi.call("exec_command", { cmd: "true" });
+    assert.equal(outputOf(result), "fine");
     await pi.shutdown();
   });
 });

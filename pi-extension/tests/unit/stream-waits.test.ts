@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { LIVE_TAIL_BYTES, LiveTail } from "../../src/tools/live-tail.ts";
 import type { JobReport } from "../../src/wire.ts";
-import { kill, parentOf, Pi, processesWith, type Result, textOf, until, EXECD } from "./lib.ts";
+import { kill, parentOf, outputOf, Pi, processesWith, type Result, textOf, until, EXECD } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
@@ -51,8 +51,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     });
     assert.equal(updates.at(-1)?.content[0]?.text, "out\nerr\nmore\n");
     const killed = await pi.call("kill_process", { sessionId });
-    assert.deepEqual([reportOf(killed).pid, reportOf(await call).aggregated],
-      [pid, "out\nerr\nmore\n"]);
+    assert.deepEqual([reportOf(killed).pid, outputOf(await call)],
+      [pid, "stdout:\nout\nmore\nstderr:\nerr\n"]);
   });
 
   it("a flood: few updates, of 32 KiB at most", async () => {
@@ -66,7 +66,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     for (const update of updates) {
       assert.ok(Buffer.byteLength(reportOf(update).output ?? "") <= LIVE_TAIL_BYTES);
     }
-    assert.match(reportOf(result).stdout, /the end\n$/);
+    assert.match(outputOf(result), /the end\n$/);
   });
 
   it("events tell other extensions, with the call's id", async () => {
@@ -127,8 +127,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
   it("Esc ends all of it, the output so far is told", async () => {
     const command = "trap '' TERM INT HUP; echo before; sleep 432 & sleep 432";
     const result = await escape("bash_stream", { command, yieldMs: 60_000 }, says(/before/));
-    const { signal, aborted, aggregated } = reportOf(result);
-    assert.deepEqual([signal, aborted, aggregated], ["SIGKILL", true, "before\n"]);
+    const { signal, aborted } = reportOf(result);
+    assert.deepEqual([signal, aborted, outputOf(result)], ["SIGKILL", true, "before\n"]);
     assert.match(textOf(result), /^\[failed\]\n[^]*\n---\nbefore\n\n\[The user pressed Esc: /);
     assert.match(textOf(result), / were ended\]$/);
     assert.deepEqual(processesWith("sleep 432"), []);
@@ -180,7 +180,7 @@ it("a user's message ends the wait and nothing else", async () => {
   assert.match(textOf(result), /\n\[A message from the user ended this wait; the command goes on/);
   assert.equal(processesWith("sleep 438").length > 0, true);
   const poll = pi.call("poll_process", { sessionId, maxDrainMs: 120_000 });
-  assert.equal(reportOf(await poll).stdout, "hi\n");
+  assert.equal(outputOf(await poll), "hi\n");
   const second = pi.call("poll_process", { sessionId, maxDrainMs: 120_000 });
   pending = true;
   assert.equal(reportOf(await second).status, "running");

@@ -2,12 +2,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
+import { cutSequence } from "../../src/plain.ts";
 import { pageText, reportText } from "../../src/tools/stream-answer.ts";
+import type { Told } from "../../src/tools/tool.ts";
 import type { JobList, JobReport, LogPage, StdinResult } from "../../src/wire.ts";
-import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
+import { outputOf, Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
+const whole = ({ head, output, foot }: Told) => head + output + foot;
 const reportOf = (result: Result) => result.details as unknown as Required<JobReport>;
 
 describe("the stream tools", { concurrency: 8 }, () => {
@@ -30,9 +33,9 @@ describe("the stream tools", { concurrency: 8 }, () => {
   it("bash_stream: facts, both streams, details as execd gave them", async () => {
     const result = await pi.call("bash_stream", { command: "echo one; echo two >&2; exit 3" });
     const { sessionId, pid, startedAt, durationMs, logPath, ...rest } = reportOf(result);
-    assert.deepEqual(rest, {
-      status: "failed", exitCode: 3, stdout: "one\n", stderr: "two\n", aggregated: "one\ntwo\n",
-    });
+    const { output_at } = result.details;
+    assert.deepEqual(rest, { status: "failed", exitCode: 3, output_at });
+    assert.equal(outputOf(result), "stdout:\none\nstderr:\ntwo\n");
     assert.match(startedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     assert.equal(typeof pid, "number");
     assert.equal(
@@ -63,14 +66,14 @@ describe("the stream tools", { concurrency: 8 }, () => {
 
   it("a model is told of trouble with the log, of a gap and of an odd end", () => {
     const report = { status: "failed", sessionId: 1, signal: "SIGKILL", stdout: "x\n" } as const;
-    const said = reportText({
+    const said = whole(reportText({
       ...report, note: "ended by somebody", failureMessage: "log write failed: ENOSPC: none left",
-    });
+    }));
     assert.match(said, /\nx\n\n\[ended by somebody\]\n\n\[log write failed: ENOSPC: none left\]$/);
-    const limited = reportText({ ...report, logTruncated: true });
+    const limited = whole(reportText({ ...report, logTruncated: true }));
     assert.match(limited, /\n\[the log ended at its limit, what came later is not in it\]$/);
     const page = { sessionId: 1, text: "x", offset: 5, nextOffset: 6, totalBytes: 6, eof: true };
-    assert.match(pageText({ ...page, omittedBytes: 5 }),
+    assert.match(whole(pageText({ ...page, omittedBytes: 5 })),
       /^\[log of sessionId 1, bytes 5 to 6 of 6; end of the log; 5 bytes before it are kept nowhere\]/);
   });
 
@@ -79,22 +82,22 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const result = await pi.call("bash_stream", {
       command, workdir: "tests", env: { GIVEN: 5, LANG: null }, yieldMs: "5000.7", invented: 1,
     });
-    assert.equal(reportOf(result).stdout, `${process.cwd()}/tests\npi 5 unset\n`);
+    assert.equal(outputOf(result), `${process.cwd()}/tests\npi 5 unset\n`);
     const home = await pi.call("bash_stream", { command: "pwd", workdir: "~" });
-    assert.equal(reportOf(home).stdout, `${process.env.HOME}\n`);
+    assert.equal(outputOf(home), `${process.env.HOME}\n`);
   });
 
   it("yields, is polled, driven and ends; a finished one is polled again", async () => {
     const started = await pi.call("bash_stream", {
       command: "echo ready; cat; echo bye >&2; exit 7", yieldMs: 1_000, name: "a cat",
     });
-    const { sessionId, pid, tail, status } = reportOf(started);
-    assert.deepEqual([status, tail], ["running", "ready\n"]);
+    const { sessionId, pid, status } = reportOf(started);
+    assert.deepEqual([status, outputOf(started)], ["running", "ready\n"]);
     assert.ok(textOf(started).startsWith(`[running]\nsessionId: ${sessionId}\npid: ${pid}\n`));
     assert.match(textOf(started), /\n---\nready\n\n\[Still running, .*poll_process/);
 
     const first = await pi.call("poll_process", { sessionId: String(sessionId) });
-    assert.deepEqual([reportOf(first).status, reportOf(first).stdout], ["running", "ready\n"]);
+    assert.deepEqual([reportOf(first).status, outputOf(first)], ["running", "ready\n"]);
     const nothing = await pi.call("poll_process", { sessionId });
     assert.match(textOf(nothing), /\n---\n\(no new output\)\n\n\[Still running\./);
 
@@ -103,7 +106,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.deepEqual(wrote, { written: 4, queued: 0, eof: false });
     assert.equal(textOf(literal), "wrote 4 bytes. poll_process shows what it answers.");
     const echoed = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
-    assert.equal(reportOf(echoed).stdout, "a\\n\n");
+    assert.equal(outputOf(echoed), "a\\n\n");
 
     const data = { base64: Buffer.from("\u0001é\n").toString("base64") };
     await pi.call("write_stdin", { sessionId, data, eof: true });
@@ -114,7 +117,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     let ended: Result | undefined;
     while (!ended) ended = await isOver();
     assert.deepEqual([reportOf(ended).status, reportOf(ended).exitCode], ["failed", 7]);
-    assert.match(reportOf(ended).aggregated, /^ready\na\\n\n.*é\nbye\n$/);
+    assert.match(outputOf(ended), /^stdout:\nready\na\\n\n.*é\nstderr:\nbye\n$/);
     const again = await pi.call("poll_process", { sessionId });
     assert.deepEqual(again.details, ended.details);
     await assert.rejects(pi.call("write_stdin", { sessionId, data: "x" }), /has exited/);
@@ -128,17 +131,17 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.equal((closed.details as unknown as StdinResult).eof, true);
     assert.match(textOf(closed), /^wrote 0 bytes; stdin is closed\./);
     // A poll answers for the output, which comes before the end.
-    let poll = reportOf(await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 }));
-    if (poll.status === "running") {
-      poll = reportOf(await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 }));
+    let poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
+    if (reportOf(poll).status === "running") {
+      poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
     }
-    assert.equal(poll.aggregated, "over\n");
+    assert.equal(outputOf(poll), "over\n");
   });
 
   it("a terminal has one stream", async () => {
     const command = "test -t 0 && test -t 2 && echo yes; echo err >&2";
     const result = await pi.call("bash_stream", { command, stdinMode: "pty" });
-    assert.deepEqual([reportOf(result).stdout, reportOf(result).stderr], ["yes\nerr\n", ""]);
+    assert.equal(outputOf(result), "yes\nerr\n");
   });
 
   it("kill_process: the final status; all of it is gone", async () => {
@@ -203,7 +206,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const { sessionId } = reportOf(await pi.call("bash_stream", { command }));
     const page = async (params: object) => {
       const result = await pi.call("get_process_log", { sessionId, ...params });
-      return { ...(result.details as unknown as LogPage), said: textOf(result) };
+      const details = result.details as unknown as LogPage;
+      return { ...details, text: outputOf(result), said: textOf(result) };
     };
     let all = "";
     let offset = 0;
@@ -225,11 +229,51 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.deepEqual([exact.text, exact.encoding], [btoa("1\n2\n"), "base64"]);
   });
 
+  // A model read raw escape sequences and NULs, which cost it tokens and say nothing.
+  it("get_process_log: clean text; a sequence that a page cuts begins the next one", async () => {
+    const raw = "a\0\x1b[1;31mred\x1b[0m\n10%\r99%\nN\bNA\bA\n\x1b]0;title\x1b\\end\n";
+    const command = `printf '${raw.replaceAll("%", "%%").replaceAll("\x1b\\", "\\033\\134")
+      .replaceAll("\x1b", "\\033").replaceAll("\0", "\\000").replaceAll("\b", "\\b")
+      .replaceAll("\r", "\\r").replaceAll("\n", "\\n")}'`;
+    const { sessionId } = reportOf(await pi.call("bash_stream", { command }));
+    const read = (params: object) => pi.call("get_process_log", { sessionId, ...params });
+    const clean = "ared\n99%\nNA\nend\n";
+    assert.equal(outputOf(await read({})), clean);
+    assert.equal(outputOf(await read({ raw: false })), clean);
+    assert.equal(outputOf(await read({ raw: "true" })), raw);
+    // Wherever pages that take the longest sequence are cut, nothing of one is shown.
+    for (let limit = 12; limit < raw.length; limit += 1) {
+      let offset = 0;
+      let all = "";
+      for (let eof = false; !eof;) {
+        const result = await read({ offset, limit });
+        const page = result.details as unknown as LogPage;
+        assert.ok(page.nextOffset > offset, "each page leads on");
+        all += outputOf(result);
+        ({ nextOffset: offset, eof } = page);
+      }
+      assert.equal(all.replace(/\n.*99%/, "\n99%").replace(/N+A+/, "NA"), clean, `pages of ${limit}`);
+    }
+  });
+
+  it("what a page may cut", () => {
+    const cut = (text: string) => cutSequence(text);
+    for (const begun of ["\x1b", "\x1b[", "\x1b[1;3", "\x1b]0;a title", "\x1b]0;t\x1b", "\x1b("]) {
+      assert.equal(cut(`text${begun}`), begun.length, JSON.stringify(begun));
+    }
+    const whole = ["", "text", "\x1b[1m", "\x1b]0;t\x07", "\x1b]0;t\x1b\\", "\x1b]0;\nt", "\x1b(B"];
+    for (const text of whole) assert.equal(cut(`${text}x`), 0, JSON.stringify(text));
+    assert.equal(cut(`\x1b]${"x".repeat(5_000)}`), 0, "a string that is not ended is text");
+    const started = performance.now();
+    cut("\x1b]".repeat(75_000));
+    assert.ok(performance.now() - started < 1_000, "in time linear in its length");
+  });
+
   it("long output: its end, and where the rest is", async () => {
     const result = await pi.call("bash_stream", { command: "seq 1 20000", maxOutputChars: 10 });
-    const { truncated, logPath, stdout } = reportOf(result);
+    const { truncated, logPath } = reportOf(result);
     assert.equal(truncated, true);
-    assert.match(stdout, /^\[\.\.\. \d+ characters omitted; full output: .*\]\n[^]{10}$/);
+    assert.match(outputOf(result), /^\[\.\.\. \d+ characters omitted; full output: .*\]\n[^]{10}$/);
     assert.equal(readFileSync(logPath, "utf8").length, 108_894);
     assert.match(textOf(result), /\n\n\[Only the end of it is shown; get_process_log with /);
   });
@@ -269,7 +313,7 @@ describe("waits, settings and their precedence", { concurrency: 8 }, () => {
   it("the cap of the output is read from the environment at each call", async () => {
     const shown = async (params: object = {}) => {
       const result = await pi.call("bash_stream", { command: "seq 1 9", ...params });
-      return reportOf(result).stdout.split("\n").slice(-3).join("\n");
+      return outputOf(result).split("\n").slice(-3).join("\n");
     };
     process.env.PI_BASH_MAX_OUTPUT_CHARS = "2";
     assert.match(await shown(), /\]\n9\n$/);

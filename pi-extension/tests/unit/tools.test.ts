@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { Updates } from "../../src/tools/updates.ts";
-import { Pi, type Result, processesWith, textOf, until } from "./lib.ts";
+import { outputOf, Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
 describe("the unified tools", { concurrency: 8 }, () => {
   let pi: Pi;
@@ -23,14 +23,13 @@ describe("the unified tools", { concurrency: 8 }, () => {
   it("exec_command: header, output, details", async () => {
     const result = await pi.call("exec_command", { cmd: "echo one; echo two >&2; exit 3" });
     assert.match(textOf(result), /^\[exited\]\nexit_code: 3\n[^]*\n---\none\ntwo\n$/);
-    const { exit_code, output, cwd, command, yield_time_ms, tty, log_path } = result.details;
+    const { exit_code, cwd, yield_time_ms, tty, log_path } = result.details;
     assert.deepEqual(
-      { exit_code, output, cwd, command, yield_time_ms, tty },
+      { exit_code, output: outputOf(result), cwd, yield_time_ms, tty },
       {
         exit_code: 3,
         output: "one\ntwo\n",
         cwd: process.cwd(),
-        command: "echo one; echo two >&2; exit 3",
         yield_time_ms: 10_000,
         tty: false,
       },
@@ -48,7 +47,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
       cmd: "tput cols; echo $N", tty: "true", cols: "77", yield_time_ms: "5000.7", rows: null,
       invented: 1, env: { N: 5 }, stdin: undefined,
     });
-    assert.equal(result.details.output, "77\n5\n");
+    assert.equal(outputOf(result), "77\n5\n");
     assert.equal(result.details.yield_time_ms, 5000);
   });
 
@@ -57,10 +56,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const session_id = started.details.session_id;
     assert.match(textOf(started), new RegExp(`^\\[still running\\]\nsession_id: ${session_id}\n`));
     const echoed = await pi.call("write_stdin", { session_id, chars: "hi\\n\\x41" });
-    assert.equal(echoed.details.output, "hi\nA");
+    assert.equal(outputOf(echoed), "hi\nA");
     const b64 = Buffer.from("\u0001xyz\n").toString("base64");
     const raw = await pi.call("write_stdin", { session_id: String(session_id), chars_b64: b64 });
-    assert.match(raw.details.output, /xyz/);
+    assert.match(outputOf(raw), /xyz/);
     const ended = await pi.call("write_stdin", { session_id, eof: true, yield_time_ms: 20_000 });
     assert.equal(ended.details.exit_code, 0);
     await assert.rejects(pi.call("write_stdin", { session_id }), {
@@ -118,7 +117,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
 
   it("workdir counts from pi's directory, and ~ is the home", async () => {
     const relative = await pi.call("exec_command", { cmd: "pwd", workdir: "tests" });
-    assert.equal(relative.details.output, `${process.cwd()}/tests\n`);
+    assert.equal(outputOf(relative), `${process.cwd()}/tests\n`);
     const home = await pi.call("exec_command", { cmd: "pwd", workdir: "~" });
     assert.equal(home.details.cwd, process.env.HOME);
   });
@@ -128,10 +127,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const cmd = "echo $EXECD_TEST_LATER; echo $AI_AGENT $PI_CODING_AGENT ${PI_SESSION_ID-none}; "
       + 'echo "${LANG-unset}"';
     const result = await pi.call("exec_command", { cmd, env: { LANG: null } });
-    assert.equal(result.details.output, "set after the daemon's start\npi true none\nunset\n");
+    assert.equal(outputOf(result), "set after the daemon's start\npi true none\nunset\n");
     delete process.env.EXECD_TEST_LATER;
     const unset = "echo ${EXECD_TEST_LATER-gone}";
-    assert.equal((await pi.call("exec_command", { cmd: unset })).details.output, "gone\n");
+    assert.equal(outputOf(await pi.call("exec_command", { cmd: unset })), "gone\n");
   });
 
   it("200 KB: the tail, its footer, and the complete log", async () => {
@@ -175,9 +174,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
   it("onUpdate has the tail and who runs, and never comes after the answer", async () => {
     const updates: Result[] = [];
     let settled = false;
+    const command = "echo first; sleep 0.5; echo second; sleep 300";
     const result = await pi.call(
       "exec_command",
-      { cmd: "echo first; sleep 0.5; echo second; sleep 300", yield_time_ms: 1500 },
+      { cmd: command, yield_time_ms: 1500 },
       {
         onUpdate: (update) => {
           assert.equal(settled, false);
@@ -192,7 +192,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
       { ...last, pid: typeof last.pid },
       {
         session_id, log_path, pid: "number", running: true, total_bytes: 13, tty: false,
-        command: result.details.command, cwd: process.cwd(), output: "first\nsecond\n",
+        command, cwd: process.cwd(), output: "first\nsecond\n",
       },
     );
     await pi.call("kill_session", { session_id });

@@ -8,7 +8,7 @@ import { holdsIn } from "../../src/hold.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
 import { GATHER_MS } from "../../src/telling.ts";
 import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
-import { kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
+import { kill, parentOf, outputOf, Pi, processesWith, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -50,8 +50,8 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.ok(message.content.includes(`command: ${cmd} · cwd: ${process.cwd()} · log_path: ${log_path}`));
     assert.doesNotMatch(message.content.replace(cmd, ""), /secret/);
     assert.equal(message.details.sessions[0]?.session_id, session_id);
-    const { details } = await pi.call("write_stdin", { session_id });
-    assert.deepEqual([details.exit_code, details.output], [0, "secret output\n"]);
+    const told = await pi.call("write_stdin", { session_id });
+    assert.deepEqual([told.details.exit_code, outputOf(told)], [0, "secret output\n"]);
     await pi.shutdown();
     assert.equal(sent.length, 1);
   });

@@ -1,6 +1,6 @@
 // Every file descriptor is taken when execd is to be started: the call fails, and pi goes on.
 import { closeSync, openSync } from "node:fs";
-import { Pi } from "../lib.ts";
+import { outputOf, Pi } from "../lib.ts";
 
 const pi = new Pi();
 const taken: number[] = [];
@@ -12,5 +12,5 @@ try {
 const failed = await pi.call("exec_command", { cmd: "echo never" }).catch((error: Error) => error);
 for (const fd of taken) closeSync(fd);
 console.log(`failed: ${failed instanceof Error ? failed.message : "not at all"}`);
-console.log(`then: ${(await pi.call("exec_command", { cmd: "echo back" })).details.output.trim()}`);
+console.log(`then: ${outputOf(await pi.call("exec_command", { cmd: "echo back" })).trim()}`);
 await pi.shutdown();
