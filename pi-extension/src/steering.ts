@@ -4,8 +4,11 @@
  */
 import type { HostContext } from "./host.ts";
 
-/** How soon a message that the user has sent ends a wait. */
+/** A look at what is queued: once so long after a wait's begin, and on, where no event tells. */
 export const STEER_CHECK_MS = 150;
+/** After an event, pi queues the message when all extensions have seen it: looks, ever rarer. */
+const FIRST_LOOK_MS = 10;
+const LAST_LOOK_MS = 60_000;
 
 /** A running watch; `signal` aborts when a message waits. */
 export interface Watch {
@@ -16,7 +19,9 @@ export interface Watch {
 export class Steering {
   #steers = 0;
   #followUps = 0;
+  /** The host tells of input: pi does from the first prompt on. */
   #hasInput = false;
+  readonly #watches = new Set<(afterMs: number) => void>();
   #queuedBefore = false;
 
   /**
@@ -33,10 +38,11 @@ export class Steering {
 
   /** The user sent something; whether it is queued is for `hasPendingMessages` to tell. */
   onInput(event: { source?: string; streamingBehavior?: string }): void {
-    if (event.source === "extension") return;
     this.#hasInput = true;
+    if (event.source === "extension") return;
     if (event.streamingBehavior === "followUp") this.#followUps += 1;
     else this.#steers += 1;
+    for (const look of this.#watches) look(FIRST_LOOK_MS);
   }
 
   /** Watches for a message until stopped. Without `hasPendingMessages` it never aborts. */
@@ -46,11 +52,27 @@ export class Steering {
       return { signal: controller.signal, stop: () => {} };
     }
     const followUpsBefore = this.#followUps;
-    const timer = setInterval(() => {
-      if (this.#messageWaits(ctx, followUpsBefore)) controller.abort();
-    }, STEER_CHECK_MS);
-    timer.unref();
-    return { signal: controller.signal, stop: () => clearInterval(timer) };
+    let timer: NodeJS.Timeout | undefined;
+    const look = (afterMs: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        if (this.#messageWaits(ctx, followUpsBefore)) controller.abort();
+        else if (!this.#hasInput) look(STEER_CHECK_MS);
+        else if (this.#isExpected(followUpsBefore) && afterMs < LAST_LOOK_MS) look(2 * afterMs);
+      }, afterMs).unref();
+    };
+    look(STEER_CHECK_MS);
+    this.#watches.add(look);
+    const stop = () => {
+      clearTimeout(timer);
+      this.#watches.delete(look);
+    };
+    return { signal: controller.signal, stop };
+  }
+
+  /** Whether something that the user sent may be queued, and has not been delivered. */
+  #isExpected(followUpsBefore: number): boolean {
+    return this.#steers > 0 || this.#followUps > followUpsBefore;
   }
 
   #messageWaits(ctx: HostContext, followUpsBefore: number): boolean {
@@ -58,7 +80,7 @@ export class Steering {
       if (ctx.hasPendingMessages?.() !== true) return false;
       // A host that tells of no input is asked only for what came during this answer.
       if (!this.#hasInput) return !this.#queuedBefore;
-      return this.#steers > 0 || this.#followUps > followUpsBefore;
+      return this.#isExpected(followUpsBefore);
     } catch {
       // The context went stale with its session; its run is being ended anyway.
       return false;

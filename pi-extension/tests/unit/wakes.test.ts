@@ -268,6 +268,33 @@ describe("steering", () => {
     third.stop();
   });
 
+  // A wait of 20 s looked 133 times; pi's events tell when there is something to look at.
+  it("a wait looks once, and then when the user has sent something", async () => {
+    const { queue, ctx, steering } = watched();
+    let looks = 0;
+    const counted = { hasPendingMessages: () => { looks += 1; return queue.pending; } };
+    steering.onInput({ source: "interactive" });
+    steering.onMessageStart("user", ctx);
+    const watch = steering.watch(counted);
+    await until(() => looks > 0, "the first look");
+    await new Promise((done) => setTimeout(done, 6 * STEER_CHECK_MS));
+    assert.equal(looks, 1);
+    // pi queues a message when every extension has seen it, which may take its time.
+    steering.onInput(STEER);
+    await until(() => looks > 4, "looks after the event");
+    queue.pending = true;
+    await until(() => watch.signal.aborted, "the wait ends");
+    watch.stop();
+    // What never comes is not waited for without end, nor often.
+    queue.pending = false;
+    looks = 0;
+    const second = steering.watch(counted);
+    steering.onInput(STEER);
+    await new Promise((done) => setTimeout(done, 6 * STEER_CHECK_MS));
+    assert.ok(looks <= 8, `${looks} looks`);
+    second.stop();
+  });
+
   it("messages that went back to the editor are forgotten", async () => {
     const { queue, ctx, steering } = watched();
     steering.onInput(STEER);
