@@ -243,7 +243,9 @@ export class Instance {
     const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
     const awaited = this.#awaited();
     if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
-    if (await hold(waitsFor, holdMs, ctx.signal) === "late") {
+    const how = await hold(waitsFor, holdMs, ctx.signal);
+    if (how === "stopped") for (const one of this.#telling) one.onStopped();
+    if (how === "late") {
       const what = this.wakes.isPending ? "an armed session" : "a background command";
       console.error(`pi-execd: ${what} did not end within ${limit}; `
         + "pi ends, and the session with it");

@@ -83,6 +83,11 @@ export abstract class Telling {
     if (!over.aborted) this.#flush(true);
   }
 
+  /** pi is told to end while it is held: what comes now begins no turn. */
+  onStopped(): void {
+    this.#wasStopped = true;
+  }
+
   /** What will come has changed: nobody waits for what cannot come any more. */
   changed(): void {
     if (!this.isPending) this.#release();
