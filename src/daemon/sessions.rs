@@ -99,6 +99,9 @@ impl Daemon {
 
     /// The session whose marks a process has in its environment.
     fn marked_session(&self, pid: i32) -> Option<SessionId> {
+        if proc::is_stuck(pid) {
+            return None;
+        }
         let instance = format!("EXECD_INSTANCE={}", self.instance).into_bytes();
         let (mut is_ours, mut id) = (false, None);
         proc::environ_any(pid, |entry| {

@@ -4,6 +4,7 @@
 //! checked after opening, and looked for again on each event until none is left. After the grace,
 //! what is left gets SIGKILL the same way; after a further while the survivors are named.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -148,9 +149,18 @@ impl Family {
             return Ok(Some(found));
         }
         let execd = host::pid();
-        let marked = |one: &ProcStat| one.ppid == execd && one.sid != self.sid && self.marks(one);
+        let untold = Cell::new(false);
+        let marked = |one: &ProcStat| {
+            let orphan = one.ppid == execd && one.sid != self.sid;
+            let told = if orphan { self.marks(one) } else { Some(false) };
+            untold.set(untold.get() || told.is_none());
+            told == Some(true)
+        };
         let others = census.others(|sid| sid == self.sid || ours(sid));
         let away = descendants(others, found.iter().map(|one| one.0), marked);
+        if untold.get() && found.is_empty() && away.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
         found.sort_unstable();
         Ok(Some(found))
@@ -160,17 +170,18 @@ impl Family {
         matches!(self.detached, Detached::Spared)
     }
 
-    /// Whether an orphan is marked as one of this family.
-    fn marks(&self, orphan: &ProcStat) -> bool {
+    /// Whether an orphan is marked as one of this family. None: it cannot be told now.
+    fn marks(&self, orphan: &ProcStat) -> Option<bool> {
         match &self.detached {
-            Detached::Spared => false,
+            Detached::Spared => Some(false),
             Detached::Marked(marks) => {
                 let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
-                proc::environ_has(orphan.pid, &marks)
+                let told = !proc::is_stuck(orphan.pid);
+                told.then(|| proc::environ_has(orphan.pid, &marks))
             }
             Detached::Run(mark) => {
                 let limit = run_limit::of(orphan.pid);
-                mark.zip(limit).is_some_and(|(mark, limit)| mark.is_on(limit))
+                Some(mark.zip(limit).is_some_and(|(mark, limit)| mark.is_on(limit)))
             }
         }
     }

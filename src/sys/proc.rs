@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt;
 
 /// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
 const STAT_BYTES: usize = 2_048;
+/// Threads of a process that are asked for their state.
+const THREADS_ASKED: usize = 64;
 /// Descriptors set aside for looking at processes: one to pin somebody, one to read about him.
 const SPARE_FDS: usize = 2;
 
@@ -195,16 +197,6 @@ pub fn members_of(sid: i32) -> io::Result<Vec<ProcStat>> {
     Ok(found)
 }
 
-/// Every process that /proc shows, zombies too. Errors: as [`members_of`].
-pub fn look_at_all() -> io::Result<Vec<ProcStat>> {
-    stats(pids()?.into_iter())
-}
-
-/// As [`look_at_all`], for people: none where it cannot be told.
-pub fn all() -> Vec<ProcStat> {
-    look_at_all().unwrap_or_default()
-}
-
 /// What /proc says of these; who is gone is left out.
 fn stats(pids: impl Iterator<Item = i32>) -> io::Result<Vec<ProcStat>> {
     let found = pids.filter_map(|pid| read_stat(pid).transpose()).collect();
@@ -233,12 +225,30 @@ pub fn name(pid: i32) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
+/// Whether a thread of a process is in uninterruptible sleep. It may hold the map of the process's
+/// memory for as long as that lasts, and who reads the command line or the environment waits for
+/// it. Of very many threads the first are asked.
+pub fn is_stuck(pid: i32) -> bool {
+    let Ok(threads) = with_spare(|| std::fs::read_dir(format!("/proc/{pid}/task"))) else {
+        return false;
+    };
+    threads.flatten().take(THREADS_ASKED).any(|thread| {
+        let mut buffer = [0; STAT_BYTES];
+        let path = thread.path().join("stat");
+        let read = path.to_str().map(open).and_then(Result::ok);
+        let read = read.and_then(|file| read_once(&file, &mut buffer).ok());
+        let found = read.and_then(|len| parse_stat(buffer.get(..len)?));
+        found.is_some_and(|found| found.state == b'D')
+    })
+}
+
 /// The command line of a process for people: arguments joined by spaces, control characters
 /// made `?`, at most `max_bytes` long. `[name]` for one without arguments (a zombie, a kernel
-/// thread), empty for one that is gone.
+/// thread) and for one whose memory cannot be read now, empty for one that is gone.
 pub fn command(pid: i32, max_bytes: usize) -> String {
     let read = |what: &str| read_some(&format!("/proc/{pid}/{what}"), max_bytes);
-    let mut bytes = read("cmdline").unwrap_or_default();
+    let cmdline = if is_stuck(pid) { None } else { read("cmdline") };
+    let mut bytes = cmdline.unwrap_or_default();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
     if bytes.is_empty() {
         let Some(name) = read("comm") else { return String::new() };
@@ -448,6 +458,38 @@ mod tests {
         for bad in [&b""[..], b"42", b"42 (a", b"42 (a)", b"42 (a) S 1 2 3", b") x"] {
             assert_eq!(parse_stat(bad), None, "{bad:?}");
         }
+    }
+
+    /// execd read the command line and the environment of processes that held the map of their
+    /// memory in uninterruptible sleep, and stood still with them.
+    #[test]
+    fn who_is_in_uninterruptible_sleep_is_not_asked_for_what_is_in_its_memory() {
+        // SAFETY: the child makes only async-signal-safe calls, and vfork's child does nothing but
+        // wait: its parent sleeps uninterruptibly for as long.
+        #[allow(deprecated)]
+        let pid = unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                libc::prctl(libc::PR_SET_NAME, c"stuck".as_ptr());
+                libc::setsid();
+                if libc::vfork() == 0 {
+                    libc::pause();
+                }
+                libc::_exit(0);
+            }
+            pid
+        };
+        assert!(pid > 0, "fork");
+        while !is_stuck(pid) {
+            crate::sys::keeper_calls::pause(1);
+        }
+        let told = command(pid, 256);
+        for member in members_of(pid).unwrap() {
+            open_target(&member).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
+        }
+        crate::sys::child::reap_now(pid);
+        assert_eq!(told, "[stuck]");
+        assert!(!is_stuck(crate::sys::host::pid()));
     }
 
     #[test]
