@@ -376,6 +376,10 @@ pub const LOG_NAME_BYTES: usize = 255;
 pub const GUARD_SCANS: usize = 200;
 /// The guard's pause between two scans.
 pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
+/// Bytes of the record of an execd's sessions that are read: more than any has.
+pub const RECORD_FILE_BYTES: u64 = 1024 * 1024;
+/// How long execd's start waits for the end of what a killed execd has left.
+pub const SWEEP_WAIT_MS: u64 = 2_000;
 /// How long the log writer waits for execd's end to be certain after its pipe has hung up.
 pub const EXECD_END_WAIT_MS: u64 = 1_000;
 /// Pause between two looks whether execd is gone.
@@ -428,6 +432,8 @@ const _: () = {
     assert!(AGENT_HEAD_BYTES <= AGENT_LINE_STEP_BYTES);
     // A line, its room and what is made of it stay within the line's length and 1 MiB.
     assert!(AGENT_LINE_STEP_BYTES + AGENT_TOOL_OUTPUT_BYTES < 1024 * 1024);
+    // The largest table of sessions, with as many that are over, fits its record.
+    assert!(MAX_SESSIONS_LIMIT as u64 * 2 * 32 <= RECORD_FILE_BYTES);
     // Bytes queued for a log while a read of full size comes overflow by no more than that.
     assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);
 };

@@ -8,16 +8,11 @@ mod outside;
 mod stream_help;
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use common::*;
-use outside::{Raw, Trace, left_out, until};
+use outside::{OWN_PIDS, Raw, Trace, may_choose_pids, until};
 use serde_json::{Value, json};
 use stream_help::{begin, next_chunk};
-
-/// Runs what follows with process ids of its own, which can be told where to go on.
-const OWN_PIDS: [&str; 6] =
-    ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--map-root-user"];
 
 /// As the first process of a pid namespace: whoever writes a number into `wanted` gets a stranger
 /// with that pid, which is also its session's id. Says at last whether the stranger lives.
@@ -39,16 +34,6 @@ const STRANGERS: &str = r#"
 
 /// Output read in one turn, and the one piece that may go beyond.
 const TURN_BYTES: u64 = (512 + 64) * 1024;
-
-fn may_choose_pids() -> bool {
-    let try_it = "echo 100 > /proc/sys/kernel/ns_last_pid";
-    let tried = Command::new(OWN_PIDS[0]).args(&OWN_PIDS[1..]).args(["sh", "-c", try_it]).output();
-    let may = tried.is_ok_and(|done| done.status.success());
-    if !may {
-        left_out("a pid namespace with chosen pids cannot be had here");
-    }
-    may
-}
 
 fn row(execd: &mut Raw, session: &Value) -> Option<Value> {
     let list = execd.result("list_sessions", &json!({"peek": true}));

@@ -1,16 +1,40 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
 //! started again (architecture.md, 6).
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, RawFd};
 
 use mio::Interest;
 
 use super::{Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, Owner, logs};
+use crate::limits::SWEEP_WAIT_MS;
 use crate::session::SessionId;
+use crate::sys::{keeper_calls, record_files};
 
 impl Daemon {
+    /// Starts the helpers, and ends what those of others could not.
+    pub(super) fn start_helpers(&mut self) {
+        self.start_keeper();
+        self.end_what_others_left();
+    }
+
+    /// Ends what is left of execds of this user that were killed together with their helpers,
+    /// before any request is taken up. A process of its own does it: should it be held up by what
+    /// it looks at, execd is not, for long.
+    fn end_what_others_left(&self) {
+        if record_files::left_behind().is_empty() {
+            return;
+        }
+        match self.keeper.start_sweep(&self.spawner) {
+            Ok(sweep) => {
+                let done = keeper_calls::has_ended_within(sweep.pidfd.as_fd(), SWEEP_WAIT_MS);
+                self.debug(format_args!("ended what a killed execd left: {done}"));
+            }
+            Err(errno) => self.debug(format_args!("sweep: {}", logs::errno_text(errno))),
+        }
+    }
+
     /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
-    pub(super) fn start_keeper(&mut self) {
+    fn start_keeper(&mut self) {
         if !self.config.keeper {
             return;
         }

@@ -108,8 +108,12 @@ impl Daemon {
             // Asked at once, while nobody else can have got the number: a session without members
             // may stay listed for days.
             session.number = Number::Inherited.now(pid);
-            if session.number == Number::Inherited {
-                self.outlived.headless.insert(id);
+            match session.number {
+                Number::Inherited => _ = self.outlived.headless.insert(id),
+                // The guard too must not take somebody else for it. What a run of pi leaves behind
+                // is known by more than the number.
+                Number::Free if !session.is_pi() => self.keeper.guard_remove(pid, id),
+                _ => {}
             }
             if let Some(ending) = &mut session.ending {
                 ending.leader_reaped(session.number, self.counters.turns);

@@ -101,7 +101,7 @@ impl Daemon {
             read_buffer: vec![0; READ_BUFFER_BYTES],
             started_ns: now_ns,
         };
-        daemon.start_keeper();
+        daemon.start_helpers();
         daemon.await_log_dir()?;
         daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
         Ok(daemon)

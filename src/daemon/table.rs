@@ -181,7 +181,7 @@ impl Daemon {
         self.forget_deadlines(id);
         let Some(mut session) = self.sessions.remove(&id) else { return };
         if all_gone {
-            self.keeper.guard_remove(family.sid);
+            self.keeper.guard_remove(family.sid, id);
         } else {
             session.retire(log_path);
             self.outlived.over.push_back(Leftover { id, family, session: Box::new(session) });
@@ -205,12 +205,12 @@ impl Daemon {
                 .map(|left| left.id)
                 .collect();
             for left in gone.into_iter().filter_map(|id| self.outlived.left.remove(&id)) {
-                self.keeper.guard_remove(left.family.sid);
+                self.keeper.guard_remove(left.family.sid, left.id);
             }
         }
         while let Some(over) = self.outlived.over.pop_front() {
             if self.is_gone(&over) {
-                self.keeper.guard_remove(over.family.sid);
+                self.keeper.guard_remove(over.family.sid, over.id);
             } else {
                 self.debug(format_args!("session {}: members run on", over.id));
                 self.outlived.left.insert(over.id, over);
@@ -235,6 +235,9 @@ impl Daemon {
             }
             let Some(session) = self.sessions.get_mut(id) else { return false };
             session.number = session.number.now(session.facts.pid);
+            if session.number == Number::Free && !session.is_pi() {
+                self.keeper.guard_remove(session.facts.pid, *id);
+            }
             session.number == Number::Inherited
         });
         self.outlived.headless = headless;

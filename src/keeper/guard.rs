@@ -32,6 +32,9 @@ pub struct Guard {
     execd_pid: i32,
     /// Whether a run of pi was among the sessions.
     had_runs: bool,
+    /// Where the sessions come from the disk: when they were last known to be execd's, in clock
+    /// ticks since boot.
+    last_ticks: Option<u64>,
     goodbye: bool,
 }
 
@@ -46,8 +49,15 @@ impl Guard {
             run_mark: run_limit::of(0).and_then(|own| RunMarks::new(instance, own)?.of_all_runs()),
             execd_pid,
             had_runs: false,
+            last_ticks: None,
             goodbye: false,
         }
+    }
+
+    /// The guard of sessions that were recorded on disk, up to `last_ticks`: execd may be gone for
+    /// long, and its numbers may be others' by now.
+    pub fn of_record(instance: &str, our_pid: i32, last_ticks: u64) -> Guard {
+        Guard { last_ticks: Some(last_ticks), ..Guard::new(instance, our_pid) }
     }
 
     /// Takes in what the guard pipe brought.
@@ -68,6 +78,11 @@ impl Guard {
             GuardEvent::Remove(sid) => _ = self.sessions.remove(&sid),
             GuardEvent::Goodbye => self.goodbye = true,
         }
+    }
+
+    /// Whether execd has ended in good order.
+    pub fn said_goodbye(&self) -> bool {
+        self.goodbye
     }
 
     /// Whether somebody is to be ended should execd be gone now.
@@ -152,14 +167,19 @@ impl Guard {
     /// other members may have changed their environment (`env -i`). Where the leader is gone
     /// (the kernel ends it with execd) there may be nobody left with a mark: the number is still
     /// that of the recorded session, unless all of it ended, the number went once round and a
-    /// new leader of it came and went as well, all before execd's word of the end.
+    /// new leader of it came and went as well, all before execd's word of the end. A record on disk
+    /// proves less, because time has passed: who inherited the number before its last change had it
+    /// from the recorded session.
     fn proves_session(&self, one: &ProcStat) -> bool {
         let is_leader = self
             .sessions
             .get(&one.sid)
             .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
-        let leader_is_gone = proc::stat(one.sid).is_none_or(|leader| !leader.is_alive());
-        is_leader || leader_is_gone || proc::environ_has(one.pid, &[&self.mark])
+        let by_number = || match self.last_ticks {
+            None => proc::stat(one.sid).is_none_or(|leader| !leader.is_alive()),
+            Some(last_ticks) => one.pid != one.sid && one.start_ticks <= last_ticks,
+        };
+        is_leader || by_number() || proc::environ_has(one.pid, &[&self.mark])
     }
 }
 
@@ -230,6 +250,28 @@ mod tests {
         guard.hung_up();
         assert!(proc::stat(other_instance.pid).unwrap().is_alive());
         assert!(proc::stat(older.pid).unwrap().is_alive());
+    }
+
+    /// Its leader is gone and its number is a recorded one: of a living execd's session that proves
+    /// it, of a record on disk it does not.
+    #[test]
+    fn who_got_a_recorded_number_later_is_left_alone() {
+        let script = "sleep 69 & echo up; kill -9 $$";
+        let (later, before) = (Spawned::shell(script, &[]), Spawned::shell(script, &[]));
+        let started: Vec<u64> = [&later, &before]
+            .map(|child| proc::stat(child.pid).map_or(0, |found| found.start_ticks))
+            .to_vec();
+        for (child, start_ticks, last_ticks) in
+            [(&later, started[0], started[0] - 1), (&before, started[1], u64::MAX)]
+        {
+            wait_for_members(child, 1);
+            let mut guard = Guard::of_record("abc", 1, last_ticks);
+            let (sid, session, whole) = (child.pid, 1, false);
+            guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session, whole }));
+            guard.hung_up();
+        }
+        assert_eq!(proc::members_of(later.pid).unwrap().len(), 1);
+        assert!(proc::members_of(before.pid).unwrap().is_empty());
     }
 
     #[test]

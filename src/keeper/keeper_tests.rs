@@ -34,7 +34,7 @@ fn start(dir: &Path) -> Running {
     let keeper = std::thread::spawn(move || {
         let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), None);
         let pipes = Pipes { log: log_read.as_fd(), ack: ack_write.as_fd() };
-        Keeper::new(pipes, writer, Guard::new("abc", 1), 1).serve()
+        Keeper::new(pipes, writer, Guard::new("abc", 1), (1, "abc")).serve()
     });
     let watcher = std::thread::spawn(move || watch(&mut Guard::new("abc", 1), guard_read.as_fd()));
     Running { log, ack, guard, keeper, watcher, acks: AckDecoder::default() }

@@ -8,6 +8,7 @@
 //! | `place` | the log directory |
 //! | `writer` | the logs and their books |
 //! | `guard` | the recorded sessions and their end |
+//! | `record` | the same on disk, for when the guard is killed too |
 //! | here | flags, and the loops that wait for the pipes |
 //!
 //! Idle each sleeps in one poll without a timeout. It ends with 0 when its pipe from execd
@@ -16,6 +17,7 @@
 pub mod frames;
 pub mod guard;
 pub mod place;
+pub mod record;
 pub mod records;
 pub mod writer;
 
@@ -26,6 +28,7 @@ use crate::sys::keeper_calls::{self, Pipes, Role};
 use crate::sys::log_place::Wanted;
 use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
 use guard::Guard;
+use record::Record;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -69,10 +72,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     let mut guard = Guard::new(&flags.instance, flags.execd_pid);
     let served = match role {
         Role::Guard => watch(&mut guard, keeper_calls::guard_pipe()),
+        Role::Sweep => {
+            record::end_what_is_left();
+            Ok(())
+        }
         Role::Writer => {
             let (writer, told) = place::open(flags.log_dir.as_ref(), flags.max_bytes);
+            let execd = (flags.execd_pid, flags.instance.as_str());
             let pipes = keeper_calls::writer_pipes();
-            let mut keeper = Keeper::new(pipes, writer, guard, flags.execd_pid);
+            let mut keeper = Keeper::new(pipes, writer, guard, execd);
             keeper.tell_place(told).and_then(|()| {
                 keeper.writer.begin_cleaning(flags.keep_days);
                 keeper.serve()
@@ -114,6 +122,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
             Long("execd-pid") => execd_pid = Some(parser.value()?.parse()?),
             Long("only-writer") => role = Some(Role::Writer),
             Long("only-guard") => role = Some(Role::Guard),
+            Long("only-sweep") => role = Some(Role::Sweep),
             Long("instance") => instance = Some(parser.value()?.string()?),
             other => return Err(other.unexpected()),
         }
@@ -162,12 +171,20 @@ struct Keeper<'a> {
     writer: Writer,
     /// What the guard knows, for when there is none.
     guard: Guard,
+    /// The same on disk, for when nobody is left.
+    record: Record,
     execd_pid: i32,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(pipes: Pipes<'a>, writer: Writer, guard: Guard, execd_pid: i32) -> Keeper<'a> {
-        Keeper { pipes, frames: FrameDecoder::default(), writer, guard, execd_pid }
+    fn new(
+        pipes: Pipes<'a>,
+        writer: Writer,
+        guard: Guard,
+        (execd_pid, instance): (i32, &str),
+    ) -> Keeper<'a> {
+        let (frames, record) = (FrameDecoder::default(), Record::new(instance, execd_pid));
+        Keeper { pipes, frames, writer, guard, record, execd_pid }
     }
 
     /// Works until the log pipe has ended.
@@ -175,8 +192,9 @@ impl<'a> Keeper<'a> {
         let mut buffer = vec![0; KEEPER_READ_BYTES];
         while self.read_log(&mut buffer)? {}
         self.writer.close_all();
-        if self.guard.has_work() && self.execd_is_gone() {
+        if self.guard.said_goodbye() || self.execd_is_gone() {
             self.guard.hung_up();
+            self.record.delete();
         }
         Ok(())
     }
@@ -212,8 +230,16 @@ impl<'a> Keeper<'a> {
         };
         let mut input = buffer.get(..len).unwrap_or_default();
         while let Some(frame) = self.frames.next(&mut input)? {
+            if let Frame::Guard(event) = frame {
+                self.guard.take(event);
+                self.record.note(event);
+                continue;
+            }
+            // All sessions that a new writer is told of go down at once; none waits for a log.
+            self.record.write();
             self.take(frame)?;
         }
+        self.record.write();
         Ok(true)
     }
 
@@ -241,8 +267,8 @@ impl<'a> Keeper<'a> {
                 self.send(ack)?;
                 self.send_page(&bytes)?;
             }
-            Frame::Guard(event) => self.guard.take(event),
             Frame::Close { session } => self.writer.close(session),
+            Frame::Guard(event) => self.guard.take(event),
             Frame::Goodbye => self.guard.take(GuardEvent::Goodbye),
         }
         Ok(())

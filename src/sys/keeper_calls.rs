@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// The comm names, as ps and top show them; at most 15 bytes, see PR_SET_NAME.
 const WRITER_COMM: &CStr = c"execd-keeper";
 const GUARD_COMM: &CStr = c"execd-guard";
+const SWEEP_COMM: &CStr = c"execd-sweep";
 /// What ends others and not these: they end when their pipes do. SIGPIPE and SIGXFSZ are
 /// here because a write that cannot be made has to come back as an error; SIGCHLD, so that the
 /// guard, a child of the writer, leaves no zombie.
@@ -49,6 +50,8 @@ pub enum Role {
     Writer,
     /// Ends the sessions of an execd that was killed.
     Guard,
+    /// Ends those of execds that were killed together with their guards.
+    Sweep,
 }
 
 /// Makes two processes of one that was started with all three pipes (log, acknowledgements,
@@ -82,7 +85,11 @@ pub fn parent() -> i32 {
 /// that it keeps no file system busy), as many descriptors as it may have. None of this can fail
 /// in a way that would be a reason not to serve.
 pub fn settle(role: Role) {
-    let comm = if role == Role::Guard { GUARD_COMM } else { WRITER_COMM };
+    let comm = match role {
+        Role::Writer => WRITER_COMM,
+        Role::Guard => GUARD_COMM,
+        Role::Sweep => SWEEP_COMM,
+    };
     // SAFETY: PR_SET_NAME copies from a string that lives for ever.
     unsafe { libc::prctl(libc::PR_SET_NAME, comm.as_ptr()) };
     for signal in IGNORED {
@@ -108,6 +115,13 @@ pub fn wait(pipe: BorrowedFd, timeout_ms: Option<u64>) -> io::Result<bool> {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     Ok(entry[0].revents != 0)
+}
+
+/// Waits for the end of a process, for `ms` milliseconds at most. Whether it has come.
+pub fn has_ended_within(pidfd: BorrowedFd, ms: u64) -> bool {
+    let mut entry = [libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    let waited = poll(&mut entry, i32::try_from(ms).unwrap_or(i32::MAX));
+    waited.is_ok() && entry[0].revents != 0
 }
 
 /// Does nothing for `ms` milliseconds.

@@ -20,6 +20,7 @@
 //! | `log_files` | the log directory and its files |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean` | deleting old logs |
+//! | `record_files` | files that say which sessions an execd had |
 //! | `keeper_calls` | what only the keeper process needs |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
@@ -39,6 +40,7 @@ pub mod memory_file;
 pub mod mounts;
 pub mod proc;
 pub mod pty;
+pub mod record_files;
 pub mod run_limit;
 pub mod signals;
 pub mod socket;

@@ -55,6 +55,21 @@ pub fn can_trace() -> bool {
     })
 }
 
+/// Runs what follows with process ids of its own, which can be told where to go on.
+pub const OWN_PIDS: [&str; 6] =
+    ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--map-root-user"];
+
+/// Whether such a namespace can be had here; says so where it cannot.
+pub fn may_choose_pids() -> bool {
+    let try_it = "echo 100 > /proc/sys/kernel/ns_last_pid";
+    let tried = Command::new(OWN_PIDS[0]).args(&OWN_PIDS[1..]).args(["sh", "-c", try_it]).output();
+    let may = tried.is_ok_and(|done| done.status.success());
+    if !may {
+        left_out("a pid namespace with chosen pids cannot be had here");
+    }
+    may
+}
+
 // ---- Facts from /proc -------------------------------------------------------------------
 
 /// A field of /proc/PID/status.

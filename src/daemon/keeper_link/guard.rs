@@ -8,6 +8,7 @@ use crate::keeper::frames::{
     GuardRecord, guard_add_around_sid, push_goodbye, push_guard_add, push_guard_frame,
     push_guard_goodbye, push_guard_remove,
 };
+use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 use crate::sys::spawn::Announcement;
 
@@ -41,9 +42,11 @@ impl KeeperLink {
         self.pump_guard();
     }
 
-    /// Tells the guard that nothing of this kernel session is left.
-    pub fn guard_remove(&mut self, sid: i32) {
-        if self.guarded.remove(&sid).is_some() {
+    /// Tells the guard that nothing of this kernel session is left, unless a later session of
+    /// ours has its number by now.
+    pub fn guard_remove(&mut self, sid: i32, session: SessionId) {
+        if self.guarded.get(&sid).is_some_and(|record| record.session == session) {
+            self.guarded.remove(&sid);
             let mut bytes = Vec::new();
             push_guard_remove(&mut bytes, sid);
             self.tell_writer(&bytes);

@@ -10,7 +10,7 @@ use crate::keeper::frames::{
 use crate::limits::LOG_PIPE_BYTES;
 use crate::session::SessionId;
 use crate::sys::io;
-use crate::sys::spawn::{Plan, Spawner};
+use crate::sys::spawn::{Child, Plan, Spawner};
 
 /// The pipes of the log writer: our ends, then its own.
 type LogPipes = ((OwnedFd, OwnedFd), (OwnedFd, OwnedFd));
@@ -24,7 +24,7 @@ impl KeeperLink {
         let ((log, acks), (log_theirs, acks_theirs)) = log_pipes()?;
         let (guard, guard_theirs) = io::pipe_to_child(false)?;
         let stdio = [&log_theirs, &acks_theirs, &guard_theirs].map(|fd| fd.as_raw_fd());
-        let pid = self.spawn(spawner, stdio, &[])?;
+        let pid = self.spawn(spawner, stdio, &[])?.pid;
         let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
         self.has_writer(Keeper { pid, log, acks });
         self.has_guard(guard);
@@ -39,7 +39,7 @@ impl KeeperLink {
         // Old logs were deleted at the first start; now a silent live one could be taken for old
         // before it is reopened (and locked).
         let more = [c"--only-writer", c"--log-keep-days", c"0"];
-        let pid = self.spawn(spawner, stdio, &more)?;
+        let pid = self.spawn(spawner, stdio, &more)?.pid;
         let fds = (log.as_raw_fd(), acks.as_raw_fd());
         self.has_writer(Keeper { pid, log, acks });
         Ok(fds)
@@ -60,7 +60,7 @@ impl KeeperLink {
         spawner: &Spawner,
         stdio: [RawFd; 3],
         more: &[&'static CStr],
-    ) -> Result<i32, i32> {
+    ) -> Result<Child, i32> {
         let argv = self.plan.argv.iter().chain(&self.plan.place).map(CString::as_c_str);
         let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
@@ -76,7 +76,14 @@ impl KeeperLink {
             run_limit: None,
             apart: false,
         };
-        spawner.spawn(&plan).map(|child| child.pid).map_err(|failure| failure.errno)
+        spawner.spawn(&plan).map_err(|failure| failure.errno)
+    }
+
+    /// Starts the process that ends what is left of execds that were killed together with their
+    /// helpers.
+    pub fn start_sweep(&self, spawner: &Spawner) -> Result<Child, i32> {
+        let null = io::dev_null()?;
+        self.spawn(spawner, [null.as_raw_fd(); 3], &[c"--only-sweep"])
     }
 
     /// A log writer was started: it is told of all live sessions and their logs.
