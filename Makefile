@@ -6,6 +6,9 @@ TARGET_DIR = $(abspath $(or $(CARGO_TARGET_DIR),target))
 # What `npm run pack-release` builds.
 PACKED_BIN = $(TARGET_DIR)/x86_64-unknown-linux-gnu/release/execd
 
+# A machine whose characters are unsigned and whose system calls have other numbers.
+OTHER_TARGET = aarch64-unknown-linux-musl
+
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large
 
 test: npm-found lint unit extension bench-quick
@@ -16,6 +19,11 @@ build:
 lint:
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+	@if [ -d "$$(rustc --print target-libdir --target $(OTHER_TARGET) 2>/dev/null)" ]; then \
+		cargo check --locked --target $(OTHER_TARGET); \
+	else \
+		echo "the target $(OTHER_TARGET) is not installed: not checked"; \
+	fi
 
 # nextest gives each test a process of its own: signal masks, children and fds are a process's.
 unit:

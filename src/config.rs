@@ -6,7 +6,8 @@ use crate::limits::{
     DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, JOB_OUTPUT_CHARS,
     JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS, JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS,
     JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES,
-    MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS,
+    MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX,
+    RUNNING_WINDOWS_MAX,
 };
 use crate::session::view::TextLimits;
 
@@ -72,6 +73,8 @@ pub enum SocketPlace {
 pub struct Config {
     /// Sessions in the table before the least recently used is evicted.
     pub max_sessions: usize,
+    /// Commands of bash, processes of bash_stream and runs of pi that go on at once, of each.
+    pub max_running: usize,
     /// The first session's id.
     pub first_session_id: u64,
     /// Longest request line.
@@ -106,6 +109,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_sessions: MAX_SESSIONS,
+            max_running: RUNNING_JOBS_MAX.max(RUNNING_WINDOWS_MAX).max(RUNNING_AGENTS_MAX),
             first_session_id: 1,
             max_line_bytes: MAX_LINE_BYTES,
             text: TextLimits { max_lines: DEFAULT_MAX_LINES, max_bytes: DEFAULT_MAX_BYTES },

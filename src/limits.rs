@@ -261,6 +261,12 @@ pub const READ_TURN_BYTES: usize = 512 * 1024;
 pub const DRAIN_BYTES: usize = 1024 * 1024;
 /// Of the output read in one turn what is left to leaders that have ended, while there are any.
 pub const DRAIN_TURN_BYTES: usize = READ_TURN_BYTES / 2;
+/// Reads of one stream that may fail one after the other, before it is given up.
+pub const READ_TRIES: usize = 3;
+/// How soon a child is asked for again whose end could not be taken.
+pub const REAP_RETRY_MS: u64 = 20;
+/// How often, before its end counts as one that cannot be learnt.
+pub const REAP_TRIES: u32 = 50;
 /// Requests taken up in one turn.
 pub const REQUESTS_PER_TURN: usize = 32;
 /// Children started in one turn.

@@ -81,7 +81,13 @@ fn say(text: &str) -> i32 {
 
 fn say_bytes(bytes: &[u8]) -> i32 {
     let mut out = std::io::stdout();
-    i32::from(out.write_all(bytes).and_then(|()| out.flush()).is_err())
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    if let Err(error) = &written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        complain(&format!("execd: stdout cannot be written: {error}"));
+    }
+    i32::from(written.is_err())
 }
 
 /// One line on stderr for people.
@@ -101,11 +107,20 @@ fn start(config: Config) -> Option<Daemon> {
         }
         Ok(()) => Ok(daemon),
     });
-    started.map_err(|reason| complain(&format!("execd: cannot start: {reason}"))).ok()
+    let daemon =
+        started.map_err(|reason| complain(&format!("execd: cannot start: {reason}"))).ok()?;
+    for lack in &daemon.degraded.lacks {
+        complain(&format!("execd: does without {lack}"));
+    }
+    Some(daemon)
 }
 
 fn serve(config: Config) -> i32 {
     let Some(mut daemon) = start(config) else { return EXIT_START };
+    // `execd run` and `execd agent` need one session only, and that there is.
+    if let Some(shrunk) = &daemon.degraded.shrunk {
+        complain(&format!("execd: {shrunk}"));
+    }
     if stdio::is_terminal(0) {
         complain(
             "execd runs commands that you can come back to; it reads JSON-RPC requests, one a \

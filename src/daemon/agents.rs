@@ -84,7 +84,7 @@ impl Daemon {
     pub fn room_for_agent(&self) -> Result<(), RpcError> {
         let runs = |one: &&Session| one.agent.is_some() && !one.life.finished();
         let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_AGENTS_MAX {
+        if running < RUNNING_AGENTS_MAX.min(self.config.max_running) {
             return Ok(());
         }
         let message = format!(

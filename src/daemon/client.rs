@@ -42,6 +42,10 @@ pub struct Client {
     pub input_ready: bool,
     /// End of input was read.
     pub input_ended: bool,
+    /// It did not end, but could not be read any further.
+    pub input_failed: bool,
+    /// What could not be done with it, and the errno, until somebody is told.
+    pub failed: Option<(&'static str, i32)>,
     /// The output may take something.
     pub output_ready: bool,
     /// The poll is asked to tell when the output becomes writable.
@@ -84,6 +88,8 @@ impl Client {
             in_flight: BTreeMap::new(),
             input_ready: true,
             input_ended: false,
+            input_failed: false,
+            failed: None,
             output_ready: true,
             output_watched: false,
             output_watch: (super::REPLIES, Interest::PRIORITY, Interest::WRITABLE),
@@ -192,7 +198,11 @@ impl Client {
                     self.lines.push(&buffer[..bytes]);
                 }
                 Io::WouldBlock => self.input_ready = false,
-                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                ended @ (Io::Ended | Io::HungUp | Io::Failed(_)) => {
+                    if let Io::Failed(errno) = ended {
+                        self.failed = Some(("stdin cannot be read", errno));
+                        self.input_failed = true;
+                    }
                     self.input_ended = true;
                     self.lines.finish();
                 }
@@ -312,7 +322,10 @@ impl Client {
                     left -= bytes;
                 }
                 Io::WouldBlock => self.output_ready = false,
-                Io::Ended | Io::HungUp | Io::Failed(_) => {
+                ended @ (Io::Ended | Io::HungUp | Io::Failed(_)) => {
+                    if let Io::Failed(errno) = ended {
+                        self.failed = Some(("stdout cannot be written", errno));
+                    }
                     self.reader_gone = true;
                     self.outbox.clear();
                 }

@@ -1,10 +1,13 @@
 //! The end of execd (protocol.md, End of input; process-model.md, Shutdown): a state that the
 //! turn moves along, not a function that waits.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
+use super::logs::errno_text;
 use super::{Daemon, Owner};
 use crate::config::OnEof;
 use crate::limits::{
@@ -16,11 +19,16 @@ use crate::session::{ClientId, Listing, SessionId, Ticket};
 /// SIGHUP's number, signal(7).
 const SIGHUP: i32 = 1;
 
+/// Exit status where stdin cannot be read: that of timeout(1) and env(1) for a failure of their own.
+const EXIT_INPUT_FAILED: i32 = 125;
+
 /// Why execd ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// stdin has ended and all requests are answered.
     EndOfInput,
+    /// The same, but stdin has not ended: it cannot be read.
+    InputFailed,
     /// Nobody reads stdout any more.
     ReaderGone,
     /// SIGTERM, SIGINT or SIGHUP.
@@ -63,7 +71,7 @@ impl Closing {
     /// Whether pending requests of a client answer with what they have. At the end of stdin
     /// its own run to their end, and nobody else's keep execd alive.
     pub fn answers_pending(&self, client: ClientId) -> bool {
-        !matches!(self.cause, Cause::EndOfInput) || client != STDIN_CLIENT
+        !matches!(self.cause, Cause::EndOfInput | Cause::InputFailed) || client != STDIN_CLIENT
     }
 
     /// Notes what is still unsent. A reader that takes some of it, however slowly, gets all of
@@ -78,6 +86,7 @@ impl Closing {
     fn status(&self) -> i32 {
         match self.cause {
             Cause::EndOfInput | Cause::Asked | Cause::Silence => 0,
+            Cause::InputFailed => EXIT_INPUT_FAILED,
             Cause::ReaderGone => 1,
             Cause::Ran(status) => status,
             Cause::Signal(signal) => 128 + signal,
@@ -169,12 +178,17 @@ impl Daemon {
     /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
     /// it is done.
     pub(super) fn step_closing(&mut self) -> Option<i32> {
+        if let Some((what, errno)) = self.clients.stdin.failed.take() {
+            // stderr is for people: one that can't be written to is their own affair.
+            let _ = writeln!(std::io::stderr(), "execd: {what}: {}", errno_text(errno));
+        }
         if self.clients.stdin.reader_gone {
             self.close(Cause::ReaderGone, None);
         } else if self.closing.is_none()
             && (self.input_is_over() || self.only_the_reader_is_missing())
         {
-            self.close(Cause::EndOfInput, None);
+            let failed = self.clients.stdin.input_failed;
+            self.close(if failed { Cause::InputFailed } else { Cause::EndOfInput }, None);
         }
         self.closing.as_ref()?;
         // Sessions that ended meanwhile may have left members too.

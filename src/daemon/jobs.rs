@@ -119,7 +119,7 @@ impl Daemon {
         // One whose background children hold its output still takes its place.
         let runs = |session: &&Session| session.job.is_some() && !session.life.finished();
         let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_JOBS_MAX {
+        if running < RUNNING_JOBS_MAX.min(self.config.max_running) {
             return Ok(());
         }
         let message = format!(

@@ -92,6 +92,8 @@ pub enum Owner {
     Silence,
     /// A connection that could not be taken is tried again.
     Listener,
+    /// An end that could not be taken is tried again.
+    Reaping,
     /// The end of execd has a next step.
     Closing,
 }
@@ -154,6 +156,8 @@ pub struct Daemon {
     spawner: Spawner,
     /// The mounts, some of which may hang.
     mounts: MountTable,
+    /// What this execd has to do without.
+    pub degraded: Degraded,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
     base_env: BaseEnv,
@@ -178,6 +182,8 @@ pub struct Daemon {
     feedable: VecDeque<SessionId>,
     /// Sessions whose leader has ended and is not reaped yet.
     ended_leaders: BTreeSet<SessionId>,
+    /// Those whose end could not be taken: asked for again after a pause.
+    reap_again: BTreeSet<SessionId>,
     /// Output that may still be read in this turn.
     read_left: usize,
     /// Something that was to be read to its end did not come to it for that bound.
@@ -224,6 +230,22 @@ pub struct Daemon {
 
 /// Why execd could not start.
 pub type StartError = String;
+
+/// What this execd has to do without, for people: where it runs refuses it.
+#[derive(Debug, Default)]
+pub struct Degraded {
+    /// What is missing, and what that costs.
+    pub lacks: Vec<String>,
+    /// How many sessions there is room for, where that is fewer than the settings ask for.
+    pub shrunk: Option<String>,
+}
+
+impl Degraded {
+    /// All of it.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        self.lacks.iter().chain(&self.shrunk)
+    }
+}
 
 /// Tokens of what is no session.
 const REQUESTS: Token = Token(0);

@@ -1,16 +1,19 @@
 //! Signals, leaders, orphans (process-model.md, Reaping and ends).
 
-use super::Daemon;
-use crate::limits::{LEADER_REAPS, REAPS_PER_TURN, SIGNALS_PER_TURN};
+use super::logs::errno_text;
+use super::{Daemon, Owner};
+use crate::limits::{
+    LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
+};
 use crate::pure::life::{ExitStatus, Fact};
 use crate::session::SessionId;
 use crate::session::ending::Number;
-use crate::sys::child::{self, Event};
+use crate::sys::child::{self, Event, Usage};
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;
-/// How a leader ended that could not become its program.
-const NEVER_STARTED: ExitStatus = ExitStatus::Code(-1);
+/// How a leader ended that could not become its program, or whose end nobody can learn.
+const UNKNOWN_END: ExitStatus = ExitStatus::Code(-1);
 
 impl Daemon {
     /// Step: takes the signals that came. SIGCHLD is only a hint: many ends may be one record.
@@ -22,6 +25,19 @@ impl Daemon {
                 None => return,
             }
         }
+    }
+
+    /// An end could not be taken: it is tried again after a pause.
+    fn reap_later(&mut self) {
+        self.look_for_children = false;
+        let due_ns = self.now_ns + REAP_RETRY_MS * NS_PER_MS;
+        self.deadlines.set(Owner::Reaping, Some(due_ns));
+    }
+
+    /// The pause is over.
+    pub(super) fn reap_now(&mut self) {
+        self.ended_leaders.append(&mut self.reap_again);
+        self.look_for_children = true;
     }
 
     /// Step: reaps leaders whose pidfd said so, then everybody else who has something to tell.
@@ -39,9 +55,13 @@ impl Daemon {
             return;
         }
         while left > 0 {
-            let Some(peek) = child::peek_any() else {
-                self.look_for_children = false;
-                return;
+            let peek = match child::peek_any() {
+                Ok(Some(peek)) => peek,
+                Ok(None) => {
+                    self.look_for_children = false;
+                    return;
+                }
+                Err(_) => return self.reap_later(),
             };
             match (self.leaders.get(&peek.pid).copied(), peek.event) {
                 (Some(id), Event::Ended) => {
@@ -62,16 +82,21 @@ impl Daemon {
                 }
                 (None, _) => {
                     left -= 1;
-                    self.take_stranger(peek.pid);
+                    if !self.take_stranger(peek.pid) {
+                        return self.reap_later();
+                    }
                 }
             }
         }
     }
 
     /// A child that leads no session: the keeper, or an orphan that came to us.
-    fn take_stranger(&mut self, pid: i32) {
-        if child::take(pid).is_none() {
-            return;
+    /// False: it could not be taken.
+    fn take_stranger(&mut self, pid: i32) -> bool {
+        match child::take(pid) {
+            Err(_) => return false,
+            Ok(None) => return true,
+            Ok(Some(_)) => {}
         }
         self.debug(format_args!("reaped {pid}"));
         if self.keeper.pid() == Some(pid) {
@@ -79,6 +104,7 @@ impl Daemon {
         }
         self.outlived.recheck =
             !self.outlived.left.is_empty() || !self.outlived.headless.is_empty();
+        true
     }
 
     /// Reaps a leader that has ended, and reads its output to the end first: what it wrote
@@ -95,12 +121,27 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return true };
         let Some(pidfd) = &session.pidfd else { return true };
         use std::os::fd::AsRawFd;
-        let Some((status, usage)) = child::reap_pidfd(pidfd.as_raw_fd()) else { return true };
+        let (status, usage) = match child::reap_pidfd(pidfd.as_raw_fd()) {
+            Ok(Some(ended)) => ended,
+            Ok(None) => return true,
+            Err(errno) => {
+                // Its word came once, and must not get lost.
+                session.reap_failures += 1;
+                if session.reap_failures < REAP_TRIES {
+                    self.reap_again.insert(id);
+                    self.reap_later();
+                    return false;
+                }
+                let why = errno_text(errno);
+                session.note_trouble(format!("how the command ended could not be learnt ({why})"));
+                (UNKNOWN_END, Usage::default())
+            }
+        };
         let pid = session.facts.pid;
         session.usage = usage;
         self.look_at_start(id);
         let failed = self.sessions.get(&id).is_some_and(|one| one.start.failure().is_some());
-        let status = if failed { NEVER_STARTED } else { status };
+        let status = if failed { UNKNOWN_END } else { status };
         self.leaders.remove(&pid);
         self.counters.exits += 1;
         if let Some(session) = self.sessions.get_mut(&id) {

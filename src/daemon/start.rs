@@ -12,7 +12,7 @@ use super::clients::{Clients, STDIN_CLIENT};
 use super::jobs::FinishedJobs;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of};
 use super::launch::{self, BaseEnv};
-use super::{Counters, Daemon, StartError, logs};
+use super::{Counters, Daemon, Degraded, StartError, logs};
 use crate::config::Config;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
@@ -31,14 +31,13 @@ fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
 
 impl Daemon {
     /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
-    pub fn start(config: Config) -> Result<Self, StartError> {
+    pub fn start(mut config: Config) -> Result<Self, StartError> {
         let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
-        let file_limit = file_limit(&config)?;
-        host::become_subreaper().map_err(system("becoming a child subreaper"))?;
-        // A log or a stdout that may grow no further is an error of its write, not our death.
-        signals::ignore(signals::SIGXFSZ);
+        let (file_limit, shrunk) = file_limit(&mut config);
         let spawner =
             Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
+        let mounts = MountTable::open();
+        let degraded = Degraded { lacks: lacks(&config, &spawner, &mounts), shrunk };
         let instance = host::random_hex();
         let keeper = new_link(&config, &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
@@ -63,7 +62,8 @@ impl Daemon {
             listener: None,
             accept_ready: false,
             spawner,
-            mounts: MountTable::open(),
+            mounts,
+            degraded,
             keeper,
             instance,
             sessions: BTreeMap::new(),
@@ -77,6 +77,7 @@ impl Daemon {
             listed: 0,
             feedable: VecDeque::new(),
             ended_leaders: BTreeSet::new(),
+            reap_again: BTreeSet::new(),
             read_left: 0,
             drain_deferred: false,
             look_for_children: false,
@@ -129,20 +130,54 @@ fn stdio_client(max_line_bytes: usize) -> Result<Client, StartError> {
     Ok(Client::new(STDIN_CLIENT, input, output, max_line_bytes))
 }
 
-/// The limit of open files, raised as far as it goes; too little for the sessions asked for is
-/// a reason not to start.
-fn file_limit(config: &Config) -> Result<FileLimit, StartError> {
+/// The limit of open files, raised as far as it goes. Where it is too little for what the settings
+/// ask for, they shrink to what there is, and this says so.
+fn file_limit(config: &mut Config) -> (FileLimit, Option<String>) {
     let limit = host::raise_file_limit();
-    let wanted = config.max_sessions as u64 * FDS_PER_SESSION + FDS_RESERVED;
-    if limit.raised != 0 && limit.raised < wanted {
-        let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
-        return Err(format!(
-            "--max-sessions {} needs {wanted} open files, but the hard limit is {}, enough for \
-             {fit} sessions: raise it (ulimit -Hn) or ask for no more than that",
-            config.max_sessions, limit.raised
-        ));
+    let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
+    let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
+    let wanted = config.max_sessions;
+    if limit.raised == 0 || fit >= wanted {
+        return (limit, None);
     }
-    Ok(limit)
+    config.max_sessions = fit;
+    config.max_running = config.max_running.min(fit);
+    let sessions = if fit == 1 { "session" } else { "sessions" };
+    let said = format!(
+        "open files: the hard limit is {}, so there is room for {fit} {sessions} instead of \
+         {wanted}, and for {} commands of each family: raise it (ulimit -Hn) before execd starts",
+        limit.raised, config.max_running
+    );
+    (limit, Some(said))
+}
+
+/// What the kernel (or an emulator) refuses and sessions can do without: each with what it costs.
+fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String> {
+    // A log or a stdout that may grow no further is an error of its write, not our death.
+    signals::ignore(signals::SIGXFSZ);
+    let subreaper = host::become_subreaper().err().map(|errno| {
+        format!(
+            "child subreaper: {}; a process that has detached itself is not found any more once \
+             its parent has ended",
+            logs::errno_text(errno)
+        )
+    });
+    let unshared = (config.vfork && !spawner.shares_memory()).then(|| {
+        "vfork: a child does not share memory until its exec; a start costs more the more memory \
+         execd holds"
+            .to_owned()
+    });
+    let table = (spawner.shares_memory() && !spawner.unshares_files()).then(|| {
+        "close_range with CLOSE_RANGE_UNSHARE (Linux 5.9): a start costs more the more descriptors \
+         execd holds"
+            .to_owned()
+    });
+    let unknown = (!mounts.is_known()).then(|| {
+        "/proc/self/mountinfo: it cannot be read, so each command is started by fork, as if it lay \
+         on a file system that may hang"
+            .to_owned()
+    });
+    [subreaper, unshared, table, unknown].into_iter().flatten().collect()
 }
 
 /// Which directory logs should go to, as an absolute path; `None`: nowhere.

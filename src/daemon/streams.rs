@@ -2,10 +2,11 @@
 
 use mio::Interest;
 
+use super::logs::errno_text;
 use super::{Daemon, Port, token_of};
 use crate::limits::{
     DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES,
-    READ_TURN_BYTES,
+    READ_TRIES, READ_TURN_BYTES,
 };
 use crate::pure::life::{Fact, Stream};
 use crate::session::input::Fed;
@@ -26,6 +27,8 @@ enum Stopped {
     Log,
     /// stdout takes no more of the command in front.
     Reader,
+    /// It could not be read, and is tried again.
+    Failed,
 }
 
 impl Daemon {
@@ -59,7 +62,7 @@ impl Daemon {
             let allowance = READ_SESSION_TURN_BYTES.min(self.read_left - reserved);
             let (_, stopped) = self.read_session(id, allowance, false);
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.output.queued = stopped == Stopped::Allowance;
+                session.output.queued = matches!(stopped, Stopped::Allowance | Stopped::Failed);
                 if session.output.queued {
                     self.readable.push_back(id);
                 }
@@ -103,7 +106,9 @@ impl Daemon {
                 }
                 match self.read_piece(id, source, regardless) {
                     Ok(bytes) => total += bytes,
-                    Err(why @ (Stopped::Log | Stopped::Reader)) => return (total, why),
+                    Err(why @ (Stopped::Log | Stopped::Reader | Stopped::Failed)) => {
+                        return (total, why);
+                    }
                     Err(why) => {
                         dry[at] = true;
                         if why == Stopped::Changed {
@@ -162,6 +167,19 @@ impl Daemon {
             Piece::Nothing => Err(Stopped::Dry),
             Piece::Changed(fact) => {
                 self.stream_changed(id, source, fact);
+                Err(Stopped::Changed)
+            }
+            Piece::Failed(_) if stream.failures < READ_TRIES => {
+                self.output_ready(id, source);
+                Err(Stopped::Failed)
+            }
+            Piece::Failed(errno) => {
+                // Closed, so that nobody waits for its end; and never told as one.
+                let why = errno_text(errno);
+                session.note_trouble(format!(
+                    "the command's output could not be read ({why}): the rest of it is lost"
+                ));
+                self.stream_changed(id, source, Fact::Dropped);
                 Err(Stopped::Changed)
             }
         }
@@ -248,7 +266,8 @@ impl Daemon {
         let (bytes, stopped) = self.read_session(id, most.min(self.read_left), regardless);
         let Some(session) = self.sessions.get_mut(&id) else { return true };
         session.drained_bytes += bytes;
-        if stopped == Stopped::Allowance && session.drained_bytes < DRAIN_BYTES {
+        let more = stopped == Stopped::Allowance && session.drained_bytes < DRAIN_BYTES;
+        if more || stopped == Stopped::Failed {
             self.drain_deferred = true;
             return false;
         }

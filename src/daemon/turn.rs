@@ -213,6 +213,7 @@ impl Daemon {
                 Owner::Pages => self.give_up_pages(false, "the disk does not answer"),
                 Owner::Silence => self.silence_is_over(),
                 Owner::Listener => self.accept_ready = self.listener.is_some(),
+                Owner::Reaping => self.reap_now(),
                 Owner::Closing => {}
             }
         }

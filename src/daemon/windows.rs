@@ -92,7 +92,7 @@ impl Daemon {
     pub fn room_for_window(&self) -> Result<(), RpcError> {
         let runs = |session: &&Session| session.window.is_some() && !session.life.finished();
         let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_WINDOWS_MAX {
+        if running < RUNNING_WINDOWS_MAX.min(self.config.max_running) {
             return Ok(());
         }
         let message = format!(

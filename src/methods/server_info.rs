@@ -71,6 +71,10 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         },
     });
     // A field that does not apply is left out, never null (protocol.md).
+    let degraded: Vec<&String> = daemon.degraded.all().collect();
+    if !degraded.is_empty() {
+        info["degraded"] = json!(degraded);
+    }
     if let Some(path) = daemon.socket_path() {
         info["socket"] = json!(path.to_string_lossy());
     }

@@ -101,6 +101,10 @@ pub struct Session {
     pub usage: Usage,
     /// The leader's pidfd, until it is reaped.
     pub pidfd: Option<OwnedFd>,
+    /// What went wrong with reading its output, or with taking its end.
+    fault: Option<String>,
+    /// How often in a row its end could not be taken.
+    pub reap_failures: u32,
     /// Where output is read from.
     pub output: Output,
     /// Where stderr is read from, when it is apart (bash-stream.md).
@@ -184,6 +188,8 @@ impl Session {
             finished_ns: None,
             usage: Usage::default(),
             pidfd: Some(pidfd),
+            fault: None,
+            reap_failures: 0,
             output,
             errors: None,
             errors_first: false,
@@ -294,7 +300,12 @@ impl Session {
 
     /// What went wrong with it, as replies tell.
     pub fn trouble(&self) -> Option<String> {
-        self.start.failure().map(str::to_owned)
+        self.start.failure().map(str::to_owned).or_else(|| self.fault.clone())
+    }
+
+    /// Notes what went wrong with it; the first is told.
+    pub fn note_trouble(&mut self, what: String) {
+        self.fault.get_or_insert(what);
     }
 
     /// How the leader ended, once it was reaped.

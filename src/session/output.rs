@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::limits::FLOOD_READ_BYTES;
 use crate::pure::life::Fact;
 use crate::pure::mask::Mask;
-use crate::sys::io::{self, Io};
+use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
 /// The reading end of a child's output: a pipe's or a PTY's master.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct Output {
     pub flooding: bool,
     /// A secret that nobody may read in it.
     pub mask: Option<Mask>,
+    /// Reads that failed, one after the other.
+    pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
     pub pipe_bytes: usize,
 }
@@ -61,6 +63,8 @@ pub enum Piece {
     Nothing,
     /// The stream has changed: end of file or hang-up.
     Changed(Fact),
+    /// It could not be read: no end, and nothing that was read.
+    Failed(i32),
 }
 
 impl Output {
@@ -75,6 +79,7 @@ impl Output {
             dropped: false,
             flooding: false,
             mask: None,
+            failures: 0,
             pipe_bytes,
         }
     }
@@ -120,21 +125,27 @@ impl Output {
         let held = self.mask.as_ref().map_or(&[][..], Mask::held);
         let lead = held.len();
         buffer[..lead].copy_from_slice(held);
-        let piece = match (io::read(fd, &mut buffer[lead..]), &mut self.mask) {
-            // The pages of a flood are passed on unseen.
-            (Io::Moved(bytes), None) => {
-                self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
-                return Piece::Bytes(bytes);
-            }
-            (Io::Moved(bytes), Some(mask)) => {
+        let piece = match (io::read_or_errno(fd, &mut buffer[lead..]), &mut self.mask) {
+            (Ok(bytes @ 1..), mask) => {
+                self.failures = 0;
+                let Some(mask) = mask else {
+                    // The pages of a flood are passed on unseen.
+                    self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
+                    return Piece::Bytes(bytes);
+                };
                 return Piece::Bytes(mask.mask(&mut buffer[..lead + bytes]));
             }
-            (Io::WouldBlock, _) => Piece::Nothing,
+            (Err(errno), _) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
+            (Err(errno), _) if !(self.tty && errno == TERMINAL_CLOSED) => {
+                // It stays ready: it is tried again in the next turn.
+                self.failures += 1;
+                return Piece::Failed(errno);
+            }
             // What was held back comes first; the end is still there for the next read.
             (_, Some(mask)) if lead > 0 => return Piece::Bytes(mask.release()),
             // A PTY's master says EIO while no slave is open, and may go on later.
             _ if self.tty => Piece::Changed(Fact::TtyHangUp),
-            (Io::Ended | Io::HungUp | Io::Failed(_), _) => Piece::Changed(Fact::PipeEof),
+            _ => Piece::Changed(Fact::PipeEof),
         };
         self.ready = false;
         piece

@@ -1,9 +1,9 @@
 //! Waiting for children: peeking at any, reaping one (wait(2)).
 
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
-use super::io::errno;
+use super::io::{errno, owned};
 use crate::pure::life::ExitStatus;
 
 /// What a peek found: a child with an event that is still to be taken.
@@ -65,17 +65,23 @@ fn wait(
     Ok(Some((info, usage)))
 }
 
-/// Looks at one child that has something to tell, without taking it; `None` when none has.
-pub fn peek_any() -> Option<Peek> {
+/// Looks at one child that has something to tell, without taking it; `None` when none has. Gives an
+/// errno when that cannot be told now.
+pub fn peek_any() -> Result<Option<Peek>, i32> {
     let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG | libc::WNOWAIT;
-    let (info, _) = wait(libc::P_ALL, 0, options).ok()??;
+    let (info, _) = match wait(libc::P_ALL, 0, options) {
+        Ok(Some(found)) => found,
+        // No child at all.
+        Ok(None) | Err(libc::ECHILD) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
     let event = match info.si_code {
         libc::CLD_STOPPED | libc::CLD_TRAPPED => Event::Stopped,
         libc::CLD_CONTINUED => Event::Continued,
         _ => Event::Ended,
     };
     // SAFETY: waitid filled in the SIGCHLD fields.
-    Some(Peek { pid: unsafe { info.si_pid() }, event })
+    Ok(Some(Peek { pid: unsafe { info.si_pid() }, event }))
 }
 
 fn status_of(info: &libc::siginfo_t) -> ExitStatus {
@@ -88,19 +94,22 @@ fn status_of(info: &libc::siginfo_t) -> ExitStatus {
     }
 }
 
-/// Reaps the child of this pidfd if it has ended; `None` when it lives (or was reaped before).
-pub fn reap_pidfd(pidfd: RawFd) -> Option<(ExitStatus, Usage)> {
-    let id = libc::id_t::try_from(pidfd).ok()?;
-    let (info, usage) = wait(libc::P_PIDFD, id, libc::WEXITED | libc::WNOHANG).ok()??;
-    Some((status_of(&info), usage))
+/// Reaps the child of this pidfd if it has ended; `None` when it lives. Gives an errno when it
+/// cannot be told.
+pub fn reap_pidfd(pidfd: RawFd) -> Result<Option<(ExitStatus, Usage)>, i32> {
+    let id = libc::id_t::try_from(pidfd).map_err(|_| libc::EBADF)?;
+    let found = wait(libc::P_PIDFD, id, libc::WEXITED | libc::WNOHANG)?;
+    Ok(found.map(|(info, usage)| (status_of(&info), usage)))
 }
 
-/// Takes one event of the child `pid`: reaps it when it has ended.
-pub fn take(pid: i32) -> Option<ExitStatus> {
+/// Takes one event of the child `pid`: reaps it when it has ended. Gives an errno when nothing
+/// could be taken.
+pub fn take(pid: i32) -> Result<Option<ExitStatus>, i32> {
     let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
-    let (info, _) = wait(libc::P_PID, libc::id_t::try_from(pid).ok()?, options).ok()??;
-    matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
-        .then(|| status_of(&info))
+    let id = libc::id_t::try_from(pid).map_err(|_| libc::ESRCH)?;
+    let Some((info, _)) = wait(libc::P_PID, id, options)? else { return Ok(None) };
+    let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
+    Ok(ended.then(|| status_of(&info)))
 }
 
 /// Takes a stop or continue event of the child `pid`, leaving an end where it is.
@@ -131,4 +140,18 @@ pub fn kill_now(pidfd: RawFd) {
     let nothing: *const libc::siginfo_t = std::ptr::null();
     // SAFETY: a descriptor of ours; no siginfo is given.
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, libc::SIGKILL, nothing, 0) };
+}
+
+/// A pidfd of a child that was not reaped yet (close-on-exec, pidfd_open(2)), or an errno.
+pub(super) fn open_pidfd(pid: i32) -> Result<OwnedFd, i32> {
+    // SAFETY: takes two numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    owned(i32::try_from(fd).unwrap_or(-1))
+}
+
+/// Ends a child of which there is no pidfd, and waits for its end.
+pub(super) fn kill_unwatched(pid: i32) {
+    // SAFETY: takes two numbers; a child that was not reaped keeps its own.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    reap_now(pid);
 }

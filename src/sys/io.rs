@@ -59,6 +59,17 @@ pub fn read(fd: RawFd, buffer: &mut [u8]) -> Io {
     outcome(retried(call), Io::Ended)
 }
 
+/// read(2) into `buffer`, with the errno as it is.
+pub fn read_or_errno(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
+    // SAFETY: the pointer and the length are those of a live, writable slice.
+    retried(|| unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) })
+}
+
+/// What a read says that found nothing, now or for a while.
+pub const NOTHING_NOW: [i32; 2] = [libc::EAGAIN, libc::EINTR];
+/// What a read of a PTY's master says while nobody has its slave open.
+pub const TERMINAL_CLOSED: i32 = libc::EIO;
+
 /// write(2) of `bytes`; a write of nothing moves nothing.
 pub fn write(fd: RawFd, bytes: &[u8]) -> Io {
     if bytes.is_empty() {

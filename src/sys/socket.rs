@@ -56,7 +56,8 @@ fn address(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t), i32> {
     }
     address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
     for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = from.cast_signed();
+        // Signed on some machines, unsigned on others.
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     let length = offset_of!(libc::sockaddr_un, sun_path) + bytes.len() + 1;
     Ok((address, libc::socklen_t::try_from(length).unwrap_or_default()))

@@ -162,6 +162,16 @@ impl Spawner {
         Ok(spawner)
     }
 
+    /// Whether children share our memory until they exec.
+    pub fn shares_memory(&self) -> bool {
+        self.shares_memory
+    }
+
+    /// Whether they share our descriptors, and take the few that they need.
+    pub fn unshares_files(&self) -> bool {
+        self.places.is_some()
+    }
+
     /// Whether a child that shares our descriptors really can take its own.
     fn unshares(&self, places: &Places) -> bool {
         extern "C" fn close_one(fd: *mut c_void) -> c_int {
@@ -239,30 +249,13 @@ impl Spawner {
         };
         let memory = if shares { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
         let files = if places.is_some() { libc::CLONE_FILES } else { 0 };
-        let mut pidfd: c_int = -1;
         let argument = (&raw const order).cast_mut().cast();
         // No signal needs blocking around this: we handle none asynchronously, and the ones we
         // read from the signalfd are blocked in the child until its own table is in place.
-        // SAFETY: the stack is ours, large enough and used by one child at a time (with shared
-        // memory we are suspended until it execs or ends, without it uses its copy); `order` and
-        // all it points to outlive that; the pidfd is written to a live int.
-        let pid = unsafe {
-            libc::clone(
-                child_main,
-                self.stack_top(),
-                memory | files | libc::CLONE_PIDFD | libc::SIGCHLD,
-                argument,
-                &raw mut pidfd,
-            )
-        };
-        if pid < 0 {
-            return Err(at_clone(errno()));
-        }
+        let (pid, pidfd) = self.clone_child(memory | files, argument).map_err(at_clone)?;
         if let Some(places) = places {
             places.clear_after(&plan.stdio);
         }
-        // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
-        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         let began = match report {
             None => order.outcome(),
             Some((read_end, write_end)) => {
@@ -278,6 +271,47 @@ impl Spawner {
             Err(failure) => {
                 child::reap_now(pid);
                 Err((failure, announcement.map(|_| pid)))
+            }
+        }
+    }
+}
+
+impl Spawner {
+    /// Makes the process, and gives its pid and pidfd. Where clone gives no pidfd (an emulator), it
+    /// is opened behind it: the child is ours and not reaped, so its number is its own.
+    fn clone_child(&self, flags: c_int, order: *mut c_void) -> Result<(i32, OwnedFd), i32> {
+        let mut pidfd: c_int = -1;
+        let mut clone = |more: c_int| {
+            // SAFETY: the stack is ours, large enough and used by one child at a time (with
+            // shared memory we are suspended until it execs or ends, without it uses its copy);
+            // the order and all it points to outlive that; the pidfd is written to a live int.
+            unsafe {
+                libc::clone(
+                    child_main,
+                    self.stack_top(),
+                    flags | more | libc::SIGCHLD,
+                    order,
+                    &raw mut pidfd,
+                )
+            }
+        };
+        let mut pid = clone(libc::CLONE_PIDFD);
+        if pid < 0 && errno() == libc::EINVAL {
+            pid = clone(0);
+        }
+        if pid < 0 {
+            return Err(errno());
+        }
+        if pidfd >= 0 {
+            // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
+            return Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }));
+        }
+        match child::open_pidfd(pid) {
+            Ok(pidfd) => Ok((pid, pidfd)),
+            Err(errno) => {
+                // Who can be neither watched nor ended safely is no session.
+                child::kill_unwatched(pid);
+                Err(errno)
             }
         }
     }

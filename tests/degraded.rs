@@ -1,0 +1,135 @@
+//! execd where something that it likes to have is refused: it goes on without, and says so once;
+//! and what goes wrong under way is told, never passed over in silence.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+#[path = "common/outside.rs"]
+mod outside;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use outside::{Raw, Trace, can_trace, until};
+use serde_json::{Value, json};
+
+/// An execd whose calls of this kind fail from the first on.
+fn without(call: &str, error: &str) -> Option<Raw> {
+    if !can_trace() {
+        return None;
+    }
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}"));
+    let wrapper = ["strace", "-D", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    Some(Raw::start(&wrapper, &[], &[], || {}))
+}
+
+fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
+    move || {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        }
+    }
+}
+
+/// Each of these texts stands in server_info, and on stderr in one line of its own.
+fn says(execd: &mut Raw, begins: &[&str]) {
+    let info = execd.result("server_info", &json!({}));
+    let degraded: Vec<Value> = info["degraded"].as_array().cloned().unwrap_or_default();
+    assert_eq!(degraded.len(), begins.len(), "{info}");
+    for (text, begin) in degraded.iter().zip(begins) {
+        let text = text.as_str().expect("a text");
+        assert!(text.starts_with(begin), "{text}");
+        let lines = |said: &str| said.lines().filter(|line| line.ends_with(text)).count();
+        until("it is said once", || lines(&execd.stderr()) == 1);
+    }
+}
+
+/// qemu-user knows no child subreaper: execd refused to start there.
+#[test]
+fn a_kernel_without_subreapers_runs_commands_and_is_named() {
+    let Some(mut execd) = without("prctl", "EINVAL") else { return };
+    let one = execd.result("exec_command", &json!({"cmd": "echo one"}));
+    assert_eq!(one["output"], "one\n");
+    says(&mut execd, &["child subreaper: EINVAL: Invalid argument; "]);
+}
+
+/// With 256 descriptors `execd run`, which needs one session, refused to start.
+#[test]
+fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
+    let mut execd = Raw::start(&[], &["--max-sessions", "64"], &[], limit_files(100));
+    let info = execd.result("server_info", &json!({}));
+    assert_eq!(info["limits"]["max_sessions"], 13, "{info}");
+    says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 sessions"]);
+    let mut one = Raw::start(&[], &[], &[], limit_files(30));
+    let ran = one.result("exec_command", &json!({"cmd": "echo one"}));
+    assert_eq!(ran["output"], "one\n");
+    says(&mut one, &["open files: the hard limit is 30, so there is room for 1 session instead"]);
+    let mut run = Raw::start(&[], &["run", "--json", "echo ran"], &[], limit_files(256));
+    assert!(run.wait().success());
+    assert!(!run.whole_stderr().contains("open files"), "one session there is: {}", run.stderr());
+}
+
+/// A read that failed was taken for the end of the output: exit code 0, and nothing was said.
+#[test]
+fn output_that_cannot_be_read_is_told() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Raw::start(&[], &[], &[], || {});
+    execd.result("ping", &json!({}));
+    let trace = Trace::attach(execd.pid(), &["-e", "trace=read", "-e", "inject=read:error=ENOMEM"]);
+    let reply = execd.result("exec_command", &json!({"cmd": "echo lost"}));
+    let why = reply["failure_message"].as_str().unwrap_or_default();
+    assert!(why.contains("output could not be read (ENOMEM: "), "{reply}");
+    trace.detach();
+}
+
+/// Three failures of waitid in a row left a request unanswered: each end is told once.
+#[test]
+fn an_end_that_cannot_be_taken_is_asked_for_again() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Raw::start(&[], &[], &[], || {});
+    execd.result("ping", &json!({}));
+    let some = ["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM:when=1..6"];
+    let trace = Trace::attach(execd.pid(), &some);
+    let reply = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    assert_eq!(reply["exit_code"], 3, "{reply}");
+    trace.detach();
+    let trace =
+        Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
+    let reply = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    assert_eq!(reply["exit_code"], -1, "{reply}");
+    let why = reply["failure_message"].as_str().unwrap_or_default();
+    assert!(why.contains("how the command ended could not be learnt (ENOMEM: "), "{reply}");
+    trace.detach();
+}
+
+/// `execd < /tmp` ended with success and said nothing, and so did a full stdout with status 1.
+#[test]
+fn a_stdin_that_is_no_file_and_a_stdout_that_is_full_are_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let execd = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        command.arg("--no-socket").env("TMPDIR", dir.path()).stderr(Stdio::piped());
+        command
+    };
+    let stdin = File::open(dir.path()).expect("a directory opens");
+    let done = execd().stdin(stdin).output().expect("it starts");
+    assert_eq!(
+        String::from_utf8_lossy(&done.stderr),
+        "execd: stdin cannot be read: EISDIR: Is a directory\n"
+    );
+    assert_eq!(done.status.code(), Some(125));
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let mut child = execd().stdin(Stdio::piped()).stdout(full).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"{\"id\":1,\"method\":\"ping\"}\n").expect("it reads");
+    let done = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(said, "execd: stdout cannot be written: ENOSPC: No space left on device\n");
+    assert_eq!(done.status.code(), Some(1));
+}
