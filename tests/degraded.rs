@@ -61,11 +61,11 @@ fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
     let mut execd = Raw::start(&[], &["--max-sessions", "64"], &[], limit_files(100));
     let info = execd.result("server_info", &json!({}));
     assert_eq!(info["limits"]["max_sessions"], 13, "{info}");
-    says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 sessions"]);
+    says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 in"]);
     let mut one = Raw::start(&[], &[], &[], limit_files(30));
     let ran = one.result("exec_command", &json!({"cmd": "echo one"}));
     assert_eq!(ran["output"], "one\n");
-    says(&mut one, &["open files: the hard limit is 30, so there is room for 1 session instead"]);
+    says(&mut one, &["open files: the hard limit is 30, so there is room for 1 in"]);
     let mut run = Raw::start(&[], &["run", "--json", "echo ran"], &[], limit_files(256));
     assert!(run.wait().success());
     assert!(!run.whole_stderr().contains("open files"), "one session there is: {}", run.stderr());

@@ -19,7 +19,7 @@ use crate::session::{ClientId, Listing, SessionId, Ticket};
 /// SIGHUP's number, signal(7).
 const SIGHUP: i32 = 1;
 
-/// Exit status where stdin cannot be read: that of timeout(1) and env(1) for a failure of their own.
+/// Exit status where stdin cannot be read: what timeout(1) and env(1) have for their own failures.
 const EXIT_INPUT_FAILED: i32 = 125;
 
 /// Why execd ends.

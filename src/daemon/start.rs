@@ -33,11 +33,7 @@ impl Daemon {
     /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
     pub fn start(mut config: Config) -> Result<Self, StartError> {
         let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
-        let (file_limit, shrunk) = file_limit(&mut config);
-        let spawner =
-            Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
-        let mounts = MountTable::open();
-        let degraded = Degraded { lacks: lacks(&config, &spawner, &mounts), shrunk };
+        let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
         let instance = host::random_hex();
         let keeper = new_link(&config, &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
@@ -136,25 +132,33 @@ fn file_limit(config: &mut Config) -> (FileLimit, Option<String>) {
     let limit = host::raise_file_limit();
     let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
     let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
-    let wanted = config.max_sessions;
-    if limit.raised == 0 || fit >= wanted {
+    if limit.raised == 0 || fit >= config.max_sessions.max(config.max_running) {
         return (limit, None);
     }
-    config.max_sessions = fit;
+    config.max_sessions = config.max_sessions.min(fit);
     config.max_running = config.max_running.min(fit);
-    let sessions = if fit == 1 { "session" } else { "sessions" };
     let said = format!(
-        "open files: the hard limit is {}, so there is room for {fit} {sessions} instead of \
-         {wanted}, and for {} commands of each family: raise it (ulimit -Hn) before execd starts",
-        limit.raised, config.max_running
+        "open files: the hard limit is {}, so there is room for {} in the table of sessions, and \
+         for {} commands of each other family at once: raise it (ulimit -Hn) before execd starts",
+        limit.raised, config.max_sessions, config.max_running
     );
     (limit, Some(said))
 }
 
+/// What children are started with, and what of it there is not. The settings shrink to that.
+fn ways_to_start(config: &mut Config) -> Result<(Spawner, MountTable, Degraded), StartError> {
+    let (file_limit, shrunk) = file_limit(config);
+    // A log or a stdout that may grow no further is an error of its write, not our death; the
+    // spawner sees that it is ignored, for children must not find it so.
+    signals::ignore(signals::SIGXFSZ);
+    let spawner = Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
+    let mounts = MountTable::open();
+    let degraded = Degraded { lacks: lacks(config, &spawner, &mounts), shrunk };
+    Ok((spawner, mounts, degraded))
+}
+
 /// What the kernel (or an emulator) refuses and sessions can do without: each with what it costs.
 fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String> {
-    // A log or a stdout that may grow no further is an error of its write, not our death.
-    signals::ignore(signals::SIGXFSZ);
     let subreaper = host::become_subreaper().err().map(|errno| {
         format!(
             "child subreaper: {}; a process that has detached itself is not found any more once \
