@@ -786,6 +786,8 @@ struct NoWriter {
 
 impl NoWriter {
     fn of(execd: &mut Execd) -> Self {
+        // One that is being started just now would fail to be.
+        eventually("there is one", || keeper(execd).is_some());
         let failing = "inject=execve:error=ENOMEM";
         let only = ["-f", "-P", "/proc/self/exe", "-e", "trace=execve", "-e", failing];
         let trace = Trace::attach(execd.pid(), &only);
