@@ -349,6 +349,10 @@ pub const LOG_STAGING_BYTES: usize = 256 * 1024;
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
 /// The pipe through which a flood's pages go into the log pipe: a frame and a page more.
 pub const TRAY_PIPE_BYTES: usize = 128 * 1024;
+/// The keeper looks at most so often whether a log that grows is still where its path leads.
+pub const LOG_PLACE_CHECK_MS: u64 = 1_000;
+/// From this size on replies warn of a log that nothing bounds.
+pub const LOG_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
 /// The keeper looks at the file system's free space after this much growth of one log.
 pub const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
 /// Logging stops below this much free space when it is also below the percentage.

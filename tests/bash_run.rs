@@ -178,12 +178,14 @@ fn without_logs_the_notice_names_none() {
 }
 
 #[test]
-fn trouble_with_the_log_is_told_and_changes_no_text() {
+fn trouble_with_the_log_is_told_beside_the_text() {
     let mut execd = Execd::with(&["--log-max-bytes", "100"], &[]);
     let result = bash(&mut execd, "seq 1 100");
     assert_eq!((text(&result), &result["log_truncated"]), (numbers(1, 100).as_str(), &json!(true)));
     bash(&mut execd, "echo hi");
     std::fs::remove_dir_all(execd.log_dir()).expect("it was there");
+    // Nothing that execd may take for its directory, or make in its place.
+    std::fs::write(execd.log_dir(), "a file").expect("ours");
     let result = bash(&mut execd, "seq 1 3000");
     assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"), "{result}");
     assert_absent(&result, &["log_path"]);

@@ -485,6 +485,23 @@ fn a_log_ends_at_its_limit_and_says_so() {
     }
 }
 
+/// A text named the log as the full output, and window_exited said nothing of its trouble.
+#[test]
+fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
+    let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
+    let shown = execd.result("bash", json!({"command": "seq 1 100000"}));
+    let text = shown["text"].as_str().expect("text");
+    assert!(text.contains(".log (587895 bytes are missing from it)]"), "{text}");
+    let unified = execd.run("seq 1 100000");
+    let header = unified["header"].as_str().expect("a header");
+    assert!(header.contains("the log ended at --log-max-bytes, without 587895 bytes"), "{header}");
+    execd.result("bash", json!({"command": "seq 1 100000", "background": true}));
+    let end = execd.notification("window_exited", |_| true);
+    assert_eq!(end["log_truncated"], true, "{end}");
+    let text = end["text"].as_str().expect("text");
+    assert!(text.contains(".log (587895 bytes are missing from it)]"), "{text}");
+}
+
 #[test]
 fn a_limit_of_nothing_logs_nothing() {
     let mut execd = Execd::with(&["--log-max-bytes", "0"], &[]);
@@ -517,7 +534,9 @@ fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
     for args in [&[][..], &["--no-keeper"]] {
         let mut execd = Execd::with(args, &[]);
         execd.run("true");
+        // Nothing that execd may take for its directory, or make in its place.
         std::fs::remove_dir_all(execd.log_dir()).expect("ours");
+        std::fs::write(execd.log_dir(), "a file").expect("ours");
         without_a_log(&mut execd, "ENOENT");
         let opened = execd.open("exec sleep 300");
         assert!(tells_trouble(&opened), "{opened}");
@@ -526,6 +545,54 @@ fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
         let killed = execd.kill(session_of(&opened));
         assert_eq!(killed["killed"], true);
         assert!(tells_trouble(&killed), "{killed}");
+    }
+}
+
+#[test]
+fn a_log_directory_that_was_deleted_is_made_anew() {
+    for args in [&[][..], &["--no-keeper"]] {
+        let mut execd = Execd::with(args, &[]);
+        let session = printer(&mut execd, json!({}));
+        std::fs::remove_dir_all(execd.log_dir()).expect("ours");
+        let result = execd.run("echo anew");
+        tells_no_trouble(&result);
+        assert_eq!(log_of(&result), b"anew\n");
+        // The log of before is gone: it is not named until it has begun anew.
+        eventually("it is not named", || {
+            execd.listed(session).expect("it runs").get("log_path").is_none()
+        });
+        print(&mut execd, session, 1, 3);
+        let end = execd.write(json!({"session_id": session, "eof": true, "yield_time_ms": 30_000}));
+        assert!(tells_trouble(&end), "{end}");
+        let log = String::from_utf8_lossy(&log_of(&end)).into_owned();
+        assert!(log.ends_with("line 3\n") && log.contains("3 bytes were not logged]\n"), "{log}");
+    }
+}
+
+/// `seq` on a full disk gave exit 0, `Full output: PATH`, and a file of 0 bytes.
+#[test]
+fn on_a_full_disk_no_text_names_a_log_that_has_nothing() {
+    let Some(disk) = SmallDisk::mount(1_024) else { return };
+    let logs = disk.path().join("logs");
+    let at = logs.to_str().expect("UTF-8");
+    for extra in [&[][..], &["--no-keeper"]] {
+        let args: Vec<&str> = ["--log-dir", at].iter().chain(extra).copied().collect();
+        let mut execd = Execd::with(&args, &[]);
+        execd.ping();
+        let filler = disk.path().join("filler");
+        let _ = std::fs::write(&filler, vec![b'f'; 1_024 * 1024]);
+        let told = "588895 bytes of the output are missing from the log";
+        let result = execd.run("seq 1 100000");
+        let failure = result["failure_message"].as_str().unwrap_or_default();
+        assert!(tells_trouble(&result) && failure.contains(told), "{failure}");
+        assert_absent(&result, &["log_path"]);
+        assert!(!result["footer"].as_str().unwrap_or_default().contains("Full output"), "{result}");
+        let bash = execd.result("bash", json!({"command": "seq 1 100000"}));
+        assert!(!bash["text"].as_str().unwrap_or_default().contains("Full output"), "{bash}");
+        assert!(bash["failure_message"].as_str().is_some_and(|text| text.contains(told)), "{bash}");
+        std::fs::remove_file(&filler).expect("ours");
+        drop(execd);
+        std::fs::remove_dir_all(&logs).expect("ours");
     }
 }
 
@@ -687,7 +754,7 @@ fn logging_stops_before_the_file_system_is_full() {
     std::fs::write(disk.path().join("filler"), vec![b'f'; 3_950 * 1024]).expect("room");
     let result = execd.run("echo hello");
     assert_eq!(result["log_truncated"], true, "{result}");
-    assert_absent(&result, &["failure_message"]);
+    assert!(tells_trouble(&result), "{result}");
     assert!(
         String::from_utf8_lossy(&log_of(&result))
             .contains("[the log ends here: less than 1 GiB and 5 %")

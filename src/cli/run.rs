@@ -61,10 +61,11 @@ fn explain(report: &ExecReport, timeout_s: Option<u64>) {
     {
         complain(&format!("execd: ended after {seconds} s (--timeout)"));
     }
-    for text in [&report.failure_message, &report.note].into_iter().flatten() {
+    for text in [&report.failure_message, &report.note, &report.warning].into_iter().flatten() {
         complain(&format!("execd: {}", one_line(text)));
     }
     if let Some(path) = &report.log_path {
-        complain(&format!("execd: log: {path}"));
+        let lacks = report.log_complete == Some(false) || report.log_truncated == Some(true);
+        complain(&format!("execd: log{}: {path}", if lacks { ", incomplete" } else { "" }));
     }
 }

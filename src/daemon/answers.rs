@@ -73,6 +73,11 @@ impl Daemon {
         self.keeper.status(id).and_then(|status| status.path)
     }
 
+    /// The same as texts name it, with what it lacks.
+    pub fn log_shown(&self, id: SessionId) -> Option<String> {
+        self.keeper.status(id).and_then(|status| status.shown())
+    }
+
     fn take_text(&mut self, id: SessionId, wait: &Wait, takes: bool, log: Option<&str>) -> Text {
         let limits = self.config.text;
         match self.sessions.get_mut(&id).filter(|_| takes) {
@@ -98,7 +103,7 @@ impl Daemon {
         let now_ns = self.now_ns;
         let exited = why == Why::Completed;
         let note = self.note(id, exited);
-        let warning = wait.warning.clone();
+        let warning = joined([wait.warning.clone(), log.warning(), None]);
         let Some(session) = self.sessions.get_mut(&id) else { return ExecReport::default() };
         let (exit_code, signal) = status_fields(session.status().filter(|_| exited));
         let lost = std::mem::take(&mut session.input_lost).then(|| STDIN_LOST.to_owned());

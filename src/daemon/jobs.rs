@@ -236,7 +236,7 @@ impl Daemon {
             return self.final_report(id);
         }
         let mut report = self.running_report(id);
-        let log_path = report.log_path.clone();
+        let log_path = self.log_shown(id);
         let max_chars = self.config.stream.max_chars;
         let Some(session) = self.sessions.get_mut(&id) else { return report };
         let (out, err) = match &mut session.job {
@@ -257,8 +257,8 @@ impl Daemon {
     /// The final form: how it ended, and the tails of its whole life.
     pub fn final_report(&self, id: SessionId) -> JobReport {
         let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
-        let log_path = self.log_path(id);
-        let log = log_path.as_deref();
+        let (log_path, shown) = (self.log_path(id), self.log_shown(id));
+        let log = shown.as_deref();
         let (out, err, all) = match &session.job {
             Some(job) => (
                 job.life(Some(Source::Output), log),

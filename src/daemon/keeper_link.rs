@@ -3,6 +3,7 @@
 //! files are written right here, a bounded amount a turn.
 
 mod guard;
+mod pages;
 mod passing;
 mod place;
 mod process;
@@ -16,7 +17,7 @@ pub use place::{Place, flags_of};
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
     Ack, AckDecoder, AckKind, GuardRecord, Nonsense, ReadPage, push_close, push_data_header,
-    push_open, push_read_page, push_sync,
+    push_open, push_sync,
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
@@ -126,32 +127,6 @@ impl KeeperLink {
             pages_to_read: VecDeque::new(),
             pages: Vec::new(),
         }
-    }
-
-    // ---- Pages ---------------------------------------------------------------------------
-
-    /// Asks for a page of a log; [`Self::take_pages`] gives it when it has come. False when
-    /// there is nobody to ask.
-    pub fn ask_page(&mut self, wanted: &ReadPage) -> bool {
-        match &mut self.hand {
-            Hand::Process(Some(_)) => push_read_page(self.staging.buffer(), wanted),
-            Hand::Process(None) => return false,
-            // Behind what is queued, as with a keeper.
-            Hand::Inline(_) => self.pages_to_read.push_back(wanted.clone()),
-        }
-        true
-    }
-
-    /// Reads the pages that wait for it here.
-    fn read_pages(&mut self) {
-        if let Hand::Inline(writer) = &self.hand {
-            self.pages.extend(self.pages_to_read.drain(..).map(|wanted| writer.page(&wanted)));
-        }
-    }
-
-    /// The pages that have come: what is said of each, and its bytes.
-    pub fn take_pages(&mut self) -> Vec<(Ack, Vec<u8>)> {
-        std::mem::take(&mut self.pages)
     }
 
     /// Takes one record, and a page's bytes behind it. Whether there may be more in `input`.
@@ -418,6 +393,13 @@ impl KeeperLink {
         }
         for ack in &acks {
             log.acknowledge(ack);
+        }
+        if let Hand::Inline(writer) = &mut self.hand {
+            for ack in writer.take_told() {
+                if let Some(log) = self.logs.get_mut(&ack.session) {
+                    log.acknowledge(&ack);
+                }
+            }
         }
         self.make_busy(id);
         chunk

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::keeper_link::Place;
 use crate::keeper::frames::{Ack, AckKind};
-use crate::limits::LOG_QUEUE_BYTES;
+use crate::limits::{
+    FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,
+};
 use crate::pure::byte_queue::ByteQueue;
 
 /// One session's log.
@@ -33,6 +35,9 @@ pub struct Log {
     /// The latest state the keeper told.
     pub noted: u64,
     pub truncated: bool,
+    /// Truncated for want of space.
+    pub space: bool,
+    logged: u64,
     missing: u64,
     failing: bool,
     /// The latest trouble, told in each reply from then on.
@@ -50,6 +55,10 @@ pub struct LogStatus {
     pub complete: bool,
     /// It ended at a limit.
     pub truncated: bool,
+    /// Bytes of the stream that are known to be missing from it.
+    pub missing: u64,
+    /// Bytes of the stream that it has, or will have.
+    pub logged: u64,
     /// What went wrong with it.
     pub failure: Option<String>,
 }
@@ -69,7 +78,41 @@ pub struct LogTrouble {
     pub failure_message: Option<String>,
 }
 
+/// What went wrong, and how much is missing for it.
+fn with_missing(text: String, missing: u64) -> String {
+    match missing {
+        0 => text,
+        1 => format!("{text}; 1 byte of the output is missing from the log"),
+        _ => format!("{text}; {missing} bytes of the output are missing from the log"),
+    }
+}
+
 impl LogStatus {
+    /// The path as texts for models and people name it: with what it lacks, and a word where it
+    /// has become very large.
+    pub fn shown(&self) -> Option<String> {
+        let path = self.path.as_deref()?;
+        Some(match (self.missing, self.warning()) {
+            (0, None) => path.to_owned(),
+            (0, Some(warning)) => format!("{path} ({warning})"),
+            (1, _) => format!("{path} (1 byte is missing from it)"),
+            (missing, _) => format!("{path} ({missing} bytes are missing from it)"),
+        })
+    }
+
+    /// What a reply warns of: a log that nothing bounds, or that ended at a bound.
+    pub fn warning(&self) -> Option<String> {
+        let tenths = self.logged / (LOG_WARNING_BYTES / 10);
+        let gib = format!("{}.{}", tenths / 10, tenths % 10);
+        let large = self.logged >= LOG_WARNING_BYTES;
+        let ended = self.truncated && self.failure.is_none() && self.missing > 0;
+        if ended {
+            let missing = self.missing;
+            return Some(format!("the log ended at --log-max-bytes, without {missing} bytes"));
+        }
+        large.then(|| format!("the log has {gib} GiB by now: --log-max-bytes bounds it"))
+    }
+
     /// What a reply says of it; `over`: all output has come, so that what is not in the log yet is
     /// missing.
     pub fn trouble(self, over: bool) -> LogTrouble {
@@ -106,6 +149,8 @@ impl Log {
             opened: false,
             noted: 0,
             truncated: false,
+            space: false,
+            logged: 0,
             missing: 0,
             failing: false,
             trouble: None,
@@ -144,8 +189,7 @@ impl Log {
     pub fn acknowledge(&mut self, ack: &Ack) {
         match ack.kind {
             AckKind::Opened => {
-                self.opened = !ack.failing;
-                if self.opened && ack.missing == 0 {
+                if ack.named && ack.missing == 0 {
                     // A new keeper found the file whole: nothing was lost after all.
                     self.trouble = None;
                 }
@@ -158,12 +202,20 @@ impl Log {
             | AckKind::Page
             | AckKind::Place => {}
         }
+        self.opened = ack.named;
         self.noted = ack.noted;
-        self.truncated |= ack.truncated;
+        self.logged = ack.logged;
+        self.truncated = ack.truncated;
+        self.space = ack.space;
         self.missing = ack.missing;
         self.failing = ack.failing;
         if ack.failing && ack.errno != 0 {
             self.trouble = Some(format!("log write failed: {}", errno_text(ack.errno)));
+        } else if ack.space {
+            let (gib, percent) = (FREE_SPACE_MIN_BYTES >> 30, FREE_SPACE_MIN_PERCENT);
+            self.trouble = Some(format!(
+                "log write failed: less than {gib} GiB and {percent} % of its disk were free"
+            ));
         }
     }
 
@@ -179,14 +231,20 @@ impl Log {
 
     /// What a reply says, of a log at this place.
     pub fn status(&self, place: &Place) -> LogStatus {
-        let lost = self.missing > 0 && !self.truncated;
-        let path = place.path().filter(|_| self.opened).map(|dir| dir.join(&self.name));
+        let lost = self.missing > 0 && (self.space || !self.truncated);
+        // One that has nothing of the output is not worth looking at.
+        let empty = self.missing > 0 && self.logged + self.noted == 0;
+        let path = place.path().filter(|_| self.opened && !empty).map(|dir| dir.join(&self.name));
         let refused = place.refusal().map(|reason| format!("log write failed: {reason}"));
         LogStatus {
             path: path.map(|path| path.to_string_lossy().into_owned()),
             complete: self.settled() && !self.failing && !lost,
             truncated: self.truncated,
-            failure: refused.or_else(|| self.trouble.clone()),
+            missing: self.missing,
+            logged: self.total.saturating_sub(self.missing),
+            failure: refused
+                .or_else(|| self.trouble.clone())
+                .map(|text| with_missing(text, self.missing)),
         }
     }
 }
@@ -210,6 +268,8 @@ mod tests {
             errno: 0,
             truncated: false,
             failing: false,
+            space: false,
+            named: true,
         }
     }
 
@@ -236,14 +296,16 @@ mod tests {
         log.acknowledge(&Ack { missing: 5, ..ack(AckKind::Recovered, 0) });
         let status = log.status(&tmp());
         assert!(!status.complete);
-        let failure = "log write failed: ENOSPC: No space left on device";
+        let failure = "log write failed: ENOSPC: No space left on device; \
+                       5 bytes of the output are missing from the log";
         assert_eq!(status.failure.as_deref(), Some(failure));
     }
 
     #[test]
     fn a_log_that_cannot_be_created_has_no_path() {
         let mut log = Log::new("a".into());
-        log.acknowledge(&Ack { errno: 13, failing: true, ..ack(AckKind::Opened, 0) });
+        let refused = Ack { errno: 13, failing: true, named: false, ..ack(AckKind::Opened, 0) };
+        log.acknowledge(&refused);
         assert!(log.named() && log.settled());
         assert_eq!(log.status(&tmp()).path, None);
         assert!(log.status(&tmp()).failure.is_some_and(|text| text.contains("EACCES")));
@@ -270,5 +332,32 @@ mod tests {
         log.acknowledge(&Ack { missing: 90, truncated: true, ..ack(AckKind::Synced, 100) });
         assert!(log.status(&tmp()).truncated && log.status(&tmp()).complete);
         assert_eq!(log.status(&tmp()).failure, None);
+    }
+
+    #[test]
+    fn texts_say_what_a_log_lacks_and_name_none_that_has_nothing() {
+        let mut log = Log::new("a".into());
+        log.total = 100;
+        let full = Ack { truncated: true, space: true, missing: 100, ..ack(AckKind::Truncated, 0) };
+        log.acknowledge(&full);
+        let status = log.status(&tmp());
+        assert!(status.path.is_none() && status.shown().is_none() && !status.complete);
+        assert!(status.failure.is_some_and(|text| text.ends_with("missing from the log")));
+        log.acknowledge(&Ack { logged: 60, missing: 40, noted: 9, ..full });
+        let shown = log.status(&tmp()).shown();
+        assert_eq!(shown.as_deref(), Some("/tmp/a (40 bytes are missing from it)"));
+    }
+
+    #[test]
+    fn a_log_of_a_gibibyte_is_warned_of() {
+        let mut log = Log::new("a".into());
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        log.total = LOG_WARNING_BYTES - 1;
+        assert_eq!(log.status(&tmp()).warning(), None);
+        log.total += 1;
+        let status = log.status(&tmp());
+        let said = "the log has 1.0 GiB by now: --log-max-bytes bounds it";
+        assert_eq!(status.warning().as_deref(), Some(said));
+        assert_eq!(status.shown(), Some(format!("/tmp/a ({said})")));
     }
 }

@@ -239,7 +239,7 @@ impl Daemon {
         let spec = &window.spec;
         let cut = window.clean(session.life.finished()).cut(spec.lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
-        let notice = cut.notice(log.path.as_deref(), spec.always_log_path);
+        let notice = cut.notice(log.shown().as_deref(), spec.always_log_path);
         let output = shown(&cut, notice.as_ref());
         let status = status_of(session);
         let held = outcome == Outcome::Held;

@@ -17,8 +17,9 @@
 //! | 8 Guard | a record of the guard pipe |
 //!
 //! **Ack pipe** (log writer to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
-//! 2 = failing), two zero bytes, errno i32, session u64, token u64, logged u64, missing u64,
-//! noted u64. Behind a Page record come the page's bytes, behind a Place record a path or reason.
+//! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
+//! u64, token u64, logged u64, missing u64, noted u64. Behind a Page record come the page's bytes,
+//! behind a Place record a path or reason.
 //!
 //! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,

@@ -201,6 +201,8 @@ fn acks_survive_any_cutting() {
         missing: 4,
         noted: 5,
         errno: -28,
+        space: n % 4 == 1,
+        named: n % 5 == 2,
         truncated: n.is_multiple_of(2),
         failing: n.is_multiple_of(3),
     };

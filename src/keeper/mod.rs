@@ -244,6 +244,11 @@ impl<'a> Keeper<'a> {
     }
 
     fn take(&mut self, frame: Frame) -> Result<(), Stop> {
+        self.take_one(frame)?;
+        self.writer.take_told().into_iter().try_for_each(|ack| self.send(ack))
+    }
+
+    fn take_one(&mut self, frame: Frame) -> Result<(), Stop> {
         match frame {
             Frame::Open { session, name } => {
                 let ack = self.writer.open(session, &name);

@@ -35,6 +35,8 @@ pub fn open(wanted: Option<&Wanted>, max_bytes: Option<u64>) -> (Writer, Option<
         noted: 0,
         errno: 0,
         truncated: false,
+        space: false,
+        named: false,
         failing: found.is_err(),
     };
     let dir = found.map(|place| place.dir).map_err(|_| ENOENT);

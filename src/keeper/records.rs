@@ -10,6 +10,8 @@ pub const GUARD_RECORD_BYTES: usize = 32;
 
 pub(super) const FLAG_TRUNCATED: u8 = 1;
 const FLAG_FAILING: u8 = 2;
+const FLAG_SPACE: u8 = 4;
+const FLAG_NAMED: u8 = 8;
 
 const GUARD_ADD: u8 = 1;
 const GUARD_REMOVE: u8 = 2;
@@ -67,8 +69,12 @@ pub struct Ack {
     pub noted: u64,
     /// errno of the latest failure since this keeper opened the log, 0 if there was none.
     pub errno: i32,
-    /// The log has ended at a limit.
+    /// The log has ended at a limit, or stands still for want of space.
     pub truncated: bool,
+    /// It stands still for want of space, and goes on when there is some.
+    pub space: bool,
+    /// A file of its name is there.
+    pub named: bool,
     /// The latest write or open failed.
     pub failing: bool,
 }
@@ -135,7 +141,9 @@ impl Ack {
     /// The record's bytes.
     pub fn encode(&self) -> [u8; ACK_BYTES] {
         let flags = if self.truncated { FLAG_TRUNCATED } else { 0 }
-            | if self.failing { FLAG_FAILING } else { 0 };
+            | if self.failing { FLAG_FAILING } else { 0 }
+            | if self.space { FLAG_SPACE } else { 0 }
+            | if self.named { FLAG_NAMED } else { 0 };
         let mut out = [0; ACK_BYTES];
         out[0] = self.kind as u8;
         out[1] = flags;
@@ -161,7 +169,9 @@ impl Ack {
             7 => AckKind::Place,
             _ => return Err(Nonsense("an ack of an unknown kind")),
         };
-        if zeros != [0, 0] || flags & !(FLAG_TRUNCATED | FLAG_FAILING) != 0 {
+        if zeros != [0, 0]
+            || flags & !(FLAG_TRUNCATED | FLAG_FAILING | FLAG_SPACE | FLAG_NAMED) != 0
+        {
             return Err(Nonsense("an ack with unknown flags"));
         }
         Ok(Ack {
@@ -174,6 +184,8 @@ impl Ack {
             noted: take_u64(&mut rest)?,
             truncated: flags & FLAG_TRUNCATED != 0,
             failing: flags & FLAG_FAILING != 0,
+            space: flags & FLAG_SPACE != 0,
+            named: flags & FLAG_NAMED != 0,
         })
     }
 }

@@ -7,11 +7,13 @@
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use crate::limits::{
     FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_LOOKBACK_BYTES,
-    LOG_PAGE_MAX_BYTES,
+    LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS,
 };
+use crate::sys::clock;
 use crate::sys::log_clean::Cleaner;
-use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
+use crate::sys::log_files::{ENOENT, LogDir, LogFile, ensure_private_dir, errno_of};
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// All logs of one execd.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub struct Writer {
     /// Stream bytes after which a log ends.
     max_bytes: u64,
     logs: HashMap<u64, Log>,
+    /// Acks of logs that were found gone while another was dealt with.
+    told: Vec<Ack>,
+    /// The directory's path, where it was had at first.
+    path: Option<PathBuf>,
     /// The look for old logs, while there is one.
     cleaner: Option<Cleaner>,
 }
@@ -31,11 +37,17 @@ struct State {
     errno: i32,
     failing: bool,
     truncated: bool,
+    /// Truncated for want of space: until there is some.
+    space: bool,
+    /// There is a file.
+    named: bool,
     noted: u64,
 }
 
 #[derive(Debug)]
 struct Log {
+    /// The file's name.
+    name: String,
     /// None: it could not be opened, or has been deleted.
     file: Option<LogFile>,
     logged: u64,
@@ -47,6 +59,10 @@ struct Log {
     acked: State,
     /// From this many logged bytes on, the free space is to be looked at.
     next_check: u64,
+    /// When it was last looked at whether the file is where its path leads.
+    looked_ns: u64,
+    /// The line that says why the log stands still could not be written yet.
+    owed: bool,
 }
 
 /// Why a log ends before its stream.
@@ -58,12 +74,9 @@ enum Limit {
 impl Writer {
     /// Takes the log directory (or the errno that opening it gave) and `--log-max-bytes`.
     pub fn new(dir: Result<LogDir, i32>, max_bytes: Option<u64>) -> Writer {
-        Writer {
-            dir,
-            max_bytes: max_bytes.unwrap_or(u64::MAX),
-            logs: HashMap::new(),
-            cleaner: None,
-        }
+        let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
+        let (max_bytes, logs) = (max_bytes.unwrap_or(u64::MAX), HashMap::new());
+        Writer { dir, max_bytes, logs, told: Vec::new(), path, cleaner: None }
     }
 
     /// Begins to look for old logs, if it is time, and looks at the first names.
@@ -89,12 +102,14 @@ impl Writer {
     /// Creates a new log. A second Open of a session is another try under another name; what
     /// came in between is counted.
     pub fn open(&mut self, session: u64, name: &str) -> Ack {
+        self.look_at_dir();
         let opened = self
             .dir
             .as_ref()
             .map_err(|errno| *errno)
             .and_then(|dir| dir.create(name).map_err(|error| errno_of(&error)));
-        let log = self.logs.entry(session).or_insert_with(Log::new);
+        let log = self.logs.entry(session).or_insert_with(|| Log::new(name));
+        name.clone_into(&mut log.name);
         log.opened(opened);
         log.ack(AckKind::Opened, session, 0)
     }
@@ -106,7 +121,7 @@ impl Writer {
             let opened = dir.reopen(&known.name).and_then(|file| Ok((file.size()?, file)));
             opened.map_err(|error| errno_of(&error))
         });
-        let mut log = Log::new();
+        let mut log = Log::new(&known.name);
         let size = opened.as_ref().map_or(0, |(size, _)| *size);
         // A file that somebody changed meanwhile must not upset the books.
         log.logged = size.saturating_sub(known.noted).min(known.total);
@@ -123,8 +138,13 @@ impl Writer {
 
     /// Appends bytes of the stream. Gives an ack when the state has changed.
     pub fn data(&mut self, session: u64, bytes: &[u8]) -> Option<Ack> {
+        let now_ns = clock::now_ns();
+        let looked_ns = self.logs.get(&session)?.looked_ns;
+        if now_ns.saturating_sub(looked_ns) >= LOG_PLACE_CHECK_MS * NS_PER_MS {
+            self.look_at(session, now_ns);
+        }
         let log = self.logs.get_mut(&session)?;
-        log.data(bytes, self.max_bytes);
+        log.data(bytes, self.max_bytes, self.dir.as_ref().ok());
         let kind = match log.state {
             now if now == log.acked => return None,
             now if now.truncated && !log.acked.truncated => AckKind::Truncated,
@@ -136,8 +156,9 @@ impl Writer {
 
     /// Answers Sync: everything before it has been dealt with.
     pub fn sync(&mut self, session: u64, token: u64) -> Ack {
+        self.look_at(session, clock::now_ns());
         if let Some(log) = self.logs.get_mut(&session) {
-            log.notice_deletion();
+            log.try_space();
         }
         self.ack(AckKind::Synced, session, token)
     }
@@ -162,6 +183,8 @@ impl Writer {
             errno,
             truncated: false,
             failing: errno != 0,
+            space: false,
+            named: false,
         };
         (ack, page.bytes)
     }
@@ -169,14 +192,43 @@ impl Writer {
     /// Closes a log and forgets its session.
     pub fn close(&mut self, session: u64) {
         if let Some(mut log) = self.logs.remove(&session) {
-            log.tell_missing();
+            log.end();
         }
     }
 
     /// Closes all logs: nothing more will come.
     pub fn close_all(&mut self) {
         for (_, mut log) in self.logs.drain() {
-            log.tell_missing();
+            log.end();
+        }
+    }
+
+    /// What is to be told of other logs than the one that was just dealt with.
+    pub fn take_told(&mut self) -> Vec<Ack> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// A directory that was moved or deleted is made anew, and the logs in it are gone.
+    fn look_at_dir(&mut self) {
+        let Some(path) = &self.path else { return };
+        if self.dir.as_ref().is_ok_and(LogDir::is_in_place) {
+            return;
+        }
+        let anew = ensure_private_dir(path).ok().and_then(|path| LogDir::open(&path).ok());
+        self.dir = anew.ok_or(ENOENT);
+        let dir = self.dir.as_ref().ok();
+        for (&session, log) in &mut self.logs {
+            if log.notice_gone(dir) {
+                self.told.push(log.ack(AckKind::Trouble, session, 0));
+            }
+        }
+    }
+
+    fn look_at(&mut self, session: u64, now_ns: u64) {
+        self.look_at_dir();
+        if let Some(log) = self.logs.get_mut(&session) {
+            log.looked_ns = now_ns;
+            log.notice_gone(self.dir.as_ref().ok());
         }
     }
 
@@ -185,23 +237,36 @@ impl Writer {
             return log.ack(kind, session, token);
         }
         // A session that was never opened: answered all the same, for somebody waits.
-        let mut unknown = Log::new();
+        let mut unknown = Log::new("");
         unknown.fail(ENOENT);
         unknown.ack(kind, session, token)
     }
 }
 
 impl Log {
-    fn new() -> Log {
-        let state = State { errno: 0, failing: false, truncated: false, noted: 0 };
-        let acked = state;
-        Log { file: None, logged: 0, missing: 0, untold: 0, state, acked, next_check: 0 }
+    fn new(name: &str) -> Log {
+        let (errno, noted) = (0, 0);
+        let (failing, truncated, space, named) = (false, false, false, false);
+        let state = State { errno, failing, truncated, space, named, noted };
+        Log {
+            name: name.to_owned(),
+            file: None,
+            logged: 0,
+            missing: 0,
+            untold: 0,
+            state,
+            acked: state,
+            next_check: 0,
+            looked_ns: clock::now_ns(),
+            owed: false,
+        }
     }
 
     fn opened(&mut self, file: Result<LogFile, i32>) {
         match file {
             Ok(file) => {
                 self.state.failing = false;
+                self.state.named = true;
                 self.file = Some(file);
             }
             Err(errno) => self.fail(errno),
@@ -215,16 +280,32 @@ impl Log {
 
     fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
         self.acked = self.state;
-        let State { errno, failing, truncated, noted } = self.state;
+        let State { errno, failing, truncated, space, named, noted } = self.state;
         let (logged, missing) = (self.logged, self.missing);
-        Ack { kind, session, token, logged, missing, noted, errno, truncated, failing }
+        Ack {
+            kind,
+            session,
+            token,
+            logged,
+            missing,
+            noted,
+            errno,
+            truncated,
+            failing,
+            space,
+            named,
+        }
     }
 
-    fn data(&mut self, bytes: &[u8], max_bytes: u64) {
+    fn data(&mut self, bytes: &[u8], max_bytes: u64, dir: Option<&LogDir>) {
+        if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
+            // One that is gone begins anew, with a line of what it lacks.
+            self.opened(dir.create(&self.name).map_err(|error| errno_of(&error)));
+        }
+        self.try_space();
         if !self.state.truncated && self.logged >= self.next_check {
             // At the first byte, not at the opening: a silent command's log is never cut.
             self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
-            self.notice_deletion();
             if self.file.as_ref().is_some_and(LogFile::is_space_low) {
                 self.truncate(Limit::Space);
             }
@@ -255,7 +336,7 @@ impl Log {
     fn lose(&mut self, len: usize) {
         self.missing = self.missing.saturating_add(len as u64);
         // The last line of a log that has ended at a limit already says that more was to come.
-        if !self.state.truncated {
+        if !self.state.truncated || self.state.space {
             self.untold = self.untold.saturating_add(len as u64);
         }
     }
@@ -287,9 +368,34 @@ impl Log {
                 )
             }
         };
-        // Without room for the line, the acks alone say it.
-        let _ = self.note(&line);
+        // Without room for the line, the acks alone say it, until there is room.
+        let written = self.note(&line);
         self.state.truncated = true;
+        self.state.space = matches!(limit, Limit::Space);
+        self.owed = self.state.space && written.is_err();
+        if let Err(errno) = written {
+            self.fail(errno);
+        }
+    }
+
+    /// A log that stands still for want of space goes on when there is some.
+    fn try_space(&mut self) {
+        if !self.state.space {
+            return;
+        }
+        if !self.file.as_ref().is_some_and(LogFile::is_space_low) {
+            self.owed = false;
+            (self.state.truncated, self.state.space) = (false, false);
+            self.tell_missing();
+        } else if self.owed {
+            self.truncate(Limit::Space);
+        }
+    }
+
+    /// Nothing more will come: what it lacks is said in it, where there is room by now.
+    fn end(&mut self) {
+        self.try_space();
+        self.tell_missing();
     }
 
     fn note(&mut self, line: &str) -> Result<(), i32> {
@@ -299,17 +405,23 @@ impl Log {
         outcome
     }
 
-    /// A deleted log takes more bytes and shows them to nobody: that is log trouble. The file
-    /// is let go, which also gives back the space that its deletion was meant to free.
-    fn notice_deletion(&mut self) {
-        if self.file.as_ref().is_some_and(LogFile::is_deleted) {
-            self.file = None;
-            self.missing = self.missing.saturating_add(self.logged);
-            self.logged = 0;
-            self.untold = self.missing;
-            self.state.noted = 0;
-            self.fail(ENOENT);
+    /// A log that was deleted or moved takes more bytes and shows them to nobody: that is log
+    /// trouble. The file is let go, which also gives back the space that its deletion was meant
+    /// to free. Whether it is gone.
+    fn notice_gone(&mut self, dir: Option<&LogDir>) -> bool {
+        let Some(file) = &self.file else { return false };
+        if dir.is_some_and(|dir| dir.holds(&self.name, file)) {
+            return false;
         }
+        self.file = None;
+        self.missing = self.missing.saturating_add(self.logged);
+        self.logged = 0;
+        self.next_check = 0;
+        self.untold = self.missing;
+        self.state.noted = 0;
+        self.state.named = false;
+        self.fail(ENOENT);
+        true
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
 use crate::sys::keeper_calls::testing::Tmpfs;
+use crate::sys::log_files::ensure_private_dir;
 use std::fs;
 use std::path::Path;
 
@@ -73,8 +74,67 @@ fn a_deleted_log_is_noticed() {
     writer.data(1, b"5");
     let ack = writer.sync(1, 1);
     assert_eq!((ack.errno, ack.failing, ack.logged, ack.missing), (ENOENT, true, 0, 5));
+    assert!(!ack.named);
+    // What comes later is logged anew, behind a line of what is gone.
     writer.data(1, b"6");
-    assert_eq!(writer.sync(1, 2).missing, 6);
+    let ack = writer.sync(1, 2);
+    assert_eq!((ack.logged, ack.missing, ack.named, ack.failing), (1, 5, true, false));
+    let text = fs::read(temp.path().join("a")).unwrap();
+    assert_eq!(text, b"\n[5 bytes were not logged]\n6");
+}
+
+/// The directory was held open for ever: logs went on in one that had been moved or deleted, and
+/// replies named paths that were gone.
+#[test]
+fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = temp.path().canonicalize().unwrap().join("logs");
+    ensure_private_dir(&at).unwrap();
+    let mut writer = writer(&at, None);
+    writer.open(1, "a");
+    writer.data(1, b"1234");
+    fs::rename(&at, temp.path().join("moved")).unwrap();
+    assert!(writer.take_told().is_empty());
+    let fresh = writer.open(2, "b");
+    assert!(fresh.named && !fresh.failing && at.join("b").exists());
+    let told = writer.take_told();
+    assert_eq!(told.len(), 1, "the other log's path leads nowhere: {told:?}");
+    assert_eq!((told[0].session, told[0].named, told[0].missing), (1, false, 4));
+    writer.data(1, b"5");
+    assert!(writer.sync(1, 1).named && at.join("a").exists());
+    fs::remove_dir_all(&at).unwrap();
+    fs::write(&at, "not ours to replace").unwrap();
+    let refused = writer.sync(1, 2);
+    assert_eq!((refused.named, refused.errno, refused.failing), (false, ENOENT, true));
+    fs::remove_file(&at).unwrap();
+    assert!(writer.open(3, "c").named && at.join("c").exists());
+}
+
+/// A log that ended for want of space stayed ended, whatever came back.
+#[test]
+fn space_that_comes_back_is_used_and_the_note_is_written_then() {
+    let temp = tempfile::tempdir().unwrap();
+    let Some(_mounted) = Tmpfs::mount(temp.path(), "size=1m") else {
+        eprintln!("skipped: may not mount a tmpfs");
+        return;
+    };
+    let fill = || fs::write(temp.path().join("ballast"), vec![0; 2048 * 1024]);
+    let mut writer = writer(temp.path(), None);
+    writer.open(1, "a");
+    assert!(fill().is_err());
+    let full = writer.data(1, b"lost").unwrap();
+    assert!(full.truncated && full.space && full.failing, "{full:?}");
+    assert_eq!((full.errno, full.logged, full.missing, full.noted), (ENOSPC, 0, 4, 0));
+    fs::write(temp.path().join("ballast"), vec![0; 1016 * 1024]).unwrap();
+    let noted = writer.sync(1, 1);
+    assert!(noted.truncated && noted.space && noted.noted > 0, "{noted:?}");
+    fs::remove_file(temp.path().join("ballast")).unwrap();
+    let back = writer.data(1, b"more").unwrap();
+    assert!(!back.truncated && !back.space && !back.failing, "{back:?}");
+    assert_eq!((back.logged, back.missing), (4, 4));
+    let text = fs::read_to_string(temp.path().join("a")).unwrap();
+    assert!(text.starts_with("\n[the log ends here: less than 1 GiB and 5 %"), "{text}");
+    assert!(text.ends_with("\n[4 bytes were not logged]\nmore"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -118,6 +118,22 @@ impl LogDir {
     /// Its path: absolute, without symlinks.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its path still leads to it: it may have been moved or deleted.
+    pub fn is_in_place(&self) -> bool {
+        let place = |found: Metadata| (found.dev(), found.ino());
+        let held = self.dir.metadata().map(place);
+        self.path.symlink_metadata().is_ok_and(|named| held.is_ok_and(|held| held == place(named)))
+    }
+
+    /// Whether this name in it leads to this log.
+    pub fn holds(&self, name: &str, log: &LogFile) -> bool {
+        let named = CString::new(name).ok().and_then(|name| self.stat_at(&name));
+        let held = log.0.metadata().ok();
+        named
+            .zip(held)
+            .is_some_and(|(named, held)| (named.st_dev, named.st_ino) == (held.dev(), held.ino()))
     }
 
     /// Creates a new log, mode 0600. Errors: openat(2), EEXIST when the name is taken.
@@ -238,11 +254,6 @@ impl LogFile {
     /// Its size in bytes. Errors: fstat(2).
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
-    }
-
-    /// Whether no name leads to it any more: somebody has deleted it.
-    pub fn is_deleted(&self) -> bool {
-        self.0.metadata().is_ok_and(|found| found.nlink() == 0)
     }
 
     /// Whether its file system is nearly full: below `FREE_SPACE_MIN_BYTES` and below

@@ -51,11 +51,12 @@ fn creates_private_files_and_follows_no_links() {
     fs::create_dir(temp.path().join("d")).unwrap();
     assert!(dir.reopen("d").is_err());
 
-    assert!(!log.is_deleted());
+    assert!(dir.is_in_place() && dir.holds("a", &log) && !dir.holds("d", &log));
     fs::remove_file(temp.path().join("a")).unwrap();
-    assert!(log.is_deleted());
+    assert!(!dir.holds("a", &log));
     let moved = temp.path().with_extension("moved");
     fs::rename(temp.path(), &moved).unwrap();
+    assert!(!dir.is_in_place());
     dir.create("b").unwrap();
     assert!(moved.join("b").exists());
     fs::remove_dir_all(&moved).unwrap();

@@ -911,16 +911,22 @@ pub fn expected_footer(result: &Value) -> Option<String> {
     let truncation = result.get("truncation")?;
     let number = |field: &str| truncation[field].as_u64().expect("a number");
     let total = number("totalLines");
-    let log = result["log_path"].as_str().expect("a truncated reply names its log");
+    // A log that has nothing of the output is not named.
+    let missing =
+        || assert!(result.get("failure_message").is_some(), "no log and no word: {result}");
+    let log = result["log_path"].as_str().map(|path| format!(". Full output: {path}"));
+    let log = log.unwrap_or_else(|| {
+        missing();
+        String::new()
+    });
     if truncation["lastLinePartial"] == true {
         return Some(format!(
-            "[Showing last 50.0KB of final line (line {total} is larger than the 50.0KB limit). \
-             Full output: {log}]"
+            "[Showing last 50.0KB of final line (line {total} is larger than the 50.0KB limit){log}]"
         ));
     }
     let limit = if truncation["truncatedBy"] == "bytes" { " (50.0KB limit)" } else { "" };
     let first = total - number("outputLines") + 1;
-    Some(format!("[Showing lines {first}-{total} of {total}{limit}. Full output: {log}]"))
+    Some(format!("[Showing lines {first}-{total} of {total}{limit}{log}]"))
 }
 
 /// What to put before a command that looks for execds of this user, so that it finds those of its

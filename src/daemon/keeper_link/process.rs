@@ -102,7 +102,7 @@ impl KeeperLink {
                 name: log.name.clone(),
                 total: log.total,
                 noted: log.noted,
-                truncated: log.truncated,
+                truncated: log.truncated && !log.space,
             };
             push_reopen(self.staging.buffer(), id, &known);
             log.open_sent = true;

@@ -44,6 +44,12 @@ struct ExitedNote {
     truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_truncated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure_message: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     still_running: Vec<NamedProcess>,
     elapsed_ms: u64,
@@ -113,7 +119,7 @@ impl Daemon {
     /// Sends the poll that is due. One that finds no room is left out: the next one says more.
     pub(super) fn send_poll(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
-        let log_path = self.log_path(id);
+        let (log_path, shown_log) = (self.log_path(id), self.log_shown(id));
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let client = session.window.as_ref().map(|window| window.spec.client);
         let room = client.is_some_and(|client| self.clients.has_room(client));
@@ -131,7 +137,7 @@ impl Daemon {
         self.window_text_bytes += told_bytes;
         let Some(cut) = cut else { return };
         let command = command_for_lists(command, WINDOW_COMMAND_BYTES);
-        let notice = cut.notice(log_path.as_deref(), false);
+        let notice = cut.notice(shown_log.as_deref(), false);
         let named = Named { name: &spec.name, id };
         let text = window_text::look("poll", named, &command, shown(&cut, notice.as_ref()));
         let note = PollNote {
@@ -165,7 +171,7 @@ impl Daemon {
     /// Reports the end of a background command, once. What execd's own end has ended is not
     /// reported.
     pub(in crate::daemon) fn report_window_end(&mut self, id: SessionId) {
-        let log_path = self.log_path(id);
+        let log = self.keeper.status(id).unwrap_or_default();
         let with_us = self.closing.is_some();
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let ended_with_us = with_us && session.ending.is_some();
@@ -185,7 +191,7 @@ impl Daemon {
         let finished = session.life.finished();
         let cut = window.clean(finished).cut(spec.completed_lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
-        let notice = cut.notice(log_path.as_deref(), spec.always_log_path);
+        let notice = cut.notice(log.shown().as_deref(), spec.always_log_path);
         let still_running = if finished { Vec::new() } else { self.holders(session) };
         let holders = holders_of(&still_running);
         let held = (!finished).then_some((id, holders.as_slice()));
@@ -194,6 +200,7 @@ impl Daemon {
             None => window_text::completion(shown(&cut, notice.as_ref()), status_of(session), held),
         };
         let (exit_code, signal) = status_fields(session.status());
+        let trouble = log.clone().trouble(finished && self.keeper.status(id).is_some());
         let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
         let note = ExitedNote {
             window: window_id(id),
@@ -203,7 +210,10 @@ impl Daemon {
             signal,
             truncation: TruncationReport::new(&cut.truncation),
             tail: cut.output,
-            log_path,
+            log_path: log.path,
+            log_complete: trouble.log_complete,
+            log_truncated: trouble.log_truncated,
+            failure_message: trouble.failure_message,
             still_running,
             elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
             text,
