@@ -10,12 +10,15 @@
 mod outside;
 
 use outside::{
-    Raw, Trace, alive, can_trace, comm, countable_fds, is_root, left_out, until, zombies,
+    Raw, Trace, alive, can_trace, comm, countable_fds, helper_of, is_root, left_out, until, zombies,
 };
 use serde_json::{Value, json};
 
 /// No kind of call is made more often than this in the scenario.
 const MOST_CALLS: usize = 600;
+
+/// The processes that an execd starts for itself, by name.
+const HELPERS: [&str; 2] = ["execd-keeper", "execd-guard"];
 
 /// What a run of the scenario came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +40,8 @@ fn scenario(inject: &str, filter: &[&str], args: &[&str]) -> (Outcome, bool) {
     let mut wrapper = vec!["strace", "-D", "-o", out, "-e", &traced, "-e", &inject];
     wrapper.extend(filter);
     let mut execd = Raw::start(&wrapper, args, &[], || {});
-    let outcome = drive(&mut execd, &inject, &mut None);
+    let helpers: &[&str] = if args.contains(&"--no-keeper") { &[] } else { &HELPERS };
+    let outcome = drive(&mut execd, &inject, helpers, &mut None);
     let read = || std::fs::read_to_string(&trace).unwrap_or_default();
     until("strace has written all", || read().contains("\n+++ ") || read().starts_with("+++ "));
     (outcome, read().contains("(INJECTED)"))
@@ -50,7 +54,7 @@ fn scenario_after_start(inject: &str) -> bool {
     let inject = format!("inject={inject}");
     let mut attach =
         Some(Attach { args: vec![format!("trace={call}"), inject.clone()], seen: String::new() });
-    assert_eq!(drive(&mut execd, &inject, &mut attach), Outcome::Served);
+    assert_eq!(drive(&mut execd, &inject, &HELPERS, &mut attach), Outcome::Served);
     attach.is_some_and(|attach| attach.seen.contains("(INJECTED)"))
 }
 
@@ -60,10 +64,18 @@ struct Attach {
     seen: String,
 }
 
-fn drive(execd: &mut Raw, what: &str, attach: &mut Option<Attach>) -> Outcome {
+fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
     let pid = execd.pid();
     let first = execd.send("server_info", &json!({}));
-    let Some(info) = execd.reply(first) else { return refused(execd, what) };
+    if execd.reply(first).is_none() {
+        return refused(execd, what);
+    }
+    // One whose first start failed comes a moment later, with pipes of its own.
+    until(&format!("{what}: the helpers are there"), || {
+        helpers.iter().all(|name| helper_of(pid, name).is_some())
+    });
+    let again = execd.send("server_info", &json!({}));
+    let info = answered(execd, again, what);
     let keeper =
         info["result"]["keeper_pid"].as_i64().map_or(0, |pid| i32::try_from(pid).expect("a pid"));
     let fds = countable_fds(pid);

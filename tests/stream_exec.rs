@@ -347,8 +347,8 @@ fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
         let more = json!({"timeoutMs": timeout_ms});
         let result = run_with(&mut execd, "sleep 300 & exit 0", more);
         if result["status"] == "failed" {
-            // A machine so slow that the shell did not end in time.
-            assert_eq!(result["signal"], "SIGKILL", "{result}");
+            // A machine so slow that the shell did not end in time (or just when it was killed).
+            assert_eq!(result["timedOut"], true, "{result}");
             continue;
         }
         assert_eq!((&result["exitCode"], &result["timedOut"]), (&json!(0), &Value::Null));
