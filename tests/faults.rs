@@ -71,11 +71,16 @@ fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Atta
         return refused(execd, what);
     }
     // One whose first start failed comes a moment later, with pipes of its own.
+    let mut info = Value::Null;
     until(&format!("{what}: the helpers are there"), || {
-        helpers.iter().all(|name| helper_of(pid, name).is_some())
+        let again = execd.send("server_info", &json!({}));
+        info = answered(execd, again, what);
+        let writer = info["result"]["keeper_pid"].as_i64();
+        helpers.iter().all(|name| {
+            let pid = helper_of(pid, name).map(i64::from);
+            pid.is_some() && (*name != HELPERS[0] || pid == writer)
+        })
     });
-    let again = execd.send("server_info", &json!({}));
-    let info = answered(execd, again, what);
     let keeper =
         info["result"]["keeper_pid"].as_i64().map_or(0, |pid| i32::try_from(pid).expect("a pid"));
     let fds = countable_fds(pid);
