@@ -131,7 +131,7 @@ impl Default for Config {
 /// The environment variable that caps empty polls, in milliseconds.
 pub const MAX_EMPTY_POLL_VARIABLE: &str = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
 
-/// The cap of empty polls from its variable's value (unified-exec.md, Constants): unset, not a
+/// The cap of empty polls from its variable's value (protocol.md, Bounds): unset, not a
 /// number or not positive gives the default, a positive value below 5,000 gives 5,000.
 pub fn max_empty_poll_ms(value: Option<&str>) -> u64 {
     match value.map(|text| text.trim().parse::<f64>()) {

@@ -1,4 +1,4 @@
-//! Every bound of execd, named with its unit, in one place (architecture.md, 7).
+//! Every bound of execd, named with its unit, in one place (architecture.md, Bounds).
 //!
 //! A loop, queue, buffer or wait elsewhere takes its bound from here. Relations between
 //! bounds are checked when the program is compiled, at the end of this file.
@@ -16,7 +16,7 @@ pub const NS_PER_MS: u64 = 1_000_000;
 /// One second in the loop's unit of time.
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Shortest wait of exec_command and of write_stdin with input (unified-exec.md, Constants).
+/// Shortest wait of exec_command and of write_stdin with input (protocol.md, Bounds).
 pub const MIN_YIELD_TIME_MS: u64 = 250;
 /// Longest wait of exec_command and of write_stdin with input.
 pub const MAX_YIELD_TIME_MS: u64 = 30_000;
@@ -109,7 +109,7 @@ pub const DEFAULT_MAX_LINES: usize = 2_000;
 /// Bytes at the start of a window that begins anywhere: they only tell whether it begins inside
 /// an escape sequence, most of which are shorter.
 pub const WINDOW_LEAD_BYTES: usize = 64;
-/// How many lines up a cursor-up redraw may reach (unified-exec.md, Text).
+/// How many lines up a cursor-up redraw may reach (unified-exec.md, Clean text).
 pub const REDRAW_LINES: usize = 50;
 /// Columns that cursor movement alone may open up on a line of clean text.
 pub const MAX_CURSOR_COLUMN: usize = 4_096;
@@ -130,7 +130,7 @@ pub const ARRIVAL_RUNS_MAX: usize = 16 * 1024;
 /// Bytes before the unread ones that are read again, to know whether these begin inside an escape
 /// sequence.
 pub const UNREAD_LEAD_BYTES: usize = 4 * 1024;
-/// Text of one live chunk (bash-stream.md, Live).
+/// Text of one live chunk (bash-stream.md, Live output).
 pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
 /// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
 /// a flood leaves room for the chunks of others.
@@ -160,7 +160,7 @@ pub const FINISHED_JOBS_MAX: usize = 256;
 pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
 /// Characters that are left of each text of one whose texts are cut.
 pub const SHRUNK_JOB_CHARS: usize = 2_000;
-/// What is remembered of one of them (process-model.md, Bounded everything), unless its texts alone
+/// What is remembered of one of them (architecture.md, Bounds), unless its texts alone
 /// take more: later polls must give these again.
 pub const FINISHED_JOB_BYTES: usize = 64 * 1024;
 /// Stream jobs that run at once.
@@ -169,7 +169,7 @@ pub const RUNNING_JOBS_MAX: usize = 64;
 pub const JOB_STDIN_CAP_BYTES: u64 = 256 * 1024;
 /// How long kill_process waits for a signal other than SIGKILL.
 pub const JOB_KILL_WAIT_MS: u64 = 2_000;
-/// Windows that run at once (bash-windows.md).
+/// Windows that run at once (bash.md).
 pub const RUNNING_WINDOWS_MAX: usize = 64;
 /// Windows that have ended and stay listed where autoCloseWindowsOnCompletion is false.
 pub const FINISHED_WINDOWS_MAX: usize = 64;
@@ -427,7 +427,7 @@ const _: () = {
     assert!(LOG_FRAME_BYTES <= READ_BUFFER_BYTES);
     assert!(STREAM_TAIL_BYTES <= REPLAY_BYTES && REPLAY_BYTES <= HEAD_TAIL_MAX_BYTES);
     assert!(VIEW_RESUME_BYTES < VIEW_STOP_BYTES && VIEW_STOP_BYTES < OUTBOX_HIGH_BYTES);
-    // A window's buffers stay within 2.3 MiB (process-model.md, Resources).
+    // A window's buffers stay within 2.3 MiB (architecture.md, Bounds).
     assert!(
         WINDOW_TEXT_MAX_BYTES * WINDOW_KEPT_FACTOR
             + WINDOW_UNREAD_BYTES

@@ -1,4 +1,4 @@
-//! `execd agent` for people and scripts (agent-harness.md): text on stdout, the rest on stderr,
+//! `execd agent` for people and scripts (agent.md): text on stdout, the rest on stderr,
 //! NDJSON with --json, exit statuses.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

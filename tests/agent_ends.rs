@@ -1,4 +1,4 @@
-//! How a run of pi ends (agent-harness.md): by itself, at one of its three timeouts, over its
+//! How a run of pi ends (agent.md): by itself, at one of its three timeouts, over its
 //! budget, by a cancel or a kill; each with its finish_reason, the totals so far, and nobody left.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

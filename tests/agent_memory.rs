@@ -1,5 +1,5 @@
 //! What pi's stream costs in memory: a line that is skipped is not copied, a line that is needed is
-//! kept once (agent-harness.md, "A line may be many megabytes"). Counted by the allocator itself.
+//! kept once (agent.md, "A line may be many megabytes"). Counted by the allocator itself.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! agent_execute from its params to its result (agent-harness.md): what pi is started with, what
+//! agent_execute from its params to its result (agent.md): what pi is started with, what
 //! is told of it, and what agent_health and agent_capabilities say.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

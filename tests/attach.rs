@@ -1,4 +1,4 @@
-//! attach_session, attach_input and detach_session on the wire (bash-windows.md, The control
+//! attach_session, attach_input and detach_session on the wire (attach.md, The control socket
 //! socket): what is replayed, what comes, sizes, slow clients, ends.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

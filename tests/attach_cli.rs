@@ -1,4 +1,4 @@
-//! `execd attach` in a real terminal, which tmux draws (bash-windows.md, The control socket):
+//! `execd attach` in a real terminal, which tmux draws (attach.md, The control socket):
 //! what it shows, what it sends, and that the terminal is as before whatever happens.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

@@ -1,5 +1,5 @@
 //! Polls of background windows: their pace, to a model and to people, how they begin and end
-//! (bash-windows.md, tmux).
+//! (bash.md, tmux).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

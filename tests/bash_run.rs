@@ -1,5 +1,5 @@
 //! bash in the foreground: pi's texts for every way to end, what a command gets, timeouts, being
-//! cancelled, progress, limits (bash-windows.md, bash).
+//! cancelled, progress, limits (bash.md, The command).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

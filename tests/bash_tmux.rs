@@ -1,5 +1,5 @@
 //! tmux: what it lists and shows, whose windows it sees, what it refuses; the fields of a context
-//! (bash-windows.md, tmux).
+//! (bash.md, tmux).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

@@ -1,5 +1,5 @@
 //! Memory: what sessions cost when they are idle, full, finished and forgotten, and the most
-//! that execd may ever take (process-model.md, Resources; performance.md, memory).
+//! that execd may ever take (architecture.md, Bounds; performance.md, memory).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
@@ -174,7 +174,7 @@ fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     let before = execd.rss_kib();
     (0..SESSIONS).for_each(|_| run(&mut execd));
     let grown = execd.rss_kib().saturating_sub(before);
-    // At most 64 KiB for what is finished (process-model.md, Resources).
+    // At most 64 KiB for what is finished (architecture.md, Bounds).
     assert!(grown <= 64 * SESSIONS as u64, "{grown} KiB for {SESSIONS} finished sessions");
     let list = execd.peek();
     assert_eq!(list["left"].as_array().map(Vec::len), Some(SESSIONS + 10));

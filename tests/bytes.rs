@@ -1,5 +1,5 @@
 //! Byte-exactness: whatever a child writes, however much, however late, is in its log unaltered,
-//! and the text and the memory of replies stay bounded (process-model.md, Logs; peers.md).
+//! and the text and the memory of replies stay bounded (unified-exec.md, Logs).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * 1024;
-/// 4 MiB + 1 session × 2.3 MiB + 1 client × 20 MiB (process-model.md, Resources).
+/// 4 MiB + 1 session × 2.3 MiB + 1 client × 20 MiB (architecture.md, Bounds).
 const PEAK_KIB_OF_ONE_SESSION: u64 = 26_931;
 /// What makes a terminal leave every byte as it is.
 const RAW: &str = "stty raw -echo -opost; ";

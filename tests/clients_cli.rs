@@ -1,4 +1,4 @@
-//! `execd ls`, `tail`, `kill`, `call --socket` and `completions` (bash-windows.md, The control
+//! `execd ls`, `tail`, `kill`, `call --socket` and `completions` (attach.md, The control socket
 //! socket): from a shell to the execds that run.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

@@ -1,5 +1,5 @@
 //! The end of execd: end of input, signals, silence, and what becomes of what it started
-//! (protocol.md, End of input; process-model.md, Shutdown).
+//! (protocol.md, How execd ends).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 #[path = "common/ends.rs"]

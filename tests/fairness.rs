@@ -1,5 +1,5 @@
 //! Nobody waits for somebody else's flood, backlog or disk, and no descriptor is forgotten
-//! (process-model.md, Output). Everything is counted, nothing is timed: a starved session is one
+//! (architecture.md, A session). Everything is counted, nothing is timed: a starved session is one
 //! whose counter stands still until the test gives up.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

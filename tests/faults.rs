@@ -1,5 +1,5 @@
 //! Fault injection by number: strace lets the Nth call of a kind fail, for N = 1, 2, 3 … until
-//! there is no Nth call any more, and a fixed scenario runs each time (process-model.md,
+//! there is no Nth call any more, and a fixed scenario runs each time (architecture.md,
 //! Starting a child, Resources).
 //!
 //! Whatever fails: each request is answered exactly once, or execd refuses to start with one

@@ -1,5 +1,5 @@
-//! kill -9 of execd: within a second nothing of its sessions is left (process-model.md,
-//! Reaping and ends; architecture.md, 6).
+//! kill -9 of execd: within a second nothing of its sessions is left (architecture.md,
+//! Reaping and ends; architecture.md, The keeper).
 //!
 //! The second is the rule; on a machine that is busy with other tests it is looked at with
 //! patience, and what must not be there at the end is.

@@ -1,6 +1,6 @@
 //! What a child finds when it starts, and what execd and its keeper are themselves
-//! (process-model.md, Starting a child; architecture.md, 6). Facts are read from /proc, from
-//! outside: a shell that looks at itself changes what it sees.
+//! (architecture.md, Starting a child; architecture.md, The keeper). Facts are read from /proc,
+//! from outside: a shell that looks at itself changes what it sees.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

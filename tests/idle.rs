@@ -1,4 +1,4 @@
-//! Nothing is polled: an idle execd makes no system call (process-model.md, Output).
+//! Nothing is polled: an idle execd makes no system call (architecture.md, A session).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

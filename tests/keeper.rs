@@ -1,5 +1,5 @@
 //! The log files and who writes them: complete or honest about what is missing, whatever
-//! happens to the disk or to the keeper (process-model.md, Logs; architecture.md, 6).
+//! happens to the disk or to the keeper (unified-exec.md, Logs; architecture.md, The keeper).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

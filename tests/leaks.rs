@@ -1,5 +1,5 @@
 //! Ten thousand commands later, execd is as it was: descriptors, threads, memory, tables
-//! (process-model.md, Resources and trust).
+//! (architecture.md, Bounds).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

@@ -1,4 +1,4 @@
-//! Reaping: no zombie, ever, whoever it was and however it came (process-model.md, Reaping and
+//! Reaping: no zombie, ever, whoever it was and however it came (architecture.md, Ending a session
 //! ends).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

@@ -1,4 +1,4 @@
-//! The control socket (bash-windows.md): where it is, who may use it, several clients at once, and
+//! The control socket (bash.md): where it is, who may use it, several clients at once, and
 //! that none of them disturbs another.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 

@@ -1,5 +1,5 @@
-//! stdin and stdout of every kind, a slow reader, and a reader that is gone (protocol.md, End
-//! of input, signals, a lost reader).
+//! stdin and stdout of every kind, a slow reader, and a reader that is gone (protocol.md, How execd
+//! ends of input, signals, a lost reader).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 #[path = "common/ends.rs"]

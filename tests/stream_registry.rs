@@ -237,7 +237,7 @@ fn what_has_ended_takes_little_memory() {
     run_many(&mut execd, command, JOBS, &json!({}));
     assert_eq!(rows(&mut execd).len(), 64 + JOBS, "all of them are remembered");
     let grown_kib = execd.rss_kib().saturating_sub(before_kib);
-    // Three texts at the default cap, which later polls give again, in 64 KiB (process-model.md);
+    // Three texts at the default cap, which later polls give again, in 64 KiB (architecture.md);
     // some more is what the replies left behind.
     let most_kib = JOBS as u64 * 64 + 6 * 1024;
     assert!(grown_kib <= most_kib, "{grown_kib} KiB for {JOBS} jobs");
@@ -297,7 +297,7 @@ fn a_running_job_takes_no_more_memory_than_any_session() {
     eventually("all of it is read", || {
         rows(&mut execd).iter().all(|row| number(row, "outputBytes") == 6_000_000)
     });
-    // process-model.md: 4 MiB, 2.3 MiB a session, 20 MiB for a client.
+    // architecture.md: 4 MiB, 2.3 MiB a session, 20 MiB for a client.
     let most_kib = (4 + 20) * 1024 + JOBS * 2_355;
     let peak_kib = execd.peak_rss_kib();
     assert!(peak_kib < most_kib, "{peak_kib} KiB of {most_kib}");

@@ -1,6 +1,6 @@
 //! What execd may not end: each of its signals is refused as for another user's process (strace
 //! puts EPERM in the kernel's place). It is named, stays listed, and blocks nothing
-//! (unified-exec.md, kill_session; process-model.md, Reaping and ends).
+//! (protocol.md, kill_session; architecture.md, Ending a session).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;

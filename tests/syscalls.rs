@@ -1,4 +1,4 @@
-//! The budget of system calls (performance.md; architecture.md, 11): what execd itself calls
+//! The budget of system calls (performance.md; strace.md): what execd itself calls
 //! for a short command, a ping and a listing, by name, with an upper bound for each. The same
 //! numbers stand in docs/strace.md.
 //!

@@ -1,5 +1,6 @@
 //! The source keeps its own rules: rooms and their directions (src/lib.rs), the place of `unsafe`,
-//! sizes of files, functions and lines, reasons for dependencies (architecture.md, 2, 9, 10).
+//! sizes of files, functions and lines, reasons for dependencies (architecture.md, The rooms, 9,
+//! 10).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 use std::collections::BTreeSet;
@@ -268,7 +269,7 @@ fn libc_nix_and_mio_are_named_only_where_the_system_is_called() {
 
 #[test]
 fn children_are_never_started_through_std() {
-    // It leaks execd's blocked signal mask into the child (architecture.md, 5).
+    // It leaks execd's blocked signal mask into the child (architecture.md, Starting a child).
     let mut complaints = Vec::new();
     for source in sources("src") {
         for (number, line) in source.code.iter().enumerate() {
@@ -458,4 +459,27 @@ fn the_tree_of_dependencies_stays_small_and_locked() {
         text.lines().filter_map(|line| line.split(" (").next()).filter(|l| !l.is_empty()).collect();
     assert!(crates.len() <= MAX_CRATES, "{} crates: {crates:#?}", crates.len());
     assert!(crates.iter().any(|name| name.starts_with("execd ")), "{text}");
+}
+
+/// Comments once cited pages that were never in the repository.
+#[test]
+fn each_page_that_a_comment_cites_is_in_the_repository() {
+    let places = ["", "docs", "tests", "tests/fixtures/pi-json", "pi-extension"];
+    let is_there = |page: &str| places.iter().any(|place| root().join(place).join(page).is_file());
+    let in_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    let mut missing = Vec::new();
+    for dir in ["src", "tests", "benches"] {
+        for source in sources(dir) {
+            for (number, line) in source.text.lines().enumerate() {
+                let Some((_, comment)) = line.split_once("//") else { continue };
+                let words = comment.split(|c| !in_name(c)).map(|word| word.trim_matches('.'));
+                for page in words.filter(|word| word.len() > 3 && word.ends_with(".md")) {
+                    if !is_there(page) {
+                        missing.push(format!("{}:{}: {page}", source.name, number + 1));
+                    }
+                }
+            }
+        }
+    }
+    assert_none("comments cite pages that are not there", &missing);
 }

@@ -1,6 +1,6 @@
 /** The extension's flags and environment variables, read at the moment they are needed. */
 
-/** Caps the empty polls of write_stdin, in milliseconds (spec: unified-exec.md, Constants). */
+/** Caps the empty polls of write_stdin, in milliseconds (docs: protocol.md, Bounds). */
 export const MAX_EMPTY_POLL_ENV_VAR = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
 const DEFAULT_MAX_EMPTY_POLL_MS = 1_800_000;
 const MIN_EMPTY_POLL_MS = 5_000;

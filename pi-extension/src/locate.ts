@@ -1,5 +1,5 @@
 /**
- * Where execd may be, in the order in which it is looked for (spec: pi-extension.md, "Finding and
+ * Where execd may be, in the order in which it is looked for (docs: pi.md, "Finding and
  * starting the daemon"). Nothing is started here.
  */
 import { accessSync, constants, statSync } from "node:fs";

@@ -1,4 +1,4 @@
-//! `execd agent`: pi on one task, for people and scripts (agent-harness.md).
+//! `execd agent`: pi on one task, for people and scripts (agent.md).
 
 use std::ffi::OsString;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The pi harness's side of sessions (agent-harness.md): runs of pi from their start to their
+//! The pi harness's side of sessions (agent.md): runs of pi from their start to their
 //! result, and what they tell meanwhile.
 
 mod front;

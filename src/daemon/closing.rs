@@ -1,4 +1,4 @@
-//! The end of execd (protocol.md, End of input; process-model.md, Shutdown): a state that the
+//! The end of execd (protocol.md, How execd ends): a state that the
 //! turn moves along, not a function that waits.
 
 use std::io::Write;

@@ -1,5 +1,5 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
-//! started again (architecture.md, 6).
+//! started again (architecture.md, The keeper).
 
 use std::os::fd::{AsFd, RawFd};
 

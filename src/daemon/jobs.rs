@@ -31,7 +31,7 @@ const NO_ESCALATION_MS: u64 = MAX_CONFIGURABLE_POLL_MS;
 /// A reply of the stream family about one session.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // bash-stream.md and docs/bash-stream.md describe each.
+#[allow(missing_docs)] // docs/bash-stream.md describes each.
 pub struct JobReport {
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

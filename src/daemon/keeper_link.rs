@@ -1,6 +1,6 @@
 //! The loop's side of the keeper: three non-blocking pipes, what waits for them, and what is
-//! done when it dies (architecture.md, 6). With `--no-keeper` the same books are kept and the
-//! files are written right here, a bounded amount a turn.
+//! done when it dies (architecture.md, The keeper). With `--no-keeper` the same books are kept and
+//! the files are written right here, a bounded amount a turn.
 
 mod guard;
 mod pages;

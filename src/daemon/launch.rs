@@ -1,4 +1,4 @@
-//! From what a request asks for to a running session (process-model.md, Starting a child).
+//! From what a request asks for to a running session (architecture.md, Starting a child).
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -1,4 +1,4 @@
-//! The control socket: where it is, and who is let in (bash-windows.md, The control socket).
+//! The control socket: where it is, and who is let in (attach.md, The control socket).
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! The books of the logs on execd's side: what was handed over, what the keeper acknowledged
-//! (process-model.md, Logs). Moves no bytes itself.
+//! (unified-exec.md, Logs). Moves no bytes itself.
 
 use nix::errno::Errno;
 use serde::Serialize;

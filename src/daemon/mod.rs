@@ -1,4 +1,4 @@
-//! The daemon: owns everything, and moves it in turns (architecture.md, 1).
+//! The daemon: owns everything, and moves it in turns (architecture.md, The turn).
 //!
 //! | file | what |
 //! |---|---|

@@ -151,7 +151,7 @@ impl Daemon {
         session.exit_told = true;
         let ended_ns = session.finished_ns.unwrap_or(now_ns);
         let (exit_code, signal) = status_fields(session.status());
-        // Killed, evicted or ended with execd: no wake (unified-exec.md, set_on_exit).
+        // Killed, evicted or ended with execd: no wake (unified-exec.md, Wakes).
         let wakes = session.wake.take().filter(|_| session.ending.is_none() && !observed);
         let mut note = ExitedNote {
             session_id: id,

@@ -1,4 +1,4 @@
-//! Signals, leaders, orphans (process-model.md, Reaping and ends).
+//! Signals, leaders, orphans (architecture.md, Ending a session).
 
 use super::logs::errno_text;
 use super::{Daemon, Owner};

@@ -1,5 +1,5 @@
 //! The table of sessions: entering it, eviction, leaving it, and what is left behind
-//! (unified-exec.md, LRU; process-model.md, Members that outlive an ended session).
+//! (unified-exec.md, The table, eviction and warnings; architecture.md, Ending a session).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

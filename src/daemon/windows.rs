@@ -1,4 +1,4 @@
-//! The window family's side of sessions (bash-windows.md): the answers of bash, the word of a
+//! The window family's side of sessions (bash.md): the answers of bash, the word of a
 //! background command's end, polls, and what tmux shows and ends.
 
 mod books;
@@ -23,7 +23,7 @@ use crate::wire::{Reason, RpcError};
 
 /// The result of bash.
 #[derive(Clone, Debug, Default, Serialize)]
-#[allow(missing_docs)] // bash-windows.md and docs/bash.md describe each.
+#[allow(missing_docs)] // docs/bash.md describes each.
 pub struct BashReport {
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
 //! The guard: when execd is killed, nobody is left to end its sessions but this.
 //!
 //! execd tells of each session's leader over a pipe of its own. When that pipe hangs up
-//! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, 6b).
-//! The log writer is told the same behind its log data: should the guard be gone when execd is
-//! killed, it does the guard's work when all that was queued is written.
+//! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, The
+//! keeper). The log writer is told the same behind its log data: should the guard be gone when
+//! execd is killed, it does the guard's work when all that was queued is written.
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};

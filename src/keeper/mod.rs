@@ -1,6 +1,6 @@
-//! `execd --keeper` (architecture.md, 6), two processes: one writes the logs, so that the loop
-//! never waits for a disk; the other, the guard, ends the sessions of an execd that was killed,
-//! and never touches a disk.
+//! `execd --keeper` (architecture.md, The keeper), two processes: one writes the logs, so that the
+//! loop never waits for a disk; the other, the guard, ends the sessions of an execd that was
+//! killed, and never touches a disk.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Bounds of the pi harness (agent-harness.md).
+//! Bounds of the pi harness (agent.md).
 
 /// Runs of pi that go on at once.
 pub const RUNNING_AGENTS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! agent_capabilities: what the executor behind agent_execute can do (agent-harness.md).
+//! agent_capabilities: what the executor behind agent_execute can do (agent.md).
 
 use super::{Answer, Call, Method};
 use crate::daemon::Daemon;

@@ -1,5 +1,5 @@
 //! agent_execute: runs pi on a task, with its events as they come and one result at its end
-//! (agent-harness.md).
+//! (agent.md).
 
 use std::collections::BTreeMap;
 
@@ -197,7 +197,7 @@ fn key_variable(model: &str) -> Option<&'static str> {
     }
 }
 
-/// pi's arguments before the prompt (agent-harness.md, Invocation).
+/// pi's arguments before the prompt (agent.md, How pi is called).
 fn arguments(params: &Params) -> Vec<String> {
     let mut words = vec!["--mode", "json", "--model", &params.model];
     match &params.session {

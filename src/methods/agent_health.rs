@@ -1,4 +1,4 @@
-//! agent_health: whether pi is there, and which (agent-harness.md).
+//! agent_health: whether pi is there, and which (agent.md).
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! attach_input: what a person types goes straight to a session (bash-windows.md). Nothing of it
+//! attach_input: what a person types goes straight to a session (bash.md). Nothing of it
 //! is looked at or kept.
 
 use base64::Engine as _;

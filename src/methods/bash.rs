@@ -1,5 +1,5 @@
 //! bash: runs a command as pi's built-in bash does, but goes on in a background window where it
-//! takes longer (bash-windows.md).
+//! takes longer (bash.md).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

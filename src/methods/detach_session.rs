@@ -1,4 +1,4 @@
-//! detach_session: the end of attach_session; the session goes on (bash-windows.md).
+//! detach_session: the end of attach_session; the session goes on (bash.md).
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! kill_session: ends everything in a session (unified-exec.md, process-model.md).
+//! kill_session: ends everything in a session (architecture.md, Ending a session).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

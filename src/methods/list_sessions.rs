@@ -37,7 +37,7 @@ struct Params {
 
 /// One session of the list.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)] // unified-exec.md and docs/unified-exec.md describe each.
+#[allow(missing_docs)] // docs/unified-exec.md describes each.
 pub struct Row {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]

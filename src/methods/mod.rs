@@ -1,5 +1,5 @@
 //! The table of methods. A method is one file with its params, its text, its handler and its
-//! tests, plus one row here (architecture.md, 3); `execd --describe` prints the table.
+//! tests, plus one row here (CONTRIBUTING.md, Add a method); `execd --describe` prints the table.
 
 mod agent_capabilities;
 mod agent_execute;

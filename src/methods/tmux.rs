@@ -1,4 +1,4 @@
-//! tmux: looks after the windows of bash (bash-windows.md). There is no tmux behind it: a window
+//! tmux: looks after the windows of bash (bash.md). There is no tmux behind it: a window
 //! is a session.
 
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The object `context` of bash and tmux: what the caller's settings are (bash-windows.md). Every
+//! The object `context` of bash and tmux: what the caller's settings are (bash.md). Every
 //! field may be left out; then the default holds.
 
 use serde_json::value::RawValue;

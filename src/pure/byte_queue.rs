@@ -1,7 +1,7 @@
 //! Bytes of one session on their way somewhere, in memory that never exceeds its limit.
 //!
 //! Unlike an [`super::outbox::Outbox`] it is a ring: what was taken makes room for what comes,
-//! so that many full queues together cost what they hold (process-model.md, Resources), and
+//! so that many full queues together cost what they hold (architecture.md, Bounds), and
 //! all memory is given back when it is drained.
 
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
-//! Clean text: what a terminal of endless width would show, line by line (unified-exec.md, Text).
+//! Clean text: what a terminal of endless width would show, line by line (unified-exec.md, Clean
+//! text).
 //!
 //! Escape sequences and control characters are taken out, with effect where they edit a line
 //! or redraw the lines just above it; a progress bar that rewrote its line 1,000 times is one

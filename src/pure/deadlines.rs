@@ -1,7 +1,7 @@
 //! One queue of deadlines with one entry per owner.
 //!
-//! Source: architecture.md, 8 (one timer, armed to the head of one queue) and
-//! process-model.md (no periodic timer: deadlines, grace periods, throttles and polls are all
+//! Source: architecture.md, The turn (one timer, armed to the head of one queue) and
+//! architecture.md (no periodic timer: deadlines, grace periods, throttles and polls are all
 //! entries here).
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A text that two others make up, line by line, without a second copy of their lines.
 //!
 //! A finished job is asked again for stdout, stderr and both in order of arrival
-//! (bash-stream.md, poll_process), and may keep little (process-model.md): what arrived is
+//! (bash-stream.md, Polling), and may keep little (architecture.md): what arrived is
 //! mostly whole lines of the one or the other, so that a bit a line tells the order.
 
 /// How a text is made of the last lines of two others.

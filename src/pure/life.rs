@@ -1,7 +1,7 @@
 //! Two facts about a session: what became of its leader, and what of its output.
 //!
-//! Source: process-model.md, Reaping and ends ("Exit and end of output are two facts"), and
-//! architecture.md, 4. The two meet here and nowhere else.
+//! Source: architecture.md, Ending a session ("Exit and end of output are two facts"), and
+//! architecture.md, A session. The two meet here and nowhere else.
 
 /// How a process ended, as wait(2) tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

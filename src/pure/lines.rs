@@ -86,7 +86,7 @@ impl LineSplitter {
     }
 
     /// Says that the input has ended: what is left counts as a line, also without a newline
-    /// (protocol.md, End of input). Calling it again changes nothing.
+    /// (protocol.md, How execd ends). Calling it again changes nothing.
     pub fn finish(&mut self) {
         let open_line_is_lost = self.lost && self.line_end.is_none();
         if open_line_is_lost || self.tail < self.buf.len() {

@@ -1,6 +1,6 @@
 //! Who is evicted when the session table is full.
 //!
-//! Source: unified-exec.md, LRU.
+//! Source: unified-exec.md, The table, eviction and warnings.
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,5 @@
 //! A secret that a stream may hold is made unreadable, also where the pieces of the stream cut it
-//! (agent-harness.md, api_key).
+//! (agent.md, Keys).
 
 /// What each byte of the secret becomes.
 const MASK: u8 = b'*';

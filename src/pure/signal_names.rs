@@ -73,7 +73,7 @@ pub fn signal_name(n: i32) -> String {
 }
 
 /// Whether the signal's default action is to end the process. The others, and numbers that are
-/// no signal, are no way to kill (process-model.md, Killing).
+/// no signal, are no way to kill (architecture.md, Ending a session).
 pub fn can_end(n: i32) -> bool {
     // In order: CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG; then WINCH.
     (1..=RT_MAX).contains(&n) && !matches!(n, 17..=23 | 28)

@@ -2,7 +2,7 @@
 //!
 //! Who attaches to a session later has to get them too, and gets rid of them when it detaches:
 //! a terminal left in the alternate screen, or reporting its mouse to a shell, is broken. Source:
-//! bash-windows.md (screen redrawn on attach, terminal always restored), XTerm Control Sequences.
+//! bash.md (screen redrawn on attach, terminal always restored), XTerm Control Sequences.
 
 use memchr::memchr;
 

@@ -108,7 +108,7 @@ fn whole_lines_from_end(body: &str, max_lines: usize, max_bytes: usize) -> (usiz
 }
 
 /// The line for a model that says what of `_text` was cut and where all of it is
-/// (unified-exec.md, Result); None when nothing was cut. Without a `log_path` the part that
+/// (unified-exec.md, The result); None when nothing was cut. Without a `log_path` the part that
 /// names it is left out.
 pub fn footer(t: &Truncation, _text: &str, log_path: Option<&str>) -> Option<String> {
     let cut_by = t.cut_by?;

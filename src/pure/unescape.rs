@@ -1,4 +1,4 @@
-//! The C-style escapes of write_stdin's `chars` (unified-exec.md, Escapes).
+//! The C-style escapes of write_stdin's `chars` (unified-exec.md, Input).
 
 use memchr::memchr;
 

@@ -1,5 +1,5 @@
 //! What a background window is called, and which part of its command is shown
-//! (bash-windows.md, bash).
+//! (bash.md, The command).
 
 use super::visible::is_hidden;
 

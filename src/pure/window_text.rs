@@ -1,4 +1,4 @@
-//! What a model reads of bash and its windows, word by word (bash-windows.md). The texts of a
+//! What a model reads of bash and its windows, word by word (bash.md). The texts of a
 //! command that ended are those of pi's built-in bash; tests/bash_run.rs holds them against it.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! A session in which pi runs a task (agent-harness.md): its stream, its clocks, its budgets, and
+//! A session in which pi runs a task (agent.md): its stream, its clocks, its budgets, and
 //! why it was ended.
 
 use crate::limits::{

@@ -1,4 +1,4 @@
-//! Looks at all processes, shared by all who need one (process-model.md, Killing).
+//! Looks at all processes, shared by all who need one (architecture.md, Ending a session).
 //!
 //! A census tells who is in which session. It is read in pieces where there are many processes,
 //! and is as old as its first piece: who was forked since may be missing, so whoever has sent

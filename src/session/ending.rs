@@ -1,4 +1,4 @@
-//! Ending everything that belongs to a session (process-model.md, Killing).
+//! Ending everything that belongs to a session (architecture.md, Ending a session).
 //!
 //! Members are found by their kernel session id in a census, signalled through pidfds that were
 //! checked after opening, and looked for again on each event until none is left. After the grace,

@@ -217,7 +217,7 @@ impl JobSpec {
     }
 
     /// What a job leaves to unified-exec's unread output, so that it takes no more memory than
-    /// any other session (process-model.md, Bounded everything).
+    /// any other session (architecture.md, Bounds).
     pub fn unified_bytes(&self) -> usize {
         let streams = if self.pty { 1 } else { 2 };
         let runs = ARRIVAL_RUNS_MAX * size_of::<u32>();

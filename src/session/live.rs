@@ -1,4 +1,5 @@
-//! Live chunks of one call (bash-stream.md, Live): text cut into bounded pieces at characters.
+//! Live chunks of one call (bash-stream.md, Live output): text cut into bounded pieces at
+//! characters.
 
 use super::output::Source;
 use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};

@@ -1,4 +1,4 @@
-//! Reading a child's output, a bounded piece at a time (process-model.md, Output).
+//! Reading a child's output, a bounded piece at a time (architecture.md, A session).
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;

@@ -1,5 +1,5 @@
 //! The results of exec_command, write_stdin and kill_session: their fields, and the header and
-//! footer that a model reads (unified-exec.md, Result). A field that does not apply is absent.
+//! footer that a model reads (unified-exec.md, The result). A field that does not apply is absent.
 
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ impl TruncationReport {
 
 /// The result of exec_command and write_stdin. The fields' meanings are the specification's.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // unified-exec.md and docs/unified-exec.md describe each.
+#[allow(missing_docs)] // docs/unified-exec.md describes each.
 pub struct ExecReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<u64>,
@@ -151,7 +151,7 @@ pub struct NamedProcess {
 
 /// The result of kill_session.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // unified-exec.md and docs/unified-exec.md describe each.
+#[allow(missing_docs)] // docs/unified-exec.md describes each.
 pub struct KillReport {
     pub found: bool,
     pub session_id: u64,

@@ -41,7 +41,7 @@ pub struct View {
     unfinished: Vec<u8>,
 }
 
-/// The line that stands where retention dropped something (unified-exec.md, Retention).
+/// The line that stands where retention dropped something (unified-exec.md, Retention and the gap).
 fn gap_notice(omitted_bytes: u64, retention_bytes: usize) -> String {
     format!(
         "[... {omitted_bytes} bytes omitted here (output exceeded the {retention_bytes}-byte \

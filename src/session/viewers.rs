@@ -1,5 +1,5 @@
 //! Who is attached to a session, how far each has seen its output, and whose size it has
-//! (bash-windows.md, The control socket).
+//! (attach.md, The control socket).
 
 use super::ClientId;
 use crate::limits::{JIGGLE_MS, NS_PER_MS, PTY_ROWS_RANGE};

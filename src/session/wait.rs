@@ -1,4 +1,4 @@
-//! A waiting request as plain data, judged once a turn (architecture.md, 4).
+//! A waiting request as plain data, judged once a turn (architecture.md, A session).
 
 use super::Ticket;
 use super::live::Live;

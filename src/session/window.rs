@@ -1,4 +1,4 @@
-//! A session as bash and tmux see it (bash-windows.md): what is kept of its output, whether
+//! A session as bash and tmux see it (bash.md): what is kept of its output, whether
 //! somebody waits for it or it runs in the background, and its polls.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

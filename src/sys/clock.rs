@@ -1,4 +1,4 @@
-//! The two clocks and their timerfds (architecture.md, 8).
+//! The two clocks and their timerfds (architecture.md, The turn).
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 

@@ -1,4 +1,4 @@
-//! A new process's few descriptors, however many we have open (process-model.md, Starting a child).
+//! A new process's few descriptors, however many we have open (architecture.md, Starting a child).
 //!
 //! A copy of our table for a child costs a step for each descriptor, and closing them in the child
 //! another: with 2,000 sessions more than all the rest of starting a command. So the child shares

@@ -47,7 +47,7 @@ pub fn file_limit() -> FileLimit {
     FileLimit { original: limit, raised: limit.rlim_cur }
 }
 
-/// Raises the soft limit of open files to the hard one (process-model.md, Starting a child),
+/// Raises the soft limit of open files to the hard one (architecture.md, Starting a child),
 /// and sets descriptors aside for the time when all are used up.
 pub fn raise_file_limit() -> FileLimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

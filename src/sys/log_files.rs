@@ -27,7 +27,7 @@ pub fn errno_of(error: &io::Error) -> i32 {
 /// Makes sure that `path` is a directory of ours that nobody else may enter: creates it with
 /// mode 0700 if it is absent (its parent must exist), else checks that it is no symlink, owned
 /// by our effective uid and closed to group and others. Gives its canonical absolute path, or
-/// a reason for people that says what to do (process-model.md, Logs).
+/// a reason for people that says what to do (unified-exec.md, Logs).
 pub fn ensure_private_dir(path: &Path) -> Result<PathBuf, String> {
     // Without `/` and `/.` at its end, which would make the kernel follow a last symlink.
     let path: PathBuf = path.components().collect();

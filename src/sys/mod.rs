@@ -1,4 +1,4 @@
-//! Every system call of execd and all of its `unsafe` (architecture.md, 2).
+//! Every system call of execd and all of its `unsafe` (architecture.md, The rooms).
 //!
 //! | file | what it wraps |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The signalfd, and what a child must find reset (process-model.md, Starting a child).
+//! The signalfd, and what a child must find reset (architecture.md, Starting a child).
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

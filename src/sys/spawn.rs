@@ -1,4 +1,4 @@
-//! From clone to exec (architecture.md, 5; process-model.md, Starting a child).
+//! From clone to exec (architecture.md, Starting a child).
 //!
 //! The child shares our memory until it execs (CLONE_VM | CLONE_VFORK): making it costs the same
 //! however much we hold. It shares our descriptors too, until it takes the few that it needs into a

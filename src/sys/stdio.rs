@@ -1,6 +1,6 @@
 //! stdin and stdout of whatever kind, read and written without ever blocking the loop and
 //! without leaving O_NONBLOCK on a description that the parent's shell uses too
-//! (protocol.md, End of input).
+//! (protocol.md, How execd ends).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -1,6 +1,6 @@
 /**
  * The tools of the bash surface: bash and tmux, under the names that tmux-bash.jsonc gives them.
- * Each call is one request to execd (spec: bash-windows.md).
+ * Each call is one request to execd (docs: bash.md).
  */
 import type { Call, ToolResult } from "../host.ts";
 import type { Instance } from "../instance.ts";

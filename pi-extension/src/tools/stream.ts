@@ -1,6 +1,6 @@
 /**
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
- * get_process_log. Each is one request to execd (spec: bash-stream.md, pi-extension.md).
+ * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
 import { resolveBashMaxOutputChars } from "../config.ts";
 import type { Call, ToolResult } from "../host.ts";

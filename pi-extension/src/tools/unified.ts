@@ -1,6 +1,6 @@
 /**
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
- * resize_session. Each is one request to execd (spec: unified-exec.md, pi-extension.md).
+ * resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
 import { resolveMaxEmptyPollMs } from "../config.ts";
 import type { Call, ToolResult } from "../host.ts";

@@ -16,7 +16,7 @@ use crate::sys::io::Io;
 use crate::sys::stdio::{self, Channel};
 use crate::wire::{self, RequestId};
 
-/// The exit status after Ctrl-C, and of a run that failed (agent-harness.md, `execd agent`).
+/// The exit status after Ctrl-C, and of a run that failed (agent.md, `execd agent`).
 const EXIT_CANCELLED: i32 = 130;
 const EXIT_FAILED: i32 = 1;
 

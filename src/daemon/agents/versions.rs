@@ -51,7 +51,7 @@ impl Versions {
 
 /// The result of agent_health.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // agent-harness.md and docs/agent.md describe each.
+#[allow(missing_docs)] // docs/agent.md describes each.
 pub struct Health {
     pub ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

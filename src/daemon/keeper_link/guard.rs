@@ -1,5 +1,5 @@
 //! The guard's half of the link: telling which sessions to end when execd is killed
-//! (architecture.md, 6b). The log writer is told too, with the next frames of log data.
+//! (architecture.md, The keeper). The log writer is told too, with the next frames of log data.
 
 use std::os::fd::{AsRawFd, RawFd};
 

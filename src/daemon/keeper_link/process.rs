@@ -1,4 +1,4 @@
-//! The keeper's two processes: started, lost, started again (architecture.md, 6).
+//! The keeper's two processes: started, lost, started again (architecture.md, The keeper).
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

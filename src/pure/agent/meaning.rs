@@ -1,4 +1,4 @@
-//! What each event means for the run: who is told what, and what is counted (agent-harness.md).
+//! What each event means for the run: who is told what, and what is counted (agent.md).
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,4 @@
-//! The result of agent_execute: how the run ended, in fields and in words (agent-harness.md,
+//! The result of agent_execute: how the run ended, in fields and in words (agent.md,
 //! Result). A field that could not be known is absent (protocol.md).
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The events that a client is told while pi runs (agent-harness.md, `agent_event`).
+//! The events that a client is told while pi runs (agent.md, `agent_event`).
 
 use serde::Serialize;
 use serde_json::value::RawValue;
