@@ -69,6 +69,7 @@ use crate::sys::mounts::MountTable;
 use crate::sys::signals::SignalFd;
 use crate::sys::socket::Listener;
 use crate::sys::spawn::Spawner;
+use crate::sys::start_pages;
 use crate::wire::RequestId;
 use clients::Clients;
 use closing::Closing;
@@ -309,6 +310,7 @@ fn session_of(token: Token) -> Option<(SessionId, Port)> {
 impl Daemon {
     /// Runs turns until execd is done; gives the exit status.
     pub fn run(&mut self) -> i32 {
+        start_pages::give_back();
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
             if let Some(status) = self.turn(&mut events) {

@@ -26,6 +26,7 @@ use crate::limits::{
 };
 use crate::sys::keeper_calls::{self, Pipes, Role};
 use crate::sys::log_place::Wanted;
+use crate::sys::start_pages;
 use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
 use guard::Guard;
 use record::Record;
@@ -82,6 +83,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
             let pipes = keeper_calls::writer_pipes();
             let mut keeper = Keeper::new(pipes, writer, guard, execd);
             keeper.tell_place(told).and_then(|()| {
+                start_pages::give_back();
                 keeper.writer.begin_cleaning(flags.keep_days);
                 keeper.serve()
             })
@@ -94,6 +96,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
 /// disk.
 fn watch(guard: &mut Guard, pipe: BorrowedFd) -> Result<(), Stop> {
     let mut buffer = [0; GUARD_READ_BYTES];
+    start_pages::give_back();
     loop {
         keeper_calls::wait(pipe, None)?;
         match keeper_calls::read(pipe, &mut buffer)? {

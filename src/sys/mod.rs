@@ -22,6 +22,7 @@
 //! | `log_clean` | deleting old logs |
 //! | `record_files` | files that say which sessions an execd had |
 //! | `keeper_calls` | what only the keeper process needs |
+//! | `start_pages` | giving back what only the start has needed |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
 //! Nothing here knows sessions, requests or JSON.
@@ -47,5 +48,6 @@ pub mod socket;
 pub mod spawn;
 pub mod spawn_child;
 pub mod spawn_report;
+pub mod start_pages;
 pub mod stdio;
 pub mod terminal;
