@@ -334,8 +334,6 @@ pub const QUOTED_VALUE_BYTES: usize = 120;
 /// Memory that a line buffer or outbox may keep when it is empty; what is larger is given back.
 pub const BUFFER_KEEP_BYTES: usize = 256 * 1024;
 
-// ---- Agents -----------------------------------------------------------------------------
-
 // ---- Logs and the keeper ----------------------------------------------------------------
 
 /// Size of the pipe to the keeper: pipe-max-size of an unprivileged user, see pipe(7).
@@ -345,6 +343,8 @@ pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
 /// Frames of all sessions together that may wait for the log pipe in one buffer; what is more
 /// waits in the session's own queue.
 pub const LOG_STAGING_BYTES: usize = 256 * 1024;
+/// Above this much that waits for a helper, records of sessions wait as what they come to.
+pub const GUARD_STAGING_BYTES: usize = 512 * 1024;
 /// Payload of one log frame.
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
 /// The pipe through which a flood's pages go into the log pipe: a frame and a page more.

@@ -125,7 +125,7 @@ fn a_poll_has_so_many_lines_as_asked_for() {
         let tail = note["tail"].as_str().expect("a tail");
         assert_eq!((tail.lines().count(), tail.lines().next()), (lines, Some(first)));
         let cut = format!("[Showing lines {first}-100 of 100. Full output: {}]", log(&note));
-        assert!(text(&note).ends_with(&format!("\n100\n\n{cut}")), "{note}");
+        assert!(common::settled_text(text(&note)).ends_with(&format!("\n100\n\n{cut}")), "{note}");
         assert_eq!(note["truncation"]["outputLines"], lines);
         done(&tmux_on(&mut execd, "kill", &window, json!({})));
     }

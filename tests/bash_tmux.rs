@@ -49,7 +49,7 @@ fn peek_shows_the_command_and_the_last_lines() {
     let peeked = tmux_on(&mut execd, "peek", &window, json!({}));
     let lines: String = (1002..=3000).map(|i| format!("{i}\n")).collect();
     assert_eq!(
-        done(&peeked),
+        common::settled_text(done(&peeked)),
         format!(
             "window: seq @2\n$ {command}\n{lines}end\n\n[Showing lines 1002-3001 of 3001. Full output: \
          {}]",
@@ -180,7 +180,7 @@ fn each_number_of_a_context_changes_what_it_should() {
     ] {
         let params = merged(with_field(field, value.clone()), json!({"command": command}));
         let result = execd.result("bash", params);
-        let seen = text(&result).replace(&log(&result), "LOG");
+        let seen = common::settled_text(text(&result)).replace(&log(&result), "LOG");
         assert_eq!(seen, expected, "{field} {value}: {command}");
     }
     let lines: String = (1..=50_000).map(|i| format!("{i}\n")).collect();

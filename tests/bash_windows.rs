@@ -137,7 +137,7 @@ fn completions_have_the_last_lines_and_say_what_was_cut() {
     let note = ended(&mut execd, &window);
     let last: Vec<String> = (81..=100).map(|i| i.to_string()).collect();
     assert_eq!(
-        text(&note),
+        common::settled_text(text(&note)),
         format!(
             "Background command finished with exit code 137\n\n```\n{}\n```\n\n[Showing lines 81-100 of \
          100. Full output: {}]",
@@ -159,7 +159,11 @@ fn completions_have_the_last_lines_and_say_what_was_cut() {
         let window = background_with(&mut execd, command, json!({"context": context}));
         let note = ended(&mut execd, &window);
         let expected = format!("Background command finished with exit code 0{block}");
-        assert_eq!(text(&note).replace(&log(&note), "LOG"), expected, "{command}");
+        assert_eq!(
+            common::settled_text(text(&note)).replace(&log(&note), "LOG"),
+            expected,
+            "{command}"
+        );
     }
     let window = background(&mut execd, "true");
     assert_eq!(text(&ended(&mut execd, &window)), "Background command finished with exit code 0");

@@ -308,14 +308,17 @@ fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() 
 
 #[test]
 fn without_any_log_directory_the_reason_is_told_and_commands_run() {
-    let mut execd = Execd::with(&[], &[("TMPDIR", "/nonexistent/for/execd")]);
-    let result = execd.run("echo shown");
-    assert_eq!(result["output"], "shown\n");
-    assert_absent(&result, &["log_path"]);
-    assert!(tells_trouble(&result), "{result}");
-    let failure = result["failure_message"].as_str().expect("a reason");
-    assert!(failure.contains("parent does not exist"), "{failure}");
-    assert!(execd.stderr().contains("no logs are written: log directory"), "{}", execd.stderr());
+    for args in [&[][..], &["--no-keeper"]] {
+        let mut execd = Execd::with(args, &[("TMPDIR", "/nonexistent/for/execd")]);
+        let result = execd.run("echo shown");
+        assert_eq!(result["output"], "shown\n");
+        assert_absent(&result, &["log_path"]);
+        assert!(tells_trouble(&result), "{result}");
+        let failure = result["failure_message"].as_str().expect("a reason");
+        assert!(failure.contains("parent does not exist"), "{failure}");
+        let said = execd.stderr();
+        assert!(said.contains("no logs are written: log directory"), "{args:?}: {said}");
+    }
 }
 
 /// execd made and opened its log directory itself: where the disk stood still, it was deaf.
@@ -500,6 +503,25 @@ fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
     assert_eq!(end["log_truncated"], true, "{end}");
     let text = end["text"].as_str().expect("text");
     assert!(text.contains(".log (587895 bytes are missing from it)]"), "{text}");
+}
+
+/// The answer waits 250 ms for the log and no longer. It named an empty file as the full output.
+#[test]
+fn a_text_that_does_not_wait_longer_for_the_log_says_that_it_may_lack_some() {
+    let mut execd = Execd::start();
+    let pid = keeper(&mut execd).expect("a keeper");
+    let command = "until [ -e go ]; do sleep 0.01; done; seq 1 100000";
+    let run = execd.start_request("bash", json!({"command": command}));
+    // The log is there, and execd knows it.
+    eventually("it has a log", || {
+        execd.result("list_sessions", json!({}))["sessions"][0]["log_path"].is_string()
+    });
+    stop(pid);
+    std::fs::write(execd.file("go"), "").expect("it can be written");
+    let shown = execd.result_of(run);
+    go_on(pid);
+    let text = shown["text"].as_str().expect("text");
+    assert!(text.ends_with(".log (it may not have all of it yet)]"), "{text}");
 }
 
 #[test]

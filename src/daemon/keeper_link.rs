@@ -7,17 +7,18 @@ mod pages;
 mod passing;
 mod place;
 mod process;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-pub use place::{Place, flags_of};
+pub use place::{Place, flags_of, no_logs};
 
 use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
     Ack, AckDecoder, AckKind, GuardRecord, Nonsense, ReadPage, push_close, push_data_header,
-    push_open, push_sync,
+    push_guard_frame, push_open, push_sync,
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
@@ -52,6 +53,8 @@ pub struct KeeperPlan {
     pub place: Vec<CString>,
     /// Its environment.
     pub envp: Vec<CString>,
+    /// Whether logs end at a size (--log-max-bytes).
+    pub bounded: bool,
 }
 
 /// The link to whoever writes the logs and guards the sessions.
@@ -69,6 +72,9 @@ pub struct KeeperLink {
     /// Whole frames on their way into the log pipe.
     staging: Outbox,
     guard_staging: Outbox,
+    /// What the guard knows of the sessions, and what the log writer does.
+    guard_told: told::Told,
+    writer_told: told::Told,
     /// The pipe to the guard, while there is one.
     guard: Option<OwnedFd>,
     /// Nobody reads that pipe any more.
@@ -112,6 +118,8 @@ impl KeeperLink {
             busy: VecDeque::new(),
             staging: Outbox::new(),
             guard_staging: Outbox::new(),
+            guard_told: told::Told::default(),
+            writer_told: told::Told::default(),
             guard: None,
             guard_is_gone: false,
             guarded: BTreeMap::new(),
@@ -236,7 +244,8 @@ impl KeeperLink {
 
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
-        self.logs.get(&id).map(|log| log.status(&self.place))
+        let bounded = self.plan.bounded;
+        self.logs.get(&id).map(|log| LogStatus { bounded, ..log.status(&self.place) })
     }
 
     /// The session is gone: its log is closed when what waits has been handed over.
@@ -270,7 +279,8 @@ impl KeeperLink {
 
     /// Whether [`Self::pump`] has something to do now.
     pub fn wants_pumping(&self) -> bool {
-        let waiting = !self.staging.is_empty() || !self.busy.is_empty();
+        let frames = !self.staging.is_empty() || self.writer_told.is_behind();
+        let waiting = frames || !self.busy.is_empty();
         !self.pipe_full && (waiting || !self.pages_to_read.is_empty())
     }
 
@@ -307,6 +317,7 @@ impl KeeperLink {
         }
         let mut left = LOG_WRITE_TURN_BYTES;
         while left > 0 && !self.pipe_full {
+            self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
             // What is staged already, of the guard say, goes in the same write.
             if self.staging.len() < LOG_FRAME_BYTES {
                 match self.busy.pop_front() {

@@ -40,6 +40,8 @@ pub struct Log {
     logged: u64,
     missing: u64,
     failing: bool,
+    /// The keeper is gone, and no other has said anything of the log yet.
+    unwritten: bool,
     /// The latest trouble, told in each reply from then on.
     trouble: Option<String>,
     /// Whether the log is on the link's list of logs to send for.
@@ -61,6 +63,10 @@ pub struct LogStatus {
     pub logged: u64,
     /// What went wrong with it.
     pub failure: Option<String>,
+    /// Its writer is gone, and no other has looked at it yet.
+    pub unwritten: bool,
+    /// A limit was set for it (--log-max-bytes).
+    pub bounded: bool,
 }
 
 /// What the stream family's replies say of a log with which something is wrong.
@@ -92,12 +98,16 @@ impl LogStatus {
     /// has become very large.
     pub fn shown(&self) -> Option<String> {
         let path = self.path.as_deref()?;
-        Some(match (self.missing, self.warning()) {
-            (0, None) => path.to_owned(),
-            (0, Some(warning)) => format!("{path} ({warning})"),
-            (1, _) => format!("{path} (1 byte is missing from it)"),
-            (missing, _) => format!("{path} ({missing} bytes are missing from it)"),
-        })
+        let lacks = match self.missing {
+            0 if self.complete => None,
+            0 if self.unwritten => Some("the log writer is gone: it may lack some".to_owned()),
+            // Nobody has counted yet.
+            0 => Some("it may not have all of it yet".to_owned()),
+            1 => Some("1 byte is missing from it".to_owned()),
+            missing => Some(format!("{missing} bytes are missing from it")),
+        };
+        let said = lacks.or_else(|| self.warning());
+        Some(said.map_or_else(|| path.to_owned(), |said| format!("{path} ({said})")))
     }
 
     /// What a reply warns of: a log that nothing bounds, or that ended at a bound.
@@ -110,7 +120,8 @@ impl LogStatus {
             let missing = self.missing;
             return Some(format!("the log ended at --log-max-bytes, without {missing} bytes"));
         }
-        large.then(|| format!("the log has {gib} GiB by now: --log-max-bytes bounds it"))
+        let advice = if self.bounded { "" } else { ": --log-max-bytes bounds it" };
+        large.then(|| format!("the log has {gib} GiB by now{advice}"))
     }
 
     /// What a reply says of it; `over`: all output has come, so that what is not in the log yet is
@@ -153,6 +164,7 @@ impl Log {
             logged: 0,
             missing: 0,
             failing: false,
+            unwritten: false,
             trouble: None,
             busy: false,
         }
@@ -202,6 +214,7 @@ impl Log {
             | AckKind::Page
             | AckKind::Place => {}
         }
+        self.unwritten = false;
         self.opened = ack.named;
         self.noted = ack.noted;
         self.logged = ack.logged;
@@ -226,6 +239,7 @@ impl Log {
         self.sync_sent = None;
         self.synced = None;
         self.failing = true;
+        self.unwritten = true;
         self.trouble = Some("log write failed: the log writer is gone".to_owned());
     }
 
@@ -245,6 +259,8 @@ impl Log {
             failure: refused
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
+            unwritten: self.unwritten,
+            bounded: false,
         }
     }
 }
@@ -348,16 +364,35 @@ mod tests {
         assert_eq!(shown.as_deref(), Some("/tmp/a (40 bytes are missing from it)"));
     }
 
+    /// An answer waits 250 ms for the log and no longer: nobody has counted then.
+    #[test]
+    fn a_log_that_nobody_has_vouched_for_is_not_named_bare() {
+        let mut log = Log::new("a".into());
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        log.total = 4;
+        let shown = |log: &Log| log.status(&tmp()).shown().unwrap();
+        assert_eq!(shown(&log), "/tmp/a (it may not have all of it yet)");
+        log.keeper_lost();
+        assert_eq!(shown(&log), "/tmp/a (the log writer is gone: it may lack some)");
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        assert_eq!(shown(&log), "/tmp/a (it may not have all of it yet)");
+        log.acknowledge(&ack(AckKind::Synced, 4));
+        assert_eq!(shown(&log), "/tmp/a");
+    }
+
     #[test]
     fn a_log_of_a_gibibyte_is_warned_of() {
         let mut log = Log::new("a".into());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.total = LOG_WARNING_BYTES - 1;
+        log.acknowledge(&ack(AckKind::Synced, LOG_WARNING_BYTES));
         assert_eq!(log.status(&tmp()).warning(), None);
         log.total += 1;
         let status = log.status(&tmp());
         let said = "the log has 1.0 GiB by now: --log-max-bytes bounds it";
         assert_eq!(status.warning().as_deref(), Some(said));
         assert_eq!(status.shown(), Some(format!("/tmp/a ({said})")));
+        let bounded = LogStatus { bounded: true, ..status };
+        assert_eq!(bounded.warning().as_deref(), Some("the log has 1.0 GiB by now"));
     }
 }

@@ -10,7 +10,7 @@ use mio::Poll;
 use super::client::Client;
 use super::clients::{Clients, STDIN_CLIENT};
 use super::jobs::FinishedJobs;
-use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of};
+use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv};
 use super::{Counters, Daemon, Degraded, StartError, logs};
 use crate::config::Config;
@@ -19,6 +19,7 @@ use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_
 use crate::pure::deadlines::Deadlines;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
+use crate::sys::log_files::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
 use crate::sys::signals::{self, SignalFd};
@@ -44,7 +45,6 @@ impl Daemon {
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
             base_env: BaseEnv::new(host::environment(), &instance),
             next_session_id: config.first_session_id,
-            next_run_number: 0,
             config,
             poll,
             now_ns,
@@ -217,7 +217,8 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
-    let plan = KeeperPlan { argv, place: flags_of(wanted.as_ref())?, envp };
+    let bounded = config.logs.max_bytes.is_some();
+    let plan = KeeperPlan { argv, place: flags_of(wanted.as_ref())?, envp, bounded };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
         return Ok(KeeperLink::new(plan, unknown, None));
@@ -226,7 +227,17 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let Some(wanted) = wanted else {
         return Ok(KeeperLink::new(plan, unknown, Some(Writer::new(Err(0), max_bytes))));
     };
-    let found = log_place::find(&wanted).map_err(|reason| without_place(&reason))?;
+    let found = match log_place::find(&wanted) {
+        Ok(found) => found,
+        Err(reason) if matches!(wanted, Wanted::Given(_)) => return Err(without_place(&reason)),
+        Err(reason) => {
+            let writer = Writer::new(Err(ENOENT), max_bytes);
+            let note = no_logs(&reason);
+            let mut link = KeeperLink::new(plan, Place::Refused(reason), Some(writer));
+            link.tell_of_place(Some(note));
+            return Ok(link);
+        }
+    };
     let place = Place::At(found.dir.path().to_path_buf());
     let mut writer = Writer::new(Ok(found.dir), max_bytes);
     writer.begin_cleaning(config.logs.keep_days);

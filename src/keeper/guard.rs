@@ -91,36 +91,11 @@ impl Guard {
     }
 
     /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
-    /// sessions. Takes `GUARD_SCANS` pauses at most. Whether nobody is left.
+    /// sessions. Takes `GUARD_SCANS` pauses at most. False: not once could it be seen who is there
+    /// (/proc needs a descriptor and memory).
     pub fn hung_up(&self) -> bool {
-        if !self.has_work() {
-            return true;
-        }
         let mut ours = HashSet::new();
-        let mut signalled = HashSet::new();
-        for _ in 0..GUARD_SCANS {
-            let Ok(members) = self.to_be_ended(&mut ours) else {
-                // "Cannot be told" is not "gone".
-                pause(GUARD_SCAN_PAUSE_MS);
-                continue;
-            };
-            if members.is_empty() {
-                return true;
-            }
-            let mut all_known = true;
-            for member in members {
-                all_known &= !signalled.insert((member.pid, member.start_ticks));
-                // Sent again each time: the first may have come to nothing for want of an fd.
-                if let Ok(Some(target)) = proc::open_target(&member) {
-                    let _ = target.signal(SIGKILL);
-                }
-            }
-            // Against a program that forks faster than it dies only speed helps.
-            if all_known {
-                pause(GUARD_SCAN_PAUSE_MS);
-            }
-        }
-        false
+        !self.has_work() || end_all(|| self.to_be_ended(&mut ours))
     }
 
     /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
@@ -183,11 +158,41 @@ impl Guard {
     }
 }
 
+/// Ends whoever `scan` finds until it finds nobody. Whether a scan has succeeded.
+fn end_all(mut scan: impl FnMut() -> io::Result<Vec<ProcStat>>) -> bool {
+    let mut signalled = HashSet::new();
+    let mut seen = false;
+    for _ in 0..GUARD_SCANS {
+        let Ok(members) = scan() else {
+            // "Cannot be told" is not "gone".
+            pause(GUARD_SCAN_PAUSE_MS);
+            continue;
+        };
+        seen = true;
+        if members.is_empty() {
+            break;
+        }
+        let mut all_known = true;
+        for member in members {
+            all_known &= !signalled.insert((member.pid, member.start_ticks));
+            // Sent again each time: the first may have come to nothing for want of an fd.
+            if let Ok(Some(target)) = proc::open_target(&member) {
+                let _ = target.signal(SIGKILL);
+            }
+        }
+        // Against a program that forks faster than it dies only speed helps.
+        if all_known {
+            pause(GUARD_SCAN_PAUSE_MS);
+        }
+    }
+    seen
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::frames::{push_guard_add, push_guard_goodbye, push_guard_remove};
     use super::*;
-    use crate::sys::keeper_calls::testing::{Spawned, members_of};
+    use crate::sys::keeper_calls::testing::Spawned;
 
     fn add(guard: &mut Guard, child: &Spawned) {
         let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
@@ -200,7 +205,7 @@ mod tests {
     }
 
     fn wait_for_members(child: &Spawned, count: usize) {
-        while members_of(child.pid).len() != count {
+        while proc::members_of(child.pid).unwrap().len() != count {
             pause(1);
         }
     }
@@ -225,11 +230,23 @@ mod tests {
         wait_for_members(&orphans, 1);
 
         guard.hung_up();
-        assert!(members_of(jobs.pid).is_empty());
-        assert!(members_of(orphans.pid).is_empty());
+        assert!(proc::members_of(jobs.pid).unwrap().is_empty());
+        assert!(proc::members_of(orphans.pid).unwrap().is_empty());
         assert_eq!(jobs.wait(), SIGKILL);
         assert!(proc::stat(unrecorded.pid).unwrap().is_alive());
         assert!(proc::stat(removed.pid).unwrap().is_alive());
+    }
+
+    /// The record of sessions was deleted although nobody could see whether they had ended.
+    #[test]
+    fn where_no_scan_succeeds_nothing_counts_as_ended() {
+        let refused = || Err(io::Error::from_raw_os_error(24));
+        assert!(!end_all(refused));
+        let mut scans = 0;
+        assert!(end_all(|| {
+            scans += 1;
+            if scans < 3 { refused() } else { Ok(Vec::new()) }
+        }));
     }
 
     #[test]
@@ -270,8 +287,8 @@ mod tests {
             guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session, whole }));
             guard.hung_up();
         }
-        assert_eq!(members_of(later.pid).len(), 1);
-        assert!(members_of(before.pid).is_empty());
+        assert_eq!(proc::members_of(later.pid).unwrap().len(), 1);
+        assert!(proc::members_of(before.pid).unwrap().is_empty());
     }
 
     #[test]
@@ -294,10 +311,10 @@ mod tests {
         let child = Spawned::shell(script, &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"]);
         let mut guard = Guard::new("abc", 1);
         add(&mut guard, &child);
-        while members_of(child.pid).len() < 20 {
+        while proc::members_of(child.pid).unwrap().len() < 20 {
             pause(1);
         }
         guard.hung_up();
-        assert!(members_of(child.pid).is_empty());
+        assert!(proc::members_of(child.pid).unwrap().is_empty());
     }
 }

@@ -196,8 +196,10 @@ impl<'a> Keeper<'a> {
         while self.read_log(&mut buffer)? {}
         self.writer.close_all();
         if self.guard.said_goodbye() || self.execd_is_gone() {
-            self.guard.hung_up();
-            self.record.delete();
+            // Where nobody could be looked for, the next execd does it.
+            if self.guard.hung_up() {
+                self.record.delete();
+            }
         }
         Ok(())
     }
@@ -233,10 +235,13 @@ impl<'a> Keeper<'a> {
         };
         let mut input = buffer.get(..len).unwrap_or_default();
         while let Some(frame) = self.frames.next(&mut input)? {
-            // All sessions that a new writer is told of go down at once; none waits for a log.
-            if !matches!(frame, Frame::Guard(_)) {
-                self.record.write();
+            if let Frame::Guard(event) = frame {
+                self.guard.take(event);
+                self.record.note(event);
+                continue;
             }
+            // All sessions that a new writer is told of go down at once; none waits for a log.
+            self.record.write();
             self.take(frame)?;
         }
         self.record.write();
@@ -273,10 +278,7 @@ impl<'a> Keeper<'a> {
                 self.send_page(&bytes)?;
             }
             Frame::Close { session } => self.writer.close(session),
-            Frame::Guard(event) => {
-                self.guard.take(event);
-                self.record.note(event);
-            }
+            Frame::Guard(event) => self.guard.take(event),
             Frame::Goodbye => self.guard.take(GuardEvent::Goodbye),
         }
         Ok(())

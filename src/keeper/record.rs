@@ -135,18 +135,25 @@ fn decode(bytes: &[u8], boot_id: &str) -> Option<(Vec<GuardEvent>, u64)> {
 }
 
 /// Ends what is left of the sessions of all execds of this user that are gone, and removes their
-/// records. Who does not die of SIGKILL now does so later: the record has done its work.
+/// records. Who does not die of SIGKILL now does so later: the record has done its work. One that
+/// cannot be read, or whose sessions cannot be looked for (for want of descriptors or memory),
+/// stays for the next execd.
 pub fn end_what_is_left() {
-    let boot_id = record_files::boot_id();
+    let Some(boot_id) = record_files::boot_id() else { return };
     for left in record_files::left_behind() {
-        let bytes = left.read().unwrap_or_default();
-        let found = boot_id.as_deref().and_then(|boot_id| decode(&bytes, boot_id));
-        if let Some((sessions, last_ticks)) = found {
-            let mut guard = Guard::of_record(&left.owner.instance, host::pid(), last_ticks);
-            sessions.into_iter().for_each(|event| guard.take(event));
-            guard.hung_up();
+        let Ok(bytes) = left.read() else { continue };
+        let dealt_with = match decode(&bytes, &boot_id) {
+            Some((sessions, last_ticks)) => {
+                let mut guard = Guard::of_record(&left.owner.instance, host::pid(), last_ticks);
+                sessions.into_iter().for_each(|event| guard.take(event));
+                guard.hung_up()
+            }
+            // Of an earlier boot, or no record.
+            None => true,
+        };
+        if dealt_with {
+            left.delete();
         }
-        left.delete();
     }
 }
 

@@ -727,6 +727,12 @@ pub fn log_path(result: &Value) -> PathBuf {
     PathBuf::from(result["log_path"].as_str().expect("the result names its log"))
 }
 
+/// A text without the word that the log it names may lack some: there or not, as fast as the
+/// machine is.
+pub fn settled_text(text: &str) -> String {
+    text.replace(" (it may not have all of it yet)", "")
+}
+
 /// Whether this test must be left out because a program is missing; never on CI.
 pub fn missing(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

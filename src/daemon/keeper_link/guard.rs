@@ -5,12 +5,17 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::{
-    GuardRecord, guard_add_around_sid, push_goodbye, push_guard_add, push_guard_frame,
-    push_guard_goodbye, push_guard_remove,
+    GuardRecord, guard_add_around_sid, push_goodbye, push_guard_frame, push_guard_goodbye,
+    push_guard_remove,
 };
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 use crate::sys::spawn::Announcement;
+
+/// The guard's pipe has records and nothing else.
+pub(super) fn put_bare(out: &mut Vec<u8>, record: &[u8]) {
+    out.extend_from_slice(record);
+}
 
 impl KeeperLink {
     /// What a leader is to tell the guard about itself, so that execd may be killed at any
@@ -19,7 +24,8 @@ impl KeeperLink {
     pub fn announcement(&self, record: GuardRecord) -> Option<Announcement> {
         let fd = self.guard.as_ref()?.as_raw_fd();
         let (head, tail) = guard_add_around_sid(record);
-        self.guard_staging.is_empty().then_some(Announcement { fd, head, tail })
+        let waits = !self.guard_staging.is_empty() || self.guard_told.is_behind();
+        (!waits).then_some(Announcement { fd, head, tail })
     }
 
     /// The leader `sid` has announced itself and then not started.
@@ -32,14 +38,11 @@ impl KeeperLink {
     /// once: it must be there before the session is answered.
     pub fn guard_add(&mut self, record: GuardRecord, announced: bool) {
         self.guarded.insert(record.sid, record);
-        let mut bytes = Vec::new();
-        push_guard_add(&mut bytes, record);
-        self.tell_writer(&bytes);
-        if announced || self.guard.is_none() {
-            return;
+        self.tell_writer(record.sid);
+        if announced {
+            self.guard_told.knows(record);
         }
-        self.guard_staging.push(&bytes);
-        self.pump_guard();
+        self.tell_guard(record.sid);
     }
 
     /// Tells the guard that nothing of this kernel session is left, unless a later session of
@@ -47,24 +50,32 @@ impl KeeperLink {
     pub fn guard_remove(&mut self, sid: i32, session: SessionId) {
         if self.guarded.get(&sid).is_some_and(|record| record.session == session) {
             self.guarded.remove(&sid);
-            let mut bytes = Vec::new();
-            push_guard_remove(&mut bytes, sid);
-            self.tell_writer(&bytes);
-            self.guard_staging.push(&bytes);
-            self.pump_guard();
+            self.tell_writer(sid);
+            self.tell_guard(sid);
         }
     }
 
-    fn tell_writer(&mut self, record: &[u8]) {
+    fn tell_writer(&mut self, sid: i32) {
         if let Hand::Process(Some(_)) = &self.hand {
-            push_guard_frame(self.staging.buffer(), record);
+            self.writer_told.change(sid, &self.guarded, &mut self.staging, push_guard_frame);
+        }
+    }
+
+    fn tell_guard(&mut self, sid: i32) {
+        if self.guard.is_some() {
+            self.guard_told.change(sid, &self.guarded, &mut self.guard_staging, put_bare);
+            self.pump_guard();
         }
     }
 
     /// Writes guard records.
     pub fn pump_guard(&mut self) {
         let Some(guard) = &self.guard else { return self.guard_staging.clear() };
-        while !self.guard_staging.is_empty() {
+        loop {
+            self.guard_told.catch_up(&self.guarded, &mut self.guard_staging, put_bare);
+            if self.guard_staging.is_empty() {
+                return;
+            }
             match io::write(guard.as_raw_fd(), self.guard_staging.front()) {
                 Io::Moved(bytes) => self.guard_staging.consume(bytes),
                 Io::WouldBlock => return,

@@ -53,12 +53,17 @@ pub fn flags_of(wanted: Option<&Wanted>) -> Result<Vec<CString>, String> {
     Ok(vec![name.to_owned(), path])
 }
 
+/// What people are told where no directory can be had.
+pub fn no_logs(reason: &str) -> String {
+    format!("no logs are written: log {reason}")
+}
+
 impl KeeperLink {
     /// Takes in what the keeper says of the log directory.
     pub(super) fn take_place(&mut self, ack: &Ack, bytes: Vec<u8>) {
         if ack.failing {
             let reason = String::from_utf8_lossy(&bytes).into_owned();
-            self.place_note.get_or_insert_with(|| format!("no logs are written: log {reason}"));
+            self.place_note.get_or_insert_with(|| no_logs(&reason));
             self.place = Place::Refused(reason);
             return;
         }

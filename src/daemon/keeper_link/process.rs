@@ -3,9 +3,10 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use super::told::Told;
 use super::{Hand, Keeper, KeeperFds, KeeperLink};
 use crate::keeper::frames::{
-    AckDecoder, Reopen, push_guard_add, push_guard_frame, push_guard_goodbye, push_reopen,
+    AckDecoder, Reopen, push_guard_frame, push_guard_goodbye, push_reopen,
 };
 use crate::limits::LOG_PIPE_BYTES;
 use crate::session::SessionId;
@@ -92,11 +93,8 @@ impl KeeperLink {
         self.ack_bytes = AckDecoder::default();
         self.page = None;
         self.pipe_full = false;
-        for record in self.guarded.values() {
-            let mut bytes = Vec::new();
-            push_guard_add(&mut bytes, *record);
-            push_guard_frame(self.staging.buffer(), &bytes);
-        }
+        self.writer_told = Told::nothing();
+        self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
         for (&id, log) in &mut self.logs {
             let known = Reopen {
                 name: log.name.clone(),
@@ -117,9 +115,7 @@ impl KeeperLink {
     fn has_guard(&mut self, guard: OwnedFd) {
         self.guard = Some(guard);
         self.guard_is_gone = false;
-        for record in self.guarded.values() {
-            push_guard_add(self.guard_staging.buffer(), *record);
-        }
+        self.guard_told = Told::nothing();
         self.pump_guard();
     }
 
@@ -136,6 +132,7 @@ impl KeeperLink {
     pub fn lost(&mut self, now_ns: u64) -> u64 {
         self.hand = Hand::Process(None);
         self.staging.clear();
+        self.writer_told = Told::default();
         self.busy.clear();
         self.orphan_bytes = 0;
         self.logs.retain(|_, log| !log.closing);
@@ -148,6 +145,7 @@ impl KeeperLink {
 
     /// The guard is gone: as [`Self::lost`].
     pub fn guard_lost(&mut self, now_ns: u64) -> u64 {
+        self.guard_told = Told::default();
         // Should it live after all, the end of its pipe must not look like our own end.
         push_guard_goodbye(self.guard_staging.buffer());
         self.pump_guard();
