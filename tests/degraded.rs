@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use outside::{Raw, Trace, can_trace, until};
+use outside::{Raw, Trace, can_trace, until, zombies};
 use serde_json::{Value, json};
 
 /// An execd whose calls of this kind fail from the first on.
@@ -106,6 +106,48 @@ fn an_end_that_cannot_be_taken_is_asked_for_again() {
     let why = reply["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("how the command ended could not be learnt (ENOMEM: "), "{reply}");
     trace.detach();
+}
+
+/// A leader whose end could not be learnt was taken for a stranger that had got its number, and
+/// what it had left behind ran on when its session was killed.
+#[test]
+fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Raw::start(&[], &[], &[], || {});
+    execd.result("ping", &json!({}));
+    let trace =
+        Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
+    let params = json!({"cmd": "sleep 300 >/dev/null 2>&1 & exit 3"});
+    let requests = [(); 2].map(|()| execd.send("exec_command", &params));
+    for request in requests {
+        let reply = execd.reply(request).expect("a reply");
+        assert_eq!(reply["result"]["exit_code"], -1, "{reply}");
+    }
+    assert_eq!(execd.marked().len(), 2);
+    let killed = execd.result("kill_session", &json!({"session_id": 1}));
+    assert_eq!(killed["killed"], true, "{killed}");
+    assert_eq!(execd.marked().len(), 1, "killed while its leader is a zombie");
+    trace.detach();
+    until("the leaders are reaped", || zombies(execd.pid()).is_empty());
+    let killed = execd.result("kill_session", &json!({"session_id": 2}));
+    assert_eq!(killed["killed"], true, "{killed}");
+    assert_eq!(execd.marked(), [0_i32; 0], "killed after its leader was reaped");
+}
+
+/// Where a session had more processes than execd had descriptors, those that were opened were sent
+/// nothing and kept their descriptors: after 5 s most still lived.
+#[test]
+fn a_session_with_more_processes_than_descriptors_is_ended() {
+    let mut execd = Raw::start(&[], &[], &[], limit_files(100));
+    let cmd = "for i in $(seq 200); do sleep 300 & done; echo up; wait";
+    let session = execd.open(&json!({"cmd": cmd}))["session_id"].clone();
+    until("all are there", || execd.marked().len() == 201);
+    let killed = execd.result("kill_session", &json!({"session_id": session}));
+    assert_eq!(killed["killed"], true, "{killed}");
+    assert_eq!(killed["signal"], "SIGTERM", "nobody had to be killed: {killed}");
+    assert_eq!(execd.marked(), [0_i32; 0]);
 }
 
 /// `execd < /tmp` ended with success and said nothing, and so did a full stdout with status 1.

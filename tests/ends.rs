@@ -98,14 +98,19 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
 fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
     let mut execd = Execd::start();
     let command = "trap '' TERM; echo up; while :; do sleep 0.02; done";
-    let (job, session) = begin(&mut execd, command, json!({"timeoutMs": 1_500}));
-    next_chunk(&mut execd, job);
-    let kill = execd.start_request("kill_session", json!({"session_id": session}));
-    assert_eq!(execd.result_of(job)["signal"], "SIGKILL");
-    let told = execd.result_of(kill);
-    // On a machine that is very slow the time is over before the kill comes.
-    let known = told["found"] == json!(true);
-    assert!(!known || told["signal"] == json!("SIGKILL"), "{told}");
+    // On a machine that is very slow the time may be over before the kill comes.
+    for _ in 0..10 {
+        let (job, session) = begin(&mut execd, command, json!({"timeoutMs": 1_500}));
+        next_chunk(&mut execd, job);
+        let kill = execd.start_request("kill_session", json!({"session_id": session}));
+        assert_eq!(execd.result_of(job)["signal"], "SIGKILL");
+        let told = execd.result_of(kill);
+        if told["found"] == true {
+            assert_eq!((&told["killed"], &told["signal"]), (&json!(true), &json!("SIGKILL")));
+            return;
+        }
+    }
+    panic!("no kill_session came before the timeout of its job");
 }
 
 /// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in

@@ -1,6 +1,7 @@
 //! Signals, leaders, orphans (architecture.md, Ending a session).
 
 use super::logs::errno_text;
+use super::table::Outlived;
 use super::{Daemon, Owner};
 use crate::limits::{
     LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
@@ -12,6 +13,8 @@ use crate::sys::child::{self, Event, Usage};
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;
+/// No such child, waitid(2): somebody else has taken it.
+const ECHILD: i32 = 10;
 /// How a leader ended that could not become its program, or whose end nobody can learn.
 const UNKNOWN_END: ExitStatus = ExitStatus::Code(-1);
 
@@ -102,9 +105,30 @@ impl Daemon {
         if self.keeper.pid() == Some(pid) {
             self.keeper_gone();
         }
+        self.leader_taken(pid);
         self.outlived.recheck =
             !self.outlived.left.is_empty() || !self.outlived.headless.is_empty();
         true
+    }
+
+    /// A leader whose end could not be learnt was reaped after all: members have its number now.
+    fn leader_taken(&mut self, pid: i32) {
+        let Some(id) = self.outlived.unreaped.remove(&pid) else { return };
+        let number = Number::Inherited.now(pid);
+        let Outlived { over, left, .. } = &mut self.outlived;
+        if let Some(left) = over.iter_mut().chain(left.values_mut()).find(|left| left.id == id) {
+            left.family.number = number;
+            left.session.number = number;
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.number = number;
+            if let Some(ending) = &mut session.ending {
+                ending.leader_reaped(number, self.counters.turns);
+            }
+            self.touch(id);
+        }
+        // The next check tells the guard where the number is free.
+        self.outlived.headless.insert(id);
     }
 
     /// Reaps a leader that has ended, and reads its output to the end first: what it wrote
@@ -121,6 +145,7 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&id) else { return true };
         let Some(pidfd) = &session.pidfd else { return true };
         use std::os::fd::AsRawFd;
+        let mut number = Number::Inherited;
         let (status, usage) = match child::reap_pidfd(pidfd.as_raw_fd()) {
             Ok(Some(ended)) => ended,
             Ok(None) => return true,
@@ -134,6 +159,11 @@ impl Daemon {
                 }
                 let why = errno_text(errno);
                 session.note_trouble(format!("how the command ended could not be learnt ({why})"));
+                if errno != ECHILD {
+                    // It is a zombie, and has its number until somebody takes it.
+                    number = Number::Leads;
+                    self.outlived.unreaped.insert(session.facts.pid, id);
+                }
                 (UNKNOWN_END, Usage::default())
             }
         };
@@ -148,7 +178,7 @@ impl Daemon {
             session.pidfd = None;
             // Asked at once, while nobody else can have got the number: a session without members
             // may stay listed for days.
-            session.number = Number::Inherited.now(pid);
+            session.number = number.now(pid);
             match session.number {
                 Number::Inherited => _ = self.outlived.headless.insert(id),
                 // The guard too must not take somebody else for it. What a run of pi leaves behind

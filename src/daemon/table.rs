@@ -32,6 +32,8 @@ pub struct Outlived {
     pub(super) left: BTreeMap<SessionId, Leftover>,
     /// Sessions whose leader was reaped while members had its number.
     pub(super) headless: BTreeSet<SessionId>,
+    /// The leaders that have ended and could not be reaped, by pid.
+    pub(super) unreaped: BTreeMap<i32, SessionId>,
     /// An orphan was reaped: what is left may be less.
     pub(super) recheck: bool,
 }

@@ -360,16 +360,18 @@ impl Ending {
         ours: &impl Fn(i32) -> bool,
         watch: &mut Vec<RawFd>,
     ) -> io::Result<Looked> {
+        let mut ended =
+            proc::have_ended(self.members.iter().map(|one| one.target.fd())).into_iter();
+        // First, because the look may need the descriptors that this gives back.
+        self.members.retain(|_| ended.next() == Some(false));
         let Some(candidates) = self.family.candidates(turn, lookout, ours)? else {
             return Ok(Looked::Later);
         };
         let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
-        let mut ended =
-            proc::have_ended(self.members.iter().map(|one| one.target.fd())).into_iter();
-        self.members.retain(|one| ended.next() == Some(false) && is_candidate(one.target.pid()));
+        self.members.retain(|one| is_candidate(one.target.pid()));
         self.members.sort_unstable_by_key(|one| one.target.pid());
         let known = self.members.len();
-        let (mut whole, mut moved) = (true, false);
+        let (mut whole, mut moved, mut opened) = (true, false, Ok(()));
         for &(pid, sid) in &candidates {
             if self.members[..known].binary_search_by_key(&pid, |one| one.target.pid()).is_ok() {
                 continue;
@@ -378,17 +380,23 @@ impl Ending {
                 whole = false;
                 break;
             }
-            match proc::open_member(pid, sid)? {
-                Some((_, seen)) if !seen.is_alive() => {}
-                Some((target, seen)) if seen.start_ticks >= self.family.start_ticks => {
+            match proc::open_member(pid, sid) {
+                Err(error) => {
+                    // Those that were opened are signalled: their ends make room for the next.
+                    opened = Err(error);
+                    break;
+                }
+                Ok(Some((_, seen))) if !seen.is_alive() => {}
+                Ok(Some((target, seen))) if seen.start_ticks >= self.family.start_ticks => {
                     watch.push(target.fd());
                     self.members.push(Member { target, signalled: false, refused: None });
                 }
-                Some(_) => {}
-                None => moved = true,
+                Ok(Some(_)) => {}
+                Ok(None) => moved = true,
             }
         }
         self.signal_new();
+        opened?;
         self.looked |= whole;
         Ok(match (whole, self.members.is_empty()) {
             (false, _) => Looked::Later,
@@ -415,19 +423,17 @@ impl Ending {
 
     /// What is still there, with the reason, at most [`NAMED_PROCESSES`] of them.
     pub fn survivors(&self) -> Vec<NamedProcess> {
-        self.members
-            .iter()
-            .take(NAMED_PROCESSES)
-            .map(|member| NamedProcess {
-                pid: member.target.pid(),
-                command: proc::name(member.target.pid()),
-                reason: Some(match member.refused {
-                    Some(EPERM) => "EPERM: it belongs to another user".to_owned(),
-                    Some(errno) => format!("it could not be signalled (errno {errno})"),
-                    None => "it does not end although SIGKILL was sent (uninterruptible)".into(),
-                }),
-            })
-            .collect()
+        let named = |member: &Member| NamedProcess {
+            pid: member.target.pid(),
+            command: proc::name(member.target.pid()),
+            reason: Some(match member.refused {
+                Some(EPERM) => "EPERM: it belongs to another user".to_owned(),
+                Some(errno) => format!("it could not be signalled (errno {errno})"),
+                None if !member.signalled => "it was sent no signal".into(),
+                None => "it does not end although SIGKILL was sent (uninterruptible)".into(),
+            }),
+        };
+        self.members.iter().take(NAMED_PROCESSES).map(named).collect()
     }
 }
 
