@@ -353,6 +353,40 @@ fn a_run_takes_along_what_has_left_it_in_every_way() {
     eventually("nobody is left", || hidden.living().is_empty());
 }
 
+/// The mark of a run was its session's number modulo 65,536, and reserve_session_ids moves the
+/// numbers on at will: the end of one run killed what another one had started meanwhile.
+#[test]
+fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
+    let mut execd = Execd::start();
+    let hidden = Hidden::new("other");
+    let stay =
+        format!("until [ -e go ]; do sleep 0.02; done; {}; wait; sleep 1000", hidden.script());
+    let first = start(&mut execd, &begun(), &stay, json!({}));
+    let started = execd.notification("session_started", |_| true);
+    let session = started["session_id"].as_u64().expect("an id");
+
+    execd.result("reserve_session_ids", json!({"up_to": session + 65_535}));
+    let file = stream_file(&execd, "second", &answer("Done."));
+    let pi = execd.file("second-pi");
+    let until = "touch up; until [ -e end ]; do sleep 0.02; done";
+    write_pi(&pi, &format!("cat {}; {until}", file.display()));
+    let params = params(&pi.to_string_lossy(), json!({}));
+    let second = execd.start_request("agent_execute", params);
+    until_exists(&execd.file("up"));
+    std::fs::write(execd.file("go"), "").expect("a file");
+    hidden.until_all_live();
+    std::fs::write(execd.file("end"), "").expect("a file");
+    let result = execd.result_of(second);
+    assert_eq!(result["finish_reason"], "stop");
+    let log = result["log_path"].as_str().expect("a log");
+    assert!(log.contains(&format!("/execd-{}-", session + 65_536)), "{log}");
+    assert_eq!(hidden.living().len(), Hidden::ALL, "those of the first run");
+
+    assert!(execd.cancel(first));
+    assert_ended(&execd.result_of(first), "cancelled", "");
+    hidden.assert_gone();
+}
+
 /// An execd inside a run, that of our extension for pi, marks its own runs besides.
 #[test]
 fn a_run_inside_a_run_ends_with_it() {

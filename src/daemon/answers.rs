@@ -8,7 +8,6 @@ use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 use crate::pure::rfc3339::format_utc_ms;
-use crate::pure::run_mark::RunMark;
 use crate::pure::signal_names::signal_name;
 use crate::pure::visible::one_line;
 use crate::session::ending::{Detached, Ending, Family, SIGKILL};
@@ -205,7 +204,7 @@ impl Daemon {
     pub(super) fn family(&self, session: &Session) -> Family {
         // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
         let detached = if session.is_pi() || session.was_pi {
-            Detached::Run(self.run_mark(session.id))
+            Detached::Run(session.facts.run_mark)
         } else if self.config.kill_detached {
             Detached::Marked(self.marks(session.id))
         } else {
@@ -214,11 +213,6 @@ impl Daemon {
         let facts = &session.facts;
         let (sid, start_ticks, number) = (facts.pid, facts.start_ticks, session.number);
         Family { sid, start_ticks, number, detached }
-    }
-
-    /// What all processes of a run of pi have that is this session.
-    pub(super) fn run_mark(&self, id: SessionId) -> Option<RunMark> {
-        self.base_env.run_marks.map(|marks| marks.of_run(id))
     }
 
     /// The environment entries that mark the processes of a session.

@@ -15,7 +15,7 @@ use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
     REPLAY_BYTES,
 };
-use crate::pure::marks::{INSTANCE_VARIABLE, RUN_VARIABLE, SESSION_VARIABLE};
+use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 use crate::pure::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
@@ -70,8 +70,6 @@ pub struct LaunchSpec {
 /// execd's environment as children inherit it, and its working directory.
 #[derive(Debug)]
 pub struct BaseEnv {
-    /// The name of the mark of runs of pi.
-    run_variable: String,
     entries: Vec<(Vec<u8>, CString)>,
     /// What runs of pi are known by; None where our own limit leaves no room for it.
     pub run_marks: Option<RunMarks>,
@@ -99,9 +97,8 @@ impl BaseEnv {
             })
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
-        let run_variable = format!("{RUN_VARIABLE}{instance}");
         let run_marks = run_limit::of(0).and_then(|own| RunMarks::new(instance, own));
-        Self { run_variable, entries, run_marks, cwd: host::current_dir() }
+        Self { entries, run_marks, cwd: host::current_dir() }
     }
 
     /// The child's environment, and its PATH.
@@ -126,10 +123,6 @@ impl BaseEnv {
         }
         let id = id.to_string();
         out.push(entry(SESSION_VARIABLE.as_bytes(), id.as_bytes()));
-        if spec.whole {
-            // An execd that runs inside, that of our extension say, replaces the other marks.
-            out.push(entry(self.run_variable.as_bytes(), id.as_bytes()));
-        }
         let path = out.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
         let path = path.unwrap_or(DEFAULT_PATH).to_vec();
         (out, path)
@@ -195,7 +188,7 @@ impl Daemon {
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
-        let mark = if spec.whole { self.run_mark(id) } else { None };
+        let run_mark = if spec.whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
             looked_up,
@@ -205,7 +198,7 @@ impl Daemon {
             stdio: stdio.theirs,
             terminal: spec.tty.is_some(),
             die_with_us: true,
-            run_limit: mark.map(RunMark::limit),
+            run_limit: run_mark.map(RunMark::limit),
             apart,
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole: spec.whole };
@@ -226,6 +219,7 @@ impl Daemon {
             tty: spec.tty.is_some(),
             pid: child.pid,
             start_ticks,
+            run_mark,
             started_ns: self.now_ns,
             started_wall_ms: clock::wall_ms(),
         };
@@ -235,6 +229,18 @@ impl Daemon {
             session.start.name(&spec.program, places);
         }
         Ok(id)
+    }
+
+    /// The mark of a run that begins: one that no session has, and none of those that are over
+    /// while processes of theirs may run on. None: runs are known by their parents alone.
+    fn next_run_mark(&mut self) -> Option<RunMark> {
+        let outlived = &self.outlived;
+        let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.session);
+        let living = self.sessions.values().chain(left).filter_map(|one| one.facts.run_mark);
+        let (mark, next) =
+            self.base_env.run_marks?.next(self.next_run_number, &living.collect())?;
+        self.next_run_number = next;
+        Some(mark)
     }
 
     /// Whether entering the directory or looking for the program may hang.

@@ -168,6 +168,8 @@ pub struct Daemon {
     /// Leaders that are not reaped yet, by pid.
     leaders: BTreeMap<i32, SessionId>,
     next_session_id: SessionId,
+    /// Where the search for the next run's mark begins.
+    next_run_number: u16,
     pending: BTreeMap<Ticket, Pending>,
     next_ticket: Ticket,
     use_counter: u64,

@@ -45,6 +45,7 @@ impl Daemon {
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
             base_env: BaseEnv::new(host::environment(), &instance),
             next_session_id: config.first_session_id,
+            next_run_number: 0,
             config,
             poll,
             now_ns,

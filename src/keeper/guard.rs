@@ -192,7 +192,7 @@ fn end_all(mut scan: impl FnMut() -> io::Result<Vec<ProcStat>>) -> bool {
 mod tests {
     use super::super::frames::{push_guard_add, push_guard_goodbye, push_guard_remove};
     use super::*;
-    use crate::sys::keeper_calls::testing::Spawned;
+    use crate::sys::keeper_calls::testing::{Spawned, members_of};
 
     fn add(guard: &mut Guard, child: &Spawned) {
         let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn wait_for_members(child: &Spawned, count: usize) {
-        while proc::members_of(child.pid).unwrap().len() != count {
+        while members_of(child.pid).len() != count {
             pause(1);
         }
     }
@@ -230,8 +230,8 @@ mod tests {
         wait_for_members(&orphans, 1);
 
         guard.hung_up();
-        assert!(proc::members_of(jobs.pid).unwrap().is_empty());
-        assert!(proc::members_of(orphans.pid).unwrap().is_empty());
+        assert!(members_of(jobs.pid).is_empty());
+        assert!(members_of(orphans.pid).is_empty());
         assert_eq!(jobs.wait(), SIGKILL);
         assert!(proc::stat(unrecorded.pid).unwrap().is_alive());
         assert!(proc::stat(removed.pid).unwrap().is_alive());
@@ -287,8 +287,8 @@ mod tests {
             guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session, whole }));
             guard.hung_up();
         }
-        assert_eq!(proc::members_of(later.pid).unwrap().len(), 1);
-        assert!(proc::members_of(before.pid).unwrap().is_empty());
+        assert_eq!(members_of(later.pid).len(), 1);
+        assert!(members_of(before.pid).is_empty());
     }
 
     #[test]
@@ -311,10 +311,10 @@ mod tests {
         let child = Spawned::shell(script, &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"]);
         let mut guard = Guard::new("abc", 1);
         add(&mut guard, &child);
-        while proc::members_of(child.pid).unwrap().len() < 20 {
+        while members_of(child.pid).len() < 20 {
             pause(1);
         }
         guard.hung_up();
-        assert!(proc::members_of(child.pid).unwrap().is_empty());
+        assert!(members_of(child.pid).is_empty());
     }
 }

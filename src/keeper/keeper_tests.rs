@@ -7,7 +7,7 @@ use super::frames::{
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
 use crate::sys::keeper_calls::SIGKILL;
-use crate::sys::keeper_calls::testing::Spawned;
+use crate::sys::keeper_calls::testing::{Spawned, members_of};
 use crate::sys::log_files::{ENOENT, LogDir};
 use crate::sys::proc;
 use std::fs;
@@ -151,7 +151,7 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     running.log.write_all(&out).unwrap();
     running.end().unwrap();
     assert_eq!(child.wait(), SIGKILL);
-    assert!(proc::members_of(child.pid).unwrap().is_empty());
+    assert!(members_of(child.pid).is_empty());
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"queued and cut");
 }
 

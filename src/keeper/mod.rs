@@ -235,13 +235,10 @@ impl<'a> Keeper<'a> {
         };
         let mut input = buffer.get(..len).unwrap_or_default();
         while let Some(frame) = self.frames.next(&mut input)? {
-            if let Frame::Guard(event) = frame {
-                self.guard.take(event);
-                self.record.note(event);
-                continue;
-            }
             // All sessions that a new writer is told of go down at once; none waits for a log.
-            self.record.write();
+            if !matches!(frame, Frame::Guard(_)) {
+                self.record.write();
+            }
             self.take(frame)?;
         }
         self.record.write();
@@ -278,7 +275,10 @@ impl<'a> Keeper<'a> {
                 self.send_page(&bytes)?;
             }
             Frame::Close { session } => self.writer.close(session),
-            Frame::Guard(event) => self.guard.take(event),
+            Frame::Guard(event) => {
+                self.guard.take(event);
+                self.record.note(event);
+            }
             Frame::Goodbye => self.guard.take(GuardEvent::Goodbye),
         }
         Ok(())

@@ -5,9 +5,9 @@
 pub const INSTANCE_VARIABLE: &str = "EXECD_INSTANCE";
 /// Names the session.
 pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
-/// Begins the name of the variable that tells people (in /proc/PID/environ) whose run of pi a
-/// process is of; what follows is execd's id, its value is the session's number. execd itself and
-/// the guard go by a limit, which an emptied environment leaves as it is (src/pure/run_mark.rs).
+/// Begins the name of the variable by which an execd of an earlier version knows its runs of pi;
+/// one that runs further out may be such an execd. This one never sets it: it goes by a limit,
+/// which an emptied environment leaves as it is (src/pure/run_mark.rs).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
 /// Whether a variable of this name is a mark, be it that of an execd further out.

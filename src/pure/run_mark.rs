@@ -9,8 +9,10 @@
 //! |---|---|
 //! | 63–61 | 0, 1, 0: it is a mark |
 //! | 60–32 | the execd, by its id |
-//! | 31–16 | the run, by its session |
+//! | 31–16 | the run, by a number that no other living run of that execd has |
 //! | 15–0 | all ones; or a run of an execd that is itself inside a run |
+
+use std::collections::HashSet;
 
 /// The limit of who has none (RLIM_INFINITY).
 const UNLIMITED: u64 = u64::MAX;
@@ -19,7 +21,6 @@ const FLAG_BITS: u64 = 0b111 << 61;
 const INSTANCE_SHIFT: u32 = 32;
 const INSTANCE_BITS: u64 = (1 << 29) - 1;
 const RUN_SHIFT: u32 = 16;
-const RUN_BITS: u64 = 0xFFFF;
 /// The lowest bits of a mark inside which nobody has set another yet.
 const OUTERMOST: u64 = 0xFFFF;
 
@@ -32,7 +33,7 @@ pub struct RunMarks {
 }
 
 /// What the processes of a run have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunMark {
     limit: u64,
     /// So many of the lowest bits may be anything.
@@ -53,14 +54,22 @@ impl RunMarks {
         outermost.then_some(Self { base: own & !OUTERMOST, inside: true })
     }
 
-    /// The mark of the run with this session's number. Numbers that have the same one are so far
-    /// apart that no two such runs live at once.
-    pub fn of_run(self, session: u64) -> RunMark {
+    /// The mark of a run that begins, and the number to go on from for the next one: the first
+    /// from `number` on, once round, that none of the living has. None: they have all of them.
+    pub fn next(self, number: u16, living: &HashSet<RunMark>) -> Option<(RunMark, u16)> {
+        (0..=u16::MAX).find_map(|ahead| {
+            let number = number.wrapping_add(ahead);
+            let mark = self.numbered(number);
+            (!living.contains(&mark)).then_some((mark, number.wrapping_add(1)))
+        })
+    }
+
+    fn numbered(self, number: u16) -> RunMark {
+        let number = u64::from(number);
         if self.inside {
-            return RunMark { limit: self.base | (session % OUTERMOST), open_bits: 0 };
+            return RunMark { limit: self.base | (number % OUTERMOST), open_bits: 0 };
         }
-        let limit = self.base | (session & RUN_BITS) << RUN_SHIFT;
-        RunMark { limit, open_bits: RUN_SHIFT }
+        RunMark { limit: self.base | number << RUN_SHIFT, open_bits: RUN_SHIFT }
     }
 
     /// What all runs of this execd have, those inside of them included; None where another execd
@@ -90,16 +99,16 @@ mod tests {
     fn each_run_has_its_own_and_those_inside_of_it_are_its_too() {
         let outer = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap();
         let all = outer.of_all_runs().unwrap();
-        let (one, two) = (outer.of_run(1), outer.of_run(2));
+        let (one, two) = (outer.numbered(1), outer.numbered(2));
         assert!(one.is_on(one.limit()) && !one.is_on(two.limit()) && !two.is_on(one.limit()));
         assert!(all.is_on(one.limit()) && all.is_on(two.limit()));
         assert!(!one.is_on(UNLIMITED) && !all.is_on(UNLIMITED));
         let other = RunMarks::new("00000000deadbeee", UNLIMITED).unwrap();
-        assert!(!all.is_on(other.of_run(1).limit()) && !one.is_on(other.of_run(1).limit()));
+        assert!(!all.is_on(other.numbered(1).limit()) && !one.is_on(other.numbered(1).limit()));
 
         let inside = RunMarks::new("0123456789abcdef", one.limit()).unwrap();
         assert_eq!(inside.of_all_runs(), None);
-        let (third, fourth) = (inside.of_run(3), inside.of_run(4));
+        let (third, fourth) = (inside.numbered(3), inside.numbered(4));
         assert!(third.is_on(third.limit()) && !third.is_on(fourth.limit()));
         assert!(!third.is_on(one.limit()), "the execd inside has the outer mark itself");
         assert!(third.limit() < one.limit(), "a hard limit can only be lowered");
@@ -110,10 +119,33 @@ mod tests {
     #[test]
     fn a_limit_that_somebody_else_has_lowered_leaves_no_room_for_marks() {
         let outer = RunMarks::new("ffffffffffffffff", UNLIMITED).unwrap();
-        let inside = RunMarks::new("1", outer.of_run(u64::MAX).limit()).unwrap();
-        for own in [0, 200_000, i64::MAX as u64, u64::MAX - 1, inside.of_run(65_534).limit()] {
+        let inside = RunMarks::new("1", outer.numbered(u16::MAX).limit()).unwrap();
+        for own in [0, 200_000, i64::MAX as u64, u64::MAX - 1, inside.numbered(65_534).limit()] {
             assert_eq!(RunMarks::new("1", own), None, "{own:x}");
         }
         assert_eq!(RunMarks::new("no id", UNLIMITED), None);
+    }
+
+    /// Marks were the session's number modulo 65,536: after reserve_session_ids had moved the
+    /// numbers on by that much, the end of a run ended what another one had running.
+    #[test]
+    fn no_run_gets_the_mark_of_a_living_one() {
+        let outer = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap();
+        let inside = RunMarks::new("0123456789abcdef", outer.numbered(1).limit()).unwrap();
+        for (marks, all) in [(outer, 65_536), (inside, 65_535)] {
+            let (first, mut number) = marks.next(0, &HashSet::new()).unwrap();
+            let mut living = HashSet::from([first]);
+            for _ in 0..70_000 {
+                let (mark, next) = marks.next(number, &living).unwrap();
+                assert_ne!(mark, first);
+                number = next;
+            }
+            living.extend((0..u16::MAX).map(|number| marks.numbered(number)));
+            living.insert(marks.numbered(u16::MAX));
+            assert_eq!(living.len(), all);
+            assert_eq!(marks.next(number, &living), None, "parents alone tell whose it is");
+            living.remove(&marks.numbered(7));
+            assert_eq!(marks.next(8, &living), Some((marks.numbered(7), 8)));
+        }
     }
 }

@@ -24,6 +24,7 @@ use crate::limits::{
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
+use crate::pure::run_mark::RunMark;
 use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::pure::utf8::chars_in;
@@ -63,6 +64,8 @@ pub struct Facts {
     pub pid: i32,
     /// A lower bound of the leader's start time in clock ticks since boot.
     pub start_ticks: u64,
+    /// What all of its processes have, where it is a run of pi; None where marks cannot be had.
+    pub run_mark: Option<RunMark>,
     /// When it was started, monotonic.
     pub started_ns: u64,
     /// When it was started, wall clock.

@@ -197,6 +197,14 @@ pub mod testing {
     use std::os::unix::ffi::OsStrExt;
     use std::path::{Path, PathBuf};
 
+    use crate::sys::proc::{self, ProcStat};
+
+    /// Every living process of the session `sid`, its leader included.
+    pub fn members_of(sid: i32) -> Vec<ProcStat> {
+        let found = proc::pids().unwrap().into_iter().filter_map(proc::stat);
+        found.filter(|one| one.sid == sid && one.is_alive()).collect()
+    }
+
     /// A child in a session of its own, killed and reaped when dropped.
     #[derive(Debug)]
     pub struct Spawned {

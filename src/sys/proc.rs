@@ -185,25 +185,6 @@ pub fn session_of(pid: i32) -> Option<i32> {
     }
 }
 
-/// Every living process of the session `sid`, its leader included. Errors: there may be more,
-/// but it cannot be told (EMFILE, ENOMEM).
-pub fn members_of(sid: i32) -> io::Result<Vec<ProcStat>> {
-    if !id_in_use(sid) {
-        // The last look of each ending, without a look at all processes.
-        return Ok(Vec::new());
-    }
-    let mut found = stats(pids()?.into_iter().filter(|pid| session_of(*pid) == Some(sid)))?;
-    found.retain(|one| one.sid == sid && one.is_alive());
-    Ok(found)
-}
-
-/// What /proc says of these; who is gone is left out.
-fn stats(pids: impl Iterator<Item = i32>) -> io::Result<Vec<ProcStat>> {
-    let found = pids.filter_map(|pid| read_stat(pid).transpose()).collect();
-    hold_spares();
-    found
-}
-
 /// The user that a process runs as (effective uid; root for one that must not be looked
 /// into). None: it is gone.
 pub fn owner(pid: i32) -> Option<u32> {
@@ -442,7 +423,7 @@ pub fn boot_ticks_now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::keeper_calls::testing::Spawned;
+    use crate::sys::keeper_calls::testing::{Spawned, members_of};
 
     #[test]
     fn a_name_may_hold_spaces_and_parentheses() {
@@ -484,7 +465,7 @@ mod tests {
             crate::sys::keeper_calls::pause(1);
         }
         let told = command(pid, 256);
-        for member in members_of(pid).unwrap() {
+        for member in members_of(pid) {
             open_target(&member).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
         }
         crate::sys::child::reap_now(pid);
@@ -497,7 +478,7 @@ mod tests {
         let before = boot_ticks_now();
         let child = Spawned::shell("sleep 60 & wait", &["EXECD_INSTANCE=abc", "X=1"]);
         let members = loop {
-            let members = members_of(child.pid).unwrap();
+            let members = members_of(child.pid);
             if members.len() == 2 {
                 break members;
             }
