@@ -118,8 +118,8 @@ test("rows that pi restores are drawn as they were", async (t) => {
   const script = [turn("Run.", exec("echo hi; exit 3"), start("exec sleep 7440")), turn("Done.")];
   const first = await Tui.start(place, { script });
   const rows = [
-    /\$ echo hi; exit 3.*\n+ *hi\n+ *took 0\.\ds · exit_code=3 · log: /,
-    /\$ exec sleep 7440 \(yield 0\.3s.*\n+ *yielded 0\.\ds · session_id=\d · log: /,
+    /\$ echo hi; exit 3.*\n+ *hi\n+ *took \d+\.\ds · exit_code=3 · log: /,
+    /\$ exec sleep 7440 \(yield 0\.3s.*\n+ *yielded \d+\.\ds · session_id=\d · log: /,
   ];
   const isRestored = (screen: string) => rows.every((row) => row.test(screen));
   await first.submit("go");

@@ -17,7 +17,7 @@ import { gitRootOf } from "../../src/windows/scope.ts";
 import { backgroundStatus } from "../../src/windows/status.ts";
 import { shownCommand } from "../../src/windows/templates.ts";
 import { BashPi, type Sent, withBash } from "./bash-lib.ts";
-import { EXECD, kill, parentOf, Pi, processesWith, textOf, until } from "./lib.ts";
+import { EXECD, kill, parentOf, Pi, processesWith, runs, textOf, until } from "./lib.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "execd-windows-"));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -52,8 +52,9 @@ it("another extension's bash is used, pi's own is replaced", async () => {
 
 it("a window that a person ends or waits for is told to the model all the same", async () => {
   for (const how of ["kill", "wait"]) {
-    await withBash({}, async (pi) => {
-      const { command, release } = held();
+    await withBash({ tty: true }, async (pi) => {
+      // It ends with the line that the waiting call itself writes: none can come too late.
+      const command = `read -r line; : ${how}`;
       await start(pi, command);
       const run = async (...words: string[]) =>
         (await promisify(execFile)(EXECD, words, { encoding: "utf8" })).stdout;
@@ -62,10 +63,8 @@ it("a window that a person ends or waits for is told to the model all the same",
       if (how === "kill") {
         await run("kill", "@1", "--socket", socket);
       } else {
-        const params = JSON.stringify({ session_id: 1, yield_time_ms: 30_000 });
-        const waited = run("call", "write_stdin", params, "--socket", socket);
-        release();
-        await waited;
+        const params = { session_id: 1, chars: "go\n", yield_time_ms: 30_000 };
+        await run("call", "write_stdin", JSON.stringify(params), "--socket", socket);
       }
       await until(() => pi.sent.length > 0, `the model is told after ${how}`);
       assert.match(pi.sent[0]?.content ?? "", /^Background command finished with exit code /);
@@ -80,11 +79,7 @@ it("Esc while execd is stopped: told as it is, and the command ends when execd g
     const { command } = held();
     const controller = new AbortController();
     const call = pi.call("bash", { command: `${command}; :` }, { signal: controller.signal });
-    const [shell] = await until(() => {
-      const found = processesWith(`${command}; :`);
-      return found.length > 0 && found;
-    }, "the command") as number[];
-    const daemon = parentOf(shell ?? 0);
+    const daemon = parentOf(await runs(`${command}; :`));
     assert.ok(daemon > 1);
     process.kill(daemon, "SIGSTOP");
     try {
@@ -292,8 +287,7 @@ it("what another version of the extension has left is ended, not taken over", as
   await first.start();
   await start(first, "exec sleep 7492");
   await first.emit("session_shutdown", { reason: "reload" });
-  // In the middle of an exec a process has no command line for a moment.
-  await until(() => processesWith("sleep 7492").length === 1, "it runs");
+  await runs("sleep 7492");
   const key = Symbol.for("pi-execd.handover");
   const shared = (globalThis as unknown as Record<symbol, { left: { version: number }[] }>)[key];
   for (const left of shared?.left ?? []) left.version += 1;
@@ -312,8 +306,7 @@ it("an execd that died before /new: the old session is told when it comes back",
   await first.start();
   await first.emit("agent_start");
   await start(first, "exec sleep 7493", "dies");
-  const [child = 0] = processesWith("sleep 7493");
-  kill(parentOf(child));
+  kill(parentOf(await runs("sleep 7493")));
   await until(() => first.notices.length > 0, "the loss is noticed");
   await first.emit("session_shutdown", { reason: "new" });
   const second = new BashPi({}, {}, manager("d2"));
@@ -332,7 +325,7 @@ it("a foreground command ends with its session, also where pi does not abort it"
   await pi.start();
   const call = pi.call("bash", { command: "exec sleep 7490" });
   const failed = assert.rejects(call, /Command aborted/);
-  await until(() => processesWith("sleep 7490").length > 0, "it runs");
+  await runs("sleep 7490");
   await pi.emit("session_shutdown", { reason: "new" });
   await failed;
   assert.deepEqual(processesWith("sleep 7490"), []);
@@ -361,8 +354,7 @@ it("on another machine: its directory, its shell; nothing of this one is sent", 
 it("killed execd: what ran is lost, and said so once", async () => {
   await withBash({}, async (pi) => {
     await start(pi, "exec sleep 7491", "gone");
-    const [child = 0] = processesWith("sleep 7491");
-    kill(parentOf(child));
+    kill(parentOf(await runs("sleep 7491")));
     await until(() => pi.sent.length > 0, "the word of it");
     assert.match(pi.sent[0]?.content ?? "", /^Background command was lost: gone @1\. execd was killed/);
     const text = textOf(await pi.call("bash", { command: "echo back" }));

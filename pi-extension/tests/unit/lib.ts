@@ -1,7 +1,7 @@
 /** A stub of pi with only what the extension may count on, and helpers for processes. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { ExtensionAPI, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { KillResult, WaitResult } from "../../src/wire.ts";
 import factory from "../../src/index.ts";
@@ -11,6 +11,9 @@ export const EXECD = process.env.EXECD_TEST_BIN
   ?? resolve(import.meta.dirname, "..", "..", "..", "target", "release", "execd");
 assert.ok(existsSync(EXECD), `${EXECD} is missing: cargo build --release --locked`);
 process.env.EXECD_BIN = EXECD;
+/** Marks every process that this test file starts, directly or not. */
+const TAG = `EXECD_TEST_TAG=unit-${process.pid}`;
+process.env.EXECD_TEST_TAG = TAG.slice(TAG.indexOf("=") + 1);
 
 /** The fields of details that tests look at; what is missing fails their assertions. */
 export type Details = Required<WaitResult & KillResult> & {
@@ -126,17 +129,27 @@ export async function until<T>(check: () => T, what: string, ms = 30_000): Promi
   }
 }
 
-/** Pids of processes whose command line, with blanks between, has `part`; this one excepted. */
+/** Pids of this file's processes whose command line, with blanks between, has `part`. */
 export function processesWith(part: string): number[] {
-  return readdirSync("/proc").map(Number).filter((pid) => {
-    if (!pid || pid === process.pid) return false;
-    try {
-      const words = readFileSync(join("/proc", String(pid), "cmdline"), "utf8").split("\0");
-      return words.join(" ").includes(part);
-    } catch {
-      return false;
-    }
-  });
+  return readdirSync("/proc").map(Number).filter((pid) => pid > 0 && pid !== process.pid
+    && wordsOf(pid, "cmdline").join(" ").includes(part) && wordsOf(pid, "environ").includes(TAG));
+}
+
+/**
+ * The first of them, as soon as there is one: in the middle of an exec a process has no command
+ * line for a moment.
+ */
+export function runs(part: string): Promise<number> {
+  return until(() => processesWith(part)[0] ?? 0, `a process like ${part}`);
+}
+
+/** What /proc says of a process, word by word; nothing where it has ended. */
+function wordsOf(pid: number, file: "cmdline" | "environ"): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
 }
 
 /** The parent of `pid`; 0 where there is no such process. */

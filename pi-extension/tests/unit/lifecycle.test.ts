@@ -8,7 +8,7 @@ import { after, it } from "node:test";
 import { promisify } from "node:util";
 import { Client } from "../../src/client.ts";
 import { locate, silenceSeconds } from "../../src/locate.ts";
-import { EXECD, kill, parentOf, outputOf, Pi, processesWith, textOf, until } from "./lib.ts";
+import { EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -55,7 +55,7 @@ it("a wait that is pending at shutdown is answered", async () => {
   const pi = new Pi();
   await pi.start();
   const wait = pi.call("exec_command", { cmd: "sleep 315", yield_time_ms: 30_000 });
-  await until(() => processesWith("sleep 315").length > 0, "the command runs");
+  await runs("sleep 315");
   await pi.shutdown();
   const { details } = await wait;
   assert.equal(details.wait_status, "shutting_down");
@@ -360,6 +360,7 @@ it("lines that a transport prints, and notifications without sense, disturb noth
     await pi.start();
     const result = await pi.call("exec_command", { cmd: "true" });
     assert.equal(outputOf(result), "fine");
+    assert.deepEqual([pi.notices, pi.statuses.at(-1)], [[], undefined]);
     await pi.shutdown();
   });
 });

@@ -4,7 +4,9 @@ import { EventEmitter } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { LIVE_TAIL_BYTES, LiveTail } from "../../src/tools/live-tail.ts";
 import type { JobReport } from "../../src/wire.ts";
-import { kill, parentOf, outputOf, Pi, processesWith, type Result, textOf, until, EXECD } from "./lib.ts";
+import {
+  EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, type Result, textOf, until,
+} from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
@@ -135,8 +137,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
   });
 
   it("Esc before any notification came", async () => {
-    const runs = () => processesWith("sleep 433").length > 0;
-    const result = await escape("bash_stream", { command: "sleep 433", yieldMs: 60_000 }, runs);
+    const isUp = () => processesWith("sleep 433").length > 0;
+    const result = await escape("bash_stream", { command: "sleep 433", yieldMs: 60_000 }, isUp);
     await endedByEsc(result, "sleep 433");
   });
 
@@ -161,7 +163,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     const params = { command: "sleep 437", yieldMs: 1_000 };
     const { sessionId } = reportOf(await pi.call("bash_stream", params));
     await assert.rejects(pi.call("poll_process", { sessionId }, { signal }));
-    await until(() => processesWith("sleep 437").length === 1, "it runs");
+    await runs("sleep 437");
     await pi.call("kill_process", { sessionId });
   });
 });
@@ -171,20 +173,20 @@ it("a user's message ends the wait and nothing else", async () => {
   const pi = new Pi({}, { hasPendingMessages: () => pending });
   await pi.start();
   const wait = pi.call("bash_stream", { command: "echo hi; sleep 438", yieldMs: 60_000 });
-  await until(() => processesWith("sleep 438").length > 0, "the command runs");
+  await runs("sleep 438");
   pending = true;
   const result = await wait;
   pending = false;
   const { status, sessionId, interrupted } = reportOf(result);
   assert.deepEqual([status, interrupted], ["running", true]);
   assert.match(textOf(result), /\n\[A message from the user ended this wait; the command goes on/);
-  assert.equal(processesWith("sleep 438").length > 0, true);
+  await runs("sleep 438");
   const poll = pi.call("poll_process", { sessionId, maxDrainMs: 120_000 });
   assert.equal(outputOf(await poll), "hi\n");
   const second = pi.call("poll_process", { sessionId, maxDrainMs: 120_000 });
   pending = true;
   assert.equal(reportOf(await second).status, "running");
-  assert.equal(processesWith("sleep 438").length > 0, true);
+  await runs("sleep 438");
   await pi.shutdown();
 });
 
@@ -194,7 +196,7 @@ it("a deaf execd does not keep Esc waiting", async () => {
   const controller = new AbortController();
   const { signal } = controller;
   const call = pi.call("bash_stream", { command: "echo up; sleep 439" }, { signal });
-  await until(() => processesWith("sleep 439").length > 0, "the command runs");
+  await runs("sleep 439");
   const daemon = processesWith(EXECD).find((pid) => parentOf(pid) === process.pid);
   assert.ok(daemon);
   process.kill(daemon, "SIGSTOP");
@@ -212,7 +214,7 @@ it("shutdown: a pending wait is answered, later calls are refused, lists are emp
   const pi = new Pi();
   await pi.start();
   const wait = pi.call("bash_stream", { command: "sleep 440", yieldMs: 60_000 });
-  await until(() => processesWith("sleep 440").length > 0, "the command runs");
+  await runs("sleep 440");
   await pi.shutdown();
   await wait;
   assert.deepEqual(processesWith("sleep 440"), []);

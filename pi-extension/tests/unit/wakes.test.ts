@@ -8,7 +8,7 @@ import { holdsIn } from "../../src/hold.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
 import { GATHER_MS } from "../../src/telling.ts";
 import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
-import { kill, parentOf, outputOf, Pi, processesWith, textOf, until } from "./lib.ts";
+import { kill, parentOf, outputOf, Pi, runs, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -167,7 +167,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await pi.start();
     const cmd = `sleep 334; : ${scratch}`;
     const { details } = await pi.call("exec_command", { cmd, ...WAKE });
-    kill(parentOf(processesWith(cmd)[0] ?? 0));
+    kill(parentOf(await runs(cmd)));
     await until(() => sent.length > 0, "the wake");
     const { content } = sent[0]?.message ?? { content: "" };
     assert.match(content, new RegExp(`session_id=${details.session_id} · lost: execd was killed`));

@@ -26,6 +26,8 @@ function noise(request_id) {
   say({ method: "session_exited" });
   say({ method: "session_started", params: [] });
   say({ method: "session_exited", params: { session_id: "x" } });
+  say({ method: "sessions_changed", params: { started: 211, ended: 209 } });
+  say({ method: "of_a_newer_execd", params: { session_id: 1, window: "@1", text: "x" } });
   say({ method: "progress" });
   say({ method: "progress", params: { request_id } });
   say({ id: 12345, result: {} });
