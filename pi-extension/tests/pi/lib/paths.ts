@@ -19,6 +19,9 @@ export const SCRIPTED_MODEL = join(FIXTURES_DIR, "scripted-model.ts");
 /** How that model is named on pi's command line. */
 export const MODEL = "faux/scripted";
 
+/** Where what pi compiles is kept from one test to the next. */
+export const CACHE_DIR = join(EXTENSION_DIR, "node_modules/.cache/pi-tests");
+
 const DEFAULT_CLI = join(
   EXTENSION_DIR,
   "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js",
