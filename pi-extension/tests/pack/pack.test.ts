@@ -27,6 +27,7 @@ import { binaryProblems } from "../../scripts/release-binary.ts";
 import { runJson } from "../pi/lib/json.ts";
 import { exec, turn } from "../pi/lib/model.ts";
 import { execdBinary, EXTENSION_DIR, piCommand } from "../pi/lib/paths.ts";
+import { placedOutput } from "../pi/lib/results.ts";
 import { scratch } from "../pi/lib/scratch.ts";
 import type { Scratch } from "../pi/lib/scratch.ts";
 
@@ -169,7 +170,7 @@ test("pi installs the extension without Rust or network, runs it, removes it", a
   const end = played.toolEnd("exec_command");
   assert.equal(end.isError, false, end.text);
   assert.equal(end.details["exit_code"], 0, end.text);
-  assert.equal(end.details["output"], `${realpathSync(binary)}\npacked\n`);
+  assert.equal(placedOutput(end), `${realpathSync(binary)}\npacked\n`);
   assert.deepEqual([played.code, played.said().at(-1)], [0, "done"], played.stderr);
 
   await pi(place, env, "remove", "npm:pi-execd");
