@@ -71,6 +71,8 @@ export interface KillResult {
   signal?: string;
   failure_message?: string;
   log_path?: string;
+  log_complete?: boolean;
+  log_truncated?: boolean;
   final_output?: string;
   omitted_bytes?: number;
   truncation?: Truncation;
@@ -279,6 +281,10 @@ export interface BashResult {
   output?: string;
   truncation?: Truncation;
   log_path?: string;
+  /** Not all of the output is in the log (yet). */
+  log_complete?: false;
+  /** The log ended at a limit. */
+  log_truncated?: true;
   /** What goes on in the window although the command has ended. */
   still_running?: { pid: number; command: string }[];
   /** What the model reads. */
@@ -302,6 +308,10 @@ export interface WindowExited {
   tail: string;
   truncation?: Truncation;
   log_path?: string;
+  /** Not all of the output is in the log (yet). */
+  log_complete?: false;
+  /** The log ended at a limit. */
+  log_truncated?: true;
   still_running?: { pid: number; command: string }[];
   text: string;
 }
@@ -313,5 +323,6 @@ export interface WindowPoll {
   command: string;
   tail: string;
   truncation?: Truncation;
+  log_path?: string;
   text: string;
 }

@@ -7,7 +7,7 @@ import type { Component } from "@earendil-works/pi-tui";
 import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import type { TmuxBashConfig } from "../windows/config.ts";
 import { shownCommand } from "../windows/templates.ts";
-import { PREVIEW_LINES } from "./body.ts";
+import { PREVIEW_LINES, logLack } from "./body.ts";
 import { asides, call, title } from "./call.ts";
 import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { Block, RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
@@ -95,13 +95,28 @@ class Within implements Component {
 
 type Result = Parameters<RenderResult>[0];
 
-/** The result without what would steer the terminal: pi strips less. */
+/**
+ * The result without what would steer the terminal: pi strips less. Of a log that lacks something
+ * pi is given the path with that, in place of the footer that the model reads.
+ */
 function stripped(result: Result): Result {
+  const details = fieldsOf(fieldsOf(result).details);
+  const path = stringOf(details.fullOutputPath);
+  const lack = lackOf(details);
   const content = arrayOf(fieldsOf(result).content).map((item) => {
     const { text } = fieldsOf(item);
-    return typeof text === "string" ? { ...fieldsOf(item), text: stripControls(text) } : item;
+    if (typeof text !== "string") return item;
+    const clean = stripControls(text);
+    return { ...fieldsOf(item), text: lack === "" ? clean : withoutFooter(clean, path) };
   });
-  return { ...result, content: content as Result["content"] };
+  const shown = lack === "" ? result.details : { ...details, fullOutputPath: `${path}${lack}` };
+  return { ...result, content: content as Result["content"], details: shown };
+}
+
+/** What the log that is named lacks. */
+function lackOf(details: Fields): string {
+  const named = stringOf(details.fullOutputPath) !== undefined;
+  return named ? logLack(details.log_complete, details.log_truncated) : "";
 }
 
 /** The arguments with the command as people see it. */
@@ -137,7 +152,7 @@ function ownResult(config: TmuxBashConfig): RenderResult {
     const path = stringOf(details.fullOutputPath);
     const text = withoutFooter(textOf(given), partial ? undefined : path);
     const limit = lineLimit(config, "bash", expanded, cut.truncated === true);
-    const below = [...cutSpans(cut, path), ...timeSpans(context, partial)];
+    const below = [...cutSpans(cut, path && `${path}${lackOf(details)}`), ...timeSpans(context, partial)];
     const blocks = [
       ...outputBlocks(text, limit, context),
       ...below.flatMap((one): Block[] => [{ kind: "gap" }, { kind: "text", spans: [one] }]),

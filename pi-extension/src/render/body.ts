@@ -59,6 +59,12 @@ export function shownPath(path: string): string {
   return tildify(clipped(path), home());
 }
 
+/** What stands behind the path of a log that lacks something; empty where it lacks nothing. */
+export function logLack(complete: unknown, truncated: unknown): string {
+  if (complete === false) return " (incomplete)";
+  return truncated === true ? " (truncated)" : "";
+}
+
 function outputBlock(body: Body, expanded: boolean, context: RowContext): Block {
   const keep = body.keep ?? "end";
   // "earlier lines" also where it is one: pi's rows and the tool that this one follows say so.

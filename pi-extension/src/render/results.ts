@@ -5,7 +5,7 @@
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type { KillResult, ListResult, SessionInfo, Truncation, WaitResult } from "../wire.ts";
 import type { Body } from "./body.ts";
-import { bodyBlocks, notice, shownPath } from "./body.ts";
+import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { Drawing, Unchecked } from "./result.ts";
@@ -76,7 +76,7 @@ function waitNotices(details: Fields): Span[] {
 /** Says what part of a call's output is shown, as the daemon says it to the model. */
 function truncationNotices(details: Fields): Span[] {
   const log = logPath(details);
-  const full = log === undefined ? "" : ` Full output: ${log}`;
+  const full = log === undefined ? "" : ` Full output: ${log}${lackOf(details)}`;
   const notices: Span[] = [];
   const omitted = numberOf(details.omitted_bytes) ?? 0;
   if (omitted > 0) {
@@ -146,12 +146,15 @@ function sessionPart(details: Fields): Span | undefined {
 }
 
 function logPart(details: Fields): Span | undefined {
-  const wait: Unchecked<WaitResult> = details;
   const path = logPath(details);
   if (path === undefined) return undefined;
-  if (wait.log_complete === false) return span(`log: ${path} (incomplete)`, "warning");
-  if (wait.log_truncated === true) return span(`log: ${path} (truncated)`, "warning");
-  return muted(`log: ${path}`);
+  const lack = lackOf(details);
+  return lack === "" ? muted(`log: ${path}`) : span(`log: ${path}${lack}`, "warning");
+}
+
+function lackOf(details: Fields): string {
+  const wait: Unchecked<WaitResult> = details;
+  return logLack(wait.log_complete, wait.log_truncated);
 }
 
 function logPath(details: Fields): string | undefined {

@@ -4,7 +4,7 @@
  */
 import { plainText } from "../plain.ts";
 import type { JobRow, LogPage } from "../wire.ts";
-import { bodyBlocks, notice, shownPath } from "./body.ts";
+import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { Drawing, Unchecked } from "./result.ts";
@@ -64,7 +64,7 @@ function plainOf(raw: unknown): string | undefined {
 
 function reportNotices(details: Fields): Span[] {
   const log = logPath(details);
-  const full = log === undefined ? "" : ` Full output: ${log}`;
+  const full = log === undefined ? "" : ` Full output: ${log}${lackOf(details)}`;
   const pids = arrayOf(details.backgroundPids).slice(0, MAX_NAMED).map(labelOf).filter(Boolean);
   return [
     ...notice(details.truncated === true ? `[Showing the end.${full}]` : undefined, "warning"),
@@ -104,9 +104,12 @@ function sessionPart(details: Fields): Span | undefined {
 function logPart(details: Fields): Span | undefined {
   const path = logPath(details);
   if (path === undefined) return undefined;
-  if (details.logComplete === false) return span(`log: ${path} (incomplete)`, "warning");
-  if (details.logTruncated === true) return span(`log: ${path} (truncated)`, "warning");
-  return muted(`log: ${path}`);
+  const lack = lackOf(details);
+  return lack === "" ? muted(`log: ${path}`) : span(`log: ${path}${lack}`, "warning");
+}
+
+function lackOf(details: Fields): string {
+  return logLack(details.logComplete, details.logTruncated);
 }
 
 function logPath(details: Fields): string | undefined {

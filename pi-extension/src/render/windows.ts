@@ -4,6 +4,7 @@ import { Box } from "@earendil-works/pi-tui";
 import type { WindowReport } from "../windows/background.ts";
 import type { TmuxBashConfig } from "../windows/config.ts";
 import { lineLimit, outputBlocks } from "./bash.ts";
+import { logLack } from "./body.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, partOf, stringOf } from "./fields.ts";
 import { contentText } from "./result.ts";
 import { type Block, Row, type Span, type Theme, span } from "./row.ts";
@@ -55,7 +56,8 @@ function windowBlocks(window: unknown, card: Card, config: TmuxBashConfig): Bloc
   const facts = fieldsOf(window);
   const kind = facts.kind === "poll" ? "poll" as const : "completed" as const;
   const limit = lineLimit(config, kind, card.expanded, facts.truncated === true);
-  const log = stringOf(facts.log_path);
+  const path = stringOf(facts.log_path);
+  const log = path && `${path}${logLack(facts.log_complete, facts.log_truncated)}`;
   const tail = partOf(card.text, facts.tail_at) ?? stringOf(facts.tail);
   const isCut = facts.truncated === true || facts.kind === "lost";
   return [

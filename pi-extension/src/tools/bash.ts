@@ -102,6 +102,9 @@ function bashAnswer(instance: Instance, params: Params, reply: BashResult): Tool
   const shown = config.alwaysShowOutputFilePath || truncation?.truncated ? logPath : undefined;
   return answer(reply.text, {
     ...outputDetails(truncation, shown),
+    ...(shown !== undefined && given({
+      log_complete: reply.log_complete, log_truncated: reply.log_truncated,
+    })),
     ...(goesOn && given({ window, name, status })),
   });
 }

@@ -29,6 +29,9 @@ export interface WindowReport {
   /** Lines and bytes were cut from the tail. */
   truncated?: true;
   log_path?: string;
+  /** What the log lacks, as replies tell it. */
+  log_complete?: false;
+  log_truncated?: true;
 }
 
 /** A report that waits to be told. */
@@ -230,13 +233,18 @@ export class Background {
   #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
     const { scope, name, logPath } = window;
     const command = oneLine(window.command, COMMAND_CELLS);
-    const { exit_code, signal, truncation } = note as Partial<WindowExited>;
+    const { exit_code, signal, truncation, log_complete, log_truncated } =
+      note as Partial<WindowExited>;
+    // A log that turned out to have nothing, or was moved, is named no more.
+    const log = kind === "lost" ? logPath : note.log_path;
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
       ...(exit_code !== undefined && { exit_code }),
       ...(signal !== undefined && { signal }),
       ...(truncation?.truncated && { truncated: true }),
-      ...(logPath !== undefined && { log_path: logPath }),
+      ...(log !== undefined && { log_path: log }),
+      ...(log_complete === false && { log_complete }),
+      ...(log_truncated === true && { log_truncated }),
     };
     const text = kind === "exited" ? withName(note.text, window) : note.text;
     const report = { scope, text, facts };

@@ -172,3 +172,25 @@ it("nothing of a message steers the terminal, whatever it holds", () => {
     for (const line of drawCard(card, defaults, theme).render(60)) assertHarmless(line, 60);
   }
 });
+
+// It was named as the full output, on a full disk as well.
+it("a log that lacks something is not named without saying so, in a row and in a message", () => {
+  const footer = FOOTER.replace(LOG, `${LOG} (40 bytes are missing from it)`);
+  for (const given of [{}, { bashCompactDisplayLines: 3 }]) {
+    for (const [trouble, word] of [
+      [{ log_complete: false }, "incomplete"],
+      [{ log_truncated: true }, "truncated"],
+    ] as const) {
+      const row = bashRow({ command: "seq 1 3000" }, given);
+      const details = { truncation: CUT, fullOutputPath: LOG, ...trouble };
+      give(row, { text: lines(1, 9) + footer, details });
+      assert.match(seen(row), new RegExp(`line 9\\n+\\[Full output: ${LOG} \\(${word}\\)\\. Trunc`));
+      assert.doesNotMatch(seen(row), /Showing lines/);
+    }
+  }
+  const window = { kind: "exited", window: "@1", name: "n", command: "c", tail: "x\n", exit_code: 0 };
+  const facts = { ...window, truncated: true, log_path: LOG, log_complete: false };
+  const card = { windows: [facts], text: "", expanded: false, keys: {} };
+  const shown = drawCard(card, defaults, theme).render(200).map(withoutColours).join("\n");
+  assert.match(shown, new RegExp(`\\[Full output: ${LOG} \\(incomplete\\)\\]`));
+});
