@@ -152,7 +152,8 @@ function ownResult(config: TmuxBashConfig): RenderResult {
     const path = stringOf(details.fullOutputPath);
     const text = withoutFooter(textOf(given), partial ? undefined : path);
     const limit = lineLimit(config, "bash", expanded, cut.truncated === true);
-    const below = [...cutSpans(cut, path && `${path}${lackOf(details)}`), ...timeSpans(context, partial)];
+    const log = path && `${path}${lackOf(details)}`;
+    const below = [...cutSpans(cut, log), ...timeSpans(context, partial)];
     const blocks = [
       ...outputBlocks(text, limit, context),
       ...below.flatMap((one): Block[] => [{ kind: "gap" }, { kind: "text", spans: [one] }]),

@@ -13,7 +13,8 @@ import { rowOf, Tui } from "./lib/tui.ts";
 test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   const place = scratch(t);
   const go = place.path("go");
-  const loop = `for i in $(seq 1 12); do echo row $i; done; until [ -e ${go} ]; do sleep 0.1; done; exit 3`;
+  const held = `until [ -e ${go} ]; do sleep 0.1; done`;
+  const loop = `for i in $(seq 1 12); do echo row $i; done; ${held}; exit 3`;
   const tui = await Tui.start(place, {
     args: STREAM,
     script: [
