@@ -1,6 +1,8 @@
 //! Request to reply: short commands alone, beside full buffers and beside many sessions, the
 //! echo of a byte, and the start of execd itself.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -19,7 +21,7 @@ pub const FULL_BYTES: u64 = 1_500_000;
 /// Sessions that echo, each asked once a round.
 const ECHOES: usize = 25;
 /// Sessions opened side by side.
-const OPEN_AT_ONCE: usize = 64;
+pub const OPEN_AT_ONCE: usize = 64;
 
 /// `exec_command true` against posix_spawn of `bash -c true`.
 pub fn spawn(scale: Scale, report: &mut Report) {
@@ -118,6 +120,10 @@ pub fn startup(scale: Scale, report: &mut Report) {
 pub fn old_logs(scale: Scale, report: &mut Report) {
     let count = scale.of(100_000, 2_000);
     let (few, many) = (scratch(), scratch());
+    for dir in [&few, &many] {
+        // As a log directory has to be.
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+    }
     for n in 0..count {
         std::fs::write(many.path().join(format!("execd-{n}-{n:08x}.log")), "").unwrap();
     }

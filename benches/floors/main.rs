@@ -7,6 +7,7 @@
 #![allow(clippy::exit, clippy::unwrap_used)]
 
 mod client;
+mod ends;
 mod exact;
 mod flood;
 mod floor;
@@ -37,7 +38,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 18] = [
+const BENCHES: [Bench; 19] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
@@ -51,6 +52,7 @@ const BENCHES: [Bench; 18] = [
     ("idle", exact::idle),
     ("startup", latency::startup),
     ("old-logs", latency::old_logs),
+    ("ends", ends::ends),
     ("memory", exact::memory),
     ("growth", latency::growth),
     ("agent-lines", flood::agent_lines),
