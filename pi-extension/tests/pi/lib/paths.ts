@@ -19,7 +19,7 @@ export const SCRIPTED_MODEL = join(FIXTURES_DIR, "scripted-model.ts");
 /** How that model is named on pi's command line. */
 export const MODEL = "faux/scripted";
 
-/** Where what pi compiles is kept from one test to the next. */
+/** Where what pi compiles is kept from one test to the next; `npm run test:pi` begins anew. */
 export const CACHE_DIR = join(EXTENSION_DIR, "node_modules/.cache/pi-tests");
 
 const DEFAULT_CLI = join(
