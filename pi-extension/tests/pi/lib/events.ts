@@ -20,6 +20,8 @@ export interface PiMessage {
   toolName?: string;
   isError?: boolean;
   stopReason?: string;
+  /** When it was made, in milliseconds since 1970. */
+  timestamp?: number;
 }
 
 /** What a tool answered. */
