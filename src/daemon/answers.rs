@@ -74,7 +74,8 @@ impl Daemon {
 
     /// The same as texts name it, with what it lacks.
     pub fn log_shown(&self, id: SessionId) -> Option<String> {
-        self.keeper.status(id).and_then(|status| status.shown())
+        let over = self.sessions.get(&id).is_none_or(|session| session.life.finished());
+        self.keeper.status(id).and_then(|status| status.shown(over))
     }
 
     fn take_text(&mut self, id: SessionId, wait: &Wait, takes: bool, log: Option<&str>) -> Text {

@@ -95,12 +95,13 @@ fn with_missing(text: String, missing: u64) -> String {
 
 impl LogStatus {
     /// The path as texts for models and people name it: with what it lacks, and a word where it
-    /// has become very large.
-    pub fn shown(&self) -> Option<String> {
+    /// has become very large. `over`: all output has come; before, every log has more to get.
+    pub fn shown(&self, over: bool) -> Option<String> {
         let path = self.path.as_deref()?;
         let lacks = match self.missing {
             0 if self.complete => None,
             0 if self.unwritten => Some("the log writer is gone: it may lack some".to_owned()),
+            0 if !over => None,
             // Nobody has counted yet.
             0 => Some("it may not have all of it yet".to_owned()),
             1 => Some("1 byte is missing from it".to_owned()),
@@ -357,10 +358,10 @@ mod tests {
         let full = Ack { truncated: true, space: true, missing: 100, ..ack(AckKind::Truncated, 0) };
         log.acknowledge(&full);
         let status = log.status(&tmp());
-        assert!(status.path.is_none() && status.shown().is_none() && !status.complete);
+        assert!(status.path.is_none() && status.shown(true).is_none() && !status.complete);
         assert!(status.failure.is_some_and(|text| text.ends_with("missing from the log")));
         log.acknowledge(&Ack { logged: 60, missing: 40, noted: 9, ..full });
-        let shown = log.status(&tmp()).shown();
+        let shown = log.status(&tmp()).shown(true);
         assert_eq!(shown.as_deref(), Some("/tmp/a (40 bytes are missing from it)"));
     }
 
@@ -370,8 +371,9 @@ mod tests {
         let mut log = Log::new("a".into());
         log.acknowledge(&ack(AckKind::Opened, 0));
         log.total = 4;
-        let shown = |log: &Log| log.status(&tmp()).shown().unwrap();
+        let shown = |log: &Log| log.status(&tmp()).shown(true).unwrap();
         assert_eq!(shown(&log), "/tmp/a (it may not have all of it yet)");
+        assert_eq!(log.status(&tmp()).shown(false).as_deref(), Some("/tmp/a"));
         log.keeper_lost();
         assert_eq!(shown(&log), "/tmp/a (the log writer is gone: it may lack some)");
         log.acknowledge(&ack(AckKind::Opened, 0));
@@ -391,7 +393,7 @@ mod tests {
         let status = log.status(&tmp());
         let said = "the log has 1.0 GiB by now: --log-max-bytes bounds it";
         assert_eq!(status.warning().as_deref(), Some(said));
-        assert_eq!(status.shown(), Some(format!("/tmp/a ({said})")));
+        assert_eq!(status.shown(true), Some(format!("/tmp/a ({said})")));
         let bounded = LogStatus { bounded: true, ..status };
         assert_eq!(bounded.warning().as_deref(), Some("the log has 1.0 GiB by now"));
     }

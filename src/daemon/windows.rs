@@ -239,7 +239,8 @@ impl Daemon {
         let spec = &window.spec;
         let cut = window.clean(session.life.finished()).cut(spec.lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
-        let notice = cut.notice(log.shown().as_deref(), spec.always_log_path);
+        let shown_log = log.shown(session.life.finished());
+        let notice = cut.notice(shown_log.as_deref(), spec.always_log_path);
         let output = shown(&cut, notice.as_ref());
         let status = status_of(session);
         let held = outcome == Outcome::Held;

@@ -45,7 +45,7 @@ impl Daemon {
             for piece in pieces {
                 // Only the last one names the log.
                 let last = matches!(piece, Piece::Last);
-                let log = last.then(|| self.keeper.status(id)?.shown()).flatten();
+                let log = last.then(|| self.keeper.status(id)?.shown(false)).flatten();
                 send_piece(client, (pending.id.as_json(), id, source, log.as_deref()), piece);
             }
             let outbox = &client.outbox;
