@@ -20,6 +20,11 @@ export const BASH_YIELD_ENV_VAR = "PI_BASH_YIELD_MS";
 /** Characters of each text of bash_stream's replies. */
 export const BASH_OUTPUT_ENV_VAR = "PI_BASH_MAX_OUTPUT_CHARS";
 
+/** After how many days execd deletes a log; 0: never. */
+export const LOG_KEEP_DAYS_ENV_VAR = "PI_EXECD_LOG_KEEP_DAYS";
+/** The most that execd takes. */
+const MAX_LOG_KEEP_DAYS = 36_500;
+
 /** How long `pi -p` stays for an armed wake, in seconds. */
 export const HOLD_FLAG = "exec-hold-seconds";
 const DEFAULT_HOLD_SECONDS = 600;
@@ -51,6 +56,24 @@ export function resolveBashMaxOutputChars(
   env: NodeJS.ProcessEnv = process.env,
 ): number | undefined {
   return positive(env[BASH_OUTPUT_ENV_VAR]);
+}
+
+/**
+ * execd's flag for the days after which it deletes a log; none where the variable is unset. What is
+ * no whole number is told to `complain`: to guess would be to delete what somebody wants to keep.
+ */
+export function logKeepFlags(
+  complain: (text: string) => void,
+  env: NodeJS.ProcessEnv = process.env,
+): string[] {
+  const given = env[LOG_KEEP_DAYS_ENV_VAR]?.trim();
+  if (!given) return [];
+  if (/^\d+$/.test(given)) {
+    return ["--log-keep-days", String(Math.min(Number(given), MAX_LOG_KEEP_DAYS))];
+  }
+  complain(`${LOG_KEEP_DAYS_ENV_VAR}=${given} is no whole number of days (0 to `
+    + `${MAX_LOG_KEEP_DAYS}; 0 keeps logs for ever), so it has no effect`);
+  return [];
 }
 
 /** The names of the tool surfaces that were asked for, without doubles, in the order given. */

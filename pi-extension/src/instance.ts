@@ -9,6 +9,7 @@ import {
   HOLD_FLAG,
   KEEP_BASH_FLAG,
   TOOLS_FLAG,
+  logKeepFlags,
   resolveBashYieldMs,
   resolveHoldMs,
   resolveSurfaces,
@@ -391,7 +392,8 @@ export class Instance {
   }
 
   #daemonFlags(): string[] {
-    return this.#wants("bash") ? this.windows.flags(this.isRemote) : [];
+    const ofWindows = this.#wants("bash") ? this.windows.flags(this.isRemote) : [];
+    return [...ofWindows, ...logKeepFlags((text) => this.ui.warn(text))];
   }
 
   #clientEvents(): ClientEvents {

@@ -1,7 +1,7 @@
 /** Start, shutdown, crash and absence of the daemon, under a stub of pi. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
@@ -27,6 +27,37 @@ it("the factory starts nothing, and one session start one daemon", async () => {
   assert.equal(daemons().length, before + 1);
   await pi.shutdown();
   assert.equal(daemons().length, before);
+});
+
+/**
+ * execd deletes logs after a week, pi-unified-exec never did, and nobody who came from there could
+ * say that they are to stay.
+ */
+it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
+  const logs = mkdtempSync(join(scratch, "logs-"));
+  const monthAgo = new Date(Date.now() - 30 * 86_400_000);
+  const old = join(logs, "execd-1-0123abcd.log");
+  writeFileSync(old, "", { mode: 0o600 });
+  utimesSync(old, monthAgo, monthAgo);
+  // The extension appends its flags to this line.
+  process.env.EXECD_COMMAND = `exec ${EXECD} --log-dir ${logs}`;
+  try {
+    const cases = [["0", true, 0], ["31", true, 0], ["x", false, 1]] as const;
+    for (const [days, stays, notices] of cases) {
+      process.env.PI_EXECD_LOG_KEEP_DAYS = days;
+      const pi = new Pi();
+      await pi.start();
+      // Old logs are looked for before the first one is opened.
+      const { details } = await pi.call("exec_command", { cmd: "echo out" });
+      assert.ok(existsSync(details.log_path));
+      assert.equal(existsSync(old), stays, days);
+      assert.equal(pi.notices.length, notices, pi.notices.join());
+      await pi.shutdown();
+    }
+  } finally {
+    delete process.env.PI_EXECD_LOG_KEEP_DAYS;
+    delete process.env.EXECD_COMMAND;
+  }
 });
 
 it("shutdown ends every process, reaps execd, and a new session starts again", async () => {
