@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::limits::{
-    DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, JOB_OUTPUT_CHARS,
-    JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS, JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS,
-    JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES,
-    MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX,
-    RUNNING_WINDOWS_MAX,
+    DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, FINISHED_JOBS_MAX,
+    FINISHED_JOBS_RANGE, JOB_OUTPUT_CHARS, JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS,
+    JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS,
+    MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS,
+    RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
 };
 use crate::session::view::TextLimits;
 
@@ -42,6 +42,8 @@ pub struct StreamSettings {
     pub max_chars: usize,
     /// How long a finished job is remembered.
     pub ttl_ms: u64,
+    /// Finished jobs that are remembered.
+    pub jobs_kept: usize,
     /// Input that a job takes over its life; `None`: any amount.
     pub stdin_cap_bytes: Option<u64>,
 }
@@ -52,6 +54,7 @@ impl Default for StreamSettings {
             yield_ms: JOB_YIELD_MS,
             max_chars: JOB_OUTPUT_CHARS,
             ttl_ms: JOB_TTL_MS,
+            jobs_kept: FINISHED_JOBS_MAX,
             stdin_cap_bytes: Some(JOB_STDIN_CAP_BYTES),
         }
     }
@@ -150,6 +153,8 @@ pub const JOB_YIELD_VARIABLE: &str = "PI_BASH_YIELD_MS";
 pub const JOB_OUTPUT_CHARS_VARIABLE: &str = "PI_BASH_MAX_OUTPUT_CHARS";
 /// See [`JOB_YIELD_VARIABLE`].
 pub const JOB_TTL_VARIABLE: &str = "PI_BASH_JOB_TTL_MS";
+/// See [`JOB_YIELD_VARIABLE`].
+pub const JOBS_KEPT_VARIABLE: &str = "PI_BASH_JOBS_KEPT";
 
 impl StreamSettings {
     /// The settings as their variables say (bash-stream.md, Settings): what is unset or no
@@ -165,6 +170,7 @@ impl StreamSettings {
             yield_ms: number(JOB_YIELD_VARIABLE).map_or(own.yield_ms, job_yield_ms),
             max_chars: number(JOB_OUTPUT_CHARS_VARIABLE).map_or(own.max_chars, job_output_chars),
             ttl_ms: number(JOB_TTL_VARIABLE).map_or(own.ttl_ms, job_ttl_ms),
+            jobs_kept: number(JOBS_KEPT_VARIABLE).map_or(own.jobs_kept, jobs_kept),
             ..own
         }
     }
@@ -185,26 +191,34 @@ pub fn job_ttl_ms(given: u64) -> u64 {
     given.clamp(JOB_TTL_RANGE_MS.0, JOB_TTL_RANGE_MS.1)
 }
 
+/// How many finished jobs are remembered, clamped.
+pub fn jobs_kept(given: u64) -> usize {
+    let kept = given.clamp(FINISHED_JOBS_RANGE.0, FINISHED_JOBS_RANGE.1);
+    usize::try_from(kept).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_variables_of_the_stream_family() {
-        let cases: [(Option<&str>, u64, usize, u64); 8] = [
-            (None, 60_000, 30_000, 1_800_000),
-            (Some("abc"), 60_000, 30_000, 1_800_000),
-            (Some("-1"), 60_000, 30_000, 1_800_000),
-            (Some("0"), 60_000, 30_000, 1_800_000),
-            (Some("1"), 1_000, 1, 60_000),
-            (Some(" 100000 "), 100_000, 100_000, 100_000),
-            (Some("150001"), 120_000, 150_000, 150_001),
-            (Some("1e30"), 120_000, 150_000, 10_800_000),
+        let cases: [(Option<&str>, u64, usize, u64, usize); 9] = [
+            (None, 60_000, 30_000, 1_800_000, 256),
+            (Some("abc"), 60_000, 30_000, 1_800_000, 256),
+            (Some("-1"), 60_000, 30_000, 1_800_000, 256),
+            (Some("0"), 60_000, 30_000, 1_800_000, 256),
+            (Some("1"), 1_000, 1, 60_000, 1),
+            (Some("700"), 1_000, 700, 60_000, 700),
+            (Some(" 100000 "), 100_000, 100_000, 100_000, 1_024),
+            (Some("150001"), 120_000, 150_000, 150_001, 1_024),
+            (Some("1e30"), 120_000, 150_000, 10_800_000, 1_024),
         ];
-        for (value, yield_ms, max_chars, ttl_ms) in cases {
+        for (value, yield_ms, max_chars, ttl_ms, jobs_kept) in cases {
             let settings = StreamSettings::from_variables(|_| value.map(str::to_owned));
             let got = (settings.yield_ms, settings.max_chars, settings.ttl_ms);
             assert_eq!(got, (yield_ms, max_chars, ttl_ms), "{value:?}");
+            assert_eq!(settings.jobs_kept, jobs_kept, "{value:?}");
         }
     }
 

@@ -5,9 +5,11 @@
 
 mod agent;
 mod clients;
+mod jobs;
 
 pub use agent::*;
 pub use clients::*;
+pub use jobs::*;
 
 // ---- Time -------------------------------------------------------------------------------
 
@@ -149,15 +151,6 @@ pub const JOB_YIELD_MS: u64 = 60_000;
 pub const JOB_YIELD_MIN_MS: u64 = 1_000;
 /// Longest wait of bash_stream and of poll_process.
 pub const JOB_YIELD_MAX_MS: u64 = 120_000;
-/// How long a finished job is remembered when nothing else is configured.
-pub const JOB_TTL_MS: u64 = 1_800_000;
-/// Shortest and longest time that may be configured for it.
-pub const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
-/// Finished jobs that are remembered.
-pub const FINISHED_JOBS_MAX: usize = 256;
-/// Memory of what is remembered of them, all together: above, the texts of the oldest are cut. At
-/// the default cap 256 of them fit, whatever their characters.
-pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
 /// Characters that are left of each text of one whose texts are cut.
 pub const SHRUNK_JOB_CHARS: usize = 2_000;
 /// What is remembered of one of them (architecture.md, Bounds), unless its texts alone

@@ -225,6 +225,35 @@ fn the_257th_that_ended_makes_the_first_that_ended_be_forgotten() {
     assert_eq!(poll(&mut execd, 3)["stdout"], "second\n");
 }
 
+/// A busy hour once kept the last 256 whatever was set, and nothing said that others had been
+/// there.
+#[test]
+fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
+    let (flag, variable) = ("--bash-jobs-kept", "PI_BASH_JOBS_KEPT");
+    let told = |execd: &mut Execd| {
+        let list = execd.result("list_processes", json!({}));
+        ["forgotten", "keptMax", "keptMs"].map(|field| list[field].clone())
+    };
+    for (args, envs, most) in [
+        (vec![], vec![(variable, "3")], 3),
+        (vec![flag, "2"], vec![(variable, "3")], 2),
+        (vec![flag, "0"], vec![], 1),
+    ] {
+        let mut execd = Execd::with(&args, &envs);
+        run_many(&mut execd, "true", most, &json!({}));
+        assert_eq!(told(&mut execd), [(); 3].map(|()| Value::Null), "nothing was forgotten");
+        run_many(&mut execd, "true", 4, &json!({}));
+        assert_eq!(rows(&mut execd).len(), most, "{args:?} {envs:?}");
+        assert_eq!(told(&mut execd), [json!(4), json!(most), json!(1_800_000)]);
+    }
+    let Some(clock) = Clock::new() else { return };
+    let mut execd = clock.start(&["--bash-job-ttl-ms", "60000"], &[]);
+    run(&mut execd, "true");
+    clock.set_ahead_ms(60_001);
+    assert_eq!(listed_ids(&mut execd), [0; 0]);
+    assert_eq!(told(&mut execd), [json!(1), json!(256), json!(60_000)]);
+}
+
 #[test]
 fn what_has_ended_takes_little_memory() {
     const JOBS: usize = 96;

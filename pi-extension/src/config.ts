@@ -24,6 +24,9 @@ export const BASH_OUTPUT_ENV_VAR = "PI_BASH_MAX_OUTPUT_CHARS";
 export const LOG_KEEP_DAYS_ENV_VAR = "PI_EXECD_LOG_KEEP_DAYS";
 /** The most that execd takes. */
 const MAX_LOG_KEEP_DAYS = 36_500;
+/** Keeps what commands print off the disk: execd then writes no log files. */
+export const NO_LOG_ENV_VAR = "PI_EXECD_NO_LOG";
+const OFF_WORDS = ["", "0", "false", "no", "off"];
 
 /** How long `pi -p` stays for an armed wake, in seconds. */
 export const HOLD_FLAG = "exec-hold-seconds";
@@ -74,6 +77,11 @@ export function logKeepFlags(
   complain(`${LOG_KEEP_DAYS_ENV_VAR}=${given} is no whole number of days (0 to `
     + `${MAX_LOG_KEEP_DAYS}; 0 keeps logs for ever), so it has no effect`);
   return [];
+}
+
+/** Whether execd is to write no logs: the variable has a value, other than 0, false, no or off. */
+export function resolveNoLog(env: NodeJS.ProcessEnv = process.env): boolean {
+  return !OFF_WORDS.includes((env[NO_LOG_ENV_VAR] ?? "").trim().toLowerCase());
 }
 
 /** The names of the tool surfaces that were asked for, without doubles, in the order given. */

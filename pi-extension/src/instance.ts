@@ -12,6 +12,7 @@ import {
   logKeepFlags,
   resolveBashYieldMs,
   resolveHoldMs,
+  resolveNoLog,
   resolveSurfaces,
 } from "./config.ts";
 import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from "./daemon.ts";
@@ -26,7 +27,7 @@ import { prefixed } from "./tools/tool.ts";
 import { UNIFIED_WORDS, type SurfaceWords } from "./tools/words.ts";
 import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
-import { deleteLogs } from "./windows/logs.ts";
+import { type LogPlace, deleteLogs } from "./windows/logs.ts";
 import { noteFork } from "./windows/scope.ts";
 import { Windows } from "./windows/windows.ts";
 import type { SessionExited, SessionStarted } from "./wire.ts";
@@ -74,6 +75,12 @@ export class Instance {
   /** Whether commands run on another machine. */
   get isRemote(): boolean {
     return this.client.isRemote;
+  }
+
+  /** Where logs are. */
+  get logPlace(): LogPlace {
+    if (resolveNoLog()) return "nowhere";
+    return this.isRemote ? "far" : "here";
   }
 
   /** How long bash_stream waits where the call does not say; undefined: as execd decides. */
@@ -392,8 +399,11 @@ export class Instance {
   }
 
   #daemonFlags(): string[] {
-    const ofWindows = this.#wants("bash") ? this.windows.flags(this.isRemote) : [];
-    return [...ofWindows, ...logKeepFlags((text) => this.ui.warn(text))];
+    // Without logs no directory is made for them.
+    const noLog = resolveNoLog();
+    const ofWindows = this.#wants("bash") && !noLog ? this.windows.flags(this.isRemote) : [];
+    const logs = noLog ? ["--no-log"] : ofWindows;
+    return [...logs, ...logKeepFlags((text) => this.ui.warn(text))];
   }
 
   #clientEvents(): ClientEvents {

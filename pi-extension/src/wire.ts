@@ -225,6 +225,10 @@ export interface JobRow {
 /** The reply of list_processes: running first, then what has ended, newest first. */
 export interface JobList {
   processes: JobRow[];
+  /** How many that have ended are remembered no more, and the bounds of that; once there are any. */
+  forgotten?: number;
+  keptMax?: number;
+  keptMs?: number;
 }
 
 /** The reply of get_process_log: a page of the raw output. */

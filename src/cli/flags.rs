@@ -9,7 +9,9 @@ use super::ls::Form;
 use super::survey::Place;
 use super::table::{COMMANDS, SHELLS};
 use super::tail::TailOptions;
-use crate::config::{Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms};
+use crate::config::{
+    Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
+};
 use crate::limits::{
     DEFAULT_MAX_BYTES, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LOG_KEEP_DAYS,
     MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
@@ -332,6 +334,11 @@ fn setting_of_streams(
         "bash-job-ttl-ms" => {
             let value = given()?;
             stream.ttl_ms = job_ttl_ms(value);
+            value
+        }
+        "bash-jobs-kept" => {
+            let value = given()?;
+            stream.jobs_kept = jobs_kept(value);
             value
         }
         "stdin-cap-bytes" => {

@@ -101,6 +101,11 @@ pub const SETTINGS: &[Flag] = &[
         "how long a finished process is remembered, 1 min to 3 h (1800000)",
     ),
     flag(
+        "bash-jobs-kept",
+        Takes::Value("N"),
+        "finished processes that are remembered, 1 to 1024 (256)",
+    ),
+    flag(
         "stdin-cap-bytes",
         Takes::Value("N"),
         "input a process of bash_stream takes over its life, 0: any (262144)",

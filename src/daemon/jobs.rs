@@ -4,7 +4,7 @@
 mod books;
 mod chunks;
 
-pub use books::{FinishedJobs, JobRow};
+pub use books::{FinishedJobs, Forgotten, JobRow};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
-use crate::daemon::jobs::JobRow;
+use crate::daemon::jobs::{Forgotten, JobRow};
 use crate::wire::{self, RpcError};
 
 pub(super) const METHOD: Method = Method {
@@ -24,6 +24,8 @@ struct Params {}
 #[derive(Serialize)]
 struct List {
     processes: Vec<JobRow>,
+    #[serde(flatten)]
+    forgotten: Option<Forgotten>,
 }
 
 /// Reads the params without acting on them.
@@ -33,5 +35,6 @@ fn check(raw: &str) -> Result<(), RpcError> {
 
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     check(call.params)?;
-    Ok(Answer::of(&List { processes: daemon.job_rows() }))
+    let processes = daemon.job_rows();
+    Ok(Answer::of(&List { processes, forgotten: daemon.forgotten_jobs() }))
 }

@@ -115,6 +115,19 @@ export function formatAge(ms: number): string {
   return twoUnits(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
+/**
+ * Takes what list_processes says of those that it lists no more (how many, and the bounds) and gives
+ * it in words; undefined where it lists all.
+ */
+export function forgottenText(
+  { forgotten = 0, keptMax, keptMs }: Partial<Record<string, number | undefined>>,
+): string | undefined {
+  if (forgotten <= 0) return undefined;
+  const bounds = keptMax === undefined || keptMs === undefined ? ""
+    : ` (what has ended is listed for ${formatAge(keptMs)}, the last ${keptMax})`;
+  return `forgotten: ${forgotten} that ended earlier${bounds}`;
+}
+
 /** Takes a number of bytes and gives `512B`, `50.0KB` or `1.2MB`, as pi writes sizes. */
 export function formatSize(bytes: number): string {
   const size = atLeastZero(bytes);

@@ -13,7 +13,7 @@ import {
 } from "./result.ts";
 import type { Block, RenderResult, Span } from "./row.ts";
 import { span } from "./row.ts";
-import { formatAge, formatSeconds, formatSize, oneLine } from "./safe.ts";
+import { forgottenText, formatAge, formatSeconds, formatSize, oneLine } from "./safe.ts";
 
 /** The most background processes that are named. */
 const MAX_NAMED = 16;
@@ -123,8 +123,12 @@ function processesBlocks(drawing: Drawing): Block[] {
     return partial ? [] : bodyBlocks({ output: text }, expanded, context);
   }
   const rows = details.processes.map((row) => processBlocks(fieldsOf(row), expanded));
-  if (rows.length === 0) return oneLineBlocks("no processes", "muted");
-  return listed(rows, ["process", "processes"], drawing);
+  const [forgotten, keptMax, keptMs] =
+    [details.forgotten, details.keptMax, details.keptMs].map(numberOf);
+  const gone = forgottenText({ forgotten, keptMax, keptMs });
+  const last: Block[] = gone === undefined ? [] : [{ kind: "cut", spans: [muted(gone)] }];
+  if (rows.length === 0) return [...oneLineBlocks("no processes", "muted"), ...last];
+  return [...listed(rows, ["process", "processes"], drawing), ...last];
 }
 
 function processBlocks(row: Unchecked<JobRow>, expanded: boolean): Block[] {

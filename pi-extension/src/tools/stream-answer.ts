@@ -1,7 +1,7 @@
 /** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
-import { formatAge, formatSize, oneLine } from "../render/safe.ts";
+import { forgottenText, formatAge, formatSize, oneLine } from "../render/safe.ts";
 import { cutSequence, plainText } from "../plain.ts";
-import type { JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
+import type { JobList, JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
 import type { Told } from "./tool.ts";
 import type { Waited } from "./stream-wait.ts";
 
@@ -88,11 +88,14 @@ function logNotes({ failureMessage, logTruncated }: JobReport | LogPage): string
 }
 
 /** Takes the processes and gives one line for each. */
-export function listText(processes: JobRow[]): string {
-  if (processes.length === 0) return "no processes";
+export function listText(list: JobList): string {
+  const { processes, ...bounds } = list;
+  const gone = forgottenText(bounds);
+  const last = gone === undefined ? [] : [gone];
+  if (processes.length === 0) return ["no processes", ...last].join("\n");
   const running = processes.filter(({ status }) => status === "running").length;
   const head = `${running} running, ${processes.length - running} ended`;
-  return [head, ...processes.map(rowText)].join("\n");
+  return [head, ...processes.map(rowText), ...last].join("\n");
 }
 
 function rowText(row: JobRow): string {

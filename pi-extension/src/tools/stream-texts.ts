@@ -2,6 +2,7 @@
  * What the model reads about the stream tools. This is product text: every sentence should change
  * what a model does.
  */
+import type { LogPlace } from "../windows/logs.ts";
 import type { ToolText } from "./tool.ts";
 
 const SESSION_ID = {
@@ -9,17 +10,26 @@ const SESSION_ID = {
   description: "The sessionId that bash_stream gave.",
 } as const;
 
-const REMOTE_LOGS =
-  " Commands run on another machine, and logPath is a file there: read it with get_process_log, "
-  + "not with a file tool.";
-const LOCAL_LOGS =
-  " logPath is a file with every byte of it: grep that, or read parts with get_process_log.";
+const LOGS: Record<LogPlace, string> = {
+  far: " Commands run on another machine, and logPath is a file there: read it with get_process_log, "
+    + "not with a file tool.",
+  here: " logPath is a file with every byte of it: grep that, or read parts with get_process_log.",
+  nowhere: " There are no log files: get_process_log reads the last of the output from memory, 1 "
+    + "MiB at most, so have long output filtered by the command itself (grep, tail).",
+};
+
+/** Where commands run, and where their logs are. */
+interface Where {
+  /** On another machine. */
+  remote: boolean;
+  logs: LogPlace;
+}
 
 /**
- * The texts of bash_stream. `remote`: commands and their logs are on another machine; `yieldMs`:
- * how long it waits where the call does not say; `chars`: how many of each stream it then shows.
+ * The texts of bash_stream. `yieldMs`: how long it waits where the call does not say; `chars`: how
+ * many of each stream it then shows.
  */
-export function bashStreamText(remote: boolean, yieldMs: number, chars: number): ToolText {
+export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: number): ToolText {
   return {
     label: "Bash",
     description:
@@ -28,7 +38,7 @@ export function bashStreamText(remote: boolean, yieldMs: number, chars: number):
       + "goes on and sessionId takes you back to it with poll_process, write_stdin or "
       + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last "
       + `${chars} characters of each.`
-      + (remote ? REMOTE_LOGS : LOCAL_LOGS),
+      + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a sessionId",
     promptGuidelines: [
       "bash_stream: yieldMs is how long this call waits, no timeout: the command is never ended "
@@ -166,47 +176,51 @@ export const killProcessText: ToolText = {
 export const listProcessesText: ToolText = {
   label: "Processes",
   description:
-    "Lists what runs, then what has ended in the last half hour, newest first: sessionId, status, "
-    + "age, command, log.",
+    "Lists what runs, then what has ended lately, newest first: sessionId, status, age, "
+    + "command, log.",
   promptSnippet: "List running and recent commands",
   promptGuidelines: [],
   parameters: { type: "object", properties: {} },
 };
 
-export const getProcessLogText: ToolText = {
-  label: "Log",
-  description:
-    "Shows a part of a process's whole output as clean text, by byte offset: also of one that has "
-    + "ended, and of what results have cut. The answer says at which offset the next part begins.",
-  promptSnippet: "Read any part of a command's output",
-  promptGuidelines: [
-    "get_process_log: offset -10000 shows the end. Where you look for something, grep the log "
-      + "instead of paging through it.",
-  ],
-  parameters: {
-    type: "object",
-    required: ["sessionId"],
-    properties: {
-      sessionId: SESSION_ID,
-      offset: {
-        type: "integer",
-        description: "First byte. Default 0; a negative one counts from the end.",
-      },
-      limit: { type: "integer", description: "Bytes. Default 30000, up to 150000." },
-      stream: {
-        type: "string",
-        enum: ["stdout", "stderr"],
-        description: "Only this stream, as far back as memory has it. Default: both, in order.",
-      },
-      encoding: {
-        type: "string",
-        enum: ["utf8", "base64"],
-        description: '"base64" gives exact bytes. Default "utf8".',
-      },
-      raw: {
-        type: "boolean",
-        description: "true: as it was written, with escape sequences and controls. Default false.",
+/** The texts of get_process_log. */
+export function getProcessLogText(logs: LogPlace): ToolText {
+  const grep = logs === "nowhere" ? ""
+    : " Where you look for something, grep the log instead of paging through it.";
+  return {
+    label: "Log",
+    description:
+      "Shows a part of a process's whole output as clean text, by byte offset: also of one that has "
+      + "ended, and of what results have cut. The answer says at which offset the next part begins.",
+    promptSnippet: "Read any part of a command's output",
+    promptGuidelines: [
+      `get_process_log: offset -10000 shows the end.${grep}`,
+    ],
+    parameters: {
+      type: "object",
+      required: ["sessionId"],
+      properties: {
+        sessionId: SESSION_ID,
+        offset: {
+          type: "integer",
+          description: "First byte. Default 0; a negative one counts from the end.",
+        },
+        limit: { type: "integer", description: "Bytes. Default 30000, up to 150000." },
+        stream: {
+          type: "string",
+          enum: ["stdout", "stderr"],
+          description: "Only this stream, as far back as memory has it. Default: both, in order.",
+        },
+        encoding: {
+          type: "string",
+          enum: ["utf8", "base64"],
+          description: '"base64" gives exact bytes. Default "utf8".',
+        },
+        raw: {
+          type: "boolean",
+          description: "true: as it was written, with escape sequences and controls. Default false.",
+        },
       },
     },
-  },
-};
+  };
+}

@@ -45,13 +45,14 @@ function tools(instance: Instance): Tool[] {
     ({ name, text, execute, renderers: streamRenderers[name] });
   const yieldMs = effective(instance.bashYieldMs, YIELD_MS);
   const chars = effective(resolveBashMaxOutputChars(), CHARS);
+  const where = { remote: instance.isRemote, logs: instance.logPlace };
   return [
-    tool("bash_stream", texts.bashStreamText(instance.isRemote, yieldMs, chars), bashStream),
+    tool("bash_stream", texts.bashStreamText(where, yieldMs, chars), bashStream),
     tool("poll_process", texts.pollProcessText, pollProcess),
     tool("write_stdin", texts.writeStdinText, writeStdin),
     tool("kill_process", texts.killProcessText, killProcess),
     tool("list_processes", texts.listProcessesText, listProcesses),
-    tool("get_process_log", texts.getProcessLogText, getProcessLog),
+    tool("get_process_log", texts.getProcessLogText(instance.logPlace), getProcessLog),
   ];
 }
 
@@ -94,7 +95,7 @@ async function listProcesses(instance: Instance, _params: Params, call: Call): P
   const reply = instance.client.isRunning
     ? await instance.request("list_processes", {}, call)
     : { processes: [] };
-  return answer(listText((reply as unknown as JobList).processes), reply);
+  return answer(listText(reply as unknown as JobList), reply);
 }
 
 async function getProcessLog(instance: Instance, params: Params, call: Call): Promise<ToolResult> {

@@ -2,6 +2,7 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
+import type { LogPlace } from "../windows/logs.ts";
 import type { ToolText } from "./tool.ts";
 
 const ON_EXIT = {
@@ -21,13 +22,16 @@ function capText(maxEmptyPollMs: number): string {
   return `${maxEmptyPollMs} ms${words}`;
 }
 
-const REMOTE_LOGS =
-  " Commands run on another machine, and log_path is a file there: read it with exec_command "
-  + "(sed -n, tail, grep), not with a file tool.";
-const LOCAL_LOGS = " log_path is a file with every byte of it: read or grep that for the rest.";
+const LOGS: Record<LogPlace, string> = {
+  far: " Commands run on another machine, and log_path is a file there: read it with exec_command "
+    + "(sed -n, tail, grep), not with a file tool.",
+  here: " log_path is a file with every byte of it: read or grep that for the rest.",
+  nowhere: " There are no log files: what a result leaves out is kept nowhere, so have long output "
+    + "filtered by the command itself (grep, tail).",
+};
 
-/** The texts of exec_command. `remote`: commands and their logs are on another machine. */
-export function execCommandText(remote: boolean): ToolText {
+/** The texts of exec_command. `remote`: commands run on another machine. */
+export function execCommandText(remote: boolean, logs: LogPlace): ToolText {
   return {
     label: "Exec",
     description:
@@ -35,7 +39,7 @@ export function execCommandText(remote: boolean): ToolText {
       + "when yield_time_ms is over; then the command goes on and session_id takes you back to it "
       + "with write_stdin (poll, type, Ctrl-C) or kill_session. Nothing is lost between calls. "
       + "Shows the last 2000 lines or 50 KiB of output."
-      + (remote ? REMOTE_LOGS : LOCAL_LOGS),
+      + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a session_id",
     promptGuidelines: [
       "exec_command: yield_time_ms is how long this call waits, no timeout: the command is never "
@@ -91,8 +95,10 @@ export function execCommandText(remote: boolean): ToolText {
 }
 
 /** The texts of write_stdin, with the cap of empty polls in force. */
-export function writeStdinText(maxEmptyPollMs: number): ToolText {
+export function writeStdinText(maxEmptyPollMs: number, logs: LogPlace): ToolText {
   const cap = capText(maxEmptyPollMs);
+  const grep = logs === "nowhere" ? ""
+    : " Where they print much, grep the log at log_path instead of reading it by polls.";
   return {
     label: "Stdin",
     description:
@@ -108,7 +114,7 @@ export function writeStdinText(maxEmptyPollMs: number): ToolText {
         + "arbitrary bytes use chars_b64. Where the answer takes seconds, raise yield_time_ms.",
       "write_stdin: for builds, tests, installs and downloads make ONE long empty poll "
         + `(yield_time_ms up to ${cap}) instead of many short ones: it answers the moment they `
-        + "end. Where they print much, grep the log at log_path instead of reading it by polls.",
+        + `end.${grep}`,
       "write_stdin: never make a long poll on what waits for you or never ends: REPLs, sudo, ssh, "
         + "password prompts, dev servers. Poll those briefly (5000) after you did something.",
     ],

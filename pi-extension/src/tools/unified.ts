@@ -30,8 +30,8 @@ function tools(instance: Instance): Tool[] {
   const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: renderers[name] });
   return [
-    tool("exec_command", texts.execCommandText(instance.isRemote), execCommand),
-    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs()), writeStdin),
+    tool("exec_command", texts.execCommandText(instance.isRemote, instance.logPlace), execCommand),
+    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs(), instance.logPlace), writeStdin),
     tool("kill_session", texts.killSessionText, killSession),
     tool("list_sessions", texts.listSessionsText, listSessions),
     tool("set_on_exit", texts.setOnExitText, setOnExit),

@@ -3,6 +3,9 @@ import { mkdirSync, statSync, unlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { execdsLogDir } from "./keys.ts";
 
+/** Where logs are: on this machine, on the one where commands run, or not on any. */
+export type LogPlace = "here" | "far" | "nowhere";
+
 /** Others may not read what commands print. */
 const OTHERS_BITS = 0o077;
 

@@ -2,7 +2,7 @@
  * json mode with the stream tools: what commands do and what the model is shown of them.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { runJson } from "./lib/json.ts";
@@ -89,6 +89,32 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   const page = run.toolEnd("get_process_log");
   assert.equal(placedOutput(page), "got it\n");
   assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 17; next page: offset 13\]\n/);
+});
+
+test("without a disk: no log anywhere, memory serves the pages; what is forgotten is told", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: STREAM,
+    env: { PI_EXECD_NO_LOG: "1", PI_BASH_JOBS_KEPT: "1", PI_BASH_MAX_OUTPUT_CHARS: "4" },
+    script: [
+      turn("One.", bash("echo first")),
+      turn("Two.", bash("seq 3; echo err >&2")),
+      turn("Log.", on("get_process_log", { stream: "stdout" })),
+      turn("List.", call("list_processes")),
+      turn("Done."),
+    ],
+  });
+  assert.equal(run.code, 0, run.stderr);
+  const second = run.toolEnds("bash_stream")[1];
+  assert.equal(second?.details["logPath"], undefined);
+  assert.match(second?.text ?? "", /\[\.\.\. 2 characters omitted\]/);
+  assert.equal(placedOutput(run.toolEnd("get_process_log")), "1\n2\n3\n");
+  const list = run.toolEnd("list_processes");
+  const rest = "forgotten: 1 that ended earlier (what has ended is listed for 30m, the last 1)";
+  assert.equal(list.text.split("\n").at(-1), rest);
+  assert.doesNotMatch(list.text, / log /);
+  const left = readdirSync(place.tmp, { recursive: true }).map(String);
+  assert.deepEqual(left.filter((name) => name.endsWith(".log")), []);
 });
 
 test("live updates: the newest output, who runs, at a bounded pace", async (t) => {

@@ -7,6 +7,7 @@ import {
   resolveBashMaxOutputChars,
   resolveBashYieldMs,
   resolveHoldMs,
+  resolveNoLog,
   resolveSurfaces,
 } from "../../src/config.ts";
 import { commandEnv } from "../../src/environment.ts";
@@ -33,6 +34,15 @@ it("which surfaces: the flag, else the variable, else unified", () => {
     "unified", "bash",
   ]);
   assert.deepEqual(resolveSurfaces("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
+});
+
+it("whether there are logs", () => {
+  for (const value of ["1", "true", " yes ", "on"]) {
+    assert.equal(resolveNoLog({ PI_EXECD_NO_LOG: value }), true, value);
+  }
+  for (const value of [undefined, "", " ", "0", "false", "No", "off"]) {
+    assert.equal(resolveNoLog({ PI_EXECD_NO_LOG: value }), false, value);
+  }
 });
 
 it("how long a wake is waited for", () => {

@@ -179,6 +179,11 @@ describe("lists and pages", () => {
     assert.equal(lines.length, 2 + 7 + 6);
     assert.ok(lines.includes("   log: ~/.cache/execd-2.log"));
     assert.deepEqual(resultLines("list_processes", { processes: [] }), ["no processes"]);
+    const gone = { processes: [], forgotten: 3, keptMax: 256, keptMs: 1_800_000 };
+    assert.deepEqual(resultLines("list_processes", gone), [
+      "no processes",
+      "forgotten: 3 that ended earlier (what has ended is listed for 30m, the last 256)",
+    ]);
   });
 
   test("a page from its beginning, and which part it is", () => {

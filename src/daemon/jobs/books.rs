@@ -11,8 +11,8 @@ use crate::daemon::launch::LaunchSpec;
 use crate::daemon::pages::{Found, PageSource, PageSpec, begins_at};
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{
-    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, FINISHED_JOBS_MAX, LISTED_JOB_COMMAND_BYTES,
-    LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES,
+    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, LOG_PAGE_LOOKBACK_BYTES,
+    NS_PER_MS, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES,
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::interleave::Interleaving;
@@ -53,6 +53,18 @@ pub struct JobRow {
     pub log_path: Option<String>,
     #[serde(skip)]
     ended_ns: Option<u64>,
+}
+
+/// How many processes that have ended are remembered no more, and what bounds the memory of them.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forgotten {
+    /// So many since execd has started.
+    pub forgotten: u64,
+    /// The most that are remembered.
+    pub kept_max: usize,
+    /// How long one is remembered.
+    pub kept_ms: u64,
 }
 
 /// The bytes that are kept of a stream, and the first one's offset.
@@ -204,18 +216,23 @@ impl Finished {
 
 /// The sessions that have finished, by id, while they are remembered.
 #[derive(Debug, Default)]
-pub struct FinishedJobs(BTreeMap<SessionId, Finished>);
+pub struct FinishedJobs {
+    by_id: BTreeMap<SessionId, Finished>,
+    /// How many are remembered no more.
+    forgotten: u64,
+}
 
 impl FinishedJobs {
-    fn insert(&mut self, id: SessionId, finished: Finished) {
-        self.0.insert(id, finished);
-        while self.0.len() > FINISHED_JOBS_MAX {
-            let oldest = self.0.iter().min_by_key(|(_, one)| one.since_ns).map(|(id, _)| *id);
-            let Some(_) = oldest.and_then(|oldest| self.0.remove(&oldest)) else { break };
+    fn insert(&mut self, id: SessionId, finished: Finished, most: usize) {
+        self.by_id.insert(id, finished);
+        while self.by_id.len() > most {
+            let oldest = self.by_id.iter().min_by_key(|(_, one)| one.since_ns).map(|(id, _)| *id);
+            let Some(_) = oldest.and_then(|oldest| self.by_id.remove(&oldest)) else { break };
+            self.forgotten += 1;
         }
-        let mut bytes: usize = self.0.values().map(Finished::bytes).sum();
+        let mut bytes: usize = self.by_id.values().map(Finished::bytes).sum();
         while bytes > FINISHED_JOBS_BYTES {
-            let whole = self.0.values_mut().filter(|one| !one.shrunk);
+            let whole = self.by_id.values_mut().filter(|one| !one.shrunk);
             let Some(oldest) = whole.min_by_key(|one| one.since_ns) else { break };
             bytes -= oldest.bytes();
             oldest.shrink();
@@ -225,7 +242,9 @@ impl FinishedJobs {
 
     /// Forgets what is remembered since before `since_ns`.
     fn expire(&mut self, since_ns: u64) {
-        self.0.retain(|_, one| one.since_ns >= since_ns);
+        let before = self.by_id.len();
+        self.by_id.retain(|_, one| one.since_ns >= since_ns);
+        self.forgotten += (before - self.by_id.len()) as u64;
     }
 }
 
@@ -238,13 +257,13 @@ impl Daemon {
     /// What is remembered of a session that has finished.
     pub fn finished_job(&mut self, id: SessionId) -> Option<JobReport> {
         self.expire_jobs();
-        self.finished_jobs.0.get(&id).map(Finished::report)
+        self.finished_jobs.by_id.get(&id).map(Finished::report)
     }
 
     /// Whether a session has finished and is remembered.
     pub fn is_finished_job(&mut self, id: SessionId) -> bool {
         self.expire_jobs();
-        self.finished_jobs.0.contains_key(&id)
+        self.finished_jobs.by_id.contains_key(&id)
     }
 
     /// The rows of list_processes: running first, then what has ended, newest first.
@@ -253,13 +272,20 @@ impl Daemon {
         let known = |one: &&Session| one.job.is_some() || one.listing == Listing::Listed;
         let live = self.sessions.values().filter(known).map(|session| self.job_row(session));
         let mut rows: Vec<JobRow> =
-            live.filter(|row| !self.finished_jobs.0.contains_key(&row.session_id)).collect();
-        rows.extend(self.finished_jobs.0.values().map(|finished| finished.row.clone()));
+            live.filter(|row| !self.finished_jobs.by_id.contains_key(&row.session_id)).collect();
+        rows.extend(self.finished_jobs.by_id.values().map(|finished| finished.row.clone()));
         rows.sort_by_key(|row| {
             let newest = u64::MAX - row.ended_ns.unwrap_or(0);
             (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
         });
         rows
+    }
+
+    /// What list_processes says of those that are remembered no more, once there are any.
+    pub fn forgotten_jobs(&self) -> Option<Forgotten> {
+        let forgotten = self.finished_jobs.forgotten;
+        let (kept_max, kept_ms) = (self.config.stream.jobs_kept, self.config.stream.ttl_ms);
+        (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
     }
 
     fn job_row(&self, session: &Session) -> JobRow {
@@ -293,7 +319,7 @@ impl Daemon {
     pub fn find_page(&mut self, spec: &PageSpec) -> Result<Found, RpcError> {
         self.expire_jobs();
         let (id, source) = (spec.id, spec.source);
-        if let Some(one) = self.finished_jobs.0.get(&id) {
+        if let Some(one) = self.finished_jobs.by_id.get(&id) {
             let (from, log) = (one.pages(source), one.report.log.clone());
             return Ok(Found { from, finished: true, log });
         }
@@ -330,7 +356,7 @@ impl Daemon {
 
     /// Notes a session that has finished, once: it can be asked for until its time is over.
     pub(in crate::daemon) fn remember_finished(&mut self, id: SessionId) {
-        if self.finished_jobs.0.contains_key(&id) {
+        if self.finished_jobs.by_id.contains_key(&id) {
             return;
         }
         let Some(session) = self.sessions.get(&id) else { return };
@@ -344,7 +370,7 @@ impl Daemon {
             finished.keep_apart(job);
         }
         self.expire_jobs();
-        self.finished_jobs.insert(id, finished);
+        self.finished_jobs.insert(id, finished, self.config.stream.jobs_kept);
     }
 
     /// Notes a job that could not be started.
@@ -369,7 +395,8 @@ impl Daemon {
             ended_ns: Some(self.now_ns),
         };
         self.expire_jobs();
-        self.finished_jobs.insert(id, Finished::new(row, report, None, self.now_ns));
+        let finished = Finished::new(row, report, None, self.now_ns);
+        self.finished_jobs.insert(id, finished, self.config.stream.jobs_kept);
     }
 }
 
