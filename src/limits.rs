@@ -149,7 +149,7 @@ pub const JOB_OUTPUT_CHARS_MAX: usize = 150_000;
 pub const JOB_YIELD_MS: u64 = 60_000;
 /// Shortest wait of bash_stream.
 pub const JOB_YIELD_MIN_MS: u64 = 1_000;
-/// Longest wait of bash_stream and of poll_process.
+/// Longest wait of bash_stream, and of poll_process for the next output.
 pub const JOB_YIELD_MAX_MS: u64 = 120_000;
 /// Characters that are left of each text of one whose texts are cut.
 pub const SHRUNK_JOB_CHARS: usize = 2_000;

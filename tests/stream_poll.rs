@@ -136,7 +136,14 @@ fn a_flood_that_nobody_polled_keeps_as_many_characters_as_may_be_asked_for() {
 fn a_poll_does_not_wait_unless_it_is_told_to() {
     let mut execd = Execd::start();
     open(&mut execd, "sleep 60");
-    for more in [json!({}), json!({"maxDrainMs": 0}), json!({"maxDrainMs": -5})] {
+    let nothing = [
+        json!({}),
+        json!({"maxDrainMs": 0}),
+        json!({"maxDrainMs": -5}),
+        json!({"waitMs": 0}),
+        json!({"waitMs": -5, "maxDrainMs": 0}),
+    ];
+    for more in nothing {
         let request = execd.start_request("poll_process", merged(json!({"sessionId": 1}), more));
         let next = execd.start_request("list_processes", json!({}));
         execd.result_of(next);
@@ -192,19 +199,96 @@ fn a_poll_of_a_silent_process_answers_when_its_time_is_over() {
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("")));
 }
 
-#[test]
-fn a_poll_waits_two_minutes_at_most() {
+/// How long a poll waits that is asked for more than a day.
+fn waits_at_most(field: &str, most_ms: u64) {
     let Some(clock) = Clock::new() else { return };
     let mut execd = clock.start(&[], &[]);
     open(&mut execd, "sleep 600");
-    let params = json!({"sessionId": 1, "maxDrainMs": 100_000_000});
+    let params = json!({"sessionId": 1, field: 100_000_000});
     let request = execd.start_request("poll_process", params);
     execd.no_reply_yet(request);
-    clock.set_ahead_ms(110_000);
+    clock.set_ahead_ms(most_ms - 30_000);
     execd.no_reply_yet(request);
-    clock.set_ahead_ms(120_001);
+    clock.set_ahead_ms(most_ms + 1);
     execd.ping();
     assert_eq!(execd.result_of(request)["status"], "running");
+}
+
+#[test]
+fn a_poll_waits_two_minutes_at_most() {
+    waits_at_most("maxDrainMs", 120_000);
+}
+
+#[test]
+fn a_poll_for_the_end_waits_thirty_minutes_at_most() {
+    waits_at_most("waitMs", 1_800_000);
+}
+
+/// A poll ended at the first output, so that a chatty build of five seconds took 42 of them.
+#[test]
+fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
+    let mut execd = Execd::start();
+    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
+    let opened = open(&mut execd, command);
+    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
+    for word in ["one", "two", "three"] {
+        execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
+        until_printed(&opened, &format!("{word}!\n"));
+        execd.no_reply_yet(request);
+    }
+    execd.write(json!({"session_id": 1, "eof": true}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(3)));
+    assert_eq!(polled["stdout"], "one\ntwo\nthree\n");
+}
+
+#[test]
+fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"waitMs": 400}));
+    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!(polled["stdout"], "hi\n");
+}
+
+#[test]
+fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let polled = execd.result_of(request);
+    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
+}
+
+#[test]
+fn of_two_waits_the_one_that_is_over_first_counts() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo it; read x; exit 4");
+    for more in [
+        json!({"waitMs": 300, "maxDrainMs": 60_000}),
+        json!({"waitMs": 600_000, "maxDrainMs": 300}),
+    ] {
+        let started = now();
+        assert_eq!(poll_with(&mut execd, 1, more)["stdout"], "");
+        let elapsed = started.elapsed();
+        assert!(elapsed.as_millis() >= 300 && elapsed < AT_ONCE, "{elapsed:?}");
+    }
+    let both = json!({"sessionId": 1, "waitMs": 600_000, "maxDrainMs": 60_000});
+    let request = execd.start_request("poll_process", both);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    assert_eq!(execd.result_of(request)["stdout"], "it\n", "output comes before the end");
+    // What is 0 says nothing about the wait.
+    let zero = json!({"sessionId": 1, "waitMs": 600_000, "maxDrainMs": 0});
+    let request = execd.start_request("poll_process", zero);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    assert_eq!(execd.result_of(request)["exitCode"], 4);
 }
 
 #[test]
@@ -253,27 +337,51 @@ fn kill_if_always_ends_the_whole_session() {
     assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
 }
 
+/// It went by the time since the start: the window of bash_stream was over nearly always by the
+/// first poll, so a poll that was to wait for a minute killed at once.
 #[test]
-fn kill_if_timeout_ends_what_has_had_its_window() {
+fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
     let mut execd = Execd::start();
-    let params = json!({"command": "sleep 300", "yieldMs": 1_000});
-    let opened = execd.result("bash_stream", params);
-    let polled = poll_with(&mut execd, id_of(&opened), json!({"killIf": "timeout"}));
-    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
-    assert_absent(&polled, &["timedOut"]);
+    let opened =
+        execd.result("bash_stream", json!({"command": "read x; exit 5", "yieldMs": 1_000}));
+    assert_eq!(opened["status"], "running");
+    for wait in ["waitMs", "maxDrainMs"] {
+        let params = json!({"sessionId": 1, "killIf": "timeout", wait: 60_000});
+        let request = execd.start_request("poll_process", params);
+        execd.no_reply_yet(request);
+        assert!(execd.cancel(request), "{wait}");
+        assert_eq!(execd.result_of(request)["status"], "running", "a cancelled poll kills nobody");
+    }
+    let params = json!({"sessionId": 1, "killIf": "timeout", "waitMs": 60_000});
+    let request = execd.start_request("poll_process", params);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
 }
 
 #[test]
-fn kill_if_timeout_spares_what_has_time_left() {
+fn kill_if_timeout_ends_what_has_not_ended_when_the_polls_wait_is_over() {
+    for wait in ["waitMs", "maxDrainMs"] {
+        let mut execd = Execd::start();
+        let command = "while :; do echo x; sleep 0.02; done";
+        open_with(&mut execd, command, json!({"timeoutMs": 1_000_000}));
+        let started = now();
+        let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout", wait: 400}));
+        assert!(started.elapsed().as_millis() >= 400, "{:?}: output is no end", started.elapsed());
+        assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+        assert_absent(&polled, &["exitCode", "timedOut"]);
+        assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
+    }
+}
+
+#[test]
+fn kill_if_timeout_without_a_wait_ends_what_runs() {
     let mut execd = Execd::start();
-    open(&mut execd, "sleep 300");
+    open_with(&mut execd, "sleep 300", json!({"timeoutMs": 1_000_000}));
     let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout"}));
-    assert_eq!(polled["status"], "running", "its window is not over");
-    // With a timeoutMs its window does not matter.
-    let params = json!({"command": "sleep 300", "yieldMs": 1_000, "timeoutMs": 100_000});
-    let opened = execd.result("bash_stream", params);
-    let polled = poll_with(&mut execd, id_of(&opened), json!({"killIf": "timeout"}));
-    assert_eq!(polled["status"], "running");
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_absent(&polled, &["timedOut"]);
 }
 
 #[test]
@@ -386,6 +494,9 @@ fn wrong_params_are_refused_by_name() {
         (json!({"sessionId": 1, "killIf": "never"}), "killIf"),
         (json!({"sessionId": 1, "killIf": true}), "killIf"),
         (json!({"sessionId": 1, "maxDrainMs": "1"}), "maxDrainMs"),
+        (json!({"sessionId": 1, "waitMs": "1"}), "waitMs"),
+        (json!({"sessionId": 1, "waitMs": 0.5}), "waitMs"),
+        (json!({"sessionId": 1, "wait_ms": 1}), "wait_ms"),
         (json!({"sessionId": 1, "yieldMs": 1}), "yieldMs"),
     ] {
         execd.refused("poll_process", params, param);

@@ -163,13 +163,35 @@ impl Daemon {
         }
     }
 
+    /// Step of a session's judgement: polls that were to end it when their time is over do so, and
+    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for.
+    pub(super) fn step_late_polls(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.job_over(now_ns) {
+            return;
+        }
+        let mut kills = false;
+        for wait in session.waits.iter_mut().filter(|wait| wait.kills_now(now_ns)) {
+            (wait.kind, wait.due_ns) = (WaitKind::JobKill, None);
+            kills = true;
+        }
+        if kills {
+            self.signal_job(id, SIGKILL);
+        }
+    }
+
     /// Why a wait of the stream family is over, where that is not as for the others.
     pub(super) fn job_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
-        if wait.kind != WaitKind::JobPoll || wait.cancelled {
+        let polls = matches!(wait.kind, WaitKind::JobPoll | WaitKind::JobEnd { .. });
+        if !polls || wait.cancelled {
             return None;
         }
         if session.job_over(self.now_ns) {
             return Some(Why::Completed);
+        }
+        if wait.kind != WaitKind::JobPoll {
+            return None;
         }
         let told = session.output_bytes_total() > session.stream_told.0;
         let news = session.job.as_ref().map_or(told, |job| job.has_news());

@@ -73,6 +73,7 @@ impl Daemon {
         self.leave_detached_holders(id);
         self.end_early_grace(id);
         self.step_job(id);
+        self.step_late_polls(id);
         self.step_window(id);
         self.step_agent(id);
         self.step_probe(id);

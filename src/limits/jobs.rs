@@ -1,5 +1,7 @@
-//! Bounds of the stream family's memory of what has ended, see the parent module.
+//! Bounds of the stream family's polls and of its memory of what has ended, see the parent module.
 
+/// Longest wait of poll_process for the end.
+pub const JOB_WAIT_MAX_MS: u64 = 1_800_000;
 /// How long a finished job is remembered when nothing else is configured.
 pub const JOB_TTL_MS: u64 = 1_800_000;
 /// Shortest and longest time that may be configured for it.

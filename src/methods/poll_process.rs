@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
-use crate::limits::{JOB_YIELD_MAX_MS, NS_PER_MS};
+use crate::limits::{JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, NS_PER_MS};
 use crate::session::ending::SIGKILL;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -18,12 +18,18 @@ pub(super) const METHOD: Method = Method {
         Param::optional(
             "killIf",
             Kind::Choice(&["timeout", "always"]),
-            "ends all of it first: always, or if its timeoutMs (else its yield window) is over",
+            "ends all of it: at once (\"always\"), or if it has not ended when this call's wait is \
+             over (\"timeout\"), which output then does not end",
         ),
         Param::optional(
             "maxDrainMs",
             Kind::Integer,
             "how long to wait for output or the end, up to 120000 ms; default 0",
+        ),
+        Param::optional(
+            "waitMs",
+            Kind::Integer,
+            "how long to wait for the end, whatever output comes, up to 1800000 ms; default 0",
         ),
     ],
     waits: true,
@@ -41,6 +47,23 @@ struct Params {
     kill_if: Option<String>,
     #[serde(rename = "maxDrainMs")]
     max_drain_ms: Option<Int>,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<Int>,
+}
+
+impl Params {
+    /// How long to wait, and for what. What is 0 says nothing about the wait; of two times the one
+    /// that is over first counts.
+    fn wait(&self) -> Option<(u64, WaitKind)> {
+        let given = |ms: Option<Int>, most_ms| {
+            ms.map(|given| given.clamped(0, most_ms)).filter(|ms| *ms > 0)
+        };
+        let drain_ms = given(self.max_drain_ms, JOB_YIELD_MAX_MS);
+        let ms = drain_ms.into_iter().chain(given(self.wait_ms, JOB_WAIT_MAX_MS)).min()?;
+        let or_kill = self.kill_if.is_some();
+        let ends_by_output = drain_ms.is_some() && !or_kill;
+        Some((ms, if ends_by_output { WaitKind::JobPoll } else { WaitKind::JobEnd { or_kill } }))
+    }
 }
 
 /// Reads the params without acting on them.
@@ -59,24 +82,17 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     if let Some(report) = daemon.finished_job(id) {
         return Ok(Answer::of(&report));
     }
-    let now_ns = daemon.now_ns;
-    let default_yield_ms = daemon.config.stream.yield_ms;
-    let session = daemon.live_job(id)?;
-    let window_ms = session
-        .job
-        .as_ref()
-        .map_or(default_yield_ms, |job| job.spec.timeout_ms.unwrap_or(job.spec.yield_ms));
-    let late = session.facts.started_ns + window_ms * NS_PER_MS <= now_ns;
-    if always || (late && params.kill_if.is_some()) {
-        return Ok(end(daemon, call, id, SIGKILL, None));
-    }
-    let drain_ms = params.max_drain_ms.map_or(0, |given| given.clamped(0, JOB_YIELD_MAX_MS));
-    if drain_ms == 0 {
+    daemon.live_job(id)?;
+    let Some((ms, kind)) = params.wait().filter(|_| !always) else {
+        if params.kill_if.is_some() {
+            return Ok(end(daemon, call, id, SIGKILL, None));
+        }
         return Ok(Answer::of(&daemon.drained_report(id)));
-    }
+    };
     let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let due_ns = Some(now_ns + drain_ms * NS_PER_MS);
-    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, WaitKind::JobPoll, now_ns) });
+    let now_ns = daemon.now_ns;
+    let due_ns = Some(now_ns + ms * NS_PER_MS);
+    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, kind, now_ns) });
     Ok(Answer::Waits)
 }
 

@@ -19,6 +19,8 @@ pub enum WaitKind {
     Stream,
     /// poll_process that waits for output or the exit.
     JobPoll,
+    /// poll_process that waits for the exit alone. `or_kill`: what has not ended by then is ended.
+    JobEnd { or_kill: bool },
     /// kill_process, or poll_process with killIf.
     JobKill,
     /// bash.
@@ -34,7 +36,7 @@ pub enum WaitKind {
 impl WaitKind {
     /// Whether it belongs to the stream family, which takes nothing from unified-exec.
     pub fn is_job(self) -> bool {
-        matches!(self, Self::Stream | Self::JobPoll | Self::JobKill)
+        matches!(self, Self::Stream | Self::JobPoll | Self::JobEnd { .. } | Self::JobKill)
     }
 
     /// Whether it belongs to the window family.
@@ -209,6 +211,13 @@ impl Wait {
             return Some(Why::ShellGone);
         }
         moment.closing.then_some(Why::ShuttingDown)
+    }
+
+    /// Whether its time is over and what it waited for is to be ended then.
+    pub fn kills_now(&self, now_ns: u64) -> bool {
+        let asked = self.kind == WaitKind::JobEnd { or_kill: true };
+        let goes_on = !self.cancelled && !self.shut_down;
+        asked && goes_on && self.due_ns.is_some_and(|due| due <= now_ns)
     }
 
     /// When the next progress notification is due, given how much output there has been.

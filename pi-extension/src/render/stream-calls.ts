@@ -21,14 +21,15 @@ export const renderBashStreamCall: RenderCall = call((args) => [
   ]),
 ]);
 
-/** Draws `⟳ poll → 3 (wait 5s)`. */
+/** Draws `⟳ poll → 3 (wait 5s)`, or `(to its end, 600s)`. */
 export const renderPollCall: RenderCall = call((args) => {
   const killIf = labelOf(args.killIf);
   return [
     title("⟳ poll"),
     ...target(args, " → "),
     ...asides([
-      timeNote("wait", args.maxDrainMs),
+      waitNote("to its end,", args.waitMs),
+      waitNote("wait", args.maxDrainMs),
       killIf === undefined ? undefined : `kill if ${killIf}`,
     ]),
   ];
@@ -79,6 +80,11 @@ function timeNote(what: string, value: unknown): string | undefined {
   if (ms === undefined) return undefined;
   const whole = ms >= 0 && ms % 1000 === 0;
   return `${what} ${whole ? `${ms / 1000}s` : formatSeconds(ms)}`;
+}
+
+/** The same of a wait: none where there is none. */
+function waitNote(what: string, value: unknown): string | undefined {
+  return (numberOf(value) ?? 0) > 0 ? timeNote(what, value) : undefined;
 }
 
 function workdirNote(workdir: unknown): string | undefined {

@@ -77,7 +77,7 @@ function notesOf(report: Waited): string[] {
   const go = stdout === undefined
     ? `Still running, this is the end of its output so far. poll_process with sessionId `
       + `${sessionId} gives its output and then what is new`
-    : "Still running. poll_process with maxDrainMs waits for more";
+    : "Still running. poll_process with waitMs waits for the end, with maxDrainMs for more output";
   return [...notes, `${go}; write_stdin types into it, kill_process ends it`];
 }
 

@@ -96,18 +96,24 @@ export const pollProcessText: ToolText = {
   label: "Poll",
   description:
     "Shows what a process wrote since your last poll; once it has ended, how it ended and the end "
-    + "of its whole output, each time you ask. Without maxDrainMs it answers at once.",
+    + "of its whole output, each time you ask. waitMs waits for its end (builds, tests, installs), "
+    + "maxDrainMs only for its next output (a server's start, a prompt); without either it answers "
+    + "at once.",
   promptSnippet: "See what a running command has written, or how it ended",
   promptGuidelines: [
-    "poll_process: give maxDrainMs (5000-120000) to wait for news instead of polling again and "
-      + "again; it answers at the next output or the end. Where a command prints much, grep its "
-      + "log instead of reading it by polls.",
+    "poll_process: one call with waitMs (up to 1800000) instead of polling again and again; it "
+      + "answers the moment the command ends. Where a command prints much, grep its log instead of "
+      + "reading it by polls.",
   ],
   parameters: {
     type: "object",
     required: ["sessionId"],
     properties: {
       sessionId: SESSION_ID,
+      waitMs: {
+        type: "integer",
+        description: "How long to wait for the end. Default 0, up to 1800000.",
+      },
       maxDrainMs: {
         type: "integer",
         description: "How long to wait for output or the end. Default 0, up to 120000.",
@@ -116,8 +122,8 @@ export const pollProcessText: ToolText = {
         type: "string",
         enum: ["timeout", "always"],
         description:
-          '"always" ends it first; "timeout" ends it if its timeoutMs, or without one its yieldMs, '
-          + "is over.",
+          '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '
+          + 'at once); "always" ends it at once.',
       },
     },
   },

@@ -57,13 +57,12 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
     args: [...STREAM, "--bash-yield-ms", "1000"],
     env: { PI_BASH_YIELD_MS: "100000" },
     script: [
-      turn("Start.", bash("echo ready; read line; echo got $line; sleep 0.3; echo end; exit 5")),
+      turn("Start.", bash("echo ready; read line; echo got $line; for i in 1 2 3; do sleep 0.3; echo $i; done; exit 5")),
       turn("See.", on("poll_process")),
       turn("Type.", on("write_stdin", { data: "i" })),
       turn("Type bytes.", on("write_stdin", { data: { base64: btoa("t\n") } })),
       turn("Wait.", on("poll_process", { maxDrainMs: 20_000 })),
-      turn("Wait on.", on("poll_process", { maxDrainMs: 20_000 })),
-      turn("To the end.", on("poll_process", { maxDrainMs: 20_000 })),
+      turn("To the end.", on("poll_process", { waitMs: "600000" })),
       turn("List.", call("list_processes")),
       turn("Log.", on("get_process_log", { sessionId: 1, offset: 6, limit: 7 })),
       turn("Done."),
@@ -73,14 +72,12 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   assert.equal(started.details["status"], "running");
   assert.match(started.text, /^\[running\]\nsessionId: 1\npid: \d+\n[^]*\n---\nready\n\n\[Still /);
   const polls = run.toolEnds("poll_process");
-  assert.deepEqual(
-    polls.slice(0, 2).map((end) => [end.details["status"], placedOutput(end)]),
-    [["running", "ready\n"], ["running", "got it\n"]],
-  );
-  const last = polls.findLast((end) => end.details["status"] !== "running");
-  assert.equal(last?.details["exitCode"], 5);
-  assert.ok(last);
-  assert.equal(placedOutput(last), "ready\ngot it\nend\n");
+  assert.deepEqual(polls.map((end) => [end.details["status"], placedOutput(end)]), [
+    ["running", "ready\n"],
+    ["running", "got it\n"],
+    ["failed", "ready\ngot it\n1\n2\n3\n"],
+  ]);
+  assert.equal(polls.at(-1)?.details["exitCode"], 5);
   assert.deepEqual(
     run.toolEnds("write_stdin").map((end) => end.text.split(".")[0]),
     ["wrote 1 byte", "wrote 2 bytes"],
@@ -88,7 +85,7 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   assert.match(run.toolEnd("list_processes").text, /^- sessionId 1 · failed · exitCode 5 · /m);
   const page = run.toolEnd("get_process_log");
   assert.equal(placedOutput(page), "got it\n");
-  assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 17; next page: offset 13\]\n/);
+  assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 19; next page: offset 13\]\n/);
 });
 
 test("without a disk: no log anywhere, memory serves the pages; what is forgotten is told", async (t) => {

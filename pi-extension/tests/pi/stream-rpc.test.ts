@@ -22,7 +22,7 @@ test("Esc ends the whole command, silent or not, and what is polled", async (t) 
       turn("Loud.", bash("trap '' INT TERM HUP; echo up; sleep 7310 & sleep 7310")),
       turn("Silent.", bash("sleep 7311")),
       turn("Start.", bash("sleep 7312", { yieldMs: 1_000 })),
-      turn("Poll.", on("poll_process", { maxDrainMs: 120_000 })),
+      turn("Poll.", on("poll_process", { waitMs: 1_800_000 })),
       turn("Never."),
     ],
   });
@@ -40,7 +40,7 @@ test("Esc ends the whole command, silent or not, and what is polled", async (t) 
   assert.match(remembered?.text ?? "", /The user pressed Esc/);
 
   await rpc.say("polled");
-  await rpc.waitFor("the poll", (one) => one.args?.["maxDrainMs"] === 120_000);
+  await rpc.waitFor("the poll", (one) => one.args?.["waitMs"] === 1_800_000);
   await abortDuring("poll_process", /^sleep 7312$/);
   assert.equal((await rpc.quit()).code, 0);
 
@@ -63,7 +63,7 @@ test("a user's message ends the wait, not the command", async (t) => {
     args: STREAM,
     script: [
       turn("Start.", bash("exec sleep 7320")),
-      { when: "^hurry", text: "Hurrying.", calls: [on("poll_process", { maxDrainMs: 120_000 })] },
+      { when: "^hurry", text: "Hurrying.", calls: [on("poll_process", { waitMs: 1_800_000 })] },
       { when: "^enough", text: "Enough." },
     ],
   });
@@ -74,7 +74,7 @@ test("a user's message ends the wait, not the command", async (t) => {
   assert.deepEqual([first.details["status"], first.details["sessionId"]], ["running", 1]);
   assert.match(first.text, /A message from the user ended this wait/);
   const from = rpc.mark();
-  await rpc.waitFor("the poll", (one) => one.args?.["maxDrainMs"] === 120_000);
+  await rpc.waitFor("the poll", (one) => one.args?.["waitMs"] === 1_800_000);
   await rpc.command("steer", { message: "enough of that" });
   const second = await rpc.toolEnd("poll_process");
   assert.equal(second.details["status"], "running");

@@ -150,11 +150,13 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
   });
 
   it("Esc during poll_process ends what is polled", async () => {
-    const params = { command: "sleep 436", yieldMs: 1_000 };
-    const { sessionId } = reportOf(await pi.call("bash_stream", params));
-    const polls = (updates: Result[]) => updates.length > 0;
-    const result = await escape("poll_process", { sessionId, maxDrainMs: 120_000 }, polls);
-    await endedByEsc(result, "sleep 436");
+    for (const wait of [{ maxDrainMs: 120_000 }, { waitMs: 1_800_000 }]) {
+      const params = { command: "sleep 436", yieldMs: 1_000 };
+      const { sessionId } = reportOf(await pi.call("bash_stream", params));
+      const polls = (updates: Result[]) => updates.length > 0;
+      const result = await escape("poll_process", { sessionId, ...wait }, polls);
+      await endedByEsc(result, "sleep 436");
+    }
   });
 
   it("a call that was aborted before it began runs and ends nothing", async () => {
@@ -186,6 +188,12 @@ it("a user's message ends the wait and nothing else", async () => {
   const second = pi.call("poll_process", { sessionId, maxDrainMs: 120_000 });
   pending = true;
   assert.equal(reportOf(await second).status, "running");
+  pending = false;
+  const killIf = "timeout";
+  const third = pi.call("poll_process", { sessionId, waitMs: 1_800_000, killIf });
+  pending = true;
+  assert.deepEqual([reportOf(await third).status, reportOf(await third).interrupted],
+    ["running", true]);
   await runs("sleep 438");
   await pi.shutdown();
 });

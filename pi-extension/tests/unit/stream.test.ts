@@ -110,12 +110,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
 
     const data = { base64: Buffer.from("\u0001é\n").toString("base64") };
     await pi.call("write_stdin", { sessionId, data, eof: true });
-    const isOver = async () => {
-      const poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
-      return reportOf(poll).status === "running" ? undefined : poll;
-    };
-    let ended: Result | undefined;
-    while (!ended) ended = await isOver();
+    const ended = await pi.call("poll_process", { sessionId, waitMs: "600000" });
     assert.deepEqual([reportOf(ended).status, reportOf(ended).exitCode], ["failed", 7]);
     assert.match(outputOf(ended), /^stdout:\nready\na\\n\n.*é\nstderr:\nbye\n$/);
     const again = await pi.call("poll_process", { sessionId });
@@ -130,11 +125,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const closed = await pi.call("write_stdin", { sessionId, eof: "true", data: "" });
     assert.equal((closed.details as unknown as StdinResult).eof, true);
     assert.match(textOf(closed), /^wrote 0 bytes; stdin is closed\./);
-    // A poll answers for the output, which comes before the end.
-    let poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
-    if (reportOf(poll).status === "running") {
-      poll = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
-    }
+    const poll = await pi.call("poll_process", { sessionId, waitMs: 600_000 });
     assert.equal(outputOf(poll), "over\n");
   });
 
