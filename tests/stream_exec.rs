@@ -188,7 +188,8 @@ fn wrong_params_are_refused_by_name() {
         (json!({"command": "true", "cmd": "true"}), "cmd"),
         (json!({"command": "true", "yield_ms": 1}), "yield_ms"),
         (json!({"command": "true", "yieldMs": "1"}), "yieldMs"),
-        (json!({"command": "true", "stdinMode": "null"}), "stdinMode"),
+        (json!({"command": "true", "stdinMode": "none"}), "stdinMode"),
+        (json!({"command": "true", "stdinMode": null}), "stdinMode"),
         (json!({"command": "true", "timeoutMs": true}), "timeoutMs"),
         (json!({"command": "true", "stream": 1}), "stream"),
         (json!({"command": "true", "env": ["A=1"]}), "env"),
@@ -430,6 +431,30 @@ fn a_pipe_is_no_terminal() {
     let result = run(&mut execd, "for fd in 0 1 2; do [ -t $fd ] || echo no; done");
     assert_eq!(result["stdout"], "no\nno\nno\n");
     assert_eq!(row(&mut execd, 1).expect("a row")["stdinMode"], "pipe");
+}
+
+/// `rg needle` and others that read stdin where no file is named could only wait for input.
+#[test]
+fn without_stdin_what_reads_it_is_at_its_end() {
+    let mut execd = Execd::start();
+    let more = json!({"stdinMode": "null"});
+    let result = run_with(&mut execd, "cat; readlink /proc/self/fd/0; echo err >&2", more.clone());
+    assert_eq!(result["stdout"], "/dev/null\n");
+    assert_eq!(result["stderr"], "err\n", "the streams are apart as with a pipe");
+    let ended = row(&mut execd, 1).expect("a row");
+    let null = (&json!("null"), &json!(false));
+    assert_eq!((&ended["stdinMode"], &ended["stdinOpen"]), null);
+    open_with(&mut execd, "sleep 300", more.clone());
+    let running = row(&mut execd, 2).expect("a row");
+    assert_eq!((&running["stdinMode"], &running["stdinOpen"]), null);
+    for params in [json!({"data": "x"}), json!({"eof": true})] {
+        let params = merged(params, json!({"sessionId": 2}));
+        let message = execd.failed("write_stdin", params, "stdin_closed");
+        assert_eq!(message, "stdin of session 2 is /dev/null: it takes no input");
+    }
+    let nowhere = merged(more, json!({"command": "true", "workdir": "/no/such"}));
+    assert_eq!(execd.result("bash_stream", nowhere)["status"], "failed");
+    assert_eq!(row(&mut execd, 3).expect("a row")["stdinMode"], "null");
 }
 
 #[test]

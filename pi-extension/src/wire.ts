@@ -217,7 +217,7 @@ export interface JobRow {
   endedAt?: string;
   durationMs: number;
   outputBytes: number;
-  stdinMode: "pipe" | "pty";
+  stdinMode: "pipe" | "pty" | "null";
   stdinOpen: boolean;
   logPath?: string;
 }

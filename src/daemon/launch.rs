@@ -306,7 +306,7 @@ impl Daemon {
             Stdin::Null => {
                 let null = io::dev_null();
                 held.push(null.map_err(|errno| format!("/dev/null: {}", errno_text(errno)))?);
-                (held[1].as_raw_fd(), Input::none())
+                (held[1].as_raw_fd(), Input::null())
             }
             Stdin::Inherited => (0, Input::none()),
         };

@@ -42,8 +42,9 @@ pub(super) const METHOD: Method = Method {
         ),
         Param::optional(
             "stdinMode",
-            Kind::Choice(&["pipe", "pty"]),
-            "\"pipe\" (default), or \"pty\": a terminal, with one stream",
+            Kind::Choice(&["pipe", "pty", "null"]),
+            "\"pipe\" (default); \"pty\": a terminal, with one stream; \"null\": /dev/null, so that \
+             what reads it is at its end",
         ),
         Param::optional("timeoutMs", Kind::Integer, "ends the process after so many ms"),
         Param::optional("stream", Kind::Bool, "sends its output as it comes; default true"),
@@ -94,7 +95,8 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let chars = |given: Int| given.clamped(1, JOB_OUTPUT_CHARS_MAX as u64);
     let max_chars =
         params.max_output_chars.map(chars).and_then(|chars| usize::try_from(chars).ok());
-    let pty = params.stdin_mode.as_deref() == Some("pty");
+    let mode = params.stdin_mode.as_deref();
+    let pty = mode == Some("pty");
     let job = JobSpec {
         yield_ms,
         timeout_ms: params.timeout_ms.map(|given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
@@ -109,7 +111,7 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         name: params.name,
         workdir: params.workdir,
         env: params.env.into_iter().collect(),
-        stdin: Stdin::Pipe,
+        stdin: if mode == Some("null") { Stdin::Null } else { Stdin::Pipe },
         tty: pty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
         split: true,
         whole: false,

@@ -230,7 +230,10 @@ pub(super) fn accept(
     eof: bool,
 ) -> Result<(), RpcError> {
     if session.input.is_closed() {
-        let message = format!("stdin of session {id} is closed: it takes no more input");
+        let message = match session.input.is_null() {
+            true => format!("stdin of session {id} is /dev/null: it takes no input"),
+            false => format!("stdin of session {id} is closed: it takes no more input"),
+        };
         return Err(RpcError::failed(Reason::StdinClosed, message));
     }
     within_cap(session, id, bytes.len() as u64)?;

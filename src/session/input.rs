@@ -15,7 +15,9 @@ enum Way {
     Pipe(OwnedFd),
     /// The PTY's master, which the output is read from too.
     Terminal(Rc<OwnedFd>),
-    /// Nowhere: stdin is /dev/null, or was closed by us or by the child.
+    /// Nowhere: stdin is /dev/null.
+    Null,
+    /// Nowhere: stdin is our own, or was closed by us or by the child.
     Closed,
 }
 
@@ -58,6 +60,11 @@ impl Input {
         Self::new(Way::Terminal(fd))
     }
 
+    /// /dev/null, which is at its end from the start.
+    pub fn null() -> Self {
+        Self::new(Way::Null)
+    }
+
     /// No stdin to write to.
     pub fn none() -> Self {
         Self::new(Way::Closed)
@@ -80,13 +87,18 @@ impl Input {
         match &self.way {
             Way::Pipe(fd) => Some(fd.as_raw_fd()),
             Way::Terminal(fd) => Some(fd.as_raw_fd()),
-            Way::Closed => None,
+            Way::Null | Way::Closed => None,
         }
+    }
+
+    /// Whether it is /dev/null.
+    pub fn is_null(&self) -> bool {
+        matches!(self.way, Way::Null)
     }
 
     /// Whether further input can't be taken: never was, or eof was asked for.
     pub fn is_closed(&self) -> bool {
-        (self.eof || matches!(self.way, Way::Closed)) && !self.broken
+        (self.eof || self.fd().is_none()) && !self.broken
     }
 
     /// Whether the child closed its end.
@@ -116,7 +128,7 @@ impl Input {
 
     /// Whether something is to be done by [`Self::feed`].
     pub fn wants_feeding(&self) -> bool {
-        !matches!(self.way, Way::Closed) && (!self.queue.is_empty() || self.eof)
+        self.fd().is_some() && (!self.queue.is_empty() || self.eof)
     }
 
     /// Writes what the child takes, a bounded amount.
@@ -151,7 +163,9 @@ impl Input {
 
     /// Closes stdin at once and forgets what was queued.
     pub fn close(&mut self) {
-        self.way = Way::Closed;
+        if !self.is_null() {
+            self.way = Way::Closed;
+        }
         self.queue.clear();
     }
 }

@@ -56,3 +56,9 @@ export function base64Bytes(base64: string): number {
   }
   return Math.floor((digits * 3) / 4);
 }
+
+/** What is said of a process's stdin: nothing where it is a pipe. */
+export function stdinNote(mode: unknown): string | undefined {
+  if (mode === "null") return "no stdin";
+  return mode === "pty" ? "pty" : undefined;
+}

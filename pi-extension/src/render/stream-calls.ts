@@ -5,7 +5,7 @@
 import { shownPath } from "./body.ts";
 import { MAX_COMMAND_CHARS, asides, call, commandSpans, title } from "./call.ts";
 import type { Fields } from "./fields.ts";
-import { base64Bytes, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import { base64Bytes, fieldsOf, labelOf, numberOf, stdinNote, stringOf } from "./fields.ts";
 import type { RenderCall, RowContext, Span } from "./row.ts";
 import { span } from "./row.ts";
 import { formatSeconds } from "./safe.ts";
@@ -17,7 +17,7 @@ export const renderBashStreamCall: RenderCall = call((args) => [
     timeNote("yield", args.yieldMs),
     timeNote("timeout", args.timeoutMs),
     workdirNote(args.workdir),
-    args.stdinMode === "pty" ? "pty" : undefined,
+    stdinNote(args.stdinMode),
   ]),
 ]);
 

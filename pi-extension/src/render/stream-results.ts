@@ -6,7 +6,7 @@ import { plainText } from "../plain.ts";
 import type { JobRow, LogPage } from "../wire.ts";
 import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
-import { arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import { arrayOf, fieldsOf, labelOf, numberOf, stdinNote, stringOf } from "./fields.ts";
 import type { Drawing, Unchecked } from "./result.ts";
 import {
   LIST_CELLS, elapsedPart, line, listed, muted, oneLineBlocks, result, toldOutput,
@@ -133,8 +133,9 @@ function processesBlocks(drawing: Drawing): Block[] {
 
 function processBlocks(row: Unchecked<JobRow>, expanded: boolean): Block[] {
   const cells = expanded ? LIST_CELLS * 10 : LIST_CELLS;
+  const stdin = stdinNote(row.stdinMode);
   const marks = [
-    row.stdinMode === "pty" ? muted("pty") : undefined,
+    stdin === undefined ? undefined : muted(stdin),
     row.status === "running" ? undefined : (exitPart(row) ?? muted("ended")),
   ].filter((mark) => mark !== undefined);
   const spans = [

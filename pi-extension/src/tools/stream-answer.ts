@@ -1,4 +1,5 @@
 /** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
+import { stdinNote } from "../render/fields.ts";
 import { forgottenText, formatAge, formatSize, oneLine } from "../render/safe.ts";
 import { cutSequence, plainText } from "../plain.ts";
 import type { JobList, JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
@@ -108,7 +109,7 @@ function rowText(row: JobRow): string {
     row.status === "running" ? `pid ${row.pid}` : undefined,
     row.name === undefined ? undefined : oneLine(row.name, COMMAND_CELLS),
     `${oneLine(row.command, COMMAND_CELLS)} (${oneLine(row.cwd, PATH_CELLS)})`,
-    row.stdinMode === "pty" ? "pty" : undefined,
+    stdinNote(row.stdinMode),
     formatSize(row.outputBytes),
     row.logPath === undefined ? undefined : `log ${oneLine(row.logPath, PATH_CELLS)}`,
   ];

@@ -73,8 +73,10 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
         },
         stdinMode: {
           type: "string",
-          enum: ["pipe", "pty"],
-          description: '"pty" runs it on a terminal. Default "pipe".',
+          enum: ["pipe", "pty", "null"],
+          description:
+            '"null": no stdin, for what reads it where no file is named. "pty": a terminal. '
+            + 'Default "pipe".',
         },
         timeoutMs: {
           type: "integer",

@@ -147,6 +147,9 @@ test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
         call("kill_process", { sessionId: 9 }),
       ),
       turn("No directory.", bash("true", { workdir: "missing" })),
+      turn("No input.", bash("wc -c", { stdinMode: "null" })),
+      turn("Slow.", bash("while :; do echo x; sleep 0.05; done", { yieldMs: 1_000 })),
+      turn("If late.", on("poll_process", { killIf: "timeout", waitMs: 200 })),
       turn("Leave.", bash("exec sleep 7302", { yieldMs: 1_000 })),
       turn("Done."),
     ],
@@ -164,6 +167,9 @@ test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
   }
   assert.match(run.toolEnd("bash_stream", 2).text,
     /^\[failed\]\nsessionId: \d+\nexitCode: -1\nerror: .*ENOENT/);
+  assert.equal(placedOutput(run.toolEnd("bash_stream", 3)), "0\n");
+  const ended = run.toolEnd("poll_process", 1);
+  assert.deepEqual([ended.details["status"], ended.details["signal"]], ["failed", "SIGKILL"]);
   // pi's exit means that they are gone: nothing is waited for here.
   assert.deepEqual(processesOf(place.tag), []);
 });

@@ -35,6 +35,7 @@ describe("calls", () => {
       [{ command: "ls" }, "$ ls"],
       [{ command: "top", yieldMs: 60_000, stdinMode: "pty" }, "$ top (yield 60s · pty)"],
       [{ command: "x", yieldMs: "2500", stdinMode: "pipe" }, "$ x (yield 2.5s)"],
+      [{ command: "rg x", stdinMode: "null" }, "$ rg x (no stdin)"],
       [{ command: "x", timeoutMs: 500, workdir: `${HOME}/a` }, "$ x (timeout 0.5s · cwd: ~/a)"],
       [{}, "$ …"],
       [{ command: 5 }, "$ [invalid arg]"],

@@ -135,6 +135,15 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.equal(outputOf(result), "yes\nerr\n");
   });
 
+  it("without stdin what reads it is at its end", async () => {
+    const result = await pi.call("bash_stream", { command: "wc -c", stdinMode: "null" });
+    assert.equal(outputOf(result), "0\n");
+    const { sessionId } = reportOf(result);
+    const row = textOf(await pi.call("list_processes")).split("\n")
+      .find((line) => line.startsWith(`- sessionId ${sessionId} `));
+    assert.match(row ?? "", / · no stdin · /);
+  });
+
   it("kill_process: the final status; all of it is gone", async () => {
     const command = "sleep 411 & sleep 411; echo never";
     const { sessionId } = reportOf(await pi.call("bash_stream", { command, yieldMs: 1_000 }));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{JobReport, end_word};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
-use crate::daemon::launch::LaunchSpec;
+use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::daemon::pages::{Found, PageSource, PageSpec, begins_at};
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{
@@ -308,7 +308,7 @@ impl Daemon {
             ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
             duration_ms,
             output_bytes: session.output_bytes_total(),
-            stdin_mode: if session.facts.tty { "pty" } else { "pipe" },
+            stdin_mode: stdin_mode(session.facts.tty, session.input.is_null()),
             stdin_open: !over && !session.input.is_closed() && !session.input.is_broken(),
             log_path: self.log_path(session.id),
             ended_ns,
@@ -389,7 +389,7 @@ impl Daemon {
             started_at,
             duration_ms: 0,
             output_bytes: 0,
-            stdin_mode: if spec.tty.is_some() { "pty" } else { "pipe" },
+            stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
             stdin_open: false,
             log_path: None,
             ended_ns: Some(self.now_ns),
@@ -397,6 +397,15 @@ impl Daemon {
         self.expire_jobs();
         let finished = Finished::new(row, report, None, self.now_ns);
         self.finished_jobs.insert(id, finished, self.config.stream.jobs_kept);
+    }
+}
+
+/// What stdin is, in the words of bash_stream.
+fn stdin_mode(tty: bool, null: bool) -> &'static str {
+    match (tty, null) {
+        (true, _) => "pty",
+        (false, true) => "null",
+        (false, false) => "pipe",
     }
 }
 
