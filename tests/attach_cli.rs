@@ -487,6 +487,22 @@ fn a_session_on_pipes_is_followed_and_gets_lines() {
 }
 
 #[test]
+fn of_an_execd_alone_its_newest_session_is_meant() {
+    if !can_draw() {
+        return;
+    }
+    let mut execd = Execd::start();
+    execd.open("echo the oldest; exec sleep 1000");
+    execd.open("echo the newest; exec sleep 1000");
+    execd.run("echo ended since");
+    let tmux = terminal(&execd);
+    tmux.line(&format!("$X attach execd-{}", execd.pid()));
+    tmux.until("the newest");
+    tmux.detach();
+    tmux.until("[detached from session 2]");
+}
+
+#[test]
 fn a_session_without_stdin_is_watched() {
     if !can_draw() {
         return;

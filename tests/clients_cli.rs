@@ -129,6 +129,33 @@ fn ls_lists_the_sessions_of_all_running_execds() {
     assert_eq!(fine(runtime.path(), &["tail", "2"]), "", "one has it");
 }
 
+/// Where two execds have an id, a session had no name of its own that could be handed on.
+#[test]
+fn a_session_is_named_with_its_execd() {
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
+    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    one.open("echo one; exec sleep 1001");
+    two.open("echo two; exec sleep 1002");
+    let at = |execd: &Execd, id: &str| format!("execd-{}{id}", execd.pid());
+    assert_eq!(fine(runtime.path(), &["tail", &at(&one, ":@1")]), "one\n");
+    assert_eq!(fine(runtime.path(), &["tail", &at(&two, ":1")]), "two\n");
+    let pid = two.pid().to_string();
+    let out = fine(runtime.path(), &["kill", &at(&two, ":@1"), "--pid", &pid]);
+    assert!(out.starts_with("Killed session 1 "), "{out}");
+    assert_eq!(fine(runtime.path(), &["tail", &at(&one, ":@1")]), "one\n", "it lives");
+    for (target, status, message) in [
+        (at(&two, ":@1"), 1, "no session @1: execd ls shows what there is".to_owned()),
+        ("execd-1:@1".to_owned(), 1, "no execd of yours is called execd-1".to_owned()),
+        (at(&one, ""), 2, format!("tail needs a session: execd tail {}:@3", at(&one, ""))),
+    ] {
+        let (given, out, err) = said(runtime.path(), &["tail", &target]);
+        assert_eq!((given, out.as_str()), (status, ""), "{target}");
+        assert!(err.contains(&message) && err.lines().count() == 1, "{err}");
+    }
+}
+
 #[test]
 fn one_execd_that_does_not_answer_does_not_stall_the_list() {
     let runtime = TempDir::new().expect("a directory");

@@ -5,6 +5,7 @@
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
+import { execdName } from "./windows/others.ts";
 
 /** The extension's pings come at a third of `--exit-after-silence`. */
 const PINGS_PER_SILENCE = 3;
@@ -41,6 +42,7 @@ export class Client {
   /** The process that is being tried at this moment. */
   #attempt: Daemon | undefined;
   #startedWith: NodeJS.ProcessEnv = {};
+  #socket: unknown;
   #closed = false;
   #lastSessionId = 0;
   /** Up to this one the running daemon gives no id any more. */
@@ -72,6 +74,14 @@ export class Client {
     const daemon = this.#daemon;
     if (!daemon || daemon.isGone || daemon.candidate.remote) return {};
     return { pid: daemon.pid, program: daemon.candidate.command };
+  }
+
+  /**
+   * `execd-4242`, as `execd attach` takes it; undefined while none runs on this machine, and where
+   * nobody can attach.
+   */
+  get name(): string | undefined {
+    return this.isRunning && !this.isRemote ? execdName(this.#socket) : undefined;
   }
 
   /** Whether a daemon runs at this moment. */
@@ -201,7 +211,7 @@ export class Client {
       },
     });
     this.#attempt = daemon;
-    await answersInTime(daemon);
+    this.#socket = (await answersInTime(daemon)).socket;
     started = true;
     this.#startedWith = env;
     this.#daemon = daemon;
@@ -218,8 +228,8 @@ export class Client {
   }
 }
 
-/** One exchange shows that it is an execd. What does not answer in time is killed. */
-async function answersInTime(daemon: Daemon): Promise<void> {
+/** One exchange shows that it is an execd, and what it says of itself. What does not answer in time is killed. */
+async function answersInTime(daemon: Daemon): Promise<Record<string, unknown>> {
   const late = setTimeout(
     () => daemon.kill(`it did not answer within ${START_DEADLINE_MS / 1000} s`),
     START_DEADLINE_MS,
@@ -227,6 +237,7 @@ async function answersInTime(daemon: Daemon): Promise<void> {
   try {
     const info = await daemon.request("server_info", {});
     if (!isObject(info) || info.name !== "execd") throw new Error("answers, but is not execd");
+    return info;
   } catch (error) {
     daemon.kill("it was not used");
     await daemon.gone;

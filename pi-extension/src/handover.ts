@@ -10,7 +10,7 @@ import type { Background } from "./windows/background.ts";
 /** /reload loads the modules anew; only what hangs on globalThis lives through it. */
 const KEY = Symbol.for("pi-execd.handover");
 /** Raised with every change of what is handed over: /reload may come after an update. */
-const VERSION = 1;
+const VERSION = 2;
 
 /** An execd whose session of pi has ended, and its windows. */
 export interface Left {

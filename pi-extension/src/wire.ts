@@ -300,6 +300,17 @@ export interface BashResult {
 export interface TmuxResult {
   text: string;
   is_error: boolean;
+  /** Of `list`, and the one of `peek`. */
+  windows?: WindowRow[];
+}
+
+/** A background window in the reply of tmux: what of it is looked at. */
+export interface WindowRow {
+  window: string;
+  name: string;
+  command: string;
+  running: boolean;
+  log_path?: string;
 }
 
 /** The notification `window_exited`: the end of a background window. */

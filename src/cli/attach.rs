@@ -4,16 +4,24 @@ use serde_json::{Value, json};
 
 use super::connection::message_of;
 use super::show::{End, Show};
-use super::survey::{Found, Place, find};
+use super::survey::{Found, Place, find, newest};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::CLIENT_WAIT_MS;
 use crate::sys::terminal::Keys;
 use crate::sys::{host, pty, stdio};
 
-/// Attaches the terminal to a session until it ends or the person detaches; gives the exit
-/// status: the session's, 0 after detaching.
-pub fn main(id: u64, place: &Place) -> i32 {
+/// Attaches the terminal to a session (the newest that runs, where none is named) until it ends or
+/// the person detaches; gives the exit status: the session's, 0 after detaching.
+pub fn main(id: Option<u64>, place: &Place) -> i32 {
+    // Of an execd alone its newest is meant, as of a tmux session its current window.
+    let id = match id.map_or_else(|| newest(place), Ok) {
+        Ok(id) => id,
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            return EXIT_START;
+        }
+    };
     match attach(id, place) {
         Ok(end) => {
             match &end {

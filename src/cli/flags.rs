@@ -33,7 +33,7 @@ pub enum Command {
     /// `execd ls`.
     Ls(Place, Form),
     /// `execd attach`.
-    Attach(u64, Place),
+    Attach(Option<u64>, Place),
     /// `execd tail`.
     Tail(TailOptions, Place),
     /// `execd kill`: the session, and a signal.
@@ -194,13 +194,32 @@ fn place_flag(name: &str, parser: &mut lexopt::Parser, place: &mut Place) -> Res
     Ok(())
 }
 
-/// A session's id: `@3` or `3`.
-fn session(word: Option<&String>, command: &str) -> Result<u64, Reason> {
+/// A session's id: `@3` or `3`, with the name of its execd before it where there are several:
+/// `execd-4242:@3`. The name alone gives no id.
+fn session(word: Option<&String>, command: &str, place: &mut Place) -> Result<Option<u64>, Reason> {
     let Some(word) = word else {
         return Err(format!("{command} needs a session: execd {command} @3 (execd ls lists them)"));
     };
-    let digits = word.strip_prefix('@').unwrap_or(word);
-    digits.parse().map_err(|_| format!("{word:?} is no session: @3 or 3 (execd ls lists them)"))
+    let no_session = || format!("{word:?} is no session: @3 or 3 (execd ls lists them)");
+    let mut id = Some(word.as_str());
+    if let Some(target) = word.strip_prefix("execd-") {
+        let (name, of_it) = target.split_once(':').map_or((target, None), |(n, id)| (n, Some(id)));
+        let pid = socket_pid(name).ok_or_else(no_session)?;
+        if place.socket.is_some() || place.pid.is_some_and(|given| given != pid) {
+            return Err(format!("{word} says which execd is meant: leave out --pid and --socket"));
+        }
+        place.name = Some(name.to_owned());
+        id = of_it;
+    }
+    let number = |id: &str| id.strip_prefix('@').unwrap_or(id).parse().map_err(|_| no_session());
+    id.map(number).transpose()
+}
+
+/// The process in the name of an execd's socket, `4242` or `4242-INSTANCE`.
+fn socket_pid(name: &str) -> Option<i32> {
+    let (pid, instance) = name.split_once('-').unwrap_or((name, ""));
+    let fits = instance.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    pid.parse().ok().filter(|pid| *pid > 0 && fits)
 }
 
 /// The commands that speak to execds that run.
@@ -239,12 +258,19 @@ fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reas
     if let Some(extra) = words.get(most) {
         return Err(format!("{command} does not take {extra:?}"));
     }
-    let id = || session(words.first(), command);
+    let id = match command {
+        "attach" | "tail" | "kill" => session(words.first(), command, &mut place)?,
+        _ => None,
+    };
+    let one = || {
+        let which = place.name.as_deref().unwrap_or_default();
+        id.ok_or_else(|| format!("{command} needs a session: execd {command} execd-{which}:@3"))
+    };
     match command {
         "ls" => Ok(Command::Ls(place, form)),
-        "attach" => Ok(Command::Attach(id()?, place)),
-        "tail" => Ok(Command::Tail(TailOptions { id: id()?, ..tail }, place)),
-        "kill" => Ok(Command::Kill(id()?, signal.or_else(|| words.get(1).cloned()), place)),
+        "attach" => Ok(Command::Attach(id, place)),
+        "tail" => Ok(Command::Tail(TailOptions { id: one()?, ..tail }, place)),
+        "kill" => Ok(Command::Kill(one()?, signal.or_else(|| words.get(1).cloned()), place)),
         _ => {
             let shell = words.first().map(String::as_str).unwrap_or_default();
             let known = || format!("completions needs a shell: {}", SHELLS.join(", "));
@@ -428,6 +454,12 @@ mod tests {
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
             ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),
             ("attach 3 4", "attach does not take \"4\""),
+            ("tail execd-7", "tail needs a session: execd tail execd-7:@3"),
+            (
+                "kill execd-7:@3 --pid 8",
+                "execd-7:@3 says which execd is meant: leave out --pid and --socket",
+            ),
+            ("attach execd-x:@3", "\"execd-x:@3\" is no session: @3 or 3 (execd ls lists them)"),
             ("ls --no-log", "unknown flag --no-log"),
             (
                 "call --no-log --pid 3 ping",
@@ -464,6 +496,14 @@ mod tests {
         };
         assert_eq!((tail.id, tail.lines, tail.follow), (12, 20, true));
         assert_eq!(place.pid, Some(7));
+        for (line, id, name) in [
+            ("attach execd-42:@3", Some(3), "42"),
+            ("attach execd-42:3 --pid 42", Some(3), "42"),
+            ("attach execd-42-0af3", None, "42-0af3"),
+        ] {
+            let Ok(Command::Attach(given, place)) = parsed(line) else { panic!("{line}") };
+            assert_eq!((given, place.name.as_deref()), (id, Some(name)), "{line}");
+        }
     }
 
     #[test]

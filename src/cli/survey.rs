@@ -16,6 +16,8 @@ pub struct Place {
     pub pid: Option<i32>,
     /// The one that listens here.
     pub socket: Option<PathBuf>,
+    /// The one whose socket has this name, without its ending.
+    pub name: Option<String>,
 }
 
 /// An execd that has answered.
@@ -53,6 +55,16 @@ pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>,
         refused.push(format!("{shown}: others may enter it, so it is not looked at: chmod 700 it"));
     }
     let all = places.into_iter().flat_map(|dir| socket::in_directory(&dir));
+    if let Some(name) = &place.name {
+        let is_it = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == name.as_str());
+        let of_it: Vec<PathBuf> = all.filter(is_it).collect();
+        if of_it.is_empty() {
+            return Err(format!(
+                "no execd of yours is called execd-{name}: execd ls shows what runs"
+            ));
+        }
+        return Ok(of_it);
+    }
     let Some(pid) = place.pid else { return Ok(all.collect()) };
     let of_it: Vec<PathBuf> = all.filter(|path| socket::pid_in_name(path) == Some(pid)).collect();
     if of_it.is_empty() {
@@ -66,7 +78,7 @@ pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>,
 
 /// Asks the execds that are meant for their sessions.
 pub fn survey(place: &Place) -> Result<Survey, String> {
-    let named = place.pid.is_some() || place.socket.is_some();
+    let named = place.pid.is_some() || place.socket.is_some() || place.name.is_some();
     let mut found = Survey::default();
     let mut asked = Vec::new();
     for path in sockets(place, &mut found.silent)? {
@@ -109,6 +121,17 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
         return Err(found.silent.join("; "));
     }
     Ok(found)
+}
+
+/// The newest session that runs, of the execd that is meant.
+pub fn newest(place: &Place) -> Result<u64, String> {
+    let survey = survey(place)?;
+    let rows = survey.execds.iter().flat_map(|execd| &execd.sessions);
+    let running = rows.filter(|row| row["running"] == true);
+    running
+        .filter_map(|row| row["session_id"].as_u64())
+        .max()
+        .ok_or_else(|| "no session runs there: execd ls shows what there is".to_owned())
 }
 
 /// A session that was asked for by its number.

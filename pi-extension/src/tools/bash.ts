@@ -8,6 +8,7 @@ import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import type { BashResult, Progress, TmuxResult } from "../wire.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../windows/attach.ts";
+import { actElsewhere, addressIn, listEverywhere } from "../windows/everywhere.ts";
 import { shownCommand } from "../windows/templates.ts";
 import { startContext, viewContext } from "../windows/wire-context.ts";
 import type { Surface } from "./surface.ts";
@@ -121,7 +122,12 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
     throw new Error(`Error: unknown action ${String(action)}; `
       + `there are: ${config.tmuxEnabledActions.join(", ")}.`);
   }
-  const id = typeof window === "string" ? window.trim().replace(/^@?(\d+)$/, "@$1") : window;
+  const elsewhere = addressIn(window, instance.client.name);
+  if (elsewhere && !String(action).startsWith("list")) {
+    return answer(await actElsewhere(instance, String(action), elsewhere, call.signal), {});
+  }
+  const id = typeof window === "string"
+    ? window.trim().replace(/^(?:execd-[^:]*:)?@?(\d+)$/, "@$1") : window;
   const polls = action === "poll" && {
     pollInterval: Number(pollInterval) > 0 ? pollInterval : pollSeconds(config),
   };
@@ -135,5 +141,6 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
   if (is_error) throw new Error(text);
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));
-  return answer(text, {});
+  const everywhere = action === "list" && config.tmuxWindowScope === "all";
+  return answer(everywhere ? await listEverywhere(instance, text, call.signal) : text, {});
 }

@@ -145,7 +145,8 @@ test("tmuxWindowScope: all sessions, or those of one git repository, see and hea
     });
     await rpc.prompt("start");
     await rpc.command("new_session");
-    assert.match(await listed(rpc), /1 window\(s\)\n+ {2}wide @1 /, scope);
+    // With "all" those of other pis of this user stand behind it.
+    assert.match(await listed(rpc), /\d+ window\(s\)\n+ {2}wide @1 /, scope);
     const from = rpc.mark();
     release(place, "go");
     await rpc.settled(from);
@@ -153,6 +154,46 @@ test("tmuxWindowScope: all sessions, or those of one git repository, see and hea
     assert.equal(rpc.said().at(-1), "I was told.");
     assert.equal((await rpc.quit()).code, 0);
   }
+});
+
+// Each pi has an execd of its own, and "all" was all of one pi.
+test("tmuxWindowScope all: a second pi lists, shows and ends the window of the first", async (t) => {
+  const [one, two] = [scratch(t), scratch(t)];
+  const name = `of-${one.tag.slice(0, 8)}`;
+  const first = new Rpc(one, {
+    args: BASH,
+    script: [
+      turn("Start.", background("echo out of one; exec sleep 7442", { name })),
+      turn("Started."),
+      { when: "finished with exit code", text: "I was told." },
+    ],
+  });
+  await first.prompt("start");
+  configure(two, { tmuxWindowScope: "all" });
+  const address = `{{last:${name} (execd-[-0-9a-z]+:@\\d+) }}`;
+  const second = new Rpc(two, {
+    args: BASH,
+    script: [
+      ...looks(8),
+      { when: "^peek$", text: "Peek.", calls: [tmux("peek", { window: address })] },
+      { when: "^kill$", text: "Kill.", calls: [tmux("kill", { window: address })] },
+      { when: "^(window:|Killed)", text: "Done." },
+    ],
+  });
+  // Who takes longer than 200 ms is not listed, but named.
+  while (!(await listed(second)).includes(name));
+  let from = second.mark();
+  await second.prompt("peek");
+  assert.match((await second.toolEnd("tmux", from)).text,
+    new RegExp(`^window: ${name} execd-\\d+\\S*:@1\n\\$ echo out of one; .*\n+out of one`));
+  const told = first.mark();
+  from = second.mark();
+  await second.prompt("kill");
+  assert.match((await second.toolEnd("tmux", from)).text,
+    new RegExp(`^Killed background window: ${name} execd-\\d+\\S*:@1\\.$`));
+  await first.settled(told);
+  assert.equal(first.said().at(-1), "I was told.");
+  for (const rpc of [first, second]) assert.equal((await rpc.quit()).code, 0);
 });
 
 // The execd of the session before goes on, and went on counting where it was: its next window had
