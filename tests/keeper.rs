@@ -274,11 +274,28 @@ fn a_log_directory_of_another_user_is_refused() {
 /// Whoever made /tmp/pi-execd-UID first stopped every execd of that user.
 #[test]
 fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() {
+    a_fresh_one_is_used_again(false);
+}
+
+/// Whoever had made the directory of the control sockets as well let each execd make a log
+/// directory of its own: there was no place to remember the last one in.
+#[test]
+fn where_nothing_can_be_remembered_the_fresh_directory_is_found_again() {
+    a_fresh_one_is_used_again(true);
+}
+
+fn a_fresh_one_is_used_again(sockets_held_too: bool) {
     let dir = tempfile::tempdir().expect("a directory");
     let tmp = dir.path().canonicalize().expect("it is there");
     // SAFETY: getuid only returns a number.
     let name = format!("pi-execd-{}", unsafe { libc::getuid() });
     std::os::unix::fs::symlink("/tmp", tmp.join(&name)).expect("a link");
+    if sockets_held_too {
+        std::os::unix::fs::symlink("/tmp", tmp.join("execd")).expect("a link");
+        // Neither of these is one of ours.
+        std::fs::create_dir(tmp.join(format!("{name}-logs"))).expect("made");
+        std::os::unix::fs::symlink("/tmp", tmp.join(format!("{name}-00000000"))).expect("a link");
+    }
     let at = tmp.to_str().expect("UTF-8");
     let envs = [("TMPDIR", at), ("XDG_RUNTIME_DIR", at)];
     let mut used = Vec::new();
@@ -294,7 +311,9 @@ fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() 
             told,
             "{said}"
         );
-        assert_eq!(said.lines().count(), usize::from(told), "{said}");
+        // That there is no control socket is another thing, and said by itself.
+        let of_logs = said.lines().filter(|line| !line.contains("nobody can attach"));
+        assert_eq!(of_logs.count(), usize::from(told), "{said}");
     }
     let fresh = used.remove(0);
     assert!(used.iter().all(|one| *one == fresh), "{used:?}");

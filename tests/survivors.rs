@@ -10,6 +10,7 @@ mod outside;
 use common::*;
 use outside::{Trace, can_trace};
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 /// From here on no signal of execd reaches anybody.
 fn refuse_signals(execd: &Execd) -> Trace {
@@ -82,4 +83,38 @@ fn an_end_of_input_with_something_that_cannot_be_ended_is_an_end_as_well() {
     execd.close_stdin();
     assert_eq!(execd.wait_exit().code(), Some(0));
     drop(trace);
+}
+
+/// The loop itself read the command line and the environment of processes, and stood still with
+/// one that held the map of its memory (a read from a disk that hangs is enough). Here strace makes
+/// each opening of these two files of one process last for a minute.
+#[test]
+fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let opened = execd.open("setsid -f sleep 300 & exec sleep 301");
+    let session = session_of(&opened);
+    let detached = |execd: &mut Execd| execd.listed(session).expect("listed")["detached"].clone();
+    eventually("it is detached, and by its own program", || {
+        detached(&mut execd)[0]["command"] == "sleep 300"
+    });
+    let pid = detached(&mut execd)[0]["pid"].as_i64().expect("a pid");
+    let path = |name: &str| format!("/proc/{pid}/{name}");
+    let inject = "inject=open,openat:delay_enter=60s";
+    let paths = [path("cmdline"), path("environ")];
+    let trace = Trace::attach(
+        execd.pid(),
+        &["-f", "-P", &paths[0], "-P", &paths[1], "-e", "trace=open,openat", "-e", inject],
+    );
+    let begun = Instant::now();
+    let told = detached(&mut execd);
+    assert_eq!(told, json!([{"pid": pid, "command": "[sleep]"}]));
+    // It is not asked again for a while.
+    assert_eq!(detached(&mut execd), told);
+    assert!(begun.elapsed() < Duration::from_secs(30), "it waited for the memory of {pid}");
+    trace.detach();
+    execd.kill(session);
 }

@@ -31,7 +31,7 @@ use crate::config::{
 };
 use crate::daemon::Daemon;
 use crate::pure::visible;
-use crate::sys::{host, stdio};
+use crate::sys::{host, look, stdio};
 use crate::{keeper, methods};
 use flags::Command;
 
@@ -43,6 +43,11 @@ const EXIT_START: i32 = 1;
 pub fn main(arguments: Vec<OsString>) -> i32 {
     if arguments.first().is_some_and(|first| first == "--keeper") {
         return keeper::main(arguments.into_iter().skip(1));
+    }
+    if let Some((first, rest)) = arguments.split_first()
+        && first.as_encoded_bytes() == look::FLAG.to_bytes()
+    {
+        return look::answer(rest);
     }
     host::give_memory_back();
     let mut config = Config::default();

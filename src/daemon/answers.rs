@@ -4,18 +4,19 @@ use super::clients::STDIN_CLIENT;
 use super::judge::status_fields;
 use super::logs::LogStatus;
 use super::{Daemon, Pending};
-use crate::limits::{NAMED_PROCESSES, NS_PER_MS, PROCESS_COMMAND_BYTES};
+use crate::limits::{NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::life::ExitStatus;
-use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::signal_names::signal_name;
 use crate::pure::visible::one_line;
-use crate::session::ending::{Detached, Ending, Family, SIGKILL};
+use crate::session::ending::{Ending, SIGKILL};
+use crate::session::family::{Detached, Family};
 use crate::session::report::{ExecReport, KillReport, NamedProcess, TruncationReport};
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{Session, SessionId};
-use crate::sys::{clock, proc};
+use crate::sys::clock;
+use crate::sys::proc::ProcStat;
 
 /// What the reply says when the child closed its stdin.
 pub const STDIN_LOST: &str =
@@ -178,7 +179,7 @@ impl Daemon {
             ExitStatus::Code(code) => format!("code {code}"),
             ExitStatus::Signal(signal) => signal_name(signal),
         };
-        let holders = self.holders(session);
+        let holders = self.named_holders(session);
         let holders: Vec<String> = holders
             .iter()
             .map(|holder| format!("{} {}", holder.pid, one_line(&holder.command)))
@@ -193,12 +194,26 @@ impl Daemon {
 
     /// Who may hold the output of a session whose shell is gone: its members, or else what
     /// detached itself from it.
-    pub(super) fn holders(&self, session: &Session) -> Vec<NamedProcess> {
+    pub(super) fn holders(&self, session: &Session) -> Vec<ProcStat> {
         let mut found = self.members(&self.family(session));
         if found.is_empty() {
             found = self.detached().remove(&session.id).unwrap_or_default();
         }
-        found.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect()
+        found.truncate(NAMED_PROCESSES);
+        found
+    }
+
+    /// Those by their pids and commands.
+    pub(super) fn named_holders(&self, session: &Session) -> Vec<NamedProcess> {
+        self.named(&self.holders(session))
+    }
+
+    /// Processes by their pids and commands.
+    pub fn named(&self, processes: &[ProcStat]) -> Vec<NamedProcess> {
+        let pids: Vec<i32> = processes.iter().map(|one| one.pid).collect();
+        let commands = self.lookout.borrow().looks.borrow_mut().commands(&pids);
+        let named = |(pid, command)| NamedProcess { pid, command, reason: None };
+        pids.into_iter().zip(commands).map(named).collect()
     }
 
     /// Whose end a session's end is.
@@ -207,19 +222,13 @@ impl Daemon {
         let detached = if session.is_pi() || session.was_pi {
             Detached::Run(session.facts.run_mark)
         } else if self.config.kill_detached {
-            Detached::Marked(self.marks(session.id))
+            Detached::Marked(session.id)
         } else {
             Detached::Spared
         };
         let facts = &session.facts;
         let (sid, start_ticks, number) = (facts.pid, facts.start_ticks, session.number);
         Family { sid, start_ticks, number, detached }
-    }
-
-    /// The environment entries that mark the processes of a session.
-    pub(super) fn marks(&self, id: SessionId) -> Vec<Vec<u8>> {
-        let instance = format!("{INSTANCE_VARIABLE}={}", self.instance);
-        vec![instance.into_bytes(), format!("{SESSION_VARIABLE}={id}").into_bytes()]
     }
 
     fn kill_report(&mut self, id: SessionId, wait: &Wait, why: Why, takes: bool) -> KillReport {
@@ -276,11 +285,6 @@ fn kill_summary(session: &Session, gone: bool) -> String {
     }
     let escalated = if ending.escalated { " — escalated to SIGKILL" } else { "" };
     format!("Killed session {id} (pid {pid}) with {sent}{escalated} — {end}")
-}
-
-/// A process by its pid and command.
-pub fn named(pid: i32) -> NamedProcess {
-    NamedProcess { pid, command: proc::command(pid, PROCESS_COMMAND_BYTES), reason: None }
 }
 
 #[allow(clippy::cast_precision_loss)] // Microseconds of CPU time fit a float's mantissa.

@@ -52,6 +52,7 @@ impl Daemon {
     }
 
     fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
+        self.lookout.borrow_mut().looks.borrow_mut().helper = self.keeper.pid();
         let watched = self
             .watch(log, KEEPER_LOG, Interest::PRIORITY)
             .and_then(|()| self.watch(acks, KEEPER_ACKS, Interest::READABLE));

@@ -55,6 +55,7 @@ pub mod windows;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::rc::Rc;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -154,7 +155,7 @@ pub struct Daemon {
     listener: Option<Listener>,
     /// Somebody may have knocked at it.
     accept_ready: bool,
-    spawner: Spawner,
+    spawner: Rc<Spawner>,
     /// The mounts, some of which may hang.
     mounts: MountTable,
     /// What this execd has to do without.

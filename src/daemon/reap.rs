@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::pure::life::{ExitStatus, Fact};
 use crate::session::SessionId;
-use crate::session::ending::Number;
+use crate::session::family::Number;
 use crate::sys::child::{self, Event, Usage};
 
 /// SIGCHLD's number, signal(7).

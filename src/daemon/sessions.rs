@@ -1,18 +1,19 @@
 //! What methods ask of sessions: killing, listing, wakes, input.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::Daemon;
-use super::answers::named;
 use super::judge::status_fields;
 use super::table::Leftover;
 use crate::limits::{LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::methods::Row;
 use crate::pure::utf8::floor_boundary;
 use crate::session::input::Fed;
+use crate::session::report::NamedProcess;
 use crate::session::{ClientId, Listing, SessionId};
 use crate::sys::host;
-use crate::sys::proc::{self, ProcStat};
+use crate::sys::proc::ProcStat;
 
 /// A command as a list shows it: whole, unless it is so long that all of them would be too much.
 pub(super) fn command_for_lists(command: &str, most_bytes: usize) -> String {
@@ -65,6 +66,7 @@ impl Daemon {
     pub(super) fn detached(&self) -> BTreeMap<SessionId, Vec<ProcStat>> {
         let mut away: BTreeMap<SessionId, Vec<ProcStat>> = BTreeMap::new();
         let mut lookout = self.lookout.borrow_mut();
+        let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return away };
         let mut owners: BTreeMap<i32, SessionId> = BTreeMap::new();
         for session in self.listed() {
@@ -75,10 +77,13 @@ impl Daemon {
         let others = census.others(|sid| self.leaders.contains_key(&sid));
         let others: Vec<&ProcStat> =
             others.iter().filter(|one| !owners.contains_key(&one.pid)).collect();
-        for orphan in others.iter().filter(|one| one.ppid == host::pid()) {
-            if let Some(id) = self.marked_session(orphan.pid) {
-                owners.insert(orphan.pid, id);
-                away.entry(id).or_default().push(**orphan);
+        let orphans = others.iter().filter(|one| one.ppid == host::pid());
+        let orphans: Vec<ProcStat> = orphans.map(|one| **one).collect();
+        let marked = looks.borrow_mut().owners(&orphans);
+        for orphan in orphans {
+            if let Some(Some(id)) = marked.get(&orphan.pid) {
+                owners.insert(orphan.pid, *id);
+                away.entry(*id).or_default().push(orphan);
             }
         }
         // Each round adds at least one process or is the last: bounded by their number.
@@ -97,32 +102,22 @@ impl Daemon {
         }
     }
 
-    /// The session whose marks a process has in its environment.
-    fn marked_session(&self, pid: i32) -> Option<SessionId> {
-        if proc::is_stuck(pid) {
-            return None;
-        }
-        let instance = format!("EXECD_INSTANCE={}", self.instance).into_bytes();
-        let (mut is_ours, mut id) = (false, None);
-        proc::environ_any(pid, |entry| {
-            is_ours |= entry == instance;
-            if let Some(number) = entry.strip_prefix(b"EXECD_SESSION_ID=") {
-                id = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
-            }
-            is_ours && id.is_some()
-        });
-        id.filter(|_| is_ours)
-    }
-
     /// The rows of list_sessions.
     pub fn rows(&self) -> Vec<Row> {
         let mut away = if self.listed == 0 { BTreeMap::new() } else { self.detached() };
+        away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
+        // All of them are named by one look.
+        let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
+        let mut named = self.named(&away_all).into_iter();
+        let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away
+            .into_iter()
+            .map(|(id, some)| (id, named.by_ref().take(some.len()).collect()))
+            .collect();
         let mut row = |session: &crate::session::Session| {
             let running = !session.life.finished();
             let log = self.log_status(session.id);
             let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
             let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
-            let away = away.remove(&session.id).unwrap_or_default();
             Row {
                 session_id: session.id,
                 name: session.facts.name.clone(),
@@ -140,7 +135,7 @@ impl Daemon {
                 log_path: log.and_then(|log| log.path),
                 wake_armed: session.wake.is_some(),
                 shell_exited: session.life.shell_gone().then_some(true),
-                detached: away.iter().take(NAMED_PROCESSES).map(|one| named(one.pid)).collect(),
+                detached: away.remove(&session.id).unwrap_or_default(),
             }
         };
         self.listed().map(&mut row).collect()

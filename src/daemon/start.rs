@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::CString;
 use std::path::Path;
+use std::rc::Rc;
 
 use mio::Poll;
 
@@ -17,6 +18,8 @@ use crate::config::Config;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::deadlines::Deadlines;
+use crate::session::census::Lookout;
+use crate::session::looks::Looks;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
 use crate::sys::log_files::ENOENT;
@@ -35,7 +38,9 @@ impl Daemon {
     pub fn start(mut config: Config) -> Result<Self, StartError> {
         let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
         let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
+        let spawner = Rc::new(spawner);
         let instance = host::random_hex();
+        let looks = Looks::new(Rc::clone(&spawner), &instance);
         let keeper = new_link(&config, &instance)?;
         let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
         let clock = Timer::monotonic().map_err(system("timerfd"))?;
@@ -91,7 +96,7 @@ impl Daemon {
             stuck_since: None,
             front: None,
             outlived: super::table::Outlived::default(),
-            lookout: RefCell::default(),
+            lookout: RefCell::new(Lookout::new(looks)),
             acks_ready: false,
             log_watched: false,
             guard_watched: false,

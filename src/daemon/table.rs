@@ -4,9 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Daemon, Owner};
-use crate::limits::{EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX};
+use crate::limits::{
+    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NAMED_PROCESSES, WARNING_BELOW_MAX,
+};
 use crate::pure::lru::{Candidate, victim};
-use crate::session::ending::{Ending, Family, Number, SIGTERM};
+use crate::session::ending::{Ending, SIGTERM};
+use crate::session::family::{Family, Number};
+use crate::session::report::NamedProcess;
 use crate::session::wait::WaitKind;
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::proc::ProcStat;
@@ -246,11 +250,16 @@ impl Daemon {
     }
 
     /// What is left of sessions that are over: each with its living members.
-    pub fn left_members(&mut self) -> Vec<(SessionId, Vec<ProcStat>)> {
+    pub fn left_members(&mut self) -> Vec<(SessionId, NamedProcess)> {
         self.outlived.recheck = !self.outlived.left.is_empty();
         self.look_after_members();
-        let left = &self.outlived.left;
-        left.values().map(|left| (left.id, self.members(&left.family))).collect()
+        let mut left: Vec<(SessionId, ProcStat)> = Vec::new();
+        for one in self.outlived.left.values() {
+            let members = self.members(&one.family).into_iter().take(NAMED_PROCESSES);
+            left.extend(members.map(|member| (one.id, member)));
+        }
+        let processes: Vec<ProcStat> = left.iter().map(|one| one.1).collect();
+        left.into_iter().map(|one| one.0).zip(self.named(&processes)).collect()
     }
 
     /// The members of a session that live, for people: none where it cannot be told.

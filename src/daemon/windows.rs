@@ -244,7 +244,7 @@ impl Daemon {
         let output = shown(&cut, notice.as_ref());
         let status = status_of(session);
         let held = outcome == Outcome::Held;
-        let still_running = if held { self.holders(session) } else { Vec::new() };
+        let still_running = if held { self.named_holders(session) } else { Vec::new() };
         let text = match outcome {
             Outcome::Ended if session.start.failure().is_some() => {
                 let why = session.start.failure().unwrap_or_default();

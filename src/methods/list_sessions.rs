@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
-use crate::daemon::answers::{named, tool_time_utc};
-use crate::limits::{LIST_COMMAND_CHARS, NAMED_PROCESSES, NS_PER_MS};
+use crate::daemon::answers::tool_time_utc;
+use crate::limits::{LIST_COMMAND_CHARS, NS_PER_MS};
 use crate::pure::visible::one_line;
 use crate::session::SessionId;
 use crate::session::report::NamedProcess;
@@ -90,11 +90,10 @@ fn check(raw: &str) -> Result<(), RpcError> {
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let sessions = daemon.rows();
-    let left = daemon.left_members().into_iter().flat_map(|(session_id, members)| {
-        members.into_iter().take(NAMED_PROCESSES).map(move |one| {
-            let command = named(one.pid).command;
-            LeftRow { session_id, pid: one.pid, command }
-        })
+    let left = daemon.left_members().into_iter().map(|(session_id, one)| LeftRow {
+        session_id,
+        pid: one.pid,
+        command: one.command,
     });
     let left: Vec<LeftRow> = left.collect();
     let active_count = sessions.iter().filter(|row| row.running).count();

@@ -4,10 +4,12 @@
 //! and is as old as its first piece: who was forked since may be missing, so whoever has sent
 //! signals or heard of an end asks for one that began later.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::io;
+use std::rc::Rc;
 
+use super::looks::Looks;
 use crate::limits::{CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, OPENED_PER_TURN};
 use crate::sys::proc::{self, Pids, ProcStat};
 
@@ -38,6 +40,8 @@ pub struct Lookout {
     reads_left: usize,
     /// Processes that may still be opened in this turn.
     opens_left: usize,
+    /// What needs more than a look at /proc.
+    pub looks: Rc<RefCell<Looks>>,
 }
 
 impl Census {
@@ -66,9 +70,15 @@ impl Census {
 }
 
 impl Lookout {
+    /// One that asks by these.
+    pub fn new(looks: Looks) -> Self {
+        Self { looks: Rc::new(RefCell::new(looks)), ..Self::default() }
+    }
+
     /// A turn begins.
     pub fn begin_turn(&mut self, turn: u64) {
         self.turn = turn;
+        self.looks.borrow_mut().begin_turn();
         self.reads_left = CENSUS_TURN_PROCESSES;
         self.opens_left = OPENED_PER_TURN;
         let old = |census: &Census| census.begun + CENSUS_KEPT_TURNS < turn;

@@ -4,17 +4,14 @@
 //! checked after opening, and looked for again on each event until none is left. After the grace,
 //! what is left gets SIGKILL the same way; after a further while the survivors are named.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::RawFd;
 
-use super::census::{Lookout, descendants};
+use super::census::Lookout;
+use super::family::{Family, Number};
 use super::report::NamedProcess;
 use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
-use crate::pure::run_mark::RunMark;
-use crate::sys::host;
-use crate::sys::proc::{self, ProcStat, Target};
-use crate::sys::run_limit;
+use crate::sys::proc::{self, Target};
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
 pub const SIGKILL: i32 = 9;
@@ -22,52 +19,6 @@ pub const SIGKILL: i32 = 9;
 pub const SIGTERM: i32 = 15;
 const SIGCONT: i32 = 18;
 const EPERM: i32 = 1;
-
-/// Whose end it is.
-#[derive(Clone, Debug)]
-pub struct Family {
-    /// The kernel session id that members have.
-    pub sid: i32,
-    /// No member started before the leader did (clock ticks since boot).
-    pub start_ticks: u64,
-    /// What became of the number `sid`.
-    pub number: Number,
-    /// Which detached descendants are taken along.
-    pub detached: Detached,
-}
-
-/// Which of those that descend from a session, but have left it by setsid, are members too.
-#[derive(Clone, Debug)]
-pub enum Detached {
-    /// None of them.
-    Spared,
-    /// Those with a parent in the family, and orphans that have all these entries in their
-    /// environment.
-    Marked(Vec<Vec<u8>>),
-    /// Those with a parent in the family, and orphans that have the mark of this run of pi.
-    Run(Option<RunMark>),
-}
-
-/// What became of the number that names a session in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// The leader has it, until it is reaped.
-    Leads,
-    /// The leader was reaped, and members had the number then.
-    Inherited,
-    /// Nobody of the session is left: whoever has the number now is a stranger.
-    Free,
-}
-
-impl Number {
-    /// What it is now: once free it stays so, whoever gets it next.
-    pub fn now(self, sid: i32) -> Self {
-        match self {
-            Self::Inherited if proc::session_is_over(sid) => Self::Free,
-            other => other,
-        }
-    }
-}
 
 /// A process that was signalled.
 #[derive(Debug)]
@@ -121,83 +72,6 @@ enum State {
     Going,
     AllGone,
     GivenUp,
-}
-
-impl Family {
-    /// The session that members are in, while there can be any.
-    pub fn members_sid(&self) -> Option<i32> {
-        (self.number.now(self.sid) != Number::Free).then_some(self.sid)
-    }
-
-    /// Who may be of this family, each with the session that it was in, by pid. None: the census
-    /// is not complete yet. Errors: it cannot be told now (EMFILE, ENOMEM).
-    fn candidates(
-        &self,
-        turn: u64,
-        lookout: &mut Lookout,
-        ours: &impl Fn(i32) -> bool,
-    ) -> io::Result<Option<Vec<(i32, i32)>>> {
-        let sid = Some(self.sid).filter(|_| self.number != Number::Free);
-        if sid.is_none() && self.spares_detached() {
-            return Ok(Some(Vec::new()));
-        }
-        let Some(census) = lookout.since(turn)? else { return Ok(None) };
-        let members =
-            sid.into_iter().flat_map(|sid| census.pids_of(sid).map(move |pid| (pid, sid)));
-        let mut found: Vec<(i32, i32)> = members.collect();
-        if self.spares_detached() {
-            return Ok(Some(found));
-        }
-        let execd = host::pid();
-        let untold = Cell::new(false);
-        let marked = |one: &ProcStat| {
-            let orphan = one.ppid == execd && one.sid != self.sid;
-            let told = if orphan { self.marks(one) } else { Some(false) };
-            untold.set(untold.get() || told.is_none());
-            told == Some(true)
-        };
-        let others = census.others(|sid| sid == self.sid || ours(sid));
-        let away = descendants(others, found.iter().map(|one| one.0), marked);
-        if untold.get() && found.is_empty() && away.is_empty() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
-        found.sort_unstable();
-        Ok(Some(found))
-    }
-
-    fn spares_detached(&self) -> bool {
-        matches!(self.detached, Detached::Spared)
-    }
-
-    /// Whether an orphan is marked as one of this family. None: it cannot be told now.
-    fn marks(&self, orphan: &ProcStat) -> Option<bool> {
-        match &self.detached {
-            Detached::Spared => Some(false),
-            Detached::Marked(marks) => {
-                let marks: Vec<&[u8]> = marks.iter().map(Vec::as_slice).collect();
-                let told = !proc::is_stuck(orphan.pid);
-                told.then(|| proc::environ_has(orphan.pid, &marks))
-            }
-            Detached::Run(mark) => {
-                let limit = run_limit::of(orphan.pid);
-                Some(mark.zip(limit).is_some_and(|(mark, limit)| mark.is_on(limit)))
-            }
-        }
-    }
-
-    /// Whether nobody of this family lives; false where it cannot be told.
-    pub fn is_gone(&self, lookout: &mut Lookout, ours: &impl Fn(i32) -> bool) -> bool {
-        let number = self.number.now(self.sid);
-        if self.spares_detached() {
-            // Who is dead but not reaped has the number too: the reaping asks again.
-            return number == Number::Free;
-        }
-        let (turn, now) = (lookout.turn(), Self { number, ..self.clone() });
-        let found = lookout.at_once().is_ok().then(|| now.candidates(turn, lookout, ours));
-        let lives = |one: &(i32, i32)| proc::stat(one.0).is_some_and(|one| one.is_alive());
-        found.is_some_and(|found| matches!(found, Ok(Some(all)) if !all.iter().any(lives)))
-    }
 }
 
 impl Ending {

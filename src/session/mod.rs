@@ -6,9 +6,12 @@
 pub mod agent;
 pub mod census;
 pub mod ending;
+mod facts;
+pub mod family;
 pub mod input;
 pub mod job;
 pub mod live;
+pub mod looks;
 pub mod output;
 pub mod report;
 pub mod start;
@@ -24,7 +27,6 @@ use crate::limits::{
 };
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
-use crate::pure::run_mark::RunMark;
 use crate::pure::term_modes::TermModes;
 use crate::pure::tty_line::LineChars;
 use crate::pure::utf8::chars_in;
@@ -32,7 +34,9 @@ use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use agent::{Agent, Probe};
-use ending::{Ending, Number};
+use ending::Ending;
+pub use facts::Facts;
+use family::Number;
 use input::Input;
 use job::Job;
 use output::{Output, Source};
@@ -48,29 +52,6 @@ pub type SessionId = u64;
 pub type Ticket = u64;
 /// Names one client: one connection.
 pub type ClientId = u64;
-
-/// What does not change during a session's life.
-#[derive(Clone, Debug)]
-pub struct Facts {
-    /// A label for lists.
-    pub name: Option<String>,
-    /// The command's text.
-    pub command: String,
-    /// Its working directory.
-    pub cwd: String,
-    /// Whether it has a PTY.
-    pub tty: bool,
-    /// The leader's pid: also the kernel's session id of its members.
-    pub pid: i32,
-    /// A lower bound of the leader's start time in clock ticks since boot.
-    pub start_ticks: u64,
-    /// What all of its processes have, where it is a run of pi; None where marks cannot be had.
-    pub run_mark: Option<RunMark>,
-    /// When it was started, monotonic.
-    pub started_ns: u64,
-    /// When it was started, wall clock.
-    pub started_wall_ms: i64,
-}
 
 /// Whether a session is in unified-exec's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use super::log_files::{LogDir, ensure_private_dir, is_our_file};
 use super::{host, socket};
-use crate::limits::{PATH_BYTES, RANDOM_NAME_DIGITS};
+use crate::limits::{NAMES_BESIDE, PATH_BYTES, RANDOM_NAME_DIGITS};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
@@ -59,6 +59,12 @@ fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
     if let Some(dir) = remembered.filter(|dir| dir.is_dir()).and_then(|dir| open(&dir).ok()) {
         return Ok(Place { dir, note: None });
     }
+    // Where others hold the runtime directory's place as well, nothing can be remembered there.
+    if runtime.is_none()
+        && let Some(dir) = made_earlier(path)
+    {
+        return Ok(Place { dir, note: None });
+    }
     let Some(fresh) = make_beside(path) else { return Err(reason) };
     let dir = open(&fresh)?;
     if let Some(runtime) = runtime {
@@ -67,6 +73,24 @@ fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
     }
     let note = format!("log {reason}; logs go to {}", dir.path().display());
     Ok(Place { dir, note: Some(note) })
+}
+
+/// The directory that an earlier execd of this user made beside the default one: the first of them
+/// by name, should there be several.
+fn made_earlier(path: &Path) -> Option<LogDir> {
+    let mut prefix = path.file_name()?.as_bytes().to_vec();
+    prefix.push(b'-');
+    let is_random = |digits: &[u8]| {
+        digits.len() == RANDOM_NAME_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+    };
+    let entries = std::fs::read_dir(path.parent()?).ok()?.take(NAMES_BESIDE).flatten();
+    let mut ours: Vec<PathBuf> = entries
+        .filter(|one| one.file_name().as_bytes().strip_prefix(&*prefix).is_some_and(is_random))
+        .map(|one| one.path())
+        .collect();
+    ours.sort_unstable();
+    // Those of others are refused.
+    ours.iter().find_map(|dir| open(dir).ok())
 }
 
 fn make_beside(path: &Path) -> Option<PathBuf> {

@@ -14,6 +14,7 @@
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `look` | what is in the memory of other processes, asked with a deadline |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `memory_file` | a file in memory that is gone with its owner |
@@ -37,6 +38,7 @@ pub mod keeper_calls;
 pub mod log_clean;
 pub mod log_files;
 pub mod log_place;
+pub mod look;
 pub mod memory_file;
 pub mod mounts;
 pub mod proc;

@@ -223,17 +223,29 @@ pub fn is_stuck(pid: i32) -> bool {
     })
 }
 
+/// The name of a process in brackets, for people who would have its command line: at most
+/// `max_bytes` long, empty for one that is gone.
+pub fn bracketed_name(pid: i32, max_bytes: usize) -> String {
+    let name = name(pid);
+    if name.is_empty() {
+        return name;
+    }
+    let mut text = format!("[{name}]");
+    text.truncate(text.floor_char_boundary(max_bytes));
+    text
+}
+
 /// The command line of a process for people: arguments joined by spaces, control characters
 /// made `?`, at most `max_bytes` long. `[name]` for one without arguments (a zombie, a kernel
-/// thread) and for one whose memory cannot be read now, empty for one that is gone.
-pub fn command(pid: i32, max_bytes: usize) -> String {
-    let read = |what: &str| read_some(&format!("/proc/{pid}/{what}"), max_bytes);
-    let cmdline = if is_stuck(pid) { None } else { read("cmdline") };
+/// thread) and for one whose memory cannot be read now, empty for one that is gone. It may have to
+/// wait: see src/sys/look.rs.
+pub(super) fn command(pid: i32, max_bytes: usize) -> String {
+    let path = format!("/proc/{pid}/cmdline");
+    let cmdline = if is_stuck(pid) { None } else { read_some(&path, max_bytes) };
     let mut bytes = cmdline.unwrap_or_default();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
     if bytes.is_empty() {
-        let Some(name) = read("comm") else { return String::new() };
-        bytes = [b"[", name.trim_ascii_end(), b"]"].concat();
+        return bracketed_name(pid, max_bytes);
     }
     for byte in &mut bytes {
         if *byte == 0 {
@@ -248,19 +260,13 @@ pub fn command(pid: i32, max_bytes: usize) -> String {
     text
 }
 
-/// Whether a process was started with all of these environment entries (`NAME=value`, whole),
-/// as far as the first `ENVIRON_BYTES` show. False also when we may not look.
-pub fn environ_has(pid: i32, marks: &[&[u8]]) -> bool {
-    let mut missing = marks.to_vec();
-    environ_any(pid, |entry| {
-        missing.retain(|mark| *mark != entry);
-        missing.is_empty()
-    })
-}
-
 /// Whether one of the environment entries that a process was started with fits. They are given in
-/// their order, as far as the first `ENVIRON_BYTES` show. False also when we may not look.
+/// their order, as far as the first `ENVIRON_BYTES` show. False also when we may not look, and for
+/// one that is stuck. It may have to wait all the same: see src/sys/look.rs.
 pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> bool {
+    if is_stuck(pid) {
+        return false;
+    }
     let Some(mut bytes) = read_some(&format!("/proc/{pid}/environ"), ENVIRON_BYTES) else {
         return false;
     };
@@ -485,9 +491,9 @@ mod tests {
             crate::sys::keeper_calls::pause(1);
         };
         assert!(members.iter().all(|one| one.start_ticks >= before && one.sid == child.pid));
-        assert!(environ_has(child.pid, &[b"EXECD_INSTANCE=abc", b"X=1"]));
-        assert!(!environ_has(child.pid, &[b"EXECD_INSTANCE=ab"]));
-        assert!(!environ_has(child.pid, &[b"EXECD_INSTANCE=abc", b"Y=1"]));
+        assert!(environ_any(child.pid, |entry| entry == b"EXECD_INSTANCE=abc"));
+        assert!(environ_any(child.pid, |entry| entry == b"X=1"));
+        assert!(!environ_any(child.pid, |entry| entry == b"EXECD_INSTANCE=ab"));
         assert_eq!(owner(child.pid), Some(own_uid()));
         assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
         assert_eq!(command(child.pid, 9), "/bin/sh -");

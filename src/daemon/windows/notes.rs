@@ -192,7 +192,7 @@ impl Daemon {
         let cut = window.clean(finished).cut(spec.completed_lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
         let notice = cut.notice(log.shown(finished).as_deref(), spec.always_log_path);
-        let still_running = if finished { Vec::new() } else { self.holders(session) };
+        let still_running = if finished { Vec::new() } else { self.named_holders(session) };
         let holders = holders_of(&still_running);
         let held = (!finished).then_some((id, holders.as_slice()));
         let text = match session.start.failure() {

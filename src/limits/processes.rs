@@ -1,0 +1,25 @@
+//! Bounds of what is read about processes and where their files lie.
+
+/// Processes named in a note, in detached, left or survivors.
+pub const NAMED_PROCESSES: usize = 16;
+/// Bytes of a command line read from /proc for such a name.
+pub const PROCESS_COMMAND_BYTES: usize = 256;
+/// Processes that are asked about in one look at the memory of others (src/sys/look.rs).
+pub const LOOK_PIDS: usize = 1024;
+/// Longest wait for the answers of the looks of one turn.
+pub const LOOK_WAIT_MS: u64 = 250;
+/// Orphans whose owners are remembered.
+pub const LOOK_REMEMBERED: usize = 16 * 1024;
+/// For so long a process that has not answered is not asked again.
+pub const LOOK_AGAIN_MS: u64 = 5_000;
+/// Bytes of a process's environment searched for execd's marks.
+pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
+/// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
+pub const MAX_ARG_BYTES: usize = 128 * 1024;
+
+/// Bytes of the list of mounts that are read; of a longer one any mount may hang.
+pub const MOUNTINFO_BYTES: usize = 4 * 1024 * 1024;
+/// Symbolic links on the way of one path: the kernel follows no more, see path_resolution(7).
+pub const PATH_LINKS_MAX: usize = 40;
+/// Longest name of a file: NAME_MAX, see pathconf(3).
+pub const NAME_MAX_BYTES: usize = 255;

@@ -1,0 +1,26 @@
+//! What is known of a session from its start on.
+
+use crate::pure::run_mark::RunMark;
+
+/// What does not change during a session's life.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// A label for lists.
+    pub name: Option<String>,
+    /// The command's text.
+    pub command: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// Whether it has a PTY.
+    pub tty: bool,
+    /// The leader's pid: also the kernel's session id of its members.
+    pub pid: i32,
+    /// A lower bound of the leader's start time in clock ticks since boot.
+    pub start_ticks: u64,
+    /// What all of its processes have, where it is a run of pi; None where marks cannot be had.
+    pub run_mark: Option<RunMark>,
+    /// When it was started, monotonic.
+    pub started_ns: u64,
+    /// When it was started, wall clock.
+    pub started_wall_ms: i64,
+}
