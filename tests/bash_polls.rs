@@ -104,6 +104,24 @@ fn people_are_told_when_the_text_has_changed() {
     assert_eq!(polled(&mut execd, &window)["tail"], "one\ntwo\n");
 }
 
+/// What repeats the same lines has the same tail again and again: people saw two polls of it and
+/// then none, as if it stood still. What they are shown counts its lines.
+#[test]
+fn people_see_that_output_which_repeats_goes_on() {
+    let mut execd = Execd::start();
+    let command = "while :; do echo tick; sleep 0.02; done";
+    let params =
+        json!({"pollInterval": 0.1, "pollLines": 2, "context": {"pollDelivery": "display"}});
+    let window = background_with(&mut execd, command, params);
+    let mut texts = std::collections::BTreeSet::new();
+    for _ in 0..6 {
+        let note = polled(&mut execd, &window);
+        assert!(texts.insert(text(&note).to_owned()), "nothing is sent twice: {note}");
+    }
+    let shown = "tick\ntick\n\n[Showing lines ";
+    assert!(texts.iter().filter(|text| text.contains(shown)).count() >= 4, "{texts:?}");
+}
+
 #[test]
 fn a_poll_has_so_many_lines_as_asked_for() {
     let mut execd = Execd::start();

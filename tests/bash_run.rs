@@ -242,6 +242,17 @@ fn a_terminal_is_given_where_it_is_asked_for() {
     let lines: Vec<&str> = text(&result).lines().collect();
     assert!(lines[0].starts_with("/dev/pts/"), "{lines:?}");
     assert_eq!(lines[1..], ["30 120", "xterm-256color"]);
+    for (given, context, has) in [
+        (json!({}), json!({}), "no"),
+        (json!({"tty": true}), json!({}), "yes"),
+        (json!({"tty": true}), json!({"tty": false}), "yes"),
+        (json!({"tty": false}), json!({"tty": true}), "no"),
+    ] {
+        let more = merged(given, json!({"context": context}));
+        let result = bash_with(&mut execd, "test -t 0 && echo yes || echo no", more.clone());
+        assert_eq!(text(&result).trim(), has, "the call beats the context: {more}");
+    }
+    execd.refused("bash", json!({"command": "x", "tty": "yes"}), "tty");
 }
 
 #[test]
@@ -302,8 +313,17 @@ fn timeouts_are_the_contexts_and_capped() {
         assert_eq!(text(&result), expected, "{params}");
     }
     for timeout in [json!(0), json!(-3.5)] {
-        let message = execd.refused("bash", json!({"command": "x", "timeout": timeout}), "timeout");
-        assert_eq!(message, "Invalid timeout: must be a finite number of seconds");
+        for (context, least, most) in [
+            (json!({}), 30, 60),
+            (json!({"defaultTimeoutSeconds": 5, "maxTimeoutSeconds": 9}), 5, 9),
+        ] {
+            let params = json!({"command": "x", "timeout": timeout, "context": context});
+            let allowed = format!(
+                "Invalid timeout: must be more than 0 seconds (more than {most} counts as {most}); \
+                 without one it is {least}"
+            );
+            assert_eq!(execd.refused("bash", params, "timeout"), allowed);
+        }
     }
 }
 

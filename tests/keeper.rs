@@ -439,6 +439,16 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
         std::os::unix::fs::chown(&foreign, Some(12_345), None).expect("root may");
         kept.push(foreign);
     }
+    // What an execd wrote that keeps its logs stays, whoever cleans later.
+    let mut keeper = Execd::with(&["--log-dir", at, "--log-keep-days", "0"], &[]);
+    let for_good = log_path(&keeper.run("echo for good"));
+    aged(&for_good, 400);
+    kept.push(for_good);
+    let mut keeper = Execd::with(&["--log-dir", at, "--log-keep-days", "0", "--no-keeper"], &[]);
+    let for_good = log_path(&keeper.run("echo for good"));
+    aged(&for_good, 400);
+    kept.push(for_good);
+    drop(keeper);
     let there = |path: &Path| path.symlink_metadata().is_ok();
     let look = |args: &[&str], gone: &[std::path::PathBuf]| {
         let all: Vec<&str> = ["--log-dir", at].iter().chain(args).copied().collect();

@@ -50,6 +50,8 @@ struct Flags {
     /// None: `--no-log`.
     log_dir: Option<Wanted>,
     keep_days: u64,
+    /// It looks for old logs at its start.
+    cleans: bool,
     max_bytes: Option<u64>,
     execd_pid: i32,
     instance: String,
@@ -84,7 +86,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
             let mut keeper = Keeper::new(pipes, writer, guard, execd);
             keeper.tell_place(told).and_then(|()| {
                 start_pages::give_back();
-                keeper.writer.begin_cleaning(flags.keep_days);
+                keeper.writer.keep(flags.keep_days);
+                if flags.cleans {
+                    keeper.writer.begin_cleaning(flags.keep_days);
+                }
                 keeper.serve()
             })
         }
@@ -113,6 +118,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_args(args);
     let (mut log_dir, mut no_log, mut keep_days) = (None, false, LOG_KEEP_DAYS);
+    let mut cleans = true;
     let (mut max_bytes, mut execd_pid, mut instance, mut role) = (None, None, None, None);
     while let Some(arg) = parser.next()? {
         match arg {
@@ -121,6 +127,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
             Long("default-log-dir") => log_dir = Some(Wanted::Default(parser.value()?.into())),
             Long("no-log") => no_log = true,
             Long("log-keep-days") => keep_days = parser.value()?.parse()?,
+            Long("leave-old-logs") => cleans = false,
             Long("log-max-bytes") => max_bytes = Some(parser.value()?.parse()?),
             Long("execd-pid") => execd_pid = Some(parser.value()?.parse()?),
             Long("only-writer") => role = Some(Role::Writer),
@@ -141,6 +148,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     Ok(Flags {
         log_dir: log_dir.filter(|_| !no_log),
         keep_days: keep_days.min(MAX_LOG_KEEP_DAYS),
+        cleans,
         max_bytes,
         execd_pid: execd_pid.ok_or("--execd-pid is needed")?,
         instance: instance.filter(is_id).ok_or("--instance needs hexadecimal digits")?,

@@ -79,6 +79,15 @@ impl Writer {
         Writer { dir, max_bytes, logs, told: Vec::new(), path, cleaner: None }
     }
 
+    /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too.
+    pub fn keep(&mut self, keep_days: u64) {
+        if let Ok(dir) = &mut self.dir
+            && keep_days == 0
+        {
+            dir.keep_for_good();
+        }
+    }
+
     /// Begins to look for old logs, if it is time, and looks at the first names.
     pub fn begin_cleaning(&mut self, keep_days: u64) {
         self.cleaner = self.dir.as_ref().ok().and_then(|dir| Cleaner::begin(dir, keep_days));

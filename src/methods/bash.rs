@@ -11,6 +11,7 @@ use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::daemon::windows::start_failure_text;
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
 use crate::pure::window_name::{shown_command, window_name};
+use crate::pure::window_text::seconds;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::window::WindowSpec;
 use crate::sys::pty::Size;
@@ -40,6 +41,11 @@ pub(super) const METHOD: Method = Method {
         ),
         Param::optional("background", Kind::Bool, "runs in the background from its start"),
         Param::optional(
+            "tty",
+            Kind::Bool,
+            "gives it a terminal, for what asks for input; default context.tty",
+        ),
+        Param::optional(
             "pollInterval",
             Kind::Number,
             "seconds between reports of its output, once it runs in the background; 0: none",
@@ -63,6 +69,7 @@ struct Params {
     timeout_action: Option<String>,
     #[serde(default)]
     background: bool,
+    tty: Option<bool>,
     poll_interval: Option<f64>,
     poll_lines: Option<Int>,
     #[serde(default)]
@@ -70,12 +77,23 @@ struct Params {
     context: Option<Box<RawValue>>,
 }
 
+impl Params {
+    /// Whether the command gets a terminal.
+    fn has_tty(&self, context: &Context) -> bool {
+        self.tty.unwrap_or_else(|| context.tty())
+    }
+}
+
 fn read(raw: &str) -> Result<(Params, Context), RpcError> {
     let params: Params = wire::read_params(raw, METHOD.params)?;
     let context = Context::read(params.context.as_deref())?;
     if params.timeout.is_some_and(|seconds| seconds <= 0.0) {
-        // In pi's words; what it means is more than 0.
-        let message = "Invalid timeout: must be a finite number of seconds";
+        let most = seconds(context.timeout_ms(Some(f64::MAX)));
+        let default = seconds(context.timeout_ms(None));
+        let message = format!(
+            "Invalid timeout: must be more than 0 seconds (more than {most} counts as {most}); \
+             without one it is {default}"
+        );
         return Err(RpcError::invalid_param("timeout", message));
     }
     Ok((params, context))
@@ -95,6 +113,7 @@ fn window_of(
     has_socket: bool,
 ) -> WindowSpec {
     let (template, chars) = (context.name_template(), context.name_chars());
+    let starts_apart = params.background && !params.has_tty(context);
     WindowSpec {
         name: window_name(shown, params.name.as_deref(), template, chars),
         client: call.client,
@@ -111,6 +130,7 @@ fn window_of(
         poll: context.poll(params.poll_interval, params.poll_lines),
         tool: context.tool(),
         actions: context.actions(),
+        asks: starts_apart.then(|| context.asks(&params.command)).flatten(),
         // Without a socket nobody can attach.
         attach: if has_socket { context.attach() } else { String::new() },
     }
@@ -122,20 +142,17 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let shown = shown_command(&params.command, context.marker()).to_owned();
     let window = window_of(&params, &context, &shown, call, daemon.can_be_attached());
     let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
+    let tty = params.has_tty(&context);
     let Params { command, background, stream, .. } = params;
-    let command = match context.prefix() {
-        Some(prefix) => format!("{prefix}\n{command}"),
-        None => command,
-    };
     let spec = LaunchSpec {
         program: context.shell(),
-        arguments: vec!["-c".to_owned(), command],
+        arguments: vec!["-c".to_owned(), context.whole(&command)],
         command: shown,
         name: Some(window.name.clone()),
         workdir: context.cwd(),
         env: context.env(),
         stdin: Stdin::Null,
-        tty: context.tty().then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
+        tty: tty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
         split: false,
         whole: false,
     };

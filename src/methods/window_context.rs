@@ -10,6 +10,7 @@ use crate::limits::{
     WINDOW_FIELD_BYTES, WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS,
     WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
 };
+use crate::pure::stdin_asked::{self, Asks};
 use crate::pure::window_text::INSPECTING;
 use crate::session::window::{PollSpec, Scope};
 use crate::wire::{Int, Kind, Param, RpcError};
@@ -175,8 +176,19 @@ impl Context {
         self.text("shellPath").unwrap_or("bash").to_owned()
     }
 
-    pub(super) fn prefix(&self) -> Option<&str> {
-        self.text("shellCommandPrefix")
+    /// The command as its shell gets it.
+    pub(super) fn whole(&self, command: &str) -> String {
+        match self.text("shellCommandPrefix") {
+            Some(prefix) => format!("{prefix}\n{command}"),
+            None => command.to_owned(),
+        }
+    }
+
+    /// When the end of a command without a terminal means that it has asked stdin for input.
+    pub(super) fn asks(&self, command: &str) -> Option<Asks> {
+        let shell = self.shell();
+        let is_bash = shell.rsplit('/').next() == Some("bash");
+        is_bash.then(|| stdin_asked::asks(&self.whole(command))).flatten()
     }
 
     pub(super) fn tty(&self) -> bool {

@@ -26,6 +26,7 @@ pub mod restarts;
 pub mod rfc3339;
 pub mod run_mark;
 pub mod signal_names;
+pub mod stdin_asked;
 pub mod term_modes;
 pub mod term_queries;
 pub mod truncate;

@@ -137,15 +137,21 @@ fn a_completion_has_the_output_in_a_block_that_it_cannot_end() {
             format!("{done} 1\n\n`````\n```\nx\n  ````\n`````"),
         ),
     ] {
-        assert_eq!(completion(plain(output), status, None), expected);
+        let end = End { status, held: None, wanted_input: false };
+        assert_eq!(completion(plain(output), end), expected);
     }
     assert_eq!(
-        completion(shown("x", Some("[cut]")), OK, None),
+        completion(shown("x", Some("[cut]")), End { status: OK, held: None, wanted_input: false }),
         format!("{done} 0\n\n```\nx\n```\n\n[cut]")
     );
     let holders = ["sleep (pid 7)".to_owned()];
+    let input = "Its stdin is /dev/null, and it wanted input: run it with tty: true";
     assert_eq!(
-        completion(plain("x"), OK, Some((3, &holders))),
+        completion(plain("x"), End { status: OK, held: None, wanted_input: true }),
+        format!("{done} 0\n{input}\n\n```\nx\n```")
+    );
+    assert_eq!(
+        completion(plain("x"), End { status: OK, held: Some((3, &holders)), wanted_input: false }),
         format!("{done} 0\nStill running in background window @3: sleep (pid 7)\n\n```\nx\n```")
     );
 }

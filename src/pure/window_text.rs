@@ -11,6 +11,8 @@ use super::visible;
 const NO_OUTPUT: &str = "(no output)";
 /// What a template of the attach command has in the place of the window's id.
 const ID_IN_TEMPLATE: &str = "@123";
+/// Said of a background command that asked for input and got none.
+const WANTED_INPUT: &str = "Its stdin is /dev/null, and it wanted input: run it with tty: true";
 /// The shortest fence of a block of code.
 const FENCE: &str = "```";
 
@@ -179,12 +181,26 @@ pub fn started(window: Named<'_>, poll_ms: Option<u64>, attach: &str) -> String 
     text
 }
 
+/// How a background command has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// The exit of its shell.
+    pub status: ExitStatus,
+    /// The window in which others go on, and who they are.
+    pub held: Option<(u64, &'a [String])>,
+    /// It has asked its stdin for input, and found none.
+    pub wanted_input: bool,
+}
+
 /// A background command has ended: the summary, its last lines as a block of code, what was cut.
-pub fn completion(shown: Shown<'_>, status: ExitStatus, held: Option<(u64, &[String])>) -> String {
-    let code = shell_code(status);
+pub fn completion(shown: Shown<'_>, end: End<'_>) -> String {
+    let code = shell_code(end.status);
     let mut text = format!("Background command finished with exit code {code}");
-    if let Some((id, holders)) = held {
+    if let Some((id, holders)) = end.held {
         let _ = write!(text, "\n{}", still_running(id, holders));
+    }
+    if end.wanted_input {
+        let _ = write!(text, "\n{WANTED_INPUT}");
     }
     let output = shown.output.trim_end_matches('\n');
     if !output.is_empty() {

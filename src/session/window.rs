@@ -1,12 +1,12 @@
 //! A session as bash and tmux see it (bash.md): what is kept of its output, whether
 //! somebody waits for it or it runs in the background, and its polls.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use super::ClientId;
-use crate::limits::{NS_PER_MS, WINDOW_KEPT_FACTOR};
+use crate::limits::{NS_PER_MS, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
 use crate::pure::clean::window_text;
 use crate::pure::head_tail::TailRing;
+use crate::pure::life::ExitStatus;
+use crate::pure::stdin_asked::Asks;
 use crate::pure::truncate::{CutBy, Truncation, truncate_tail};
 use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len};
 use crate::pure::window_text::notice;
@@ -51,6 +51,8 @@ pub struct WindowSpec {
     pub tool: String,
     /// What that tool may do, of what texts name.
     pub actions: Vec<&'static str>,
+    /// When its end means that it has asked for input, started in the background with none.
+    pub asks: Option<Asks>,
     /// The template of the command that attaches.
     pub attach: String,
 }
@@ -73,7 +75,8 @@ pub struct Poll {
     pub spec: PollSpec,
     /// When the next one is due.
     pub due_ns: u64,
-    shown: u64,
+    /// What was sent last.
+    shown: String,
 }
 
 /// Where a window is in its life.
@@ -150,14 +153,18 @@ impl Window {
     /// Begins to poll it, in place of what polled it before.
     pub fn start_poll(&mut self, spec: PollSpec, now_ns: u64) {
         let due_ns = now_ns + spec.interval_ms * NS_PER_MS;
-        self.poll = Some(Poll { spec, due_ns, shown: hash("") });
+        self.poll = Some(Poll { spec, due_ns, shown: String::new() });
     }
-}
 
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    /// Whether it asked its stdin for input, found none there and ended at once.
+    pub fn wanted_input(&self, status: ExitStatus, lived_ms: u64) -> bool {
+        let asked = match self.spec.asks {
+            Some(Asks::Always) => matches!(status, ExitStatus::Code(_)),
+            Some(Asks::IfDone) => status == ExitStatus::Code(0),
+            None => false,
+        };
+        asked && lived_ms <= STDIN_ASKED_MS
+    }
 }
 
 impl Poll {
@@ -168,11 +175,17 @@ impl Poll {
         self.due_ns += (behind + 1) * interval_ns;
     }
 
-    /// Whether `text` is to be sent: to a model always, to people where it has changed.
-    pub fn wants(&mut self, text: &str) -> bool {
-        let shown = hash(text);
-        let changed = std::mem::replace(&mut self.shown, shown) != shown;
-        changed || !self.spec.display
+    /// Whether `text` is to be sent: to a model always, to people where they see something else
+    /// than before. `empty`: there is no output in it.
+    pub fn wants(&mut self, text: &str, empty: bool) -> bool {
+        if !self.spec.display {
+            return true;
+        }
+        let changed = if self.shown.is_empty() { !empty } else { self.shown != text };
+        if changed {
+            text.clone_into(&mut self.shown);
+        }
+        changed
     }
 }
 
@@ -368,15 +381,16 @@ mod tests {
     #[test]
     fn a_poll_keeps_its_pace_and_repeats_nothing_to_people() {
         let spec = PollSpec { interval_ms: 500, lines: 3, display: true };
-        let mut poll = Poll { spec, due_ns: 500_000_000, shown: hash("") };
+        let mut poll = Poll { spec, due_ns: 500_000_000, shown: String::new() };
         poll.advance(500_000_000);
         assert_eq!(poll.due_ns, 1_000_000_000);
         poll.advance(2_300_000_000);
         assert_eq!(poll.due_ns, 2_500_000_000);
-        assert!(!poll.wants(""), "nothing to show yet");
-        assert!(poll.wants("a"));
-        assert!(!poll.wants("a"));
+        assert!(!poll.wants("window", true), "nothing to show yet");
+        assert!(poll.wants("window\na", false));
+        assert!(!poll.wants("window\na", false));
+        assert!(poll.wants("window", true), "what was there is gone");
         poll.spec.display = false;
-        assert!(poll.wants("a"), "a model is told at each interval");
+        assert!(poll.wants("window", true), "a model is told at each interval");
     }
 }

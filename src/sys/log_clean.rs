@@ -1,5 +1,6 @@
 //! Deleting old logs: at most once an hour a directory, some names at a time with pauses between,
 //! one fstatat(2) a name. Only what is old by that is opened, to see whether an execd holds it.
+//! What has the sticky bit is kept for good ([`LogDir::keep_for_good`]).
 
 use super::io::{errno, owned};
 use super::log_files::{LogDir, is_log_name, is_our_file};
@@ -125,7 +126,8 @@ impl Cleaner {
     fn is_old(&self, dir: &LogDir, name: &CStr) -> bool {
         dir.stat_at(name).is_some_and(|found| {
             let regular = found.st_mode & libc::S_IFMT == libc::S_IFREG;
-            regular && found.st_uid == proc::own_uid() && found.st_mtime < self.oldest_s
+            let ours = regular && found.st_uid == proc::own_uid();
+            ours && found.st_mode & libc::S_ISVTX == 0 && found.st_mtime < self.oldest_s
         })
     }
 

@@ -13,6 +13,8 @@ use std::path::{Component, Path, PathBuf};
 /// No such file: also what is wrong with a log that has lost its name, see errno(3).
 pub const ENOENT: i32 = libc::ENOENT;
 
+/// What the owner may do with a file here.
+const OWNERS: u32 = 0o600;
 /// Permission bits that anyone but the owner has.
 const OTHERS: u32 = 0o077;
 /// How every file here is opened: not through a symlink, not kept by a child, and without
@@ -107,12 +109,20 @@ pub struct Page {
 pub struct LogDir {
     dir: File,
     path: PathBuf,
+    /// What new files in it may, see open(2).
+    mode: u32,
 }
 
 impl LogDir {
     /// Opens a directory that `ensure_private_dir` has approved. Errors: open(2).
     pub fn open(path: &Path) -> io::Result<LogDir> {
-        Ok(LogDir { dir: open_dir(path)?, path: path.to_path_buf() })
+        Ok(LogDir { dir: open_dir(path)?, path: path.to_path_buf(), mode: OWNERS })
+    }
+
+    /// From now on new files in it are for good: they have the sticky bit, which means nothing
+    /// else of a file, and by which every execd that cleans here leaves them.
+    pub fn keep_for_good(&mut self) {
+        self.mode = OWNERS | libc::S_ISVTX;
     }
 
     /// Its path: absolute, without symlinks.
@@ -136,7 +146,7 @@ impl LogDir {
             .is_some_and(|(named, held)| (named.st_dev, named.st_ino) == (held.dev(), held.ino()))
     }
 
-    /// Creates a new log, mode 0600. Errors: openat(2), EEXIST when the name is taken.
+    /// Creates a new log, which only its owner may read. Errors: openat(2), EEXIST when the name is taken.
     pub fn create(&self, name: &str) -> io::Result<LogFile> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
         self.open_at(OsStr::new(name), flags).map(LogFile::new)
@@ -177,7 +187,7 @@ impl LogDir {
         let (dir, flags) = (self.dir.as_raw_fd(), flags | CAREFULLY);
         loop {
             // SAFETY: the name ends in NUL and lives through the call.
-            let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, 0o600) };
+            let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, self.mode) };
             if fd >= 0 {
                 // SAFETY: the kernel has just made this descriptor and nobody else owns it.
                 return Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }));

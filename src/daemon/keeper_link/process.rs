@@ -39,7 +39,7 @@ impl KeeperLink {
         let stdio = [&log_theirs, &acks_theirs, &log_theirs].map(|fd| fd.as_raw_fd());
         // Old logs were deleted at the first start; now a silent live one could be taken for old
         // before it is reopened (and locked).
-        let more = [c"--only-writer", c"--log-keep-days", c"0"];
+        let more = [c"--only-writer", c"--leave-old-logs"];
         let pid = self.spawn(spawner, stdio, &more)?.pid;
         let fds = (log.as_raw_fd(), acks.as_raw_fd());
         self.has_writer(Keeper { pid, log, acks });

@@ -9,7 +9,7 @@ use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{NS_PER_MS, WINDOW_COMMAND_BYTES};
-use crate::pure::window_text;
+use crate::pure::window_text::{self, End};
 use crate::session::report::{NamedProcess, TruncationReport};
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::window::Stage;
@@ -130,16 +130,19 @@ impl Daemon {
         poll.advance(now_ns);
         let spec = &window.spec;
         let cut = room.then(|| window.clean(false).cut(poll.spec.lines, spec.max_bytes));
-        let cut = cut.filter(|cut| poll.wants(&cut.output));
+        let command = command_for_lists(command, WINDOW_COMMAND_BYTES);
+        let named = Named { name: &spec.name, id };
+        let made = cut.map(|cut| {
+            let notice = cut.notice(shown_log.as_deref(), false);
+            let text = window_text::look("poll", named, &command, shown(&cut, notice.as_ref()));
+            (cut, text)
+        });
+        let made = made.filter(|(cut, text)| poll.wants(text, cut.output.is_empty()));
         let display = poll.spec.display;
         let told_bytes = if room { window.kept_bytes() } else { 0 };
         window.poll = Some(poll);
         self.window_text_bytes += told_bytes;
-        let Some(cut) = cut else { return };
-        let command = command_for_lists(command, WINDOW_COMMAND_BYTES);
-        let notice = cut.notice(shown_log.as_deref(), false);
-        let named = Named { name: &spec.name, id };
-        let text = window_text::look("poll", named, &command, shown(&cut, notice.as_ref()));
+        let Some((cut, text)) = made else { return };
         let note = PollNote {
             window: window_id(id),
             name: spec.name.clone(),
@@ -195,13 +198,19 @@ impl Daemon {
         let still_running = if finished { Vec::new() } else { self.named_holders(session) };
         let holders = holders_of(&still_running);
         let held = (!finished).then_some((id, holders.as_slice()));
+        let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
+        let elapsed_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
+        let end = End {
+            status: status_of(session),
+            held,
+            wanted_input: finished && window.wanted_input(status_of(session), elapsed_ms),
+        };
         let text = match session.start.failure() {
             Some(why) => start_failure_text(&session.facts.cwd, why),
-            None => window_text::completion(shown(&cut, notice.as_ref()), status_of(session), held),
+            None => window_text::completion(shown(&cut, notice.as_ref()), end),
         };
         let (exit_code, signal) = status_fields(session.status());
         let trouble = log.clone().trouble(finished && self.keeper.status(id).is_some());
-        let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
         let note = ExitedNote {
             window: window_id(id),
             name: spec.name.clone(),
@@ -215,7 +224,7 @@ impl Daemon {
             log_truncated: trouble.log_truncated,
             failure_message: trouble.failure_message,
             still_running,
-            elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
+            elapsed_ms,
             text,
         };
         let client = spec.client;

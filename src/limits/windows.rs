@@ -1,0 +1,41 @@
+//! Bounds of bash and its windows (bash.md).
+
+/// Foreground seconds of bash when none are given, and the most that may be asked for, unless the
+/// context says otherwise.
+pub const BASH_TIMEOUT_S: f64 = 30.0;
+/// See [`BASH_TIMEOUT_S`].
+pub const BASH_TIMEOUT_MAX_S: f64 = 60.0;
+/// Shortest time that may be waited for, and between two polls of a window.
+pub const BASH_SHORTEST_MS: u64 = 100;
+/// Pause between two progress notifications of bash: shortest and longest.
+pub const BASH_UPDATE_RANGE_MS: (u64, u64) = (50, 60_000);
+/// Seconds between two polls that are given to a model, unless the context says otherwise.
+pub const WINDOW_POLL_MIN_S: f64 = 10.0;
+/// Lines of a poll.
+pub const WINDOW_POLL_LINES: u64 = 30;
+/// Lines of a background command's completion.
+pub const WINDOW_COMPLETED_LINES: u64 = 20;
+/// Most lines of any text of a window.
+pub const WINDOW_LINES_MAX: u64 = 100_000;
+/// Most bytes of any text of a window.
+pub const WINDOW_TEXT_MAX_BYTES: usize = 256 * 1024;
+/// Raw bytes kept of a window for each byte of text that may be asked for: escape sequences take
+/// room, and a text is made of what is kept.
+pub const WINDOW_KEPT_FACTOR: usize = 4;
+/// Characters of a window's name.
+pub const WINDOW_NAME_CHARS: u64 = 30;
+/// Most characters of it that may be configured.
+pub const WINDOW_NAME_MAX_CHARS: u64 = 200;
+/// Bytes of a window's command in lists, polls and completions.
+pub const WINDOW_COMMAND_BYTES: usize = 4 * 1024;
+/// Bytes of a string of a context that a window keeps.
+pub const WINDOW_FIELD_BYTES: usize = 4 * 1024;
+/// Bytes of output of a window that no unified-exec call has told.
+pub const WINDOW_UNREAD_BYTES: usize = 224 * 1024;
+/// A background command that ends within this, and has asked /dev/null for input, is told of a
+/// terminal.
+pub const STDIN_ASKED_MS: u64 = 1_000;
+/// Bytes of a command in which it is looked for whether that asks for input.
+pub const STDIN_ASKED_COMMAND_BYTES: usize = 4 * 1024;
+/// Shells in shells that are looked into for the same.
+pub const STDIN_ASKED_SHELLS_DEEP: usize = 1;
