@@ -146,7 +146,8 @@ impl LogDir {
             .is_some_and(|(named, held)| (named.st_dev, named.st_ino) == (held.dev(), held.ino()))
     }
 
-    /// Creates a new log, which only its owner may read. Errors: openat(2), EEXIST when the name is taken.
+    /// Creates a new log, which only its owner may read. Errors: openat(2), EEXIST when the name
+    /// is taken.
     pub fn create(&self, name: &str) -> io::Result<LogFile> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
         self.open_at(OsStr::new(name), flags).map(LogFile::new)
