@@ -143,7 +143,7 @@ pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
 /// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
 /// a flood leaves room for the chunks of others.
 pub const LIVE_BACKLOG_BYTES: usize = 768 * 1024;
-/// Live chunks of one call; one more says that the rest is in the log.
+/// Live chunks of one call; then one notification says that no more of them come.
 pub const LIVE_CHUNKS_MAX: usize = 10_000;
 /// The last output told by a stream call whose job goes on.
 pub const JOB_TAIL_BYTES: usize = 2 * 1024;

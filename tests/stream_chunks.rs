@@ -219,25 +219,25 @@ fn any_bytes_give_the_text_that_they_are_as_a_whole() {
 // ---- The bound of a call ----------------------------------------------------------------
 
 #[test]
-fn the_chunk_after_ten_thousand_says_that_the_rest_is_in_the_log() {
+fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "while :; do echo x; done", json!({}));
-    let is_last = |chunk: &Value| text(chunk, "chunk").starts_with("[10000 chunks were sent");
-    let last = execd.notification("tool_execution_output", is_last);
+    let command = "while :; do echo x; done";
+    let (request, session) = begin(&mut execd, command, json!({}));
+    let told = execd.notification("tool_execution_truncated", |_| true);
     let killed = kill(&mut execd, session);
     let log = text(&killed, "logPath");
-    let said = format!(
-        "[10000 chunks were sent, as many as one call sends; the rest is in the log: {log}]"
-    );
-    assert_eq!(common::settled_text(text(&last, "chunk")).trim_end(), said);
-    assert_eq!((&last["request_id"], &last["stream"]), (&json!(request), &json!("stdout")));
+    let mut wanted = json!({"request_id": request, "sessionId": session, "chunks": CHUNKS});
+    wanted["logPath"] = json!(log);
+    assert_eq!(told, wanted);
     let result = execd.result_of(request);
     assert_eq!((&result["status"], &result["signal"]), (&json!("failed"), &json!("SIGKILL")));
     let chunks = chunks_of(&mut execd, request);
-    assert_eq!(chunks.len(), CHUNKS + 1, "and no more after the last");
-    assert_eq!(chunks.last(), Some(&last));
-    // What was not sent is counted, and all of it is in the log.
-    let sent: u64 = chunks[..CHUNKS].iter().map(|one| text(one, "chunk").len() as u64).sum();
+    assert_eq!(chunks.len(), CHUNKS, "and no more behind the word");
+    assert_eq!(execd.notified("tool_execution_truncated"), [told], "it is said once");
+    // The chunks are output and nothing else; what was not sent is counted, and all of it is in
+    // the log.
+    assert!(chunks.iter().all(|one| text(one, "chunk").trim_matches(['x', '\n']).is_empty()));
+    let sent: u64 = chunks.iter().map(|one| text(one, "chunk").len() as u64).sum();
     let dropped = number(&result, "droppedBytes");
     let logged = std::fs::read(log).expect("the log");
     assert_eq!(sent + dropped, logged.len() as u64);
@@ -248,8 +248,7 @@ fn the_chunk_after_ten_thousand_says_that_the_rest_is_in_the_log() {
 fn ten_thousand_chunks_are_a_call_s_and_not_a_session_s() {
     let mut execd = Execd::start();
     let (request, session) = begin(&mut execd, "while :; do echo x; done", json!({}));
-    let is_last = |chunk: &Value| text(chunk, "chunk").starts_with("[10000 chunks were sent");
-    execd.notification("tool_execution_output", is_last);
+    execd.notification("tool_execution_truncated", |_| true);
     let (other, _) = begin(&mut execd, "echo hi", json!({}));
     execd.result_of(other);
     assert_eq!(joined(&chunks_of(&mut execd, other), "stdout"), "hi\n");

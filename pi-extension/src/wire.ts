@@ -265,6 +265,15 @@ export interface ChunkNote {
   droppedBytes?: number;
 }
 
+/** The notification `tool_execution_truncated`: no more chunks come for this call. */
+export interface TruncatedNote {
+  request_id: number;
+  sessionId: number;
+  /** How many were sent. */
+  chunks: number;
+  logPath?: string;
+}
+
 /** The notification `tool_execution_progress`: bash_stream yields. */
 export interface YieldNote {
   request_id: number;

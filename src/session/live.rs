@@ -15,8 +15,8 @@ pub enum Piece {
         /// Bytes of text dropped since the last chunk.
         dropped_bytes: u64,
     },
-    /// The bound of the call is reached: one last chunk says so.
-    Last,
+    /// The bound of the call is reached: no more chunks come.
+    Truncated,
 }
 
 /// The state of one call's chunks.
@@ -24,6 +24,8 @@ pub enum Piece {
 pub struct Live {
     decoders: [Decoder; 2],
     sent: usize,
+    /// It was said that no more of them come.
+    truncated: bool,
     /// Dropped since the last chunk.
     dropped_bytes: u64,
     /// Dropped in all.
@@ -38,7 +40,15 @@ impl Live {
     /// No chunk yet.
     pub fn new() -> Self {
         let decoders = [Decoder::new(), Decoder::new()];
-        Self { decoders, sent: 0, dropped_bytes: 0, dropped_total: 0, unsent: 0, sent_at: 0 }
+        Self {
+            decoders,
+            sent: 0,
+            truncated: false,
+            dropped_bytes: 0,
+            dropped_total: 0,
+            unsent: 0,
+            sent_at: 0,
+        }
     }
 
     /// Whether it may queue more, when the client was sent `sent_total` bytes in all.
@@ -75,17 +85,17 @@ impl Live {
         while !text.is_empty() {
             let (chunk, rest) = text.split_at(floor_boundary(text, LIVE_CHUNK_BYTES));
             text = rest;
-            if !room || self.sent > LIVE_CHUNKS_MAX {
+            let all_sent = self.sent == LIVE_CHUNKS_MAX;
+            if !room || all_sent {
                 self.dropped_bytes += chunk.len() as u64;
                 self.dropped_total += chunk.len() as u64;
+                // One small line a call: it waits for no room.
+                if all_sent && !std::mem::replace(&mut self.truncated, true) {
+                    pieces.push(Piece::Truncated);
+                }
                 continue;
             }
             self.sent += 1;
-            if self.sent > LIVE_CHUNKS_MAX {
-                self.dropped_total += chunk.len() as u64;
-                pieces.push(Piece::Last);
-                continue;
-            }
             let dropped_bytes = std::mem::take(&mut self.dropped_bytes);
             pieces.push(Piece::Chunk { text: chunk.to_owned(), dropped_bytes });
         }
@@ -106,7 +116,7 @@ mod tests {
     fn texts(pieces: Vec<Piece>) -> Vec<String> {
         let text = |piece| match piece {
             Piece::Chunk { text, .. } => text,
-            Piece::Last => "LAST".to_owned(),
+            Piece::Truncated => "TRUNCATED".to_owned(),
         };
         pieces.into_iter().map(text).collect()
     }
@@ -147,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn the_chunk_over_the_bound_is_the_last() {
+    fn over_the_bound_it_is_said_once_that_no_more_come_whether_there_is_room_or_not() {
         let mut live = Live::new();
         for at in 0..LIVE_CHUNKS_MAX {
             assert_eq!(texts(live.pieces(Source::Output, b"x", true)), ["x"], "{at}");
         }
-        assert_eq!(live.pieces(Source::Output, b"y", true), [Piece::Last]);
-        assert_eq!(live.pieces(Source::Output, b"z", true), []);
+        assert_eq!(live.pieces(Source::Output, b"y", false), [Piece::Truncated]);
+        assert_eq!(live.pieces(Source::Errors, b"z", true), []);
         assert_eq!(live.dropped_total, 2);
     }
 }

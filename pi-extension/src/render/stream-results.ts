@@ -38,7 +38,7 @@ function reportBlocks(drawing: Drawing): Block[] {
     {
       output: output ?? drawing.text,
       outputTone: context.isError && output === undefined ? "error" : "toolOutput",
-      notices: partial ? [] : reportNotices(details),
+      notices: partial ? liveNotices(details) : reportNotices(details),
       status: partial
         ? [elapsedPart(drawing), sessionPart(details), logPart(details)]
         : reportStatus(details),
@@ -60,6 +60,12 @@ function outputOf(drawing: Drawing): string | undefined {
 
 function plainOf(raw: unknown): string | undefined {
   return typeof raw === "string" ? plainText(raw) : undefined;
+}
+
+/** Where so much came that no more of it is told as it comes. */
+function liveNotices(details: Fields): Span[] {
+  const text = "[No more of the output is shown live: it is too much.]";
+  return notice(details.liveEnded === true ? text : undefined, "warning");
 }
 
 function reportNotices(details: Fields): Span[] {

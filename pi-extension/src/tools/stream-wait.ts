@@ -45,10 +45,12 @@ export async function runJob(
   const silent = { status: "running", output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, CHUNK_PACE);
   const live = new LiveTail();
+  let liveEnded: true | undefined;
   const startedMs = performance.now();
   let sessionId = typeof params.sessionId === "number" ? params.sessionId : undefined;
   const show = (id = sessionId) => {
-    updates?.show(() => ({ ...sessionFields(instance, id), output: live.text }));
+    const ended = given({ liveEnded });
+    updates?.show(() => ({ ...sessionFields(instance, id), output: live.text, ...ended }));
   };
   // The first update says which session it is, also of a command that is silent. Only what is about
   // this request names the one that Esc ends.
@@ -58,6 +60,7 @@ export async function runJob(
   const onNotification = (name: string, note: Partial<ChunkNote>) => {
     sessionId = note.sessionId ?? sessionId;
     if (typeof note.chunk === "string") live.push(note.chunk);
+    if (name === "tool_execution_truncated") liveEnded = true;
     show();
     instance.emit(name, { toolCallId: call.toolCallId, ...note });
   };

@@ -85,6 +85,21 @@ test("a user's message ends the wait, not the command", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+test("the end of live output is told beside the output, not in it", async (t) => {
+  const place = scratch(t);
+  const script = [turn("Flood.", bash("while :; do echo x; done")), turn("Never.")];
+  const rpc = new Rpc(place, { args: STREAM, script });
+  await rpc.say("flood");
+  const last = await rpc.waitFor(
+    "the end of live output", (one) => one.partialResult?.details?.["liveEnded"] === true);
+  assert.match(String(last.partialResult?.details?.["output"]), /^[x\n]+$/);
+  await rpc.command("abort");
+  const end = await rpc.toolEnd("bash_stream");
+  assert.equal(end.details["signal"], "SIGKILL");
+  assert.ok(!("liveEnded" in end.details));
+  assert.equal((await rpc.quit()).code, 0);
+});
+
 test("/jobs, /tail and /kill; the footer counts", async (t) => {
   const place = scratch(t);
   const KEY = "unified-exec.sessions";

@@ -87,6 +87,15 @@ describe("reports", () => {
     ]);
   });
 
+  test("live output that was too much: said beside it", () => {
+    const made = streamRow("bash_stream", { command: "yes" });
+    start(made);
+    give(made, { details: { status: "running", output: "y\n", liveEnded: true } }, true);
+    const drawn = screen(made);
+    const said = drawn.indexOf("[No more of the output is shown live: it is too much.]");
+    assert.ok(said > drawn.indexOf("y"), drawn.join("\n"));
+  });
+
   test("yielded: the tail", () => {
     const report = { status: "running", sessionId: 3, pid: 5, tail: "up\n", waitedMs: 60_012 };
     assert.deepEqual(resultLines("bash_stream", report), [

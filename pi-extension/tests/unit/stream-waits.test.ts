@@ -71,6 +71,24 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     assert.match(outputOf(result), /the end\n$/);
   });
 
+  // It was a sentence in the chunks, which a person took for output of the command.
+  it("where live output ends, a person is told beside it and not in it", async () => {
+    const notes: Record<string, unknown>[] = [];
+    bus.on("tool_execution_truncated", (note) => notes.push(note));
+    const updates: Result[] = [];
+    const call = pi.call("bash_stream", { command: "while :; do echo x; done" }, {
+      onUpdate: (update) => updates.push(update),
+    });
+    const ended = () => (updates.at(-1)?.details as { liveEnded?: true }).liveEnded;
+    await until(() => updates.length > 0 && ended(), "the end of live output");
+    const { sessionId, output } = reportOf(updates.at(-1));
+    assert.match(output ?? "", /^[x\n]+$/);
+    const { logPath } = reportOf(await pi.call("kill_process", { sessionId }));
+    const told = notes.map(({ request_id: _, toolCallId: __, ...note }) => note);
+    assert.deepEqual(told, [{ sessionId, chunks: 10_000, logPath }]);
+    assert.ok(!("liveEnded" in reportOf(await call)));
+  });
+
   it("events tell other extensions, with the call's id", async () => {
     const chunks: Record<string, unknown>[] = [];
     const yields: Record<string, unknown>[] = [];

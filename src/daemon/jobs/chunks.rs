@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::daemon::Daemon;
 use crate::daemon::client::Client;
+use crate::daemon::logs::{LogStatus, LogTrouble};
 use crate::limits::LIVE_CHUNKS_MAX;
 use crate::session::SessionId;
 use crate::session::live::Piece;
@@ -21,6 +22,19 @@ struct ChunkNote<'a> {
     chunk: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TruncatedNote<'a> {
+    #[serde(rename = "request_id")]
+    request_id: &'a RawValue,
+    session_id: SessionId,
+    chunks: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+    #[serde(flatten)]
+    log: LogTrouble,
 }
 
 /// Which stream a chunk is of, on the wire.
@@ -43,10 +57,10 @@ impl Daemon {
             let pieces = live.pieces(source, &self.read_buffer[..length], room);
             let unsent = client.outbox.len();
             for piece in pieces {
-                // Only the last one names the log.
-                let last = matches!(piece, Piece::Last);
-                let log = last.then(|| self.keeper.status(id)?.shown(false)).flatten();
-                send_piece(client, (pending.id.as_json(), id, source, log.as_deref()), piece);
+                // Only what is said instead of more of them names the log.
+                let truncated = matches!(piece, Piece::Truncated);
+                let log = truncated.then(|| self.keeper.status(id)).flatten();
+                send_piece(client, (pending.id.as_json(), id, source, log), piece);
             }
             let outbox = &client.outbox;
             live.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
@@ -67,31 +81,30 @@ impl Daemon {
     }
 }
 
-/// Sends one piece as a notification: request id, session, stream and log path in `whose`.
-fn send_piece(client: &mut Client, whose: (&str, SessionId, Source, Option<&str>), piece: Piece) {
-    let (request, session_id, source, log_path) = whose;
+/// Whose a piece is: request id, session and stream; and its log, where that is to be told.
+type Whose<'a> = (&'a str, SessionId, Source, Option<LogStatus>);
+
+/// Sends one piece as a notification.
+fn send_piece(client: &mut Client, whose: Whose<'_>, piece: Piece) {
+    let (request, session_id, source, log) = whose;
     let Ok(request_id) = serde_json::from_str::<&RawValue>(request) else { return };
-    let (text, dropped_bytes) = match piece {
+    match piece {
         Piece::Chunk { text, dropped_bytes } => {
-            (text, (dropped_bytes > 0).then_some(dropped_bytes))
+            let note = ChunkNote {
+                request_id,
+                session_id,
+                stream: stream_name(source),
+                chunk: &text,
+                dropped_bytes: (dropped_bytes > 0).then_some(dropped_bytes),
+            };
+            client.notify_of_chunk("tool_execution_output", &note);
         }
-        Piece::Last => {
-            let rest = log_path.map_or_else(
-                || "the rest is not sent".to_owned(),
-                |path| format!("the rest is in the log: {path}"),
-            );
-            let text = format!(
-                "[{LIVE_CHUNKS_MAX} chunks were sent, as many as one call sends; {rest}]\n"
-            );
-            (text, None)
+        Piece::Truncated => {
+            let log_path = log.as_ref().and_then(|log| log.path.clone());
+            let log = log.map(|log| log.trouble(false)).unwrap_or_default();
+            let chunks = LIVE_CHUNKS_MAX;
+            let note = TruncatedNote { request_id, session_id, chunks, log_path, log };
+            client.notify_of_chunk("tool_execution_truncated", &note);
         }
-    };
-    let note = ChunkNote {
-        request_id,
-        session_id,
-        stream: stream_name(source),
-        chunk: &text,
-        dropped_bytes,
-    };
-    client.notify_of_chunk("tool_execution_output", &note);
+    }
 }
