@@ -19,6 +19,7 @@ import { DaemonGone, NoAnswer, type RequestOptions, RpcError, isObject } from ".
 import { earlierIds } from "./earlier-ids.ts";
 import type { Host, HostContext, ToolResult } from "./host.ts";
 import { type Beginning, handOver, handedOver, leave, takeLeft } from "./handover.ts";
+import { Mending } from "./mending.ts";
 import { Sessions } from "./sessions.ts";
 import { Steering } from "./steering.ts";
 import { type Telling, sending } from "./telling.ts";
@@ -43,6 +44,7 @@ export class Instance {
   readonly wakes: Wakes;
   readonly #host: Host;
   readonly #registered = new Set<string>();
+  readonly #mending: Mending;
   #client: Client;
   #surfaces: Surface[] = [];
   /** From here on each tool draws itself, ours or another extension's. */
@@ -62,6 +64,7 @@ export class Instance {
       },
       (message) => this.ui.warn(message),
     );
+    this.#mending = new Mending(this);
   }
 
   get host(): Host {
@@ -415,6 +418,8 @@ export class Instance {
 
   /** A transport may print JSON of its own: only what names a session is taken. */
   #onNotification(method: string, params: unknown): void {
+    if (method === "sessions_changed") this.#mending.begin();
+    if (method === "session_exited" && isObject(params)) this.#mending.onExited(params.session_id);
     this.windows.background.onNotification(method, params);
     if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {

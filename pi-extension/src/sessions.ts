@@ -68,6 +68,11 @@ export class Sessions {
     return session;
   }
 
+  /** It has gone, and nobody has told of its end. */
+  gone(id: number): void {
+    if (this.#running.delete(id)) this.#onChange();
+  }
+
   /** All are gone: execd ended. */
   clear(): void {
     if (this.#running.size === 0) return;

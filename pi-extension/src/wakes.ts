@@ -68,6 +68,11 @@ export class Wakes extends Telling {
     if (!this.isClosed) this.#armed.add(id);
   }
 
+  /** The ids of the sessions whose end will be told. */
+  get armed(): number[] {
+    return [...this.#armed];
+  }
+
   isArmed(id: number): boolean {
     return this.#armed.has(id);
   }

@@ -99,6 +99,8 @@ export interface SessionInfo {
   output_bytes_total: number;
   log_path?: string;
   wake_armed: boolean;
+  /** Only of what bash started. */
+  window?: string;
   shell_exited?: boolean;
   detached?: { pid: number; command: string }[];
 }

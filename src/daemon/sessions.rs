@@ -134,6 +134,7 @@ impl Daemon {
                 output_bytes_total: session.output_bytes_total(),
                 log_path: log.and_then(|log| log.path),
                 wake_armed: session.wake.is_some(),
+                window: session.window.is_some().then(|| format!("@{}", session.id)),
                 shell_exited: session.life.shell_gone().then_some(true),
                 detached: away.remove(&session.id).unwrap_or_default(),
             }

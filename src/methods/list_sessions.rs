@@ -60,6 +60,8 @@ pub struct Row {
     pub log_path: Option<String>,
     pub wake_armed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_exited: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub detached: Vec<NamedProcess>,
@@ -186,6 +188,7 @@ mod tests {
             output_bytes_total: 0,
             log_path: Some("/tmp/a.log".into()),
             wake_armed: false,
+            window: None,
             shell_exited: None,
             detached: vec![],
         }

@@ -136,6 +136,19 @@ export class Background {
     if (this.#windows.delete(id)) this.#listener?.onChange();
   }
 
+  /** The ids of the windows that run. */
+  get ids(): string[] {
+    return this.#running().map(({ window }) => window);
+  }
+
+  /**
+   * Nothing runs in this window any more, and that was not told. Whose own end is still to be told,
+   * as it always is, waits for that, but where the window is `gone` from execd too.
+   */
+  over(id: string, gone: boolean): void {
+    if (gone ? this.#windows.has(id) : this.#windows.get(id)?.told) this.#over(id);
+  }
+
   /** All windows are gone with their execd, and their ends were not told. */
   lost(why: string): void {
     const lost = this.#running().filter(({ told }) => !told);
