@@ -397,6 +397,25 @@ fn pages_for_a_slow_reader_are_made_as_it_reads() {
 }
 
 #[test]
+fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
+    let mut slow = Slow::start("seq -w 1 300000");
+    eventually("all of it is in the log", || slow.logged_bytes() == 300_000 * 7);
+    // More than is queued before waits are held back.
+    for id in 100..110 {
+        let params = json!({"sessionId": 1, "limit": 150_000, "encoding": "base64"});
+        slow.send(id, "get_process_log", params);
+    }
+    slow.send(2, "bash_stream", json!({"command": "echo $$ > pid; exec sleep 300"}));
+    let file = slow.host.work().join("pid");
+    let pid = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
+    eventually("it runs", || pid().is_some());
+    slow.send(3, "poll_process", json!({"sessionId": 2, "killIf": "timeout", "waitMs": 200}));
+    eventually("it is killed", || !is_alive(pid().expect("a pid")));
+    let lines = slow.lines_until(3);
+    assert_eq!(lines.last().expect("the reply")["result"]["signal"], "SIGKILL");
+}
+
+#[test]
 fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
     let mut slow = Slow::start("exec seq -w 1 100000000");
     let mut chunks = Vec::new();

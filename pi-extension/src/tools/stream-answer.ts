@@ -75,10 +75,9 @@ function notesOf(report: Waited): string[] {
     notes.push("A message from the user ended this wait; the command goes on");
   }
   if (!runs) return notes;
-  const go = stdout === undefined
-    ? `Still running, this is the end of its output so far. poll_process with sessionId `
-      + `${sessionId} gives its output and then what is new`
-    : "Still running. poll_process with waitMs waits for the end, with maxDrainMs for more output";
+  const shown = stdout === undefined ? ", this is the end of its output so far" : "";
+  const go = `Still running${shown}. poll_process with sessionId ${sessionId} and waitMs waits for `
+    + "the end, with maxDrainMs for more output";
   return [...notes, `${go}; write_stdin types into it, kill_process ends it`];
 }
 
