@@ -262,14 +262,10 @@ fn a_shell_that_is_gone_is_reported_although_others_go_on_and_only_then() {
 fn kill_closes_at_once_and_sends_no_completion() {
     let mut execd = Execd::start();
     let window = background(&mut execd, "trap 'echo bye; exit 1' TERM; echo up; sleep 300 & wait");
-    execd.open("exec sleep 1000");
-    let of_bash: Vec<Value> = execd.peek()["sessions"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| row["window"].clone())
-        .collect();
-    assert_eq!(of_bash, [json!(window), Value::Null]);
+    let other = session_of(&execd.open("exec sleep 1000"));
+    let rows = execd.peek()["sessions"].clone();
+    assert_eq!([&rows[0]["window"], &rows[1]["window"]], [&json!(window), &Value::Null]);
+    execd.kill(other);
     eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
     let killed = tmux_on(&mut execd, "kill", &window, json!({}));
     assert_eq!(done(&killed), "Killed background window: trap @1.");
