@@ -28,7 +28,7 @@ lint:
 # nextest gives each test a process of its own: signal masks, children and fds are a process's.
 unit:
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --locked --no-fail-fast $(if $(CI),--profile ci); \
+		cargo nextest run --locked --no-fail-fast; \
 	else \
 		echo "cargo-nextest not found: using cargo test"; \
 		cargo test --locked --no-fail-fast; \
