@@ -385,6 +385,20 @@ fn kill_if_timeout_without_a_wait_ends_what_runs() {
 }
 
 #[test]
+fn kill_if_timeout_spares_what_an_ended_command_left_behind() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "sleep 300 & echo $!");
+    let left = text(&result, "stdout").trim().parse().expect("a pid");
+    for more in [json!({}), json!({"waitMs": 60_000}), json!({"maxDrainMs": 60_000})] {
+        let polled = poll_with(&mut execd, 1, merged(more, json!({"killIf": "timeout"})));
+        assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("completed"), &json!(0)));
+        assert!(is_alive(left), "the command has ended in time");
+    }
+    poll_with(&mut execd, 1, json!({"killIf": "always"}));
+    assert!(!is_alive(left), "gone when the answer comes");
+}
+
+#[test]
 fn kill_if_of_what_has_ended_changes_nothing() {
     let mut execd = Execd::start();
     let result = run(&mut execd, "echo hi");

@@ -164,17 +164,19 @@ impl Daemon {
     }
 
     /// Step of a session's judgement: polls that were to end it when their time is over do so, and
-    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for.
+    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for. One
+    /// whose shell has ended in time is over soon, which they wait for.
     pub(super) fn step_late_polls(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if session.job_over(now_ns) {
-            return;
-        }
+        let runs = session.status().is_none();
         let mut kills = false;
         for wait in session.waits.iter_mut().filter(|wait| wait.kills_now(now_ns)) {
-            (wait.kind, wait.due_ns) = (WaitKind::JobKill, None);
-            kills = true;
+            wait.due_ns = None;
+            if runs {
+                wait.kind = WaitKind::JobKill;
+                kills = true;
+            }
         }
         if kills {
             self.signal_job(id, SIGKILL);

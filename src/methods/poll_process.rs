@@ -82,12 +82,14 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     if let Some(report) = daemon.finished_job(id) {
         return Ok(Answer::of(&report));
     }
-    daemon.live_job(id)?;
-    let Some((ms, kind)) = params.wait().filter(|_| !always) else {
-        if params.kill_if.is_some() {
-            return Ok(end(daemon, call, id, SIGKILL, None));
-        }
-        return Ok(Answer::of(&daemon.drained_report(id)));
+    let runs = daemon.live_job(id)?.status().is_none();
+    let (ms, kind) = match params.wait() {
+        _ if always => return Ok(end(daemon, call, id, SIGKILL, None)),
+        Some(wait) => wait,
+        None if params.kill_if.is_none() => return Ok(Answer::of(&daemon.drained_report(id))),
+        None if runs => return Ok(end(daemon, call, id, SIGKILL, None)),
+        // It ends by itself.
+        None => (0, WaitKind::JobEnd { or_kill: true }),
     };
     let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
     let now_ns = daemon.now_ns;
