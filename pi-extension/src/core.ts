@@ -9,7 +9,7 @@ import {
   passes,
   scopeOf,
 } from "./windows/scope.ts";
-import { shared } from "./windows/shared.ts";
+import { execds, shared } from "./windows/shared.ts";
 
 export type { TmuxBashConfig } from "./windows/config.ts";
 
@@ -21,6 +21,11 @@ export interface TmuxBashContext {
   cwd: string;
   /** Undefined outside of a git repository. */
   gitRoot: string | undefined;
+  /**
+   * What stands in the place of a tmux session: the name of pi's execd, `execd-4242`. `execd attach`
+   * takes it, alone or with a window: `execd-4242:@3`. Undefined while none runs on this machine.
+   */
+  session: string | undefined;
   scope: Scope;
   windowScope: TmuxBashConfig["tmuxWindowScope"];
   /** The fields of a window's scope that have to be these. */
@@ -34,6 +39,8 @@ export interface BashWindow {
   /** The number of its session. */
   index: number;
   title: string;
+  /** The name of the execd that it runs in, where that is on this machine. */
+  session?: string;
   /** The file with its whole output; absent where there is none. */
   outputFile?: string;
 }
@@ -52,7 +59,8 @@ export function resolveTmuxBashContext(
   const windowScope = options.tmuxWindowScope;
   const cwd = ctx.cwd !== undefined && isAbsolute(ctx.cwd) ? ctx.cwd : process.cwd();
   const filters = filtersOf(scope, windowScope);
-  return { cwd, gitRoot: gitRootOf(cwd), scope, windowScope, filters };
+  const session = [...execds()].map((name) => name()).find((name) => name !== undefined);
+  return { cwd, gitRoot: gitRootOf(cwd), session, scope, windowScope, filters };
 }
 
 /** The background windows of that context, by number. */
@@ -60,10 +68,11 @@ export function listBashWindows(context: Pick<TmuxBashContext, "filters">): Bash
   return [...shared().tables]
     .flatMap((table) => [...table.values()])
     .filter(({ scope }) => passes(scope, context.filters))
-    .map(({ window, name, logPath }) => ({
+    .map(({ window, name, logPath, session }) => ({
       id: window,
       index: Number(window.slice(1)),
       title: name,
+      ...(session !== undefined && { session }),
       ...(logPath !== undefined && { outputFile: logPath }),
     }))
     .sort((a, b) => a.index - b.index);

@@ -30,6 +30,7 @@ import { Ui } from "./ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
 import { type LogPlace, deleteLogs } from "./windows/logs.ts";
 import { noteFork } from "./windows/scope.ts";
+import { execds } from "./windows/shared.ts";
 import { Windows } from "./windows/windows.ts";
 import type { SessionExited, SessionStarted } from "./wire.ts";
 
@@ -45,6 +46,7 @@ export class Instance {
   readonly #host: Host;
   readonly #registered = new Set<string>();
   readonly #mending: Mending;
+  readonly #name = () => this.client.name;
   #client: Client;
   #surfaces: Surface[] = [];
   /** From here on each tool draws itself, ours or another extension's. */
@@ -135,6 +137,7 @@ export class Instance {
     this.ui.attach(ctx);
     await this.#adopt(event, ctx);
     this.client.reopen();
+    execds().add(this.#name);
     this.wakes.open();
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
@@ -189,6 +192,7 @@ export class Instance {
    */
   async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     if (reason !== "quit") handOver(this.#surfaces);
+    execds().delete(this.#name);
     this.wakes.close();
     const session = { ...namesOf(ctx), scope: this.windows.scope.piSession };
     await this.windows.close();

@@ -93,7 +93,8 @@ function bashAnswer(instance: Instance, params: Params, reply: BashResult): Tool
   if ((goesOn || stays) && window !== undefined) {
     const command = shownCommand(String(params.command), config.displayCommandStartMarker);
     background.opened({
-      window, name, command, scope, startedAtMs: Date.now(), ...given({ logPath }),
+      window, name, command, scope, startedAtMs: Date.now(),
+      ...given({ logPath, session: instance.client.name }),
       ...(status !== "background" && { told: true as const }),
       ...(stays && { stays: true as const }),
       ...(!goesOn && { ended: true as const }),

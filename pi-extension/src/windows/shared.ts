@@ -11,6 +11,8 @@ export interface Window {
   name: string;
   command: string;
   logPath?: string;
+  /** The name of the execd that it runs in, `execd-4242`, where that is on this machine. */
+  session?: string;
   scope: Scope;
   startedAtMs: number;
   /** It stays listed when it has ended. */
@@ -28,6 +30,8 @@ interface Shared {
   forks: Map<string, string>;
   /** What was said of the settings: the same is not said again at each /new. */
   told: Set<string>;
+  /** Each gives the name of an instance's execd, while one runs. */
+  execds?: Set<() => string | undefined>;
 }
 
 const KEY = Symbol.for("pi-execd.windows");
@@ -37,4 +41,10 @@ export function shared(): Shared {
   const all = globalThis as { [KEY]?: Shared };
   all[KEY] ??= { tables: new Set(), forks: new Map(), told: new Set() };
   return all[KEY];
+}
+
+/** Those that give the names of running execds; a module of an older version has made none. */
+export function execds(): Set<() => string | undefined> {
+  shared().execds ??= new Set();
+  return shared().execds as Set<() => string | undefined>;
 }

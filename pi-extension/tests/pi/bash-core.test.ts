@@ -3,13 +3,14 @@
  * real system prompt.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BASH, background, bash, configure } from "./lib/bash.ts";
 import { runJson } from "./lib/json.ts";
 import { turn } from "./lib/model.ts";
-import { EXTENSION_DIR } from "./lib/paths.ts";
+import { EXTENSION_DIR, execdBinary } from "./lib/paths.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
 import type { Scratch } from "./lib/scratch.ts";
@@ -39,8 +40,10 @@ export default function other(pi) {
 interface Dump {
   key: string;
   options: Record<string, unknown>;
-  context: { cwd: string; gitRoot?: string; windowScope: string; filters: object };
-  windows: { id: string; index: number; title: string; outputFile: string }[];
+  context: {
+    cwd: string; gitRoot?: string; session: string; windowScope: string; filters: object;
+  };
+  windows: { id: string; index: number; title: string; session: string; outputFile: string }[];
   all: object[];
 }
 
@@ -87,7 +90,8 @@ test("another extension lists windows, synchronously, by the settings of the use
   assert.deepEqual([context.cwd, context.gitRoot], [place.cwd, undefined], "outside of git");
   assert.equal(windows.length, 1);
   const { outputFile, ...window } = windows[0] ?? { outputFile: "" };
-  assert.deepEqual(window, { id: "@1", index: 1, title: "one" });
+  assert.match(context.session, /^execd-\d+$/);
+  assert.deepEqual(window, { id: "@1", index: 1, title: "one", session: context.session });
   // The command may have only begun when its window is listed.
   await until("the output in its log", () => readFileSync(outputFile, "utf8") === "out\n");
   // The other copy of the module sees them still after /reload, and by scope after /new.
@@ -98,6 +102,53 @@ test("another extension lists windows, synchronously, by the settings of the use
   assert.deepEqual([after.windows.length, after.all.length], [0, 1]);
   mkdirSync(join(place.home, ".git"));
   assert.equal((await dump()).context.gitRoot, place.home);
+  assert.equal((await rpc.quit()).code, 0);
+});
+
+/** What the documents show to other extensions, each as the body of a command `/example-N`. */
+function examples(): string {
+  const page = readFileSync(join(EXTENSION_DIR, "..", "docs", "bash.md"), "utf8");
+  const part = page.slice(page.indexOf("\n### For other extensions\n"));
+  const shown = [...part.matchAll(/```ts\n([^]*?)```/g)].map(([, text = ""]) => text.split("\n"));
+  const isImport = (line: string) => line.startsWith("import ");
+  // Several may import the same.
+  const commands = shown.map((lines, at) => {
+    const names = lines.filter(isImport)
+      .map((line) => line.replace(/^import (\{.*\}) from (.*);$/, "const $1 = await import($2);"));
+    const body = [...names, ...lines.filter((line) => !isImport(line))].join("\n");
+    return `pi.registerCommand("example-${at + 1}", { handler: async (_args, ctx) => {${body}} });`;
+  });
+  assert.equal(commands.length, 3);
+  return `export default function examples(pi) {\n${commands.join("\n")}\n}`;
+}
+
+// The context had no session, which people give to `tmux attach -t` with the original.
+test("the examples for other extensions run; execd takes the session that they show", async (t) => {
+  const place = scratch(t);
+  const other = otherPackage(place);
+  writeFileSync(other, examples());
+  const rpc = new Rpc(place, {
+    args: BASH,
+    extensions: [EXTENSION_DIR, other],
+    script: [
+      turn("Start.", background("echo out; exec sleep 7481", { name: "dev" })),
+      turn("Started."),
+    ],
+  });
+  await rpc.prompt("start");
+  const shown = async (example: number, text: RegExp) => {
+    const from = rpc.mark();
+    await rpc.say(`/example-${example}`);
+    return text.exec((await rpc.notice(text, from)).text) ?? [];
+  };
+  await shown(1, /^a command waits 30 s$/);
+  const [, session] = await shown(2, /^execd attach (execd-\d+)$/);
+  const [, target = "", log = ""] = await shown(3, /^dev: execd attach (\S+:1), or less (\S+)$/);
+  assert.equal(target, `${session}:1`);
+  const tail = () => execFileSync(execdBinary(), ["tail", target], {
+    env: place.plainEnvironment(), encoding: "utf8",
+  });
+  await until("its output", () => tail() === "out\n" && readFileSync(log, "utf8") === "out\n");
   assert.equal((await rpc.quit()).code, 0);
 });
 
