@@ -5,6 +5,7 @@
 
 mod agent;
 mod clients;
+mod drain;
 mod jobs;
 mod processes;
 mod turn;
@@ -12,6 +13,7 @@ mod windows;
 
 pub use agent::*;
 pub use clients::*;
+pub use drain::*;
 pub use jobs::*;
 pub use processes::*;
 pub use turn::*;
@@ -40,8 +42,6 @@ pub const DEFAULT_MAX_BACKGROUND_POLL_MS: u64 = 1_800_000;
 pub const MAX_CONFIGURABLE_POLL_MS: u64 = 315_360_000_000;
 /// A process that ends sooner never enters the session table.
 pub const EARLY_EXIT_GRACE_PERIOD_MS: u64 = 150;
-/// How long a wait goes on after the shell is gone while its output is still held open.
-pub const POST_EXIT_CLOSE_WAIT_MS: u64 = 50;
 /// Progress notifications of one request come no closer together than this.
 pub const PROGRESS_INTERVAL_MS: u64 = 250;
 /// From the first signal of kill_session to SIGKILL.

@@ -332,7 +332,8 @@ fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
     let mut execd = Execd::start();
     let result = bash(&mut execd, "sleep 300 & echo started");
     let pid = result["still_running"][0]["pid"].as_i64().expect("a pid");
-    let expected = format!("started\n\n\nStill running in background window @1: sleep (pid {pid})");
+    let held = format!("Still running in background window @1: sleep (pid {pid})");
+    let expected = format!("started\n\n\n{held}. Later output: {}", log(&result));
     assert_eq!(done(&result), expected);
     assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
     let result = bash(&mut execd, "(exec sleep 300) & exit 4");

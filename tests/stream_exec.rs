@@ -374,23 +374,6 @@ fn children_that_hold_the_output_do_not_hold_the_answer() {
 }
 
 #[test]
-fn what_they_write_later_is_in_the_log_only() {
-    let mut execd = Execd::start();
-    let wait = until_file("go");
-    let command = format!("({wait}; echo late; {}) & echo early", until_file("end"));
-    let result = run(&mut execd, &command);
-    assert_eq!((&result["status"], &result["stdout"]), (&json!("completed"), &json!("early\n")));
-    go(&execd, "go");
-    until_printed(&result, "late\n");
-    let again = poll(&mut execd, 1);
-    assert_eq!((&again["stdout"], &again["aggregated"]), (&json!("early\n"), &json!("early\n")));
-    assert_eq!(chunks_of(&mut execd, 1_001).len(), 1, "no chunk after the reply");
-    go(&execd, "end");
-    execd.until_no_session_process();
-    assert_eq!(poll(&mut execd, 1)["stdout"], "early\n", "nor when all of it has ended");
-}
-
-#[test]
 fn a_grandchild_with_a_session_of_its_own_holds_no_answer() {
     let mut execd = Execd::start();
     execd.leaves_processes_behind();

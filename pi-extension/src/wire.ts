@@ -191,6 +191,8 @@ export interface JobReport {
   truncated?: true;
   /** Who still holds the output after the shell's exit. */
   backgroundPids?: number[];
+  /** Some of the output came after the end was told. */
+  late?: true;
   /** Bytes of live chunks that were not sent. */
   droppedBytes?: number;
   /** What else there is to know of its end. */
@@ -245,6 +247,8 @@ export interface LogPage {
   /** Bytes that nobody has any more, between the offset that was asked for and the page. */
   omittedBytes?: number;
   encoding?: "base64";
+  /** The page has output that came after the end was told. */
+  late?: true;
   logComplete?: false;
   logTruncated?: true;
   failureMessage?: string;

@@ -63,6 +63,8 @@ pub struct JobReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background_pids: Vec<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -143,18 +145,12 @@ impl Daemon {
         Ok(session)
     }
 
-    /// Step of a session's judgement: a job whose time is over is ended; one that is over takes
-    /// nothing in any more.
+    /// Step of a session's judgement: a job whose time is over is ended.
     pub(super) fn step_job(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let over = session.job_over(now_ns);
         let (started_ns, status) = (session.facts.started_ns, session.status());
         let Some(job) = &mut session.job else { return };
-        if over {
-            job.closed = true;
-            return;
-        }
         // A command whose shell has ended had its time: its background is kill_process's.
         let timeout_ms = job.spec.timeout_ms.filter(|_| status.is_none() && !job.timed_out);
         if timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns) {
@@ -282,12 +278,12 @@ impl Daemon {
     pub fn final_report(&self, id: SessionId) -> JobReport {
         let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
         let (log_path, shown) = (self.log_path(id), self.log_shown(id));
-        let log = shown.as_deref();
+        let (log, over) = (shown.as_deref(), session.job_over(self.now_ns));
         let (out, err, all) = match &session.job {
             Some(job) => (
-                job.life(Some(Source::Output), log),
-                job.life(Some(Source::Errors), log),
-                job.life(None, log),
+                job.life(Some(Source::Output), over, log),
+                job.life(Some(Source::Errors), over, log),
+                job.life(None, over, log),
             ),
             None => {
                 let text = tail_capped(session, self.config.stream.max_chars, log);
@@ -313,6 +309,7 @@ impl Daemon {
             duration_ms: Some((ended_ns - session.facts.started_ns) / NS_PER_MS),
             truncated: cut.then_some(true),
             background_pids: self.background_pids(session),
+            late: session.has_late_output().then_some(true),
             note: self.note(id, true),
             error: session.start.failure().map(str::to_owned),
             log: self.log_trouble(id, session.life.finished()),

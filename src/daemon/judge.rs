@@ -72,6 +72,7 @@ impl Daemon {
         self.step_ending(id);
         self.leave_detached_holders(id);
         self.end_early_grace(id);
+        self.step_drain(id);
         self.step_job(id);
         self.step_late_polls(id);
         self.step_window(id);
@@ -118,6 +119,15 @@ impl Daemon {
         for fd in watch {
             // Without a watch the deadlines of the ending still look again.
             let _ = self.watch(fd, token_of(id, Port::Member), Interest::READABLE);
+        }
+    }
+
+    /// Goes on with what is waited for after a shell's end.
+    fn step_drain(&mut self, id: SessionId) {
+        let now_ns = self.now_ns;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.step_drain(now_ns, &mut self.lookout.borrow_mut()) {
+            self.touch(id);
         }
     }
 
@@ -239,7 +249,11 @@ impl Daemon {
             now_ns: self.now_ns,
             wall_ms: if wait.until.is_some() { clock::wall_ms() } else { 0 },
             finished: session.life.finished(),
-            shell_grace_ends_ns: session.shell_grace_ends_ns(),
+            left_to_holders: if wait.kind.is_unified() {
+                session.shell_grace_ends_ns().is_some_and(|at| at <= self.now_ns)
+            } else {
+                session.is_left_to_holders(self.now_ns)
+            },
             closing: self.closing.as_ref().is_some_and(|one| one.answers_pending(client)),
         };
         if let Some(why) = self.job_verdict(session, wait) {

@@ -36,6 +36,8 @@ pub struct PendingPage {
     pub spec: PageSpec,
     /// Nothing more will be written to it.
     pub finished: bool,
+    /// Where the output begins that came after the end was told.
+    pub late_from: Option<u64>,
     /// What is wrong with the log.
     pub log: LogTrouble,
 }
@@ -69,6 +71,8 @@ pub struct Found {
     pub from: PageSource,
     /// Nothing more will come.
     pub finished: bool,
+    /// Where the output begins that came after the end was told.
+    pub late_from: Option<u64>,
     /// What is wrong with the log.
     pub log: LogTrouble,
 }
@@ -88,6 +92,8 @@ pub struct PageReport {
     pub omitted_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
     #[serde(flatten)]
     pub log: LogTrouble,
 }
@@ -141,6 +147,7 @@ fn report(
             eof,
             omitted_bytes: None,
             encoding,
+            late: None,
             log,
         };
     }
@@ -160,7 +167,17 @@ fn report(
         eof: finished && next_offset == total,
         omitted_bytes: None,
         encoding: None,
+        late: None,
         log: LogTrouble::default(),
+    }
+}
+
+impl PageReport {
+    /// The same with what is known besides: whether it has output from `late_from` on, and what is
+    /// wrong with the log.
+    pub fn with(self, late_from: Option<u64>, log: LogTrouble) -> Self {
+        let late = late_from.is_some_and(|from| self.next_offset > from);
+        Self { late: late.then_some(true), log, ..self }
     }
 }
 
@@ -237,7 +254,7 @@ impl Daemon {
         let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
-        self.clients.reply(&pending, &PageReport { log: page.log, ..report });
+        self.clients.reply(&pending, &report.with(page.late_from, page.log));
     }
 
     fn fail_page(&mut self, ticket: Ticket, why: &str) {

@@ -204,6 +204,7 @@ impl Daemon {
         if session.life.stream == Stream::Quiet {
             session.learn(Fact::Bytes, self.now_ns);
         }
+        session.note_output(self.now_ns);
         if !logged {
             self.keeper.append(id, bytes);
         }

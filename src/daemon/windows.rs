@@ -12,7 +12,7 @@ use super::judge::status_fields;
 use super::logs::LogStatus;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_WINDOWS_MAX, WINDOW_UNREAD_BYTES};
 use crate::pure::life::ExitStatus;
-use crate::pure::window_text::{self, Inspector, Named, Shown};
+use crate::pure::window_text::{self, Held, Inspector, Named, Shown};
 use crate::session::ending::{SIGKILL, SIGTERM};
 use crate::session::report::{NamedProcess, TruncationReport};
 use crate::session::view::{View, seconds};
@@ -176,7 +176,7 @@ impl Daemon {
             let given_up = |one: &crate::session::ending::Ending| one.over() && !one.all_gone();
             return session.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
         }
-        if session.shell_grace_ends_ns().is_some_and(|at| at <= self.now_ns) {
+        if session.is_left_to_holders(self.now_ns) {
             return Some(Why::ShellGone);
         }
         if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
@@ -209,6 +209,7 @@ impl Daemon {
             Outcome::Background => self.leave_in_background(id),
             Outcome::Held => {
                 window.stage = Stage::Told;
+                session.leave_to_holders();
                 self.register(id);
             }
             Outcome::Ended => window.stage = Stage::Told,
@@ -252,7 +253,13 @@ impl Daemon {
             }
             Outcome::Ended => window_text::ended(output, status),
             Outcome::Held => {
-                window_text::ended_but_held(output, status, id, &holders_of(&still_running))
+                let holders = holders_of(&still_running);
+                let log_path = shown_log.as_deref();
+                window_text::ended_but_held(
+                    output,
+                    status,
+                    Held { id, holders: &holders, log_path },
+                )
             }
             Outcome::EndedFor(EndedFor::Abort) => window_text::aborted(output),
             Outcome::EndedFor(EndedFor::Timeout) => window_text::timed_out(output, spec.timeout_ms),

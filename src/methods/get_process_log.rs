@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
-use crate::daemon::pages::{Found, PageReport, PageSource, PageSpec, PendingPage};
+use crate::daemon::pages::{Found, PageSource, PageSpec, PendingPage};
 use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
 use crate::session::output::Source;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -67,15 +67,15 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         source,
         base64: params.encoding.as_deref() == Some("base64"),
     };
-    let Found { from, finished, log } = daemon.find_page(&spec)?;
+    let Found { from, finished, late_from, log } = daemon.find_page(&spec)?;
     match from {
         PageSource::Memory(bytes, starts_at) => {
             let page = Daemon::page_from_memory(&spec, &bytes, starts_at, finished);
-            Ok(Answer::of(&PageReport { log, ..page }))
+            Ok(Answer::of(&page.with(late_from, log)))
         }
         PageSource::Log(name) => {
             if let Some(ticket) = daemon.open_ticket(call, None) {
-                daemon.ask_page(ticket, name, PendingPage { spec, finished, log });
+                daemon.ask_page(ticket, name, PendingPage { spec, finished, late_from, log });
             }
             Ok(Answer::Waits)
         }

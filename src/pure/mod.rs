@@ -9,6 +9,7 @@ pub mod clean;
 pub mod clean_stamp;
 pub mod deadlines;
 pub mod detach_keys;
+pub mod drain;
 pub mod head_tail;
 pub mod interleave;
 pub mod json_fields;

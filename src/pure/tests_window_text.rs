@@ -76,16 +76,28 @@ fn the_notice_names_what_was_cut_as_pi_does() {
     assert_eq!(without.as_deref(), Some("[Showing lines 1001-3000 of 3000]"));
 }
 
+fn held<'a>(holders: &'a [String], log_path: Option<&'a str>) -> Held<'a> {
+    Held { id: 3, holders, log_path }
+}
+
+#[test]
+fn output_after_the_end_is_said_to_be_such_below_any_other_notice() {
+    let late = "[Some of it came after the end of the command was told.";
+    assert_eq!(late_notice(None, None), format!("{late}]"));
+    let both = late_notice(Some("[cut]".to_owned()), Some("/log"));
+    assert_eq!(both, format!("[cut]\n{late} Full output: /log]"));
+}
+
 #[test]
 fn what_goes_on_is_named() {
     let holders = [holder("sleep 5", 42), holder("/usr/bin/python3 -m x", 43), holder("", 44)];
     assert_eq!(
-        ended_but_held(plain("started\n"), OK, 3, &holders),
+        ended_but_held(plain("started\n"), OK, held(&holders, Some("/log"))),
         "started\n\n\nStill running in background window @3: sleep (pid 42), python3 (pid 43), \
-         process (pid 44)"
+         process (pid 44). Later output: /log"
     );
     assert_eq!(
-        ended_but_held(plain(""), ExitStatus::Code(3), 3, &[]),
+        ended_but_held(plain(""), ExitStatus::Code(3), held(&[], None)),
         "(no output)\n\nCommand exited with code 3\n\nStill running in background window @3: its \
          output is held"
     );
@@ -151,7 +163,10 @@ fn a_completion_has_the_output_in_a_block_that_it_cannot_end() {
         format!("{done} 0\n{input}\n\n```\nx\n```")
     );
     assert_eq!(
-        completion(plain("x"), End { status: OK, held: Some((3, &holders)), wanted_input: false }),
+        completion(
+            plain("x"),
+            End { status: OK, held: Some(held(&holders, None)), wanted_input: false }
+        ),
         format!("{done} 0\nStill running in background window @3: sleep (pid 7)\n\n```\nx\n```")
     );
 }

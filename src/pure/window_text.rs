@@ -103,16 +103,35 @@ pub fn ended(shown: Shown<'_>, status: ExitStatus) -> String {
     }
 }
 
-/// The same, when others go on in its window.
-pub fn ended_but_held(shown: Shown<'_>, status: ExitStatus, id: u64, holders: &[String]) -> String {
-    below(ended(shown, status), &still_running(id, holders))
+/// A window in which others go on although its shell has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Its id.
+    pub id: u64,
+    /// Who goes on, each as `sleep (pid 4242)`.
+    pub holders: &'a [String],
+    /// The log that gets what they write.
+    pub log_path: Option<&'a str>,
 }
 
-/// Who goes on in a window whose shell has ended, each as `sleep (pid 4242)`.
-fn still_running(id: u64, holders: &[String]) -> String {
-    let holders =
-        if holders.is_empty() { "its output is held".to_owned() } else { holders.join(", ") };
-    format!("Still running in background window @{id}: {holders}")
+/// A command that ended, when others go on in its window.
+pub fn ended_but_held(shown: Shown<'_>, status: ExitStatus, held: Held<'_>) -> String {
+    below(ended(shown, status), &still_running(held))
+}
+
+/// Who goes on in a window whose shell has ended, and where to find what they write.
+fn still_running(held: Held<'_>) -> String {
+    let nobody = held.holders.is_empty();
+    let who = if nobody { "its output is held".to_owned() } else { held.holders.join(", ") };
+    let log = held.log_path.map(|path| format!(". Later output: {path}")).unwrap_or_default();
+    format!("Still running in background window @{}: {who}{log}", held.id)
+}
+
+/// A notice with the word that some of the output came after the command's end was told.
+pub fn late_notice(notice: Option<String>, log_path: Option<&str>) -> String {
+    let full = log_path.map(|path| format!(" Full output: {path}")).unwrap_or_default();
+    let late = format!("[Some of it came after the end of the command was told.{full}]");
+    notice.map_or_else(|| late.clone(), |notice| format!("{notice}\n{late}"))
 }
 
 /// One of those who go on: the program's name and the pid.
@@ -186,8 +205,8 @@ pub fn started(window: Named<'_>, poll_ms: Option<u64>, attach: &str) -> String 
 pub struct End<'a> {
     /// The exit of its shell.
     pub status: ExitStatus,
-    /// The window in which others go on, and who they are.
-    pub held: Option<(u64, &'a [String])>,
+    /// The window in which others go on.
+    pub held: Option<Held<'a>>,
     /// It has asked its stdin for input, and found none.
     pub wanted_input: bool,
 }
@@ -196,8 +215,8 @@ pub struct End<'a> {
 pub fn completion(shown: Shown<'_>, end: End<'_>) -> String {
     let code = shell_code(end.status);
     let mut text = format!("Background command finished with exit code {code}");
-    if let Some((id, holders)) = end.held {
-        let _ = write!(text, "\n{}", still_running(id, holders));
+    if let Some(held) = end.held {
+        let _ = write!(text, "\n{}", still_running(held));
     }
     if end.wanted_input {
         let _ = write!(text, "\n{WANTED_INPUT}");

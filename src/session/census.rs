@@ -10,7 +10,9 @@ use std::io;
 use std::rc::Rc;
 
 use super::looks::Looks;
-use crate::limits::{CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, OPENED_PER_TURN};
+use crate::limits::{
+    CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, HOLDER_LOOKS_PER_TURN, OPENED_PER_TURN,
+};
 use crate::sys::proc::{self, Pids, ProcStat};
 
 /// Who was in which session at a time.
@@ -42,6 +44,8 @@ pub struct Lookout {
     opens_left: usize,
     /// What needs more than a look at /proc.
     pub looks: Rc<RefCell<Looks>>,
+    /// Looks at who holds a session's output that may still be taken in this turn.
+    looks_left: usize,
 }
 
 impl Census {
@@ -81,6 +85,7 @@ impl Lookout {
         self.looks.borrow_mut().begin_turn();
         self.reads_left = CENSUS_TURN_PROCESSES;
         self.opens_left = OPENED_PER_TURN;
+        self.looks_left = HOLDER_LOOKS_PER_TURN;
         let old = |census: &Census| census.begun + CENSUS_KEPT_TURNS < turn;
         if self.last.as_ref().is_some_and(old) {
             self.last = None;
@@ -142,6 +147,13 @@ impl Lookout {
     pub fn may_open(&mut self) -> bool {
         let may = self.opens_left > 0;
         self.opens_left = self.opens_left.saturating_sub(1);
+        may
+    }
+
+    /// Whether one more session's holders may be looked at in this turn.
+    pub fn may_look(&mut self) -> bool {
+        let may = self.looks_left > 0;
+        self.looks_left = self.looks_left.saturating_sub(1);
         may
     }
 }

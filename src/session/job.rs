@@ -59,8 +59,6 @@ pub struct Job {
     arrival: Arrival,
     /// Its time was over: it was ended for that.
     pub timed_out: bool,
-    /// It is over for this family: what its background children still write goes to the log.
-    pub closed: bool,
     /// Bytes of input that were taken for it.
     pub stdin_bytes: u64,
 }
@@ -150,16 +148,12 @@ impl Job {
             stderr: kept(),
             arrival: Arrival::new(),
             timed_out: false,
-            closed: false,
             stdin_bytes: 0,
         }
     }
 
     /// Takes in what came on `source`.
     pub fn push(&mut self, source: Source, bytes: &[u8]) {
-        if self.closed {
-            return;
-        }
         match source {
             Source::Output => self.stdout.push(bytes),
             Source::Errors => self.stderr.push(bytes),
@@ -181,11 +175,11 @@ impl Job {
         }
     }
 
-    /// The clean text of the whole life of `source`; of both streams merged without one.
-    pub fn life(&self, source: Option<Source>, log_path: Option<&str>) -> Capped {
-        let text = |bytes: &[u8], newest| {
-            text_of(bytes, newest, self.spec.max_chars, self.closed, log_path)
-        };
+    /// The clean text of the whole life of `source`; of both streams merged without one. `last`: as
+    /// above.
+    pub fn life(&self, source: Option<Source>, last: bool, log_path: Option<&str>) -> Capped {
+        let text =
+            |bytes: &[u8], newest| text_of(bytes, newest, self.spec.max_chars, last, log_path);
         let Some(source) = source else {
             let (out, err) = (self.stdout.whole(), self.stderr.whole());
             let rings = [&self.stdout.ring, &self.stderr.ring].map(TailRing::to_vec);
@@ -240,22 +234,22 @@ mod tests {
         job.push(Source::Output, b"one\n");
         job.push(Source::Errors, b"two\n");
         job.push(Source::Output, b"three\n");
-        assert_eq!(job.life(Some(Source::Output), None).text, "one\nthree\n");
-        assert_eq!(job.life(Some(Source::Errors), None).text, "two\n");
-        assert_eq!(job.life(None, None).text, "one\ntwo\nthree\n");
+        assert_eq!(job.life(Some(Source::Output), false, None).text, "one\nthree\n");
+        assert_eq!(job.life(Some(Source::Errors), false, None).text, "two\n");
+        assert_eq!(job.life(None, false, None).text, "one\ntwo\nthree\n");
         assert!(job.has_news());
         assert_eq!(job.take(Source::Output, None).text, "one\nthree\n");
         assert!(job.has_news(), "stderr is not told yet");
         assert_eq!(job.take(Source::Errors, None).text, "two\n");
         assert!(!job.has_news());
-        assert_eq!(job.life(None, None).text, "one\ntwo\nthree\n", "life is told again");
+        assert_eq!(job.life(None, false, None).text, "one\ntwo\nthree\n", "life is told again");
     }
 
     #[test]
     fn a_terminals_output_is_merged_by_itself() {
         let mut job = job(100, true);
         job.push(Source::Output, b"one\r\n");
-        assert_eq!(job.life(None, None).text, "one\n");
+        assert_eq!(job.life(None, false, None).text, "one\n");
     }
 
     #[test]
@@ -264,7 +258,7 @@ mod tests {
         {
             let mut job = job(4, false);
             job.push(Source::Output, given.as_bytes());
-            let capped = job.life(None, Some("/tmp/x.log"));
+            let capped = job.life(None, false, Some("/tmp/x.log"));
             assert_eq!(capped.omitted_chars, omitted, "{given}");
             let first = format!("[... {omitted} characters omitted; full output: /tmp/x.log]\n");
             let first = if omitted == 0 { "" } else { &first };
@@ -278,7 +272,7 @@ mod tests {
         for _ in 0..100 {
             job.push(Source::Output, b"0123456789");
         }
-        let capped = job.life(None, None);
+        let capped = job.life(None, false, None);
         assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
     }
 
@@ -289,7 +283,7 @@ mod tests {
         for _ in 0..1_000 {
             job.push(Source::Output, b"\x1b[38;5;123mx");
         }
-        let text = job.life(None, None).text;
+        let text = job.life(None, false, None).text;
         let shown = text.lines().nth(1).unwrap_or_default();
         assert!(!shown.is_empty() && shown.chars().all(|one| one == 'x'), "{text}");
     }
@@ -299,7 +293,7 @@ mod tests {
         let mut job = job(10, false);
         job.push(Source::Output, "ä".repeat(1_000).as_bytes());
         job.push(Source::Output, b"\nend\n");
-        assert_eq!(job.life(None, None).text, "[... 995 characters omitted]\näääää\nend\n");
+        assert_eq!(job.life(None, false, None).text, "[... 995 characters omitted]\näääää\nend\n");
     }
 
     #[test]
@@ -314,7 +308,7 @@ mod tests {
         job.push(Source::Output, b"\xa4y");
         assert!(job.has_news());
         assert_eq!(job.take(Source::Output, None).text, "\u{e4}y");
-        assert_eq!(job.life(None, None).text, "red: x\u{e4}y");
+        assert_eq!(job.life(None, false, None).text, "red: x\u{e4}y");
     }
 
     #[test]
@@ -325,13 +319,5 @@ mod tests {
             assert!(spec.unified_bytes() + streams * spec.ring_bytes() <= HEAD_TAIL_MAX_BYTES);
             assert!(spec.unified_bytes() >= 64 * 1024, "{max_chars}");
         }
-    }
-
-    #[test]
-    fn a_closed_job_takes_nothing_in() {
-        let mut job = job(10, false);
-        job.closed = true;
-        job.push(Source::Output, b"late");
-        assert_eq!(job.life(None, None).text, "");
     }
 }

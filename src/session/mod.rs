@@ -5,9 +5,11 @@
 
 pub mod agent;
 pub mod census;
+pub mod drain;
 pub mod ending;
 mod facts;
 pub mod family;
+pub mod holders;
 pub mod input;
 pub mod job;
 pub mod live;
@@ -22,9 +24,7 @@ pub mod window;
 
 use std::os::fd::OwnedFd;
 
-use crate::limits::{
-    EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
-};
+use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
 use crate::pure::head_tail::TailRing;
 use crate::pure::life::{ExitStatus, Fact, Life};
 use crate::pure::term_modes::TermModes;
@@ -34,6 +34,7 @@ use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use agent::{Agent, Probe};
+use drain::Draining;
 use ending::Ending;
 pub use facts::Facts;
 use family::Number;
@@ -79,6 +80,8 @@ pub struct Session {
     pub number: Number,
     /// When the leader was reaped.
     pub reaped_ns: Option<u64>,
+    /// What is waited for after its shell's end, where a family tells that as an end.
+    draining: Option<Box<Draining>>,
     /// When both had ended.
     pub finished_ns: Option<u64>,
     /// What the leader used.
@@ -169,6 +172,7 @@ impl Session {
             life: Life::new(),
             number: Number::Leads,
             reaped_ns: None,
+            draining: None,
             finished_ns: None,
             usage: Usage::default(),
             pidfd: Some(pidfd),
@@ -211,6 +215,10 @@ impl Session {
         self.life = self.life.after(fact);
         if let Fact::Reaped(_) = fact {
             self.reaped_ns = Some(now_ns);
+            let tells_end = self.job.is_some() || self.window.is_some();
+            if tells_end && self.life.shell_gone() {
+                self.draining = Some(Box::new(Draining::new(now_ns)));
+            }
         }
         if self.life.finished() && self.finished_ns.is_none() {
             self.finished_ns = Some(now_ns);
@@ -297,14 +305,6 @@ impl Session {
         self.life.status()
     }
 
-    /// When the waits that saw the shell end give up on the output that others hold.
-    pub fn shell_grace_ends_ns(&self) -> Option<u64> {
-        // While its reading is held up, who holds the output can't be told.
-        let held = self.life.shell_gone() && !self.output.is_held();
-        let gone_ns = self.reaped_ns.filter(|_| held)?;
-        Some(gone_ns + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS)
-    }
-
     /// When the early-exit grace of a session that has not ended is over: it then enters the
     /// table and is announced.
     pub fn grace_ends_ns(&self) -> Option<u64> {
@@ -322,6 +322,7 @@ impl Session {
             .flatten()
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
+        also(self.drain_due_ns());
         also(self.job_due_ns());
         also(self.window_due_ns());
         also(self.agent_due_ns());
@@ -337,7 +338,8 @@ impl Session {
                 break;
             }
             also(wait.due_ns);
-            if wait.saw_leader && !wait.kind.is_kill() {
+            let drains = self.draining.is_some() && !wait.kind.is_unified();
+            if wait.saw_leader && !wait.kind.is_kill() && !drains {
                 also(self.shell_grace_ends_ns());
             }
             if self.finished_ns.is_none() {
@@ -347,24 +349,17 @@ impl Session {
         due
     }
 
-    /// When a job has to be looked at although nobody waits: it is over for the stream family,
-    /// or its time is.
+    /// When a job has to be looked at although nobody waits: its time is over.
     fn job_due_ns(&self) -> Option<u64> {
-        let job = self.job.as_ref().filter(|job| !job.closed && self.finished_ns.is_none())?;
-        let waits = !job.timed_out && self.status().is_none();
-        let timeout_ms = job.spec.timeout_ms.filter(|_| waits);
-        let timeout_ns = timeout_ms.map(|ms| self.facts.started_ns + ms * NS_PER_MS);
-        self.shell_grace_ends_ns().into_iter().chain(timeout_ns).min()
+        let job = self.job.as_ref().filter(|_| self.status().is_none())?;
+        let timeout_ms = job.spec.timeout_ms.filter(|_| !job.timed_out)?;
+        Some(self.facts.started_ns + timeout_ms * NS_PER_MS)
     }
 
-    /// When a window has to be looked at although nobody waits: its poll is due, or its shell is
-    /// gone and its end is to be reported although others hold its output.
+    /// When a window has to be looked at although nobody waits: its poll is due.
     fn window_due_ns(&self) -> Option<u64> {
         let window = self.window.as_ref().filter(|_| self.finished_ns.is_none())?;
-        let poll = window.poll.as_ref().map(|poll| poll.due_ns);
-        let reports = window.will_report() && self.waits.is_empty();
-        let grace = self.shell_grace_ends_ns().filter(|_| reports);
-        poll.into_iter().chain(grace).min()
+        window.poll.as_ref().map(|poll| poll.due_ns)
     }
 
     /// When a run of pi, or a question for its version, has to be looked at although nothing comes.
@@ -401,12 +396,6 @@ impl Session {
     /// Whether its family has a cap of its own: then it takes nobody's place in the table.
     pub fn has_own_cap(&self) -> bool {
         self.job.is_some() || self.window.is_some() || self.is_pi()
-    }
-
-    /// Whether it is over for the stream family: it has ended, or its shell has and others hold
-    /// the output for longer than the grace (bash-stream.md).
-    pub fn job_over(&self, now_ns: u64) -> bool {
-        self.life.finished() || self.shell_grace_ends_ns().is_some_and(|at| at <= now_ns)
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.

@@ -49,6 +49,11 @@ impl WaitKind {
         matches!(self, Self::Agent | Self::Health)
     }
 
+    /// Whether it is unified-exec's own, for which a shell's end is no end of the session.
+    pub fn is_unified(self) -> bool {
+        matches!(self, Self::Exec | Self::Input | Self::Poll)
+    }
+
     /// Whether it waits for the end of everything in the session.
     pub fn is_kill(self) -> bool {
         matches!(self, Self::Kill | Self::JobKill | Self::WindowKill)
@@ -182,8 +187,8 @@ pub struct Moment {
     pub wall_ms: i64,
     /// Whether the session is over.
     pub finished: bool,
-    /// When waits that saw the shell end give up.
-    pub shell_grace_ends_ns: Option<u64>,
+    /// Whether those that saw the shell end wait no more for the output that others hold.
+    pub left_to_holders: bool,
     /// Whether pending requests answer with what they have.
     pub closing: bool,
 }
@@ -207,7 +212,7 @@ impl Wait {
         if self.until.as_ref().is_some_and(|until| until.wall_ms <= moment.wall_ms) {
             return Some(Why::AbsoluteDeadline);
         }
-        if self.saw_leader && moment.shell_grace_ends_ns.is_some_and(|at| at <= moment.now_ns) {
+        if self.saw_leader && moment.left_to_holders {
             return Some(Why::ShellGone);
         }
         moment.closing.then_some(Why::ShuttingDown)
@@ -237,13 +242,7 @@ mod tests {
     }
 
     fn moment() -> Moment {
-        Moment {
-            now_ns: 50,
-            wall_ms: 0,
-            finished: false,
-            shell_grace_ends_ns: None,
-            closing: false,
-        }
+        Moment { now_ns: 50, wall_ms: 0, finished: false, left_to_holders: false, closing: false }
     }
 
     #[test]
@@ -254,7 +253,7 @@ mod tests {
         let both = Moment { now_ns: 100, finished: true, ..moment() };
         assert_eq!(wait.verdict(&both), Some(Why::Completed));
         assert_eq!(wait.verdict(&Moment { closing: true, ..moment() }), Some(Why::ShuttingDown));
-        let grace = Moment { shell_grace_ends_ns: Some(50), ..moment() };
+        let grace = Moment { left_to_holders: true, ..moment() };
         assert_eq!(wait.verdict(&grace), Some(Why::ShellGone));
         let later = Wait { saw_leader: false, ..wait.clone() };
         assert_eq!(later.verdict(&grace), None, "a later poll waits normally");

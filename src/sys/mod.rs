@@ -15,6 +15,7 @@
 //! | `child` | waiting for children |
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
+//! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `memory_file` | a file in memory that is gone with its owner |
@@ -42,6 +43,7 @@ pub mod look;
 pub mod memory_file;
 pub mod mounts;
 pub mod proc;
+pub mod proc_work;
 pub mod pty;
 pub mod record_files;
 pub mod run_limit;

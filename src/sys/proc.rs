@@ -210,6 +210,17 @@ pub fn name(pid: i32) -> String {
 /// memory for as long as that lasts, and who reads the command line or the environment waits for
 /// it. Of very many threads the first are asked.
 pub fn is_stuck(pid: i32) -> bool {
+    any_thread(pid, |state| state == b'D')
+}
+
+/// Whether a thread of a process has work: it runs, waits for a processor, or for a disk. Of very
+/// many threads the first are asked.
+pub fn has_work(pid: i32) -> bool {
+    any_thread(pid, |state| matches!(state, b'R' | b'D'))
+}
+
+/// Whether one of the first threads of a process is in such a state.
+fn any_thread(pid: i32, fits: impl Fn(u8) -> bool) -> bool {
     let Ok(threads) = with_spare(|| std::fs::read_dir(format!("/proc/{pid}/task"))) else {
         return false;
     };
@@ -219,7 +230,7 @@ pub fn is_stuck(pid: i32) -> bool {
         let read = path.to_str().map(open).and_then(Result::ok);
         let read = read.and_then(|file| read_once(&file, &mut buffer).ok());
         let found = read.and_then(|len| parse_stat(buffer.get(..len)?));
-        found.is_some_and(|found| found.state == b'D')
+        found.is_some_and(|found| fits(found.state))
     })
 }
 

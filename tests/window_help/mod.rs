@@ -143,7 +143,8 @@ pub fn go(execd: &Execd, name: &str) {
     std::fs::write(execd.file(name), "").expect("a file");
 }
 
-/// What a command does to wait for the file `name`.
+/// What a command does to wait for the file `name`: it sleeps most of the time, so that an answer
+/// that it holds up does not take it for one that works.
 pub fn until_file(name: &str) -> String {
-    format!("until [ -e {name} ]; do sleep 0.01; done")
+    format!("until [ -e {name} ]; do sleep 0.1; done")
 }

@@ -75,6 +75,7 @@ function reportNotices(details: Fields): Span[] {
   return [
     ...notice(details.truncated === true ? `[Showing the end.${full}]` : undefined, "warning"),
     ...notice(pids.length > 0 ? `still in the background: ${pids.join(", ")}` : "", "warning"),
+    ...notice(details.late === true ? "some came after its end" : undefined, "warning"),
     ...notice(details.timedOut === true ? "its time was over" : undefined, "error"),
     ...notice(stringOf(details.error), "error"),
     ...notice(stringOf(details.note), "warning"),

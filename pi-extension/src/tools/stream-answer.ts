@@ -54,7 +54,7 @@ function lineOf(text: string): string {
 }
 
 function notesOf(report: Waited): string[] {
-  const { status, sessionId, stdout, truncated, backgroundPids = [] } = report;
+  const { status, sessionId, stdout, truncated, late, backgroundPids = [] } = report;
   const runs = status === "running";
   const notes: string[] = report.note ? [report.note] : [];
   notes.push(...logNotes(report));
@@ -62,9 +62,11 @@ function notesOf(report: Waited): string[] {
     notes.push(`Only the end of it is shown; get_process_log with sessionId ${sessionId} gives `
       + "any part of the log");
   }
+  const log = report.logPath === undefined ? "" : ` (log: ${report.logPath})`;
+  if (late) notes.push(`Some of this came after the end of the command was told${log}`);
   if (backgroundPids.length > 0) {
-    notes.push(`Still running in the background: pid ${backgroundPids.join(", ")}; `
-      + `kill_process with sessionId ${sessionId} ends that`);
+    notes.push(`Still running in the background: pid ${backgroundPids.join(", ")}; poll_process `
+      + `with sessionId ${sessionId} tells what comes later${log}; kill_process ends what runs`);
   }
   if (report.aborted) {
     return [...notes, runs
@@ -138,7 +140,8 @@ export function pageText(page: LogPage): Told {
     : `next page: offset ${nextOffset}`;
   const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
   const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it are kept nowhere`] : [];
-  const said = [what, go, ...gap, ...logNotes(page)].join("; ");
+  const late = page.late ? ["some of it came after the end of the command was told"] : [];
+  const said = [what, go, ...gap, ...late, ...logNotes(page)].join("; ");
   const head = `[log of sessionId ${sessionId}, ${said}]\n---\n`;
   return { head, output: text, foot: text ? "" : "(nothing)" };
 }

@@ -270,9 +270,29 @@ test("better on purpose: what a command leaves behind is named, listed, killed",
     ],
   });
   assert.match(run.toolEnd("bash").text,
-    /^started\n\n\nStill running in background window @1: sleep \(pid \d+\)$/);
+    new RegExp("^started\n\n\nStill running in background window @1: sleep \\(pid \\d+\\)\\. "
+      + "Later output: \\S+\\.log$"));
   assert.match(run.toolEnd("tmux", 0).text, /^Background windows — 1 window\(s\)\n+ {2}sleep @1 \(/);
   assert.equal(run.toolEnd("tmux", 1).text, "Killed background window: sleep @1.");
   assert.equal(run.toolEnd("tmux", 2).text, "Background windows — 0 window(s)");
   assert.deepEqual(processesLike(place.tag, /^sleep 7420$/), []);
+});
+
+test("better on purpose: a peek tells what comes after a command's end, with its log", async (t) => {
+  const place = scratch(t);
+  const holder = "mkfifo gate done; (read -r _ <gate; echo later; echo >done) & echo early";
+  const run = await runJson(place, {
+    args: BASH,
+    script: [
+      turn("Leave one.", bash(holder)),
+      turn("Go on.", bash("echo >gate; cat done")),
+      turn("Look.", { name: "tmux", args: { action: "peek", window: "@1" } }),
+      turn("Done."),
+    ],
+  });
+  const left = run.toolEnd("bash", 0).text;
+  const log = /^early\n\n\nStill running .*\. Later output: (\S+\.log)$/.exec(left)?.[1];
+  assert.ok(log, left);
+  assert.equal(run.toolEnd("tmux").text, `window: mkfifo @1\n$ ${holder}\nearly\nlater\n\n`
+    + `[Some of it came after the end of the command was told. Full output: ${log}]`);
 });

@@ -194,3 +194,34 @@ test("other extensions are told on pi's event bus", async (t) => {
   );
   assert.deepEqual([progress?.["sessionId"], progress?.["lastOutputTail"]], [1, "hi\n"]);
 });
+
+test("output after the shell: waited for while work goes on, told later when it was not", async (t) => {
+  const place = scratch(t);
+  const holder = "mkfifo gate done; (read -r _ <gate; echo later; echo >done) & echo early";
+  const run = await runJson(place, {
+    args: STREAM,
+    script: [
+      // The answer went before node had begun to run.
+      turn("Filter.", bash(`seq 3 > >("${process.execPath}" -e "process.stdin.pipe(process.stdout)")`)),
+      turn("Leave one.", bash(holder)),
+      turn("Go on.", bash("echo >gate; cat done")),
+      turn("What came?", call("poll_process", { sessionId: 2 })),
+      turn("Its log.", call("get_process_log", { sessionId: 2 })),
+      turn("Done."),
+    ],
+  });
+  const [filtered, left] = run.toolEnds("bash_stream");
+  assert.ok(filtered && left);
+  assert.equal(placedOutput(filtered), "1\n2\n3\n");
+  const log = String(left.details["logPath"]);
+  const pids = left.details["backgroundPids"] as number[];
+  assert.match(left.text, /\n---\nearly\n\n\[Still running in the background: pid /);
+  assert.ok(left.text.endsWith(`pid ${pids.join(", ")}; poll_process with sessionId 2 tells what `
+    + `comes later (log: ${log}); kill_process ends what runs]`), left.text);
+  const told = run.toolEnd("poll_process");
+  assert.equal(told.details["late"], true);
+  assert.match(told.text, /\n---\nearly\nlater\n\n\[Some of this came after the end of the command /);
+  assert.ok(told.text.includes(`was told (log: ${log})]`), told.text);
+  assert.match(run.toolEnd("get_process_log").text,
+    /; some of it came after the end of the command was told\]\n---\nearly\nlater\n$/);
+});

@@ -146,11 +146,12 @@ describe("reports", () => {
   test("what is out of the ordinary is said", () => {
     const report = {
       status: "failed", signal: "SIGKILL", timedOut: true, aborted: true, aggregated: "",
-      truncated: true, backgroundPids: [7, 8], durationMs: 0, logPath: LOG,
+      truncated: true, backgroundPids: [7, 8], late: true, durationMs: 0, logPath: LOG,
     };
     assert.deepEqual(resultLines("kill_process", report), [
       "[Showing the end. Full output: ~/.cache/execd-2.log]",
       "still in the background: 7, 8",
+      "some came after its end",
       "its time was over",
       "ended by Esc",
       "took 0.0s · signal=SIGKILL · log: ~/.cache/execd-2.log",

@@ -170,7 +170,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.equal(status, "completed");
     assert.match(
       textOf(result),
-      new RegExp(`\n\\[Still running in the background: pid ${backgroundPids[0]}; kill_process`),
+      new RegExp(`\n\\[Still running in the background: pid ${backgroundPids[0]}; poll_process `
+        + `with sessionId ${sessionId} tells what comes later \\(log: \\S+\\.log\\); kill_process`),
     );
     await pi.call("kill_process", { sessionId });
     await until(() => processesWith("sleep 414").length === 0, "its end");

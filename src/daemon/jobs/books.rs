@@ -17,6 +17,7 @@ use crate::limits::{
 use crate::pure::head_tail::TailRing;
 use crate::pure::interleave::Interleaving;
 use crate::pure::rfc3339::format_utc_ms;
+use crate::session::drain::Came;
 use crate::session::job::{Job, capped};
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
@@ -98,6 +99,8 @@ struct Finished {
     /// The last bytes of its output, where no log has them.
     kept: Option<KeptBytes>,
     streams: Streams,
+    /// What had come when its output was left to others.
+    left_at: Option<Came>,
     /// Since when it is remembered.
     since_ns: u64,
     /// Its texts were cut to make room for others.
@@ -118,7 +121,7 @@ impl Finished {
             text.iter_mut().for_each(String::shrink_to_fit);
         }
         let streams = Streams::One(Source::Output);
-        Self { row, report, whole, kept, streams, since_ns, shrunk: false }
+        Self { row, report, whole, kept, streams, left_at: None, since_ns, shrunk: false }
     }
 
     /// Cuts its texts to their ends: how it ended is told on, and where its log is.
@@ -144,6 +147,7 @@ impl Finished {
         });
         let mut shrunk = Self::new(self.row.clone(), report, kept, self.since_ns);
         shrunk.shrunk = true;
+        shrunk.left_at = self.left_at;
         if let Streams::Apart(ends) = &self.streams {
             let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
             shrunk.streams = Streams::Apart([end(&ends[0]), end(&ends[1])]);
@@ -321,12 +325,14 @@ impl Daemon {
         let (id, source) = (spec.id, spec.source);
         if let Some(one) = self.finished_jobs.by_id.get(&id) {
             let (from, log) = (one.pages(source), one.report.log.clone());
-            return Ok(Found { from, finished: true, log });
+            let late_from = one.left_at.map(|left| left.of(source));
+            return Ok(Found { from, finished: true, late_from, log });
         }
         let log_path = self.log_path(id);
         let log = self.log_trouble(id, false);
         let session = self.live_job(id)?;
         let finished = session.life.finished();
+        let late_from = session.left_at().map(|left| left.of(source));
         let job = session.job.as_ref();
         let wrote = |of: Source| job.is_some_and(|job| job.ring(of).total_bytes() > 0);
         // While only one of them has written, its pages are those of the whole.
@@ -339,7 +345,7 @@ impl Daemon {
             (Some(job), Some(source)) if !whole => job.ring(source),
             (None, _) if !whole => {
                 let from = PageSource::Memory(vec![], 0);
-                return Ok(Found { from, finished, log });
+                return Ok(Found { from, finished, late_from, log });
             }
             _ => &session.tail,
         };
@@ -351,7 +357,7 @@ impl Daemon {
             Some(path) => PageSource::Log(file_name(&path)),
             None => PageSource::Memory(ring.to_vec(), starts_at),
         };
-        Ok(Found { from, finished, log })
+        Ok(Found { from, finished, late_from, log })
     }
 
     /// Notes a session that has finished, once: it can be asked for until its time is over.
@@ -366,6 +372,7 @@ impl Daemon {
         let row = self.job_row(session);
         let kept = self.config.logs.off.then(|| session.tail.last(usize::MAX));
         let mut finished = Finished::new(row, self.final_report(id), kept, self.now_ns);
+        finished.left_at = session.left_at();
         if let Some(job) = &session.job {
             finished.keep_apart(job);
         }

@@ -45,6 +45,8 @@ pub struct WindowRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
     #[serde(skip)]
     id: SessionId,
@@ -72,16 +74,18 @@ pub struct PeekLimits {
     pub bytes: usize,
 }
 
-/// A window that has ended and stays listed.
+/// A window that has ended and can still be looked into.
 #[derive(Debug)]
 struct FinishedWindow {
     row: WindowRow,
+    /// It stays in lists too.
+    listed: bool,
     scope: Scope,
     clean: Clean,
     since_ns: u64,
 }
 
-/// The windows that have ended and stay listed, by id.
+/// The windows that have ended and can still be looked into, by id.
 #[derive(Debug, Default)]
 pub struct FinishedWindows(BTreeMap<SessionId, FinishedWindow>);
 
@@ -124,7 +128,8 @@ impl Daemon {
         };
         let live = self.sessions.values().filter(seen);
         let mut rows: Vec<WindowRow> = live.map(|session| self.window_row(session)).collect();
-        let finished = self.finished_windows.0.values().filter(|one| fits(&one.scope));
+        let finished = self.finished_windows.0.values();
+        let finished = finished.filter(|one| one.listed && fits(&one.scope));
         rows.extend(finished.map(|one| one.row.clone()));
         let line = |row: &WindowRow| {
             let named = Named { name: &row.name, id: row.id };
@@ -146,6 +151,7 @@ impl Daemon {
             pid: session.facts.pid,
             age_seconds: age_s(session.facts.started_ns, until_ns),
             running: !session.life.finished(),
+            late: session.has_late_output().then_some(true),
             exit_code,
             signal,
             log_path: self.log_path(session.id),
@@ -161,7 +167,7 @@ impl Daemon {
         fits(&session.background_window()?.spec.scope).then_some(session)
     }
 
-    /// The same of one that has ended and stays listed.
+    /// The same of one that has ended and can still be looked into.
     fn seen_finished(
         &self,
         id: SessionId,
@@ -187,7 +193,10 @@ impl Daemon {
             return no_window(id);
         };
         let cut = clean.cut(limits.lines, limits.bytes);
-        let notice = cut.notice(row.log_path.as_deref(), false);
+        let mut notice = cut.notice(row.log_path.as_deref(), false);
+        if row.late.is_some() {
+            notice = Some(window_text::late_notice(notice, row.log_path.as_deref()));
+        }
         let named = Named { name: &row.name, id };
         let shown = shown(&cut, notice.as_ref());
         let text = window_text::look("window", named, &row.command, shown);
@@ -273,18 +282,20 @@ impl Daemon {
         Seen { polls: Some(rows), ..Seen::text(window_text::polls(&lines)) }
     }
 
-    /// Keeps what a window that has ended shows, where it is not closed by itself.
+    /// Keeps what a window that has ended shows, where it is not closed by itself, or shows what
+    /// came after its end was told.
     pub(in crate::daemon) fn keep_window(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(window) = &session.window else { return };
-        if window.spec.auto_close || window.stage != Stage::Told {
+        let listed = !window.spec.auto_close;
+        if !(listed || session.has_late_output()) || window.stage != Stage::Told {
             return;
         }
         let mut row = self.window_row(session);
         row.ended = Some(status_of(session));
         let clean = window.clean(true).shortened(FINISHED_WINDOW_BYTES);
         let scope = window.spec.scope.clone();
-        let finished = FinishedWindow { row, scope, clean, since_ns: self.now_ns };
+        let finished = FinishedWindow { row, listed, scope, clean, since_ns: self.now_ns };
         self.finished_windows.insert(id, finished);
     }
 }

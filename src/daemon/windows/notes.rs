@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
+use super::{Held, Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::sessions::command_for_lists;
@@ -163,7 +163,7 @@ impl Daemon {
     pub(in crate::daemon) fn step_window_end(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let held = |session: &Session| {
-            let over = session.shell_grace_ends_ns().is_some_and(|at| at <= now_ns);
+            let over = session.is_left_to_holders(now_ns);
             over && session.waits.is_empty() && session.finished_ns.is_none()
         };
         if self.sessions.get(&id).is_some_and(held) {
@@ -194,15 +194,16 @@ impl Daemon {
         let finished = session.life.finished();
         let cut = window.clean(finished).cut(spec.completed_lines, spec.max_bytes);
         let told_bytes = window.kept_bytes();
-        let notice = cut.notice(log.shown(finished).as_deref(), spec.always_log_path);
+        let shown_log = log.shown(finished);
+        let notice = cut.notice(shown_log.as_deref(), spec.always_log_path);
         let still_running = if finished { Vec::new() } else { self.named_holders(session) };
         let holders = holders_of(&still_running);
-        let held = (!finished).then_some((id, holders.as_slice()));
+        let held = Held { id, holders: &holders, log_path: shown_log.as_deref() };
         let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
         let elapsed_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
         let end = End {
             status: status_of(session),
-            held,
+            held: (!finished).then_some(held),
             wanted_input: finished && window.wanted_input(status_of(session), elapsed_ms),
         };
         let text = match session.start.failure() {

@@ -1,0 +1,90 @@
+//! What other processes are at: their pipes, and whether they work. Nothing here waits for a
+//! process, for none of it needs the map of its memory.
+
+use std::io;
+
+/// In the id of a process's clock: user and system time, to the nanosecond (CPUCLOCK_SCHED of
+/// clock_getcpuclockid(3)).
+const CPU_TIME: i32 = 2;
+
+/// The pipes at the standard descriptors of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pipes {
+    /// The pipe that it reads on its stdin.
+    pub input: Option<u64>,
+    /// The pipes of its stdout and stderr.
+    pub outputs: [Option<u64>; 2],
+    /// It is another user's, and nobody tells.
+    pub hidden: bool,
+}
+
+/// The number that the kernel gives the pipe of a descriptor of ours; None for anything else.
+pub fn own_pipe(fd: i32) -> Option<u64> {
+    link_of("self", fd).ok().flatten()
+}
+
+/// The pipes of a process.
+pub fn pipes(pid: i32) -> Pipes {
+    let pid = pid.to_string();
+    let [input, out, err] = [0, 1, 2].map(|fd| link_of(&pid, fd));
+    let hidden = input.is_err();
+    let [input, out, err] = [input, out, err].map(|link| link.ok().flatten());
+    Pipes { input, outputs: [out, err], hidden }
+}
+
+/// The pipe behind a descriptor. Errors: it must not be looked at.
+fn link_of(pid: &str, fd: i32) -> Result<Option<u64>, ()> {
+    // The link is read and not followed: a file behind it may be on a disk that stands still.
+    match std::fs::read_link(format!("/proc/{pid}/fd/{fd}")) {
+        Ok(path) => Ok(path.to_str().and_then(pipe_number)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(()),
+        Err(_) => Ok(None),
+    }
+}
+
+fn pipe_number(link: &str) -> Option<u64> {
+    link.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The CPU time that all threads of a process have used, in nanoseconds; 0 for one that is gone.
+pub fn cpu_ns(pid: i32) -> u64 {
+    let clock = (!pid << 3) | CPU_TIME;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec, which stays as it is where there is no such clock.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec.unsigned_abs() * crate::limits::NS_PER_S + time.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{host, io as raw};
+    use std::os::fd::AsRawFd;
+
+    /// Above all pids that the kernel gives (PID_MAX_LIMIT).
+    const NOBODY: i32 = 4 * 1024 * 1024 + 1;
+
+    #[test]
+    fn a_pipe_has_one_number_at_both_ends() {
+        let (read, write) = raw::pipe().unwrap();
+        let number = own_pipe(read.as_raw_fd());
+        assert!(number.is_some());
+        assert_eq!(own_pipe(write.as_raw_fd()), number);
+        assert_eq!(own_pipe(-1), None);
+        assert_eq!(pipe_number("pipe:[12]"), Some(12));
+        for other in ["pipe:[]", "socket:[12]", "/tmp/pipe:[12]", "pipe:[12", ""] {
+            assert_eq!(pipe_number(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn who_works_uses_cpu_time() {
+        let pid = host::pid();
+        let before = cpu_ns(pid);
+        while cpu_ns(pid) < before + 1_000_000 {
+            std::hint::black_box(pipes(pid));
+        }
+        assert!(before > 0);
+        assert_eq!(cpu_ns(NOBODY), 0, "no such process");
+    }
+}
