@@ -253,13 +253,9 @@ impl Daemon {
             }
             Outcome::Ended => window_text::ended(output, status),
             Outcome::Held => {
-                let holders = holders_of(&still_running);
-                let log_path = shown_log.as_deref();
-                window_text::ended_but_held(
-                    output,
-                    status,
-                    Held { id, holders: &holders, log_path },
-                )
+                let (holders, log_path) = (holders_of(&still_running), shown_log.as_deref());
+                let held = Held { id, holders: &holders, log_path };
+                window_text::ended_but_held(output, status, held)
             }
             Outcome::EndedFor(EndedFor::Abort) => window_text::aborted(output),
             Outcome::EndedFor(EndedFor::Timeout) => window_text::timed_out(output, spec.timeout_ms),

@@ -43,8 +43,8 @@ impl Holders {
     }
 }
 
-/// Those of `members` that have one of the pipes `outputs`, or feed through a pipe one that has. All
-/// of them where that is nobody: the pipe is somewhere else than at their standard descriptors.
+/// Those of `members` that have one of the pipes `outputs`, or feed through a pipe one that has.
+/// All of them where that is nobody: none has it at its standard descriptors.
 fn holding(members: &[(i32, Pipes)], outputs: &[u64]) -> Vec<i32> {
     let mut wanted: BTreeSet<u64> = outputs.iter().copied().collect();
     let mut held = BTreeSet::new();
