@@ -221,7 +221,8 @@ fn any_bytes_give_the_text_that_they_are_as_a_whole() {
 #[test]
 fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let mut execd = Execd::start();
-    let command = "while :; do echo x; done";
+    // Of each stream a piece is sent a turn.
+    let command = "while :; do echo x; echo x >&2; done";
     let (request, session) = begin(&mut execd, command, json!({}));
     let told = execd.notification("tool_execution_truncated", |_| true);
     let killed = kill(&mut execd, session);
@@ -247,7 +248,7 @@ fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
 #[test]
 fn ten_thousand_chunks_are_a_call_s_and_not_a_session_s() {
     let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "while :; do echo x; done", json!({}));
+    let (request, session) = begin(&mut execd, "while :; do echo x; echo x >&2; done", json!({}));
     execd.notification("tool_execution_truncated", |_| true);
     let (other, _) = begin(&mut execd, "echo hi", json!({}));
     execd.result_of(other);

@@ -13,6 +13,8 @@ import { bash, on, STREAM } from "./lib/stream.ts";
 
 /** Esc is answered within this time, and by then all of it is gone. */
 const ESC_MS = 1_000;
+/** As many chunks as a call sends take two seconds, and a minute on a machine that is very busy. */
+const FLOOD_MS = 120_000;
 
 test("Esc ends the whole command, silent or not, and what is polled", async (t) => {
   const place = scratch(t);
@@ -87,11 +89,16 @@ test("a user's message ends the wait, not the command", async (t) => {
 
 test("the end of live output is told beside the output, not in it", async (t) => {
   const place = scratch(t);
-  const script = [turn("Flood.", bash("while :; do echo x; done")), turn("Never.")];
+  const flood = bash("while :; do echo x; echo x >&2; done", { yieldMs: 120_000 });
+  const script = [turn("Flood.", flood), turn("Never.")];
   const rpc = new Rpc(place, { args: STREAM, script });
   await rpc.say("flood");
   const last = await rpc.waitFor(
-    "the end of live output", (one) => one.partialResult?.details?.["liveEnded"] === true);
+    "the end of live output",
+    (one) => one.partialResult?.details?.["liveEnded"] === true,
+    undefined,
+    FLOOD_MS,
+  );
   assert.match(String(last.partialResult?.details?.["output"]), /^[x\n]+$/);
   await rpc.command("abort");
   const end = await rpc.toolEnd("bash_stream");
