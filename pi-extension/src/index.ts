@@ -76,7 +76,7 @@ function registerCommands(host: Host, instance: Instance): void {
     handler: (_args, ctx) => sessionsCommand(instance, ctx),
   });
   host.registerCommand(JOBS_COMMAND, {
-    description: "Choose a running or recent command to see its output",
+    description: "Choose a running or recent command and follow its output",
     handler: (_args, ctx) => jobsCommand(instance, ctx),
   });
   const getArgumentCompletions = (prefix: string) => idCompletions(instance, prefix);

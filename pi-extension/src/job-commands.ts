@@ -1,7 +1,9 @@
 /** The commands for people on processes: /jobs, /tail and /kill. The model misses nothing. */
 import { isObject } from "./daemon.ts";
+import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
 import type { Instance } from "./instance.ts";
+import { pick } from "./pick.ts";
 import { plainText } from "./plain.ts";
 import { drawable, formatAge, oneLine } from "./render/safe.ts";
 import type { JobList, JobReport, JobRow, LogPage } from "./wire.ts";
@@ -16,24 +18,30 @@ const MAX_LINES = 2_000;
 const TAIL_BYTES = 150_000;
 /** So many times that is looked at for lines. */
 const TAIL_PAGES = 4;
-/** What the selector offers: it does not scroll. */
-const MAX_CHOICES = 30;
+/** What a notice names of them. */
+const MAX_TOLD = 30;
 const COMMAND_CELLS = 60;
 const HEAD_CELLS = 120;
 
-/** `/jobs`: what runs and what has ended lately; the output of the one that is chosen is shown. */
+/**
+ * `/jobs`: what runs and what has ended lately. The output of the one that is chosen is followed,
+ * or shown where the host can only do that.
+ */
 export async function jobsCommand(instance: Instance, ctx: HostContext): Promise<void> {
   await saying(ctx, async () => {
     const rows = await processes(instance);
     if (rows.length === 0) return say(ctx, "no processes");
-    const shown = rows.slice(0, MAX_CHOICES);
-    const labels = shown.map(label);
-    const more = rows.length - shown.length;
-    const left = more > 0 ? `, ${more} older ones not shown` : "";
-    if (!ctx.ui?.select) return say(ctx, `${labels.join("; ")}${left}`);
-    const choice = await ctx.ui.select(`Processes${left}. Choose one to see its output`, labels);
-    const row = shown.find((_, index) => labels[index] === choice);
-    if (row) await showTail(instance, ctx, row, DEFAULT_LINES);
+    const labels = rows.map(label);
+    if (!ctx.ui?.select) {
+      const more = rows.length - MAX_TOLD;
+      const left = more > 0 ? `, ${more} older ones not shown` : "";
+      return say(ctx, `${labels.slice(0, MAX_TOLD).join("; ")}${left}`);
+    }
+    const chosen = await pick(ctx, "Processes. Choose one to see its output", labels);
+    const row = chosen === undefined ? undefined : rows[chosen];
+    if (!row) return;
+    if (canFollow(ctx)) await follow(instance, ctx, row.sessionId, describe(instance));
+    else await showTail(instance, ctx, row, DEFAULT_LINES);
   });
 }
 
@@ -124,6 +132,13 @@ async function showTail(
   const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
   const log = row.logPath === undefined ? "" : `\nlog: ${oneLine(row.logPath, HEAD_CELLS)}`;
   ctx.ui?.notify(`${label(row)}${what}\n${text}${log}`, "info");
+}
+
+function describe(instance: Instance): Describe {
+  return async (sessionId) => {
+    const row = (await processes(instance)).find((one) => one.sessionId === sessionId);
+    return row && [label(row), ...(row.logPath === undefined ? [] : [row.logPath])].join(" · ");
+  };
 }
 
 async function processes(instance: Instance): Promise<JobRow[]> {

@@ -204,7 +204,7 @@ function cutSpans(spans: Span[], width: number, theme: Theme | undefined): strin
 }
 
 /** pi's word wrap. A line that is too wide ends pi, so none leaves here, whatever was measured. */
-function wrap(text: string, width: number): string[] {
+export function wrap(text: string, width: number): string[] {
   return wrapTextWithAnsi(text, width).map((line) =>
     visibleWidth(line) > width ? truncateToWidth(line, width, "") : line,
   );

@@ -56,8 +56,12 @@ test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
 
 test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   const place = scratch(t);
+  const go = place.path("go");
+  const held = `until [ -e ${go} ]; do sleep 0.1; done`;
   const script = [
-    turn("One.", bash("printf 'up\\033[2J\\n'; exec sleep 7340", { yieldMs: 1_000 })),
+    turn("One.", bash(`printf 'up\\033[2J\\n'; ${held}; echo more; exec sleep 7340`, {
+      yieldMs: 1_000,
+    })),
     turn("Running."),
     turn("Wait.", bash("echo waiting; exec sleep 7341")),
     turn("Never."),
@@ -69,9 +73,17 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   await tui.waitScreen(/→ #1 \d+s printf 'up/);
   await tui.keepScreen("stream-3-jobs");
   await tui.key("Enter");
-  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n *log: \S+\.log/m);
+  // It follows, in the place of the editor, until it is closed.
+  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n *following · /m);
+  writeFileSync(go, "");
+  await tui.waitScreen(/\n *up\n *more\n *following · /);
+  await tui.keepScreen("stream-4-follow");
+  await tui.key("q");
+  await tui.goneScreen(/following · /);
+  await tui.submit("/tail 1");
+  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n *more\n *log: \S+\.log/m);
   await tui.submit("/tail 1 1");
-  await tui.waitScreen(/^ *#1 \d+s printf 'up.*\n *up\n/m);
+  await tui.waitScreen(/^ *#1 \d+s printf 'up.* · last line\n *more\n/m);
 
   await tui.submit("wait");
   await tui.waitScreen(/waiting\n[^]*elapsed \d/);
@@ -87,5 +99,28 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
 
   const resumed = await Tui.start(place, { script, args: [...STREAM, "--continue"] });
   const restored = await resumed.waitScreen(/ended by Esc/);
-  assert.match(restored, /\$ printf 'up.*\(yield 1s\)\n+ *up\n+ *yielded \d+\.\ds · sessionId=1 · /);
+  const row = /\$ printf 'up.*\s+\(yield 1s\)\n+ *up\n+ *yielded \d+\.\ds · sessionId=1 · /;
+  assert.match(restored, row);
+});
+
+test("/jobs scrolls where there are more than 30; the last one can be chosen", async (t) => {
+  const place = scratch(t);
+  const calls = Array.from({ length: 33 }, (_, at) => bash(`echo number-${at + 1}`));
+  const tui = await Tui.start(place, {
+    args: STREAM, script: [turn("Many.", ...calls), turn("All done.")],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/All done\./);
+  await tui.submit("/jobs");
+  await tui.waitScreen(/→ #\d+ exit 0 echo number-\d+ *\n[^]*\(1\/33\)/);
+  await tui.key("Up");
+  // They ran side by side: which one has ended first is open.
+  const last = await tui.waitScreen(/→ #\d+ exit 0 echo number-\d+ *\n *\(33\/33\)/);
+  const number = /→ #\d+ exit 0 echo number-(\d+)/.exec(last)?.[1] ?? "";
+  await tui.key("Enter");
+  await tui.waitScreen(
+    new RegExp(`^ *#\\d+ exit 0 echo number-${number} .*\n *number-${number}\n *ended · `, "m"),
+  );
+  await tui.key("Escape");
+  await tui.goneScreen(/ended · /);
 });

@@ -1,13 +1,23 @@
 /** /jobs, /tail and /kill, and which surfaces go together, under a stub of pi. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { plainText } from "../../src/plain.ts";
 import type { JobReport } from "../../src/wire.ts";
-import { Pi, processesWith, type Result, textOf } from "./lib.ts";
+import { Pi, processesWith, type Result, textOf, until } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
 const idOf = (result: Result) => (result.details as unknown as Required<JobReport>).sessionId;
+
+/** What is shown in the place of the editor. */
+interface Shown {
+  render(width: number): string[];
+  handleInput(key: string): void;
+  dispose?(): void;
+}
 
 describe("commands for people", () => {
   let pi: Pi;
@@ -61,6 +71,88 @@ describe("commands for people", () => {
     const poll = await pi.call("poll_process", { sessionId: running });
     assert.match(textOf(poll), /\n---\nup\n/, "what people looked at is still the model's");
     await pi.call("kill_process", { sessionId: running });
+  });
+
+  /** Opens what a command shows in the place of the editor, on a terminal of 20 rows. */
+  function terminal(): { custom: unknown; view: () => Shown } {
+    let shown: Shown | undefined;
+    const custom = (factory: (...args: unknown[]) => Shown) => new Promise((resolve) => {
+      const tui = { terminal: { rows: 20 }, requestRender: () => {} };
+      const theme = { fg: (_tone: string, text: string) => text };
+      shown = factory(tui, theme, {}, (result: unknown) => {
+        shown?.dispose?.();
+        resolve(result);
+      });
+    });
+    return { custom, view: () => shown as Shown };
+  }
+
+  /** `/jobs` showed the end of the output once; Enter was to tail it. */
+  it("/jobs in a terminal follows the chosen one, scrolls, and closes with q", async () => {
+    const dir = mkdtempSync(join(tmpdir(), "execd-tail-"));
+    const gate = join(dir, "go");
+    const held = `until [ -e ${gate} ]; do sleep 0.02; done`;
+    const command = `seq 1 50; ${held}; printf 'late \\033[2J%s\\n' $((6*7)); exit 5`;
+    const id = idOf(await pi.call("bash_stream", { command, yieldMs: 1_000 }));
+    const { custom, view } = terminal();
+    choose = ([first]) => first;
+    const ctx = { ...pi.ctx, mode: "tui", ui: { ...(pi.ctx.ui as object), custom } };
+    const done = pi.commands.get("jobs")?.("", ctx);
+    const screen = () => view()?.render(40) ?? [];
+    const state = () => screen().at(-2) ?? "";
+    await until(() => screen().includes("50"), "its output");
+    assert.match(screen()[1] ?? "", new RegExp(`^#${id} \\d+s seq 1 50; `));
+    assert.deepEqual([screen()[2], screen().at(-3), screen().length], ["43", "50", 12]);
+    assert.match(state(), /^following · /);
+    view().handleInput("\x1b[A");
+    assert.deepEqual([screen()[2], screen().at(-3)], ["42", "49"]);
+    writeFileSync(gate, "");
+    await until(() => /1 newer line /.test(state()), "more, of which nothing is drawn");
+    assert.deepEqual([screen()[2], screen().at(-3)], ["42", "49"], "what is read stays");
+    view().handleInput("\x1b[F");
+    assert.equal(screen().at(-3), "late 42");
+    await until(() => /^ended · /.test(state()), "its end");
+    assert.match(screen()[1] ?? "", /^#\d+ exit 5 seq 1 50; /);
+    view().handleInput("\x1b[5~");
+    view().handleInput("\x1b[H");
+    assert.equal(screen()[2], "1");
+    view().handleInput("q");
+    await done;
+    rmSync(dir, { recursive: true });
+    const poll = await pi.call("poll_process", { sessionId: id });
+    assert.match(textOf(poll), /\nlate /, "what people looked at is still the model's");
+  });
+
+  it("/jobs: more than 30 scroll in a terminal, and come in parts elsewhere", async () => {
+    const many = new Pi();
+    await many.start();
+    for (let i = 1; i <= 33; i++) await many.call("bash_stream", { command: `true ${i}` });
+    const parts: string[][] = [];
+    const select = async (_title: string, labels: string[]) => {
+      parts.push(labels);
+      return parts.length === 1 ? labels.at(-1) : labels[2];
+    };
+    const inParts = { ...many.ctx, ui: { ...(many.ctx.ui as object), select } };
+    await many.commands.get("jobs")?.("", inParts);
+    assert.deepEqual([parts[0]?.length, parts[0]?.at(-1), parts[1]?.length], [31, "… 3 more", 3]);
+    assert.match(many.notices.at(-1) ?? "", /^#\d+ exit 0 true 1\n\(no output\)/);
+
+    const { custom, view } = terminal();
+    const ui = { ...(many.ctx.ui as object), select, custom };
+    const done = many.commands.get("jobs")?.("", { ...many.ctx, mode: "tui", ui });
+    await until(() => view() !== undefined, "the list");
+    const list = view();
+    assert.match(list.render(80).join("\n"), /true 33 *\n[^]*\(1\/33\)/);
+    // Up from the first one is the last one.
+    list.handleInput("\x1b[A");
+    assert.match(list.render(80).join("\n"), /→ #\d+ exit 0 true 1 *\n *\(33\/33\)/);
+    list.handleInput("\r");
+    await until(() => view() !== list, "its output");
+    await until(() => /^ended · /.test(view().render(80).at(-2) ?? ""), "its end");
+    assert.match(view().render(80)[1] ?? "", /^#\d+ exit 0 true 1( |$)/);
+    view().handleInput("\x1b");
+    await done;
+    await many.shutdown();
   });
 
   it("/tail: so many lines, of any process, and its usage", async () => {

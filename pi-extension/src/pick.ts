@@ -1,0 +1,65 @@
+/** A choice from a list that may be longer than the screen. */
+import { Container, SelectList, Text } from "@earendil-works/pi-tui";
+import type { HostContext } from "./host.ts";
+import { stripControls } from "./render/safe.ts";
+
+/** What is shown of a list at once. */
+const SHOWN_MAX = 30;
+/** Lines of pi itself, and of the list's frame, that stay in sight. */
+const OTHER_ROWS = 12;
+const ROWS_MIN = 5;
+
+/**
+ * Lets a person choose one of `labels`; gives its place, undefined where none was chosen. In the
+ * TUI the list scrolls; where there is only pi's own selector it comes in parts.
+ */
+export async function pick(
+  ctx: HostContext,
+  title: string,
+  labels: string[],
+): Promise<number | undefined> {
+  if (ctx.mode === "tui" && typeof ctx.ui?.custom === "function" && labels.length > SHOWN_MAX) {
+    return scrolling(ctx, title, labels);
+  }
+  for (let from = 0; from < labels.length; from += SHOWN_MAX) {
+    const part = labels.slice(from, from + SHOWN_MAX);
+    const left = labels.length - from - part.length;
+    const more = left > 0 ? [`… ${left} more`] : [];
+    const choice = await ctx.ui?.select?.(title, [...part, ...more]);
+    if (choice === undefined) return undefined;
+    const at = part.indexOf(choice);
+    if (at >= 0) return from + at;
+  }
+  return undefined;
+}
+
+async function scrolling(
+  ctx: HostContext,
+  title: string,
+  labels: string[],
+): Promise<number | undefined> {
+  const items = labels.map((label, at) => ({ value: String(at), label: stripControls(label) }));
+  const chosen = await ctx.ui?.custom?.<number | undefined>((tui, theme, _keybindings, done) => {
+    const rows = Math.max(ROWS_MIN, Math.min(SHOWN_MAX, tui.terminal.rows - OTHER_ROWS));
+    const accent = (text: string) => theme.fg("accent", text);
+    const dim = (text: string) => theme.fg("dim", text);
+    const list = new SelectList(items, rows, {
+      selectedPrefix: accent, selectedText: accent, description: dim, scrollInfo: dim, noMatch: dim,
+    });
+    list.onSelect = ({ value }) => done(Number(value));
+    list.onCancel = () => done(undefined);
+    const all = new Container();
+    all.addChild(new Text(accent(title), 0, 0));
+    all.addChild(list);
+    all.addChild(new Text(dim("↑↓ move · enter chooses · esc closes"), 0, 0));
+    return {
+      render: (width) => all.render(width),
+      invalidate: () => all.invalidate(),
+      handleInput: (key) => {
+        list.handleInput(key);
+        tui.requestRender();
+      },
+    };
+  });
+  return chosen;
+}

@@ -1,0 +1,190 @@
+/** The end of a command's output, live: it follows until somebody scrolls up. */
+import { type Component, matchesKey } from "@earendil-works/pi-tui";
+import { plainText } from "../plain.ts";
+import { type Theme, wrap } from "./row.ts";
+import { cutToCells, drawable, oneLine, stripControls } from "./safe.ts";
+
+/** So many lines, and characters of them, can be scrolled back to. */
+const LINES_MAX = 2_000;
+const CHARS_MAX = 256 * 1024;
+/** A line that is longer is broken: word wrap takes long for long lines. */
+const LINE_CHARS = 4_096;
+/** Lines of pi itself that stay in sight. */
+const ROWS_OF_PI = 8;
+const ROWS_MIN = 5;
+/** Of our own: two rules, the title, the keys. */
+const ROWS_OF_FRAME = 4;
+const TITLE_CELLS = 1_000;
+
+/** A line, and the rows that it had at the width that it was last drawn in. */
+interface Line {
+  text: string;
+  width?: number;
+  rows?: string[];
+}
+
+/** What the view is in. */
+export interface Frame {
+  /** Rows of the terminal. */
+  rows(): number;
+  /** Draws it anew. */
+  draw(): void;
+  /** The person is done. */
+  close(): void;
+}
+
+export class TailView implements Component {
+  readonly #theme: Pick<Theme, "fg">;
+  readonly #frame: Frame;
+  #title = "";
+  #over: string | undefined;
+  #lines: Line[] = [];
+  #chars = 0;
+  /** What has come of the last line. */
+  #begun = "";
+  /** How many lines were there when somebody began to scroll; undefined: it follows. */
+  #stopped: number | undefined;
+  /** So many rows further up than the end. */
+  #up = 0;
+
+  constructor(theme: Pick<Theme, "fg">, frame: Frame) {
+    this.#theme = theme;
+    this.#frame = frame;
+  }
+
+  /** What it is the output of. */
+  title(text: string): void {
+    this.#title = oneLine(text, TITLE_CELLS);
+  }
+
+  /** Nothing more will come, and why. */
+  over(why: string): void {
+    this.#over = oneLine(why, TITLE_CELLS);
+  }
+
+  /** More raw output. */
+  append(raw: string): void {
+    const all = this.#begun + raw;
+    const end = Math.max(all.lastIndexOf("\n") + 1, all.length > LINE_CHARS ? all.length : 0);
+    this.#begun = all.slice(end);
+    if (end > 0) this.#push(linesOf(all.slice(0, end).replace(/\n$/, "")));
+  }
+
+  /** A line of the view's own, on what is not shown. */
+  note(text: string): void {
+    if (this.#begun !== "") this.append("\n");
+    this.#push([{ text }]);
+  }
+
+  handleInput(key: string): void {
+    const page = this.#room();
+    if (matchesKey(key, "q") || matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) {
+      this.#frame.close();
+      return;
+    }
+    if (matchesKey(key, "up")) this.#scroll(1);
+    else if (matchesKey(key, "down")) this.#scroll(-1);
+    else if (matchesKey(key, "pageUp")) this.#scroll(page);
+    else if (matchesKey(key, "pageDown")) this.#scroll(-page);
+    else if (matchesKey(key, "home")) this.#scroll(Number.MAX_SAFE_INTEGER);
+    else if (matchesKey(key, "end")) this.#scroll(-Number.MAX_SAFE_INTEGER);
+    else return;
+    this.#frame.draw();
+  }
+
+  /** Takes the width in cells and gives the lines, none of them wider. */
+  render(width: number): string[] {
+    const cells = Math.max(1, Math.floor(width));
+    const room = this.#room();
+    const end = this.#stopped ?? this.#lines.length;
+    const lines = this.#lines.slice(0, end);
+    if (this.#stopped === undefined && this.#begun !== "") lines.push(...linesOf(this.#begun));
+    const rows = lastRows(lines, cells, room + this.#up);
+    // Further up there is nothing.
+    this.#up = Math.max(0, Math.min(this.#up, rows.length - room));
+    const shown = rows.slice(0, rows.length - this.#up).slice(-room);
+    const rule = this.#theme.fg("accent", "─".repeat(cells));
+    return [
+      rule,
+      this.#theme.fg("accent", cut(this.#title, cells)),
+      ...shown.map((row) => this.#theme.fg("toolOutput", row)),
+      this.#theme.fg("dim", cut(this.#keys(), cells)),
+      rule,
+    ];
+  }
+
+  /** It keeps nothing of what it has drawn. */
+  invalidate(): void {}
+
+  #keys(): string {
+    const newer = this.#lines.length - (this.#stopped ?? this.#lines.length);
+    const state = this.#stopped !== undefined
+      ? `stopped, ${newer} newer line${newer === 1 ? "" : "s"} · end goes on`
+      : this.#over ?? "following";
+    return `${state} · ↑ ↓ pgup pgdn scroll · q closes`;
+  }
+
+  #room(): number {
+    return Math.max(ROWS_MIN, this.#frame.rows() - ROWS_OF_PI - ROWS_OF_FRAME);
+  }
+
+  #push(lines: Line[]): void {
+    for (const line of lines) {
+      this.#lines.push(line);
+      this.#chars += line.text.length;
+    }
+    let dropped = 0;
+    for (const { text } of this.#lines) {
+      if (this.#lines.length - dropped <= LINES_MAX && this.#chars <= CHARS_MAX) break;
+      this.#chars -= text.length;
+      dropped++;
+    }
+    this.#lines.splice(0, dropped);
+    // Who reads what is dropped now is taken along with what is left.
+    if (this.#stopped !== undefined) this.#stopped = Math.max(0, this.#stopped - dropped);
+  }
+
+  #scroll(up: number): void {
+    this.#stopped ??= this.#lines.length;
+    this.#up = Math.max(0, this.#up + up);
+    if (up < 0 && this.#up === 0) this.#stopped = undefined;
+  }
+}
+
+/** Raw output as lines that can be drawn. */
+function linesOf(raw: string): Line[] {
+  const all = drawable(plainText(raw)).split("\n");
+  return all.flatMap((text) => pieces(text)).map((text) => ({ text }));
+}
+
+function pieces(text: string): string[] {
+  if (text.length <= LINE_CHARS) return [text];
+  const count = Math.ceil(text.length / LINE_CHARS);
+  return Array.from({ length: count }, (_, at) =>
+    stripControls(text.slice(at * LINE_CHARS, (at + 1) * LINE_CHARS)));
+}
+
+/** The last `most` rows of lines that are wrapped at so many cells. */
+function lastRows(lines: Line[], cells: number, most: number): string[] {
+  const rows: string[][] = [];
+  let count = 0;
+  for (let at = lines.length - 1; at >= 0 && count < most; at--) {
+    const of = rowsOf(lines[at] as Line, cells);
+    rows.push(of);
+    count += of.length;
+  }
+  return rows.reverse().flat().slice(-most);
+}
+
+function rowsOf(line: Line, cells: number): string[] {
+  if (line.width !== cells || line.rows === undefined) {
+    const rows = wrap(line.text, cells);
+    line.rows = rows.length > 0 ? rows : [""];
+    line.width = cells;
+  }
+  return line.rows;
+}
+
+function cut(text: string, cells: number): string {
+  return wrap(cutToCells(text, cells), cells)[0] ?? "";
+}
