@@ -13,7 +13,7 @@ import { execds, shared } from "./windows/shared.ts";
 
 export type { TmuxBashConfig } from "./windows/config.ts";
 
-/** The key of the status that tells how many background windows run: `2 background procs`. */
+/** The key of the status that tells how many background windows run: `2`. */
 export { BACKGROUND_STATUS_KEY as backgroundBashStatusKey } from "./windows/status.ts";
 
 /** Which windows one sees, and from where. */

@@ -410,6 +410,7 @@ export class Instance {
     const noLog = resolveNoLog();
     const ofWindows = this.#wants("bash") && !noLog ? this.windows.flags(this.isRemote) : [];
     const logs = noLog ? ["--no-log"] : ofWindows;
+    // The variable stands behind the settings' flag, so that it wins.
     return [...logs, ...logKeepFlags((text) => this.ui.warn(text))];
   }
 

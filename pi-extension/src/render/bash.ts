@@ -13,7 +13,7 @@ import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./f
 import type { Block, RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
 import { expandHint, reuse, span } from "./row.ts";
 import { formatSeconds, formatSize, stripControls } from "./safe.ts";
-import { keepTicking, rowState, settle, startTicker } from "./state.ts";
+import { keepTicking, rowState, settle, startTicker, stopTicker } from "./state.ts";
 
 /** Whose lines are counted. */
 export type Shown = "bash" | "completed" | "poll" | "peek";
@@ -23,22 +23,22 @@ interface Settings {
   readonly config: TmuxBashConfig;
 }
 
-/** How many lines of output are drawn; undefined for all. */
+/** How many lines of output are drawn. */
 export function lineLimit(
   config: TmuxBashConfig,
   shown: Shown,
   expanded: boolean,
   truncated: boolean,
-): number | undefined {
+): number {
   if (expanded) return config[`${shown}ExpandedDisplayLines`];
   const compact = truncated ? "TruncatedCompactDisplayLines" : "CompactDisplayLines";
-  return config[`${shown}${compact}`] ?? PREVIEW_LINES;
+  return config[`${shown}${compact}`];
 }
 
 /** Output with as many lines as the settings say. */
 export function outputBlocks(
   text: string,
-  limit: number | undefined,
+  limit: number,
   context: object,
 ): Block[] {
   if (text.trim() === "") return [];
@@ -59,8 +59,12 @@ export function bashRenderers(settings: Settings): ToolRenderers {
       return Within.of(context, (inside) => pisCall(shown, theme, inside));
     },
     renderResult: (result, options, theme, context) => {
-      const own = !pisResult || hasLimits(settings.config);
-      if (own) return ownResult(settings.config)(result, options, theme, context);
+      const { config } = settings;
+      if (!pisResult || !isAsPis(config, result, options.expanded)) {
+        stopPisTicker(context);
+        return ownResult(config)(result, options, theme, context);
+      }
+      stopTicker(rowState(context));
       return Within.of(context, (inside) => pisResult(stripped(result), options, theme, inside));
     },
   };
@@ -128,11 +132,20 @@ function shownArgs(args: unknown, config: TmuxBashConfig): Fields {
   return { ...fields, command: stripControls(shown) };
 }
 
-/** Whether the settings say how many lines are drawn. */
-function hasLimits(config: TmuxBashConfig): boolean {
-  return config.bashCompactDisplayLines !== undefined
-    || config.bashTruncatedCompactDisplayLines !== undefined
-    || config.bashExpandedDisplayLines !== undefined;
+/** Whether pi by itself draws as many lines of this as the settings say. */
+function isAsPis(config: TmuxBashConfig, result: Result, expanded: boolean): boolean {
+  const details = fieldsOf(fieldsOf(result).details);
+  const limit = lineLimit(config, "bash", expanded, fieldsOf(details.truncation).truncated === true);
+  if (!expanded) return limit === PREVIEW_LINES;
+  const text = withoutFooter(textOf(result), stringOf(details.fullOutputPath));
+  return text.trimEnd().split("\n").length <= limit;
+}
+
+/** pi's own renderer may have drawn the row before, and left it ticking. */
+function stopPisTicker(context: RowContext): void {
+  const state = rowState(context) as { interval?: NodeJS.Timeout | undefined };
+  clearInterval(state.interval);
+  state.interval = undefined;
 }
 
 const ownCall: RenderCall = call((args) => [

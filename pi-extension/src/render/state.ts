@@ -59,7 +59,8 @@ export function keepTicking(state: RowState, context: RowContext): () => void {
   };
 }
 
-function stopTicker(state: RowState): void {
+/** Ends the ticking of a row until it is started again. */
+export function stopTicker(state: RowState): void {
   clearInterval(state.ticker);
   state.ticker = undefined;
 }

@@ -69,7 +69,7 @@ function bashSchema(config: TmuxBashConfig): ToolSchema {
       },
       timeout: {
         type: "number",
-        description: `Seconds to wait for it. Default ${seconds}, at most ${most}.`,
+        description: `Seconds to wait for it, more than 0. Default ${seconds}, at most ${most}.`,
       },
       timeoutAction: {
         type: "string",
@@ -80,6 +80,11 @@ function bashSchema(config: TmuxBashConfig): ToolSchema {
       background: {
         type: "boolean",
         description: "Start it in the background and return at once; its end is reported later.",
+      },
+      tty: {
+        type: "boolean",
+        description: "Give it a terminal, for what wants input: REPLs, prompts, editors. A person "
+          + `can attach and type. Default ${config.tty}; without one its input is empty.`,
       },
       ...(config.bashPollIntervalEnabled && pollParameters(config)),
     },

@@ -63,7 +63,7 @@ const count: Kind<number> = {
   expected: "a whole number above 0",
   fits: (value): value is number => isWhole(value) && value > 0 && value <= MAX_COUNT,
 };
-const displayLines: Kind<number | undefined> = {
+const displayLines: Kind<number> = {
   expected: "a whole number, 0 or more",
   fits: (value): value is number => isWhole(value) && value >= 0 && value <= MAX_COUNT,
 };
@@ -89,7 +89,8 @@ function key<T>(kind: Kind<T>, fallback: T): Key<T> {
 const GUIDELINES: readonly [string, readonly TmuxAction[]][] = [
   [
     'Use {{bashToolName}} with background: true or timeoutAction: "background" for long-running '
-      + "commands, servers, watchers, and other background bash commands.",
+      + "commands, servers, watchers, REPLs, interactive prompts, and other background bash "
+      + "commands. REPLs and prompts need tty: true as well: they wait for a person who attaches.",
     [],
   ],
   [
@@ -161,18 +162,18 @@ export const KEYS = {
   completedContextLines: key(count, 20),
   pollContextLines: key(count, 30),
   peekContextLines: key(count, 2_000),
-  bashCompactDisplayLines: key(displayLines, undefined),
-  bashTruncatedCompactDisplayLines: key(displayLines, undefined),
-  bashExpandedDisplayLines: key(displayLines, undefined),
-  completedCompactDisplayLines: key(displayLines, undefined),
-  completedTruncatedCompactDisplayLines: key(displayLines, undefined),
-  completedExpandedDisplayLines: key(displayLines, undefined),
-  pollCompactDisplayLines: key(displayLines, undefined),
-  pollTruncatedCompactDisplayLines: key(displayLines, undefined),
-  pollExpandedDisplayLines: key(displayLines, undefined),
-  peekCompactDisplayLines: key(displayLines, undefined),
-  peekTruncatedCompactDisplayLines: key(displayLines, undefined),
-  peekExpandedDisplayLines: key(displayLines, undefined),
+  bashCompactDisplayLines: key(displayLines, 5),
+  bashTruncatedCompactDisplayLines: key(displayLines, 2),
+  bashExpandedDisplayLines: key(displayLines, 2_000),
+  completedCompactDisplayLines: key(displayLines, 5),
+  completedTruncatedCompactDisplayLines: key(displayLines, 2),
+  completedExpandedDisplayLines: key(displayLines, 20),
+  pollCompactDisplayLines: key(displayLines, 5),
+  pollTruncatedCompactDisplayLines: key(displayLines, 2),
+  pollExpandedDisplayLines: key(displayLines, 30),
+  peekCompactDisplayLines: key(displayLines, 5),
+  peekTruncatedCompactDisplayLines: key(displayLines, 2),
+  peekExpandedDisplayLines: key(displayLines, 2_000),
   displayCommandStartMarker: key(text, "# SHIM_END"),
   alwaysShowOutputFilePath: key(flag, false),
   preserveOutputFiles: key(flag, true),

@@ -15,6 +15,11 @@ export function logDirFlags(outputDir: string, remote: boolean): string[] {
   return ["--log-dir", remote ? outputDir : logDir(outputDir)];
 }
 
+/** The flags for logs that stay: execd deletes none by age then, and others leave its own. */
+export function preserveFlags(preserve: boolean): string[] {
+  return preserve ? ["--log-keep-days", "0"] : [];
+}
+
 /**
  * execd takes no directory that others can look into, as /tmp/pi-tmux-bash of tmux-bash is one:
  * then a directory of its own lies inside.

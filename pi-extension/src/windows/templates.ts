@@ -3,7 +3,10 @@ import type { TmuxBashConfig } from "./keys.ts";
 
 const BYTES_PER_KB = 1024;
 
-/** Takes a text and gives it with its variables replaced; what is no variable stays. */
+/**
+ * Takes a text and gives it with its variables replaced, with blanks within the braces or without;
+ * what is no variable stays.
+ */
 export function expand(template: string, config: TmuxBashConfig, attachCommand: string): string {
   const values: Record<string, unknown> = {
     bashToolName: config.bashToolName,
@@ -15,7 +18,7 @@ export function expand(template: string, config: TmuxBashConfig, attachCommand: 
     bashContextLines: config.bashContextLines,
     maxOutputKb: Math.round((config.maxOutputBytes / BYTES_PER_KB) * 10) / 10,
   };
-  return template.replace(/\{\{(\w+)\}\}/g, (found, name: string) =>
+  return template.replace(/\{\{\s*(\w+)\s*\}\}/g, (found, name: string) =>
     Object.hasOwn(values, name) ? String(values[name]) : found);
 }
 

@@ -7,10 +7,10 @@ import type { Ui } from "../ui.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
 import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";
-import { logDirFlags } from "./logs.ts";
+import { logDirFlags, preserveFlags } from "./logs.ts";
 import { type Scope, filtersOf, passes, scopeOf } from "./scope.ts";
 import { shared } from "./shared.ts";
-import { BACKGROUND_STATUS_KEY, backgroundStatus } from "./status.ts";
+import { backgroundStatus } from "./status.ts";
 
 const NAME_CELLS = 60;
 
@@ -22,7 +22,7 @@ export class Windows implements BackgroundListener {
   #background = new Background();
   #read: ReadConfig | undefined;
   #scope: Scope = scopeOf({});
-  #status: string | undefined;
+  readonly #status = new Map<string, string | undefined>();
 
   constructor(host: Host, ui: Ui) {
     this.#host = host;
@@ -90,7 +90,7 @@ export class Windows implements BackgroundListener {
   /** pi's session ends, and what runs in the foreground with it; resolves when that is gone. */
   async close(): Promise<void> {
     this.deliveries.close();
-    this.#showStatus(undefined);
+    this.#showStatus(0);
     this.#background.listen(undefined);
     for (const controller of this.#foreground.keys()) controller.abort();
     await Promise.allSettled(this.#foreground.values());
@@ -121,18 +121,21 @@ export class Windows implements BackgroundListener {
 
   /** The flags that execd is started with. */
   flags(remote: boolean): string[] {
-    return logDirFlags(this.config.outputDir, remote);
+    const { outputDir, preserveOutputFiles } = this.config;
+    return [...logDirFlags(outputDir, remote), ...preserveFlags(preserveOutputFiles)];
   }
 
   onChange(): void {
-    this.#showStatus(backgroundStatus(this.#background.running));
+    this.#showStatus(this.#background.running);
     this.deliveries.changed();
   }
 
-  #showStatus(status: string | undefined): void {
-    if (status === this.#status) return;
-    this.#status = status;
-    this.#ui.status(BACKGROUND_STATUS_KEY, status);
+  #showStatus(running: number): void {
+    for (const [key, value] of backgroundStatus(running)) {
+      if (value === this.#status.get(key)) continue;
+      this.#status.set(key, value);
+      this.#ui.status(key, value);
+    }
   }
 
   onReport(report: Report): boolean {

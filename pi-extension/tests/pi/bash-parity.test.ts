@@ -39,8 +39,6 @@ const CASES: Record<string, Case> = {
     args: { timeout: 0.5 },
     ours: { timeoutAction: "kill" },
   },
-  "a timeout of nothing": { command: "echo never", args: { timeout: 0 } },
-  "a timeout before the start": { command: "echo never", args: { timeout: -1 } },
   "3,000 lines": { command: "seq 1 3000" },
   "3,000 lines and exit 1": { command: "seq 1 3000; exit 1" },
   "exactly 2,000 lines": { command: "seq 1 2000" },
@@ -255,6 +253,24 @@ test("better on purpose: the order of both streams, the size of a line with its 
   // pi says "line is 0B" here.
   assert.match(run.toolEnd("bash", 1).text,
     /x\n\n\[Showing last 50\.0KB of line 1 \(line is 68\.4KB\)\. Full output: \S+\.log\]$/);
+});
+
+// pi says "must be a finite number of seconds", which 0 is.
+test("better on purpose: a timeout that is none is refused with what is allowed", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: BASH,
+    script: [
+      turn("None.", bash("echo never", { timeout: 0 })),
+      turn("Less.", bash("echo never", { timeout: -1 })),
+      turn("Done."),
+    ],
+  });
+  for (const end of run.toolEnds("bash")) {
+    assert.equal(end.isError, true);
+    assert.equal(end.text, "Invalid timeout: must be more than 0 seconds (more than 60 counts as 60); "
+      + "without one it is 30");
+  }
 });
 
 test("better on purpose: what a command leaves behind is named, listed, killed", async (t) => {

@@ -240,6 +240,39 @@ test("--exec-hold-seconds gives up in time, and the command ends with pi", async
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// It ended with 0 and no word, as /dev/null has no input: nobody could tell why.
+test("a REPL in the background says that it wants a terminal; with one it waits, and is looked into", async (t) => {
+  const place = scratch(t);
+  const outputDir = place.path("out");
+  configure(place, { outputDir });
+  const run = await runJson(place, {
+    args: BASH,
+    script: [
+      turn("Start.", background("read -p 'Go on? ' answer", { name: "asks" })),
+      turn("My turn ends."),
+      {
+        when: "it wanted input: run it with tty: true", text: "Again.",
+        calls: [background("read -p 'Go on? ' answer", { name: "asks", tty: true })],
+      },
+      turn("Wait.", bash(`until grep -q 'Go on' ${outputDir}/*.log; do sleep 0.05; done`)),
+      turn("Look.", tmux("peek", { window: "@2" }), tmux("list")),
+      turn("End.", tmux("kill", { window: "@2" })),
+      turn("Done."),
+    ],
+  });
+  assert.equal(run.code, 0, run.stderr);
+  const [told, ...others] = run.custom(COMPLETED);
+  assert.deepEqual(others, []);
+  assert.equal(textOf(told?.content), "Background command finished with exit code 1\n"
+    + "window: asks @1\n$ read -p 'Go on? ' answer\n"
+    + "Its stdin is /dev/null, and it wanted input: run it with tty: true");
+  assert.match(run.toolEnd("bash", 1).text, /^Started in background window: asks @2\.[^]*attach @2/);
+  assert.equal(run.toolEnd("tmux", 0).text, "window: asks @2\n$ read -p 'Go on? ' answer\nGo on? ");
+  assert.match(run.toolEnd("tmux", 1).text, /^Background windows — 1 window\(s\)\n+ {2}asks @2 \(/);
+  assert.equal(run.toolEnd("tmux", 2).text, "Killed background window: asks @2.");
+  assert.equal(run.said().at(-1), "Done.");
+});
+
 test("outputDir holds the logs; preserveOutputFiles: false deletes them at the end", async (t) => {
   for (const preserve of [true, false]) {
     const place = scratch(t);

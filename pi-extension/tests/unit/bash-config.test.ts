@@ -89,6 +89,20 @@ it("without a file every key has its default", () => {
     [30, 60, 250, "background", 51_200, 2_000, 20, 30, 2_000, 10, 0, "model", 30, "pi-session",
       "# SHIM_END"],
   );
+  assert.deepEqual(
+    [config.bashToolName, config.tmuxToolName, config.bashPollIntervalEnabled, config.systemPrompt,
+      config.tmuxSessionScope, config.globalTmuxSessionName, config.gitRootTmuxSessionNameTemplate,
+      config.tmuxWindowNameTemplate, config.autoCloseWindowsOnCompletion, config.tmuxBinary,
+      config.alwaysShowOutputFilePath, config.preserveOutputFiles],
+    ["bash", "tmux", false, true, "global", "pi-background", "{{gitRootSessionName}}-bg",
+      "{{nameOrCommand}}", true, "tmux", false, true],
+  );
+  const drawn = (kind: "bash" | "completed" | "poll" | "peek") => [
+    config[`${kind}CompactDisplayLines`], config[`${kind}TruncatedCompactDisplayLines`],
+    config[`${kind}ExpandedDisplayLines`],
+  ];
+  assert.deepEqual([drawn("bash"), drawn("completed"), drawn("poll"), drawn("peek")],
+    [[5, 2, 2_000], [5, 2, 20], [5, 2, 30], [5, 2, 2_000]], "those of tmux-bash");
   assert.deepEqual(config.tmuxEnabledActions, ["list", "peek", "kill"]);
   assert.deepEqual(config.tmuxEnvExportDenylist,
     ["PWD", "OLDPWD", "SHLVL", "_", "TMUX", "TMUX_PANE"]);

@@ -1,6 +1,8 @@
 /** What each key of tmux-bash.jsonc changes, under a stub of pi and with the real execd. */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { it } from "node:test";
 import type { ToolSchema } from "../../src/coerce.ts";
 import type { BashPi } from "./bash-lib.ts";
@@ -67,7 +69,7 @@ it("tmuxEnabledActions and bashPollIntervalEnabled decide what the schemas have"
   const names = (pi: BashPi, tool: string) => Object.keys(schemaOf(pi, tool).properties);
   await withBash({}, async (pi) => {
     assert.deepEqual(names(pi, "bash"),
-      ["command", "name", "timeout", "timeoutAction", "background"]);
+      ["command", "name", "timeout", "timeoutAction", "background", "tty"]);
     assert.deepEqual(names(pi, "tmux"), ["action", "window"]);
     assert.deepEqual(schemaOf(pi, "tmux").properties.action?.enum, ["list", "peek", "kill"]);
     const refused = await say(pi, "tmux", { action: "poll", window: "@1", pollInterval: 1 });
@@ -98,14 +100,15 @@ it("tmuxEnabledActions and bashPollIntervalEnabled decide what the schemas have"
 });
 
 it("bashToolDescription, tmuxToolDescription: every variable is expanded", async () => {
-  const template = "{{bashToolName}} {{tmuxToolName}} {{defaultTimeoutSeconds}} "
-    + "{{defaultTimeoutAction}} {{maxTimeoutSeconds}} {{bashContextLines}} {{maxOutputKb}} "
-    + "{{unknown}} | {{attachCommand}}";
+  // With blanks within the braces as without.
+  const template = "{{bashToolName}} {{ tmuxToolName }} {{defaultTimeoutSeconds }} "
+    + "{{ defaultTimeoutAction}} {{maxTimeoutSeconds}} {{  bashContextLines\t}} {{maxOutputKb}} "
+    + "{{ unknown }} | {{ attachCommand }}";
   const settings = { bashToolDescription: template, tmuxToolDescription: template };
   await withBash({ ...settings, maxOutputBytes: 1536 }, async (pi) => {
     for (const tool of ["bash", "tmux"]) {
       const [facts, attach] = (pi.tools.get(tool)?.description ?? "").split(" | ");
-      assert.equal(facts, "bash tmux 30 background 60 2000 1.5 {{unknown}}");
+      assert.equal(facts, "bash tmux 30 background 60 2000 1.5 {{ unknown }}");
       assert.match(attach ?? "", /execd attach @123( --pid \d+)?$/);
     }
   });
@@ -117,6 +120,7 @@ it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
     assert.match(promptOf(pi, "bash"), /^Execute bash commands in background windows\n/);
     assert.match(promptOf(pi, "bash"), pis);
     assert.match(promptOf(pi, "bash"), /report automatically when they finish/);
+    assert.match(promptOf(pi, "bash"), /watchers, REPLs, interactive prompts[^\n]* need tty: true/);
     assert.match(promptOf(pi, "tmux"), /^Inspect and control the background windows created by/);
     for (const tool of pi.tools.values()) {
       assert.doesNotMatch(`${tool.description} ${tool.promptSnippet}`, /tmux window/);
@@ -137,7 +141,7 @@ it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
   const own = {
     bashSystemPromptSnippet: "Runs for {{defaultTimeoutSeconds}}s",
     tmuxSystemPromptSnippet: "Looks after {{bashToolName}}",
-    systemPromptGuidelines: ["Say {{tmuxToolName}} aloud."],
+    systemPromptGuidelines: ["Say {{ tmuxToolName }} aloud."],
   };
   await withBash(own, async (pi) => {
     assert.match(promptOf(pi, "bash"), /^Runs for 30s\n[^]*\nSay tmux aloud\.$/);
@@ -146,7 +150,7 @@ it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
 });
 
 it("tmuxWindowNameTemplate and maxTmuxWindowNameLength", async () => {
-  const settings = { tmuxWindowNameTemplate: "[{{name}}] {{command}}", maxTmuxWindowNameLength: 12 };
+  const settings = { tmuxWindowNameTemplate: "[{{ name }}] {{command}}", maxTmuxWindowNameLength: 12 };
   await withBash(settings, async (pi) => {
     const call = { command: "sleep 9", background: true, name: "job" };
     assert.match(await say(pi, "bash", call), /window: \[job\] sleep @1\./);
@@ -236,6 +240,47 @@ it("alwaysShowOutputFilePath", async () => {
   });
 });
 
+it("a timeout that is none is refused with what is allowed", async () => {
+  for (const [settings, most, without] of [[{}, 60, 30], [{ maxTimeoutSeconds: 9 }, 9, 9]] as const) {
+    await withBash(settings, async (pi) => {
+      for (const timeout of [0, -1, "0"]) {
+        assert.match(await say(pi, "bash", { command: "true", timeout }),
+          new RegExp(`Invalid timeout: must be more than 0 seconds \\(more than ${most} counts as `
+            + `${most}\\); without one it is ${without}$`));
+      }
+    });
+  }
+});
+
+// They were kept at pi's end, and deleted a week later by whatever execd started then.
+it("preserveOutputFiles: true holds against cleaning by age, also that of another pi", async () => {
+  const outputDir = mkdtempSync(join(tmpdir(), "execd-kept-"));
+  const monthAgo = new Date(Date.now() - 30 * 86_400_000);
+  const logs = () => readdirSync(outputDir).filter((name) => name.endsWith(".log")).sort();
+  const age = () => logs().forEach((name) => utimesSync(join(outputDir, name), monthAgo, monthAgo));
+  try {
+    writeFileSync(join(outputDir, "execd-1-0123abcd.log"), "of an execd that keeps none for good");
+    age();
+    await withBash({ outputDir }, async (pi) => {
+      // Old logs are looked for before the first one is opened.
+      await pi.call("bash", { command: "seq 1 3000" });
+    });
+    assert.equal(logs().length, 2, "nothing was deleted by age");
+    const [kept] = logs().filter((name) => name !== "execd-1-0123abcd.log");
+    age();
+    // The variable is about days: it wins.
+    process.env.PI_EXECD_LOG_KEEP_DAYS = "7";
+    await withBash({ outputDir }, async (pi) => {
+      await pi.call("bash", { command: "seq 1 3000" });
+    });
+    assert.ok(!logs().includes("execd-1-0123abcd.log"), "what is not kept for good goes");
+    assert.ok(logs().includes(kept ?? ""), "what a pi has preserved stays");
+  } finally {
+    delete process.env.PI_EXECD_LOG_KEEP_DAYS;
+    rmSync(outputDir, { recursive: true });
+  }
+});
+
 it("tmuxEnvExportDenylist and tty", async () => {
   process.env.KEPT_BACK = "secret";
   process.env.PASSED_ON = "yes";
@@ -248,6 +293,11 @@ it("tmuxEnvExportDenylist and tty", async () => {
   });
   await withBash({ tty: true }, async (pi) => {
     assert.equal(await say(pi, "bash", { command }), "secret yes\nterminal\n");
+    assert.match(await say(pi, "bash", { command, tty: false }), /Command exited with code 1$/);
+    assert.match(schemaOf(pi, "bash").properties.tty?.description ?? "", / Default true; /);
+  });
+  await withBash({}, async (pi) => {
+    assert.equal(await say(pi, "bash", { command, tty: "true" }), "secret yes\nterminal\n");
   });
   delete process.env.KEPT_BACK;
   delete process.env.PASSED_ON;

@@ -42,11 +42,6 @@ it("a row is drawn as pi draws its own, in each of its states", () => {
     [{ command: "ls" }, { text: "(no output)" }, false],
     [{ command: "ls" }, { text: lines(1, 12) }, false],
     [{ command: "ls" }, { text: `${lines(1, 12)}\n\nCommand exited with code 3`, isError: true }, false],
-    [
-      { command: "seq 1 3000" },
-      { text: lines(1, 9) + FOOTER, details: { truncation: CUT, fullOutputPath: LOG } },
-      false,
-    ],
   ];
   for (const [args, result, partial] of cases) {
     const rows = [drawnBy(pis, "bash", args, CWD), bashRow(args)];
@@ -92,11 +87,33 @@ it("bashCompactDisplayLines, bashTruncatedCompactDisplayLines, bashExpandedDispl
   const none = bashRow({ command: "ls" }, { bashCompactDisplayLines: 0 });
   give(none, { text: lines(1, 9) });
   assert.match(seen(none), /^\$ ls\n\n… 9 earlier lines/);
-  // What is not set is pi's own figure.
   const expanded = bashRow({ command: "ls" }, { bashCompactDisplayLines: 2 });
   expanded.component.setExpanded(true);
   give(expanded, { text: lines(1, 50) });
   assert.match(seen(expanded), /line 1\n[^]*line 50/);
+});
+
+it("without settings 5 lines, of what was cut 2, expanded as many as the model reads", () => {
+  const row = bashRow({ command: "ls" });
+  give(row, { text: lines(1, 9) });
+  assert.match(seen(row), /4 earlier lines.*\nline 5\n[^]*line 9/);
+  const details = { truncation: CUT, fullOutputPath: LOG };
+  // While it runs pi draws it, until more was printed than is kept: then ours do, and nothing ticks
+  // for ever.
+  const cut = bashRow({ command: "seq 1 3000" });
+  start(cut);
+  give(cut, { text: lines(1, 9) }, true);
+  give(cut, { text: lines(1_001, 3_000), details }, true);
+  give(cut, { text: lines(1_001, 3_000) + FOOTER, details });
+  assert.match(seen(cut), /1998 earlier lines.*\nline 2999\nline 3000\n\n\[Full output/);
+  cut.component.setExpanded(true);
+  assert.match(seen(cut), /\$ seq 1 3000\n\nline 1001\n[^]*line 3000\n/);
+  const facts = { ...ENDED, tail: lines(1, 9) };
+  assert.match(message([facts]), /4 earlier lines.*\nline 5\n/);
+  assert.match(message([{ ...facts, truncated: true }]), /7 earlier lines.*\nline 8\nline 9$/);
+  assert.match(message([{ ...facts, tail: lines(1, 25) }], {}, true), /5 earlier lines.*\nline 6\n/);
+  const poll = { ...facts, kind: "poll", tail: lines(1, 35) };
+  assert.match(message([poll], {}, true), /5 earlier lines.*\nline 6\n/);
 });
 
 it("tmux: its action, its window, its answer; the peek…DisplayLines", () => {

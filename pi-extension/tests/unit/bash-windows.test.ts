@@ -201,7 +201,7 @@ it("json mode: told at a run's end, pi goes on at once; a check-in taken back en
     await pi.emit("agent_start");
     await pi.call("bash", polled);
     await start(pi, "exit 9");
-    await until(() => pi.statuses.at(-1) === "1 background proc", "one of both has ended");
+    await until(() => pi.statuses.at(-1) === "1", "one of both has ended");
     const told = Date.now();
     await pi.emit("agent_end", settled());
     assert.match(pi.sent[0]?.content ?? "", /exit code 9/);
@@ -409,9 +409,31 @@ it("the git root is found upwards, also where .git is a file", () => {
   assert.deepEqual([context.gitRoot, context.filters], [root, { gitRoot: root }]);
 });
 
-it("the status has the words of the count, and goes away with the last", () => {
-  assert.deepEqual([0, 1, 2].map(backgroundStatus),
-    [undefined, "1 background proc", "2 background procs"]);
+// The value had the words, and the code that tmux-bash's README gives for a footer puts them behind
+// the value: it said "2 background procs background procs".
+it("a footer by tmux-bash's README says the count once, and so does pi's own", async () => {
+  const key = "backgroundBashTmuxCommands";
+  const formatBackgroundBashStatus = (value: string) =>
+    `${value} background proc${value === "1" ? "" : "s"}`;
+  const footers = (statuses: Map<string, string>) => {
+    const status = statuses.get(key);
+    // As pi's footer has them: by key, in one line.
+    const pis = [...statuses].sort(([a], [b]) => a.localeCompare(b)).map(([, text]) => text);
+    return [status ? formatBackgroundBashStatus(status) : "", pis.join(" ")];
+  };
+  for (const [count, words] of [[0, ""], [1, "1 background proc"], [2, "2 background procs"]]) {
+    const shown = backgroundStatus(Number(count)).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value] as [string, string]]);
+    assert.deepEqual(footers(new Map(shown)), [words, words]);
+  }
+  await withBash({}, async (pi) => {
+    for (const _ of [1, 2]) await pi.call("bash", { command: "exec sleep 60", background: true });
+    await until(() => pi.footer.get(key) === "2", "both run");
+    assert.deepEqual(footers(pi.footer), ["2 background procs", "2 background procs"]);
+    await pi.call("tmux", { action: "kill", window: "@1" });
+    await pi.call("tmux", { action: "kill", window: "@2" });
+    await until(() => pi.footer.size === 0, "none runs");
+  });
 });
 
 it("the shown command begins behind the last line that is the marker", () => {

@@ -37,6 +37,8 @@ export class Pi {
   readonly flags: Record<string, unknown> = {};
   readonly notices: string[] = [];
   readonly statuses: (string | undefined)[] = [];
+  /** The statuses that are there, by their keys. */
+  readonly footer = new Map<string, string>();
   active = ["read", "bash", "edit"];
   /** Fields of the context beside the minimal ui. */
   readonly ctx: Record<string, unknown>;
@@ -46,7 +48,11 @@ export class Pi {
     this.ctx = {
       ui: {
         notify: (text: string) => this.notices.push(text),
-        setStatus: (_key: string, text: string | undefined) => this.statuses.push(text),
+        setStatus: (key: string, text: string | undefined) => {
+          this.statuses.push(text);
+          if (text === undefined) this.footer.delete(key);
+          else this.footer.set(key, text);
+        },
       },
       cwd: process.cwd(),
       ...ctx,
