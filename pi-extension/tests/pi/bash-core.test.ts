@@ -118,7 +118,7 @@ function examples(): string {
     const body = [...names, ...lines.filter((line) => !isImport(line))].join("\n");
     return `pi.registerCommand("example-${at + 1}", { handler: async (_args, ctx) => {${body}} });`;
   });
-  assert.equal(commands.length, 3);
+  assert.equal(commands.length, 4);
   return `export default function examples(pi) {\n${commands.join("\n")}\n}`;
 }
 
