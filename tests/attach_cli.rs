@@ -3,9 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
+#[path = "common/ends.rs"]
+mod ends;
 #[path = "common/tmux.rs"]
 mod tmux;
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use common::{Execd, contains, eventually, log_of, missing, send_signal, session_of};
@@ -448,6 +451,55 @@ fn an_answer_that_comes_after_the_end_is_not_typed_into_the_shell() {
     assert!(!screen.contains("[["), "{screen}");
     assert_eq!(screen.lines().filter(|line| *line == "typed").count(), 2, "{screen}");
     tmux.key("C-c");
+}
+
+/// What was typed while the last answers were waited for was lost with them. Here the test is the
+/// terminal, so that it types at that moment.
+#[test]
+fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
+    let allowed = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
+    if allowed.is_ok_and(|text| text.trim() == "0") || missing("setsid") {
+        eprintln!("skipped: nothing may be given back to a terminal here");
+        return;
+    }
+    let mut execd = Execd::start();
+    let asks = r"echo up; read -r line; printf '\033[6n\033[c'; echo asked";
+    let (session, opened) = on_a_terminal(&mut execd, asks);
+    common::until_logged(&opened, "up");
+    let (mut master, slave) = ends::open_pty();
+    let script = "\"$X\" attach --pid $HERE @$SESSION; IFS= read -r next; echo \"next: <$next>\"";
+    let slave = || slave.try_clone().expect("a descriptor");
+    let mut shell = std::process::Command::new("setsid")
+        .args(["-c", "-w", "sh", "-c", script])
+        .env("XDG_RUNTIME_DIR", execd.runtime_dir())
+        .env("X", env!("CARGO_BIN_EXE_execd"))
+        .env("HERE", execd.pid().to_string())
+        .env("SESSION", session.to_string())
+        .env("TERM", "xterm")
+        .stdin(slave())
+        .stdout(slave())
+        .stderr(slave())
+        .spawn()
+        .expect("setsid starts");
+    let mut shown = Vec::new();
+    let mut until = |master: &mut std::fs::File, text: &str| {
+        while !contains(&shown, text.as_bytes()) {
+            let mut buffer = [0; 4096];
+            ends::until_readable(master);
+            let length = master.read(&mut buffer).expect("the terminal is open");
+            shown.extend_from_slice(&buffer[..length]);
+        }
+        shown.clear();
+    };
+    until(&mut master, "up");
+    master.write_all(b"\r").expect("typed");
+    // attach's own question: what comes before its answer comes while it waits.
+    until(&mut master, "\x1b[5n");
+    master.write_all(b"l\x1b[12;1Rs\x1b[?62;22c -l\x1b[0n").expect("typed");
+    until(&mut master, "has ended: exit code 0]");
+    master.write_all(b"a\r").expect("typed");
+    until(&mut master, "next: <ls -la>");
+    assert!(shell.wait().expect("ours").success());
 }
 
 #[test]

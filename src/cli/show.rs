@@ -14,12 +14,13 @@ use crate::limits::{
 use crate::pure::detach_keys::{DetachKeys, Typed};
 use crate::pure::outbox::Outbox;
 use crate::pure::signal_names::parse_signal;
+use crate::pure::term_answers::typed_in;
 use crate::pure::term_modes::TermModes;
 use crate::pure::term_queries::QueryFilter;
 use crate::sys::io::{self, Io, Watch};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;
-use crate::sys::terminal::{Changed, Keys};
+use crate::sys::terminal::{self, Changed, Keys};
 use crate::sys::{clock, pty};
 
 /// A signal's number is added to this, as shells do.
@@ -355,24 +356,28 @@ impl Show {
         }
         let params = json!({"session_id": self.session});
         self.connection.send("detach_session", &params);
-        self.take_last_answers();
+        let came = self.take_last_answers();
+        // It is the shell's again; what was typed meanwhile is for the shell.
+        self.terminal = None;
+        terminal::type_back(0, &typed_in(&came));
     }
 
     /// A question that the terminal was shown a moment ago may be answered now, when the program
-    /// that asked is not there any more: the shell would take the answer for keys.
-    fn take_last_answers(&mut self) {
+    /// that asked is not there any more: the shell would take the answer for keys. Gives all that
+    /// came until the last answer had.
+    fn take_last_answers(&mut self) -> Vec<u8> {
         let begin_ns = now_ns();
         let lately = |asked: u64| begin_ns < asked + TERMINAL_ASKED_MS * NS_PER_MS;
         let raw = matches!(self.keyboard, Some((_, Keys::Raw)));
+        let mut came = Vec::new();
         if !raw || !self.asked_ns.is_some_and(lately) {
-            return;
+            return came;
         }
         // It answers in order: once it has answered ours, nothing is far behind.
         self.queue.push(LAST_QUESTION);
         self.write_screen();
-        let Some((keyboard, _)) = &mut self.keyboard else { return };
+        let Some((keyboard, _)) = &mut self.keyboard else { return came };
         let mut due_ns = begin_ns + TERMINAL_LAST_ANSWER_MS * NS_PER_MS;
-        let mut came = Vec::new();
         while let Some(left_ns) = due_ns.checked_sub(now_ns()).filter(|left| *left > 0) {
             let left_ms = i32::try_from(left_ns.div_ceil(NS_PER_MS)).unwrap_or(0);
             let mut all = [Watch::new(keyboard.poll_fd().unwrap_or(-1), true, false)];
@@ -380,17 +385,19 @@ impl Show {
             let mut buffer = [0; KEYS_READ_BYTES];
             match keyboard.read(&mut buffer) {
                 Io::Moved(bytes) => {
+                    // An answer may come in pieces.
+                    let from = came.len().saturating_sub(LAST_ANSWER.len() - 1);
                     came.extend_from_slice(&buffer[..bytes]);
-                    if memchr::memmem::find(&came, LAST_ANSWER).is_some() {
+                    let answered = memchr::memmem::find(&came[from..], LAST_ANSWER).is_some();
+                    if answered || came.len() > KEYS_QUEUE_BYTES {
                         due_ns = due_ns.min(now_ns() + TERMINAL_ANSWER_MS * NS_PER_MS);
                     }
-                    // An answer may come in pieces.
-                    came.drain(..came.len().saturating_sub(LAST_ANSWER.len() - 1));
                 }
                 Io::WouldBlock => {}
-                Io::Ended | Io::HungUp | Io::Failed(_) => return,
+                Io::Ended | Io::HungUp | Io::Failed(_) => break,
             }
         }
+        came
     }
 }
 

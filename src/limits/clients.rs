@@ -63,6 +63,8 @@ pub const TERMINAL_ANSWER_MS: u64 = 50;
 pub const TERMINAL_LAST_ANSWER_MS: u64 = 500;
 /// How long before the end the question may have been.
 pub const TERMINAL_ASKED_MS: u64 = 1_000;
+/// Bytes that are given back to a terminal: about what it holds of a line, see termios(3).
+pub const TYPED_BACK_BYTES: usize = 4_095;
 /// Sockets looked at in one directory.
 pub const SOCKET_DIR_ENTRIES: usize = 4_096;
 /// A socket this old that nobody listens on is no one's who is just starting.

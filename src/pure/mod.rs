@@ -28,6 +28,7 @@ pub mod rfc3339;
 pub mod run_mark;
 pub mod signal_names;
 pub mod stdin_asked;
+pub mod term_answers;
 pub mod term_modes;
 pub mod term_queries;
 pub mod truncate;

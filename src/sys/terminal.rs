@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use super::io::errno;
+use crate::limits::TYPED_BACK_BYTES;
 
 /// The terminal that is to be put back, and how it was.
 static CHANGED: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
@@ -88,6 +89,17 @@ impl Drop for Changed {
     fn drop(&mut self) {
         put_back();
     }
+}
+
+/// Gives bytes that were read from the terminal behind `fd` back to it, for whoever reads it next
+/// (TIOCSTI, ioctl_tty(2)), at most [`TYPED_BACK_BYTES`]. Gives how many it has taken: none where
+/// the kernel's `dev.tty.legacy_tiocsti` forbids it.
+pub fn type_back(fd: RawFd, bytes: &[u8]) -> usize {
+    let bytes = &bytes[..bytes.len().min(TYPED_BACK_BYTES)];
+    // SAFETY: TIOCSTI reads one byte, which lives through the call.
+    let takes =
+        |byte: &&u8| unsafe { libc::ioctl(fd, libc::TIOCSTI, std::ptr::from_ref(*byte)) } == 0;
+    bytes.iter().take_while(takes).count()
 }
 
 #[cfg(test)]

@@ -393,6 +393,15 @@ pub fn open_pty() -> (std::fs::File, std::fs::File) {
     }
 }
 
+/// Waits until a descriptor has something to read, or its other end is gone.
+pub fn until_readable(descriptor: &impl AsRawFd) {
+    let mut entry = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let patience_ms = i32::try_from(PATIENCE.as_millis()).expect("it fits");
+    // SAFETY: one live pollfd, and the count says so.
+    let ready = unsafe { libc::poll(&raw mut entry, 1, patience_ms) };
+    assert_eq!(ready, 1, "nothing came");
+}
+
 /// Turns off echo and line editing of a terminal.
 pub fn make_raw(terminal: &impl AsRawFd) {
     // SAFETY: a termios of our own is filled, changed and set.

@@ -1,0 +1,125 @@
+//! Tells what a terminal answers from what a person types (XTerm Control Sequences): both come as
+//! the same kind of bytes.
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+
+/// What of these bytes was typed: all but answers to questions. What begins like an answer and has
+/// no end is one that was cut.
+pub fn typed_in(bytes: &[u8]) -> Vec<u8> {
+    let mut typed = Vec::new();
+    let mut rest = bytes;
+    while let Some(first) = rest.first() {
+        let (length, is_answer) = match rest {
+            [ESC, b'[', inner @ ..] => control(inner),
+            [ESC, b'P' | b']' | b'_' | b'^', inner @ ..] => (2 + string(inner), true),
+            _ => (1, false),
+        };
+        debug_assert!((1..=rest.len()).contains(&length), "{first}: {length}");
+        let (sequence, behind) = rest.split_at(length.clamp(1, rest.len()));
+        if !is_answer {
+            typed.extend_from_slice(sequence);
+        }
+        rest = behind;
+    }
+    typed
+}
+
+/// The length of CSI and what follows, and whether that is an answer. `inner` begins behind CSI.
+fn control(inner: &[u8]) -> (usize, bool) {
+    let is_inner = |byte: &u8| (0x20..0x40).contains(byte);
+    let count = inner.iter().take_while(|byte| is_inner(byte)).count();
+    let (params, last) = (&inner[..count], inner.get(count));
+    let private = params.first() == Some(&b'?');
+    let (length, is_answer) = match last {
+        // What are you; how are you; where is the cursor; how large; a mode; the terminal's
+        // parameters.
+        Some(b'c' | b'n' | b'R' | b't' | b'x') => (count + 1, !params.is_empty()),
+        Some(b'y') => (count + 1, params.ends_with(b"$")),
+        // Which keys kitty's protocol sends; which graphics there are.
+        Some(b'u' | b'S') => (count + 1, private),
+        Some(0x40..=0x7e) => (count + 1, false),
+        // Alt and [, or a sequence that something else has broken off.
+        Some(_) => (count, count > 0),
+        None => (count, count > 0),
+    };
+    (2 + length, is_answer)
+}
+
+/// The length of a string with its end, or of all there is.
+fn string(inner: &[u8]) -> usize {
+    let bell = memchr::memchr(BEL, inner).map(|at| at + 1);
+    let end = memchr::memmem::find(inner, &[ESC, b'\\']).map(|at| at + 2);
+    bell.into_iter().chain(end).min().unwrap_or(inner.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_from_keys() {
+        for answer in [
+            &b"\x1b[0n"[..],
+            b"\x1b[?62;22c",
+            b"\x1b[>0;276;0c",
+            b"\x1b[12;40R",
+            b"\x1b[?12;40R",
+            b"\x1b[8;24;80t",
+            b"\x1b[?2026;2$y",
+            b"\x1b[2;1;1;112;112;1;0x",
+            b"\x1b[?1u",
+            b"\x1b[?1;0;256S",
+            b"\x1bP>|XTerm(370)\x1b\\",
+            b"\x1bP1+r544e=787465726d\x1b\\",
+            b"\x1b]11;rgb:0000/0000/0000\x07",
+            b"\x1b]11;rgb:0000/0000/0000\x1b\\",
+            b"\x1b_Gi=31;OK\x1b\\",
+            b"\x1b]11;rgb:00",
+            b"\x1b[?62;2",
+        ] {
+            assert_eq!(typed_in(answer), b"", "{}", answer.escape_ascii());
+            let among = [b"ls -l\r", answer, b"\x1b[A"].concat();
+            if answer.ends_with(b"2") || answer.ends_with(b":00") {
+                continue;
+            }
+            assert_eq!(typed_in(&among), b"ls -l\r\x1b[A", "{}", answer.escape_ascii());
+        }
+        for keys in [
+            &b"make\r"[..],
+            b"\x1b",
+            b"\x1bx",
+            b"\x1b[A",
+            b"\x1b[1;5C",
+            b"\x1b[3~",
+            b"\x1bOP",
+            b"\x1b[Z",
+            b"\x1b[97;5u",
+            b"\x1b[<0;3;4M",
+            b"\x1b[I",
+            b"\x1b[200~n\x1b[201~",
+            b"\x1b[",
+            "größe\r".as_bytes(),
+            b"\x03\x1c\x04",
+        ] {
+            assert_eq!(typed_in(keys), keys, "{}", keys.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_taken_and_nothing_is_typed_that_was_not() {
+        let mut state = 11_u64;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let alphabet = b"\x1b[]P_?;$0123cnRtyxuSA~\\\x07a";
+        for _ in 0..20_000 {
+            let bytes: Vec<u8> =
+                (0..random(24)).map(|_| alphabet[random(alphabet.len())]).collect();
+            let typed = typed_in(&bytes);
+            let mut rest = bytes.iter();
+            assert!(typed.iter().all(|byte| rest.any(|one| one == byte)), "in order");
+        }
+    }
+}
