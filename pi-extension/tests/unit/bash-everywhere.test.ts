@@ -51,6 +51,12 @@ it("all: windows of another pi are listed, looked into, ended by their address",
         assert.match(windows[0] ?? "", /^ {2}dev-of-two @1 \(\d+s\)$/, "its own come first");
         assert.match(await listedBy(first), /— 1 window\(s\)\n\n {2}dev-of-one @1 \(\d+s\)$/);
 
+        const silent = await listener(join(scratch, "execd", "7.sock"), undefined);
+        const without = (await listedBy(second)).split("\n\n").at(-1) ?? "";
+        assert.match(without,
+          /^\(execd-7 did not answer within 200 ms: its windows are not listed\)$/m);
+        silent.close();
+
         const look = (pi: BashPi, window: string, action = "peek") =>
           pi.call("tmux", { action, window }).then(textOf);
         const seen = await look(second, address);
