@@ -228,8 +228,7 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     assert!(peek(&mut execd, "@1").ends_with("\nearly"));
     first.open();
     until_logged(&result, "later\n");
-    let late =
-        format!("[Some of it came after the end of the command was told. Full output: {log}]");
+    let late = format!("[Some of it came after the command had ended. Full output: {log}]");
     let shown = format!("\nearly\nlater\n\n{late}");
     let looked = tmux_on(&mut execd, "peek", "@1", json!({}));
     assert!(done(&looked).ends_with(&shown), "{looked}");

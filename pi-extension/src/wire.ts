@@ -191,7 +191,7 @@ export interface JobReport {
   truncated?: true;
   /** Who still holds the output after the shell's exit. */
   backgroundPids?: number[];
-  /** Some of the output came after the end was told. */
+  /** Some of the output came after the shell, later than an answer waits for it. */
   late?: true;
   /** Bytes of live chunks that were not sent. */
   droppedBytes?: number;
@@ -247,7 +247,7 @@ export interface LogPage {
   /** Bytes that nobody has any more, between the offset that was asked for and the page. */
   omittedBytes?: number;
   encoding?: "base64";
-  /** The page has output that came after the end was told. */
+  /** The page has output that came after the shell, later than an answer waits for it. */
   late?: true;
   logComplete?: false;
   logTruncated?: true;

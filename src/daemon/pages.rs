@@ -36,7 +36,7 @@ pub struct PendingPage {
     pub spec: PageSpec,
     /// Nothing more will be written to it.
     pub finished: bool,
-    /// Where the output begins that came after the end was told.
+    /// Where the output begins that came later than an answer would have waited.
     pub late_from: Option<u64>,
     /// What is wrong with the log.
     pub log: LogTrouble,
@@ -71,7 +71,7 @@ pub struct Found {
     pub from: PageSource,
     /// Nothing more will come.
     pub finished: bool,
-    /// Where the output begins that came after the end was told.
+    /// Where the output begins that came later than an answer would have waited.
     pub late_from: Option<u64>,
     /// What is wrong with the log.
     pub log: LogTrouble,

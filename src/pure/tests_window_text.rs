@@ -82,7 +82,7 @@ fn held<'a>(holders: &'a [String], log_path: Option<&'a str>) -> Held<'a> {
 
 #[test]
 fn output_after_the_end_is_said_to_be_such_below_any_other_notice() {
-    let late = "[Some of it came after the end of the command was told.";
+    let late = "[Some of it came after the command had ended.";
     assert_eq!(late_notice(None, None), format!("{late}]"));
     let both = late_notice(Some("[cut]".to_owned()), Some("/log"));
     assert_eq!(both, format!("[cut]\n{late} Full output: /log]"));

@@ -127,10 +127,10 @@ fn still_running(held: Held<'_>) -> String {
     format!("Still running in background window @{}: {who}{log}", held.id)
 }
 
-/// A notice with the word that some of the output came after the command's end was told.
+/// A notice with the word that some of the output came later than an answer would have waited.
 pub fn late_notice(notice: Option<String>, log_path: Option<&str>) -> String {
     let full = log_path.map(|path| format!(" Full output: {path}")).unwrap_or_default();
-    let late = format!("[Some of it came after the end of the command was told.{full}]");
+    let late = format!("[Some of it came after the command had ended.{full}]");
     notice.map_or_else(|| late.clone(), |notice| format!("{notice}\n{late}"))
 }
 

@@ -63,7 +63,7 @@ function notesOf(report: Waited): string[] {
       + "any part of the log");
   }
   const log = report.logPath === undefined ? "" : ` (log: ${report.logPath})`;
-  if (late) notes.push(`Some of this came after the end of the command was told${log}`);
+  if (late) notes.push(`Some of this came after the command had ended${log}`);
   if (backgroundPids.length > 0) {
     notes.push(`Still running in the background: pid ${backgroundPids.join(", ")}; poll_process `
       + `with sessionId ${sessionId} tells what comes later${log}; kill_process ends what runs`);
@@ -140,7 +140,7 @@ export function pageText(page: LogPage): Told {
     : `next page: offset ${nextOffset}`;
   const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
   const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it are kept nowhere`] : [];
-  const late = page.late ? ["some of it came after the end of the command was told"] : [];
+  const late = page.late ? ["some of it came after the command had ended"] : [];
   const said = [what, go, ...gap, ...late, ...logNotes(page)].join("; ");
   const head = `[log of sessionId ${sessionId}, ${said}]\n---\n`;
   return { head, output: text, foot: text ? "" : "(nothing)" };

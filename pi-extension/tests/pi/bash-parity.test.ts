@@ -310,5 +310,5 @@ test("better on purpose: a peek tells what comes after a command's end, with its
   const log = /^early\n\n\nStill running .*\. Later output: (\S+\.log)$/.exec(left)?.[1];
   assert.ok(log, left);
   assert.equal(run.toolEnd("tmux").text, `window: mkfifo @1\n$ ${holder}\nearly\nlater\n\n`
-    + `[Some of it came after the end of the command was told. Full output: ${log}]`);
+    + `[Some of it came after the command had ended. Full output: ${log}]`);
 });

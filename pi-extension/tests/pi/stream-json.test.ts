@@ -220,8 +220,8 @@ test("output after the shell: waited for while work goes on, told later when it 
     + `comes later (log: ${log}); kill_process ends what runs]`), left.text);
   const told = run.toolEnd("poll_process");
   assert.equal(told.details["late"], true);
-  assert.match(told.text, /\n---\nearly\nlater\n\n\[Some of this came after the end of the command /);
-  assert.ok(told.text.includes(`was told (log: ${log})]`), told.text);
+  assert.match(told.text, /\n---\nearly\nlater\n\n\[Some of this came after the command had ended /);
+  assert.ok(told.text.includes(` had ended (log: ${log})]`), told.text);
   assert.match(run.toolEnd("get_process_log").text,
-    /; some of it came after the end of the command was told\]\n---\nearly\nlater\n$/);
+    /; some of it came after the command had ended\]\n---\nearly\nlater\n$/);
 });

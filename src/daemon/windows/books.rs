@@ -283,7 +283,7 @@ impl Daemon {
     }
 
     /// Keeps what a window that has ended shows, where it is not closed by itself, or shows what
-    /// came after its end was told.
+    /// came later than an answer would have waited.
     pub(in crate::daemon) fn keep_window(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(window) = &session.window else { return };
