@@ -3,6 +3,7 @@
 
 mod books;
 mod chunks;
+mod kept;
 
 pub use books::{FinishedJobs, Forgotten, JobRow};
 use serde::Serialize;

@@ -24,6 +24,7 @@ use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
 use crate::pure::outbox::Outbox;
 use crate::pure::restarts::Restarts;
+use crate::pure::source::Source;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 
@@ -195,10 +196,10 @@ impl KeeperLink {
         self.logs.get(&id).is_none_or(|log| log.has_room(bytes))
     }
 
-    /// Hands over bytes of a session's stream.
-    pub fn append(&mut self, id: SessionId, bytes: &[u8]) {
+    /// Hands over bytes of one of a session's streams.
+    pub fn append(&mut self, id: SessionId, source: Source, bytes: &[u8]) {
         let Some(log) = self.logs.get_mut(&id) else { return };
-        log.total += bytes.len() as u64;
+        log.count(source, bytes.len());
         if matches!(self.hand, Hand::Process(None)) {
             // Counted, and told by the next keeper: no child is blocked for it.
             return;
@@ -210,13 +211,13 @@ impl KeeperLink {
         {
             // The pipe takes it in this turn: no way through the session's own queue.
             for chunk in bytes.chunks(LOG_FRAME_BYTES) {
-                push_data_header(self.staging.buffer(), id, chunk.len());
+                push_data_header(self.staging.buffer(), id, source, chunk.len());
                 self.staging.push(chunk);
             }
             self.bytes_handed += bytes.len() as u64;
             return;
         }
-        log.queue.push(bytes);
+        log.queue.push(source, bytes);
         self.make_busy(id);
     }
 
@@ -356,7 +357,7 @@ impl KeeperLink {
     fn send_for(&mut self, id: SessionId) -> usize {
         let Some(log) = self.logs.get_mut(&id) else { return 0 };
         log.busy = false;
-        let front = log.queue.front();
+        let (source, front) = log.queue.front();
         let chunk = front.len().min(LOG_FRAME_BYTES);
         let mut acks: Vec<Ack> = Vec::new();
         match &mut self.hand {
@@ -366,7 +367,7 @@ impl KeeperLink {
                     push_open(out, id, &log.name);
                 }
                 if chunk > 0 {
-                    push_data_header(out, id, chunk);
+                    push_data_header(out, id, source, chunk);
                     out.extend_from_slice(&front[..chunk]);
                 }
             }
@@ -376,7 +377,8 @@ impl KeeperLink {
                     writer.clean();
                     acks.push(writer.open(id, &log.name));
                 }
-                acks.extend(writer.data(id, &front[..chunk]));
+                acks.extend(writer.data(id, source, &front[..chunk]));
+                writer.write_indexes();
             }
         }
         log.open_sent = true;

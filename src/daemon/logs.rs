@@ -9,7 +9,8 @@ use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::{
     FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,
 };
-use crate::pure::byte_queue::ByteQueue;
+use crate::pure::source::Source;
+use crate::pure::stream_queue::StreamQueue;
 
 /// One session's log.
 #[derive(Debug)]
@@ -17,9 +18,11 @@ pub struct Log {
     /// The file's name in the log directory.
     pub name: String,
     /// Bytes that wait for the pipe to the keeper.
-    pub queue: ByteQueue,
-    /// Bytes of the stream so far: queued, handed over or given up.
+    pub queue: StreamQueue,
+    /// Bytes of the output so far: queued, handed over or given up.
     pub total: u64,
+    /// Those of them that are stderr's, where that is apart.
+    pub errors_total: u64,
     /// Whether Open was put on the pipe.
     pub open_sent: bool,
     /// Whether the session is gone: close the log when the queue is empty.
@@ -151,8 +154,9 @@ impl Log {
     pub fn new(name: String) -> Self {
         Self {
             name,
-            queue: ByteQueue::new(LOG_QUEUE_BYTES),
+            queue: StreamQueue::new(LOG_QUEUE_BYTES),
             total: 0,
+            errors_total: 0,
             open_sent: false,
             closing: false,
             sync_wanted: None,
@@ -173,7 +177,15 @@ impl Log {
 
     /// Whether another read's worth of bytes fits the queue.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.queue.len() + bytes <= LOG_QUEUE_BYTES
+        self.queue.has_room(bytes)
+    }
+
+    /// Counts bytes of one of the streams.
+    pub fn count(&mut self, source: Source, bytes: usize) {
+        self.total += bytes as u64;
+        if source == Source::Errors {
+            self.errors_total += bytes as u64;
+        }
     }
 
     /// Whether something is to be put on the pipe.

@@ -23,7 +23,7 @@ pub struct PageSpec {
     pub offset: i64,
     /// Bytes at most.
     pub limit: u64,
-    /// One stream's memory, in place of the log.
+    /// One stream alone.
     pub source: Option<Source>,
     /// Exact bytes in base64, in place of text.
     pub base64: bool,
@@ -34,6 +34,8 @@ pub struct PageSpec {
 pub struct PendingPage {
     /// Which page.
     pub spec: PageSpec,
+    /// The stream that the keeper is to pick out of the log.
+    pub only: Option<Source>,
     /// Nothing more will be written to it.
     pub finished: bool,
     /// Where the output begins that came later than an answer would have waited.
@@ -55,12 +57,16 @@ pub struct WaitingPage {
 impl WaitingPage {
     /// What the keeper is asked for: the page and a few bytes before it.
     fn wanted(&self, ticket: Ticket) -> ReadPage {
-        let spec = &self.page.spec;
+        let (spec, only, name) = (&self.page.spec, self.page.only, self.name.clone());
+        if only.is_some() {
+            // It has the bytes before by itself.
+            return ReadPage { token: ticket, only, offset: spec.offset, length: spec.limit, name };
+        }
         let early = spec.offset.saturating_sub(LOG_PAGE_LOOKBACK_BYTES.cast_signed());
         // Not before the start: a negative offset would count from the end.
         let offset = if spec.offset < 0 { early } else { early.max(0) };
         let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
-        ReadPage { token: ticket, offset, length, name: self.name.clone() }
+        ReadPage { token: ticket, only, offset, length, name }
     }
 }
 
@@ -101,8 +107,8 @@ pub struct PageReport {
 /// Where a page comes from.
 #[derive(Debug)]
 pub enum PageSource {
-    /// The log of this name.
-    Log(String),
+    /// The log of this name, or one of its streams.
+    Log(String, Option<Source>),
     /// These bytes, which begin at this offset of the stream.
     Memory(Vec<u8>, u64),
 }
@@ -156,7 +162,11 @@ fn report(
     let bytes = &bytes[skipped..];
     // What is unfinished at the very end will stay so.
     let last = finished && end == total;
-    let unfinished = if last { 0 } else { incomplete_suffix_len(bytes) };
+    let mut unfinished = if last { 0 } else { incomplete_suffix_len(bytes) };
+    if unfinished == bytes.len() && end < total {
+        // So does what stands before a gap.
+        unfinished = 0;
+    }
     let next_offset = end - unfinished as u64;
     PageReport {
         session_id,
@@ -242,6 +252,10 @@ impl Daemon {
     }
 
     fn answer_page(&mut self, ack: &Ack, bytes: &[u8]) {
+        let waiting = self.pending_pages.get(&ack.token);
+        if waiting.is_some_and(|one| one.page.only.is_some()) {
+            return self.answer_stream_page(ack, bytes);
+        }
         if ack.errno != 0 {
             return self.fail_page(ack.token, &errno_text(ack.errno));
         }
@@ -254,6 +268,37 @@ impl Daemon {
         let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
         let place = (offset, total);
         let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
+        self.clients.reply(&pending, &report.with(page.late_from, page.log));
+    }
+
+    /// Answers for a page of one stream: what the log cannot tell comes from memory, or is a gap.
+    fn answer_stream_page(&mut self, ack: &Ack, bytes: &[u8]) {
+        let Some(one) = self.pending_pages.get(&ack.token) else { return };
+        let (spec, finished) = (one.page.spec.clone(), one.page.finished);
+        let memory = self.stream_memory(&spec).unwrap_or_default();
+        let known = memory.1 + memory.0.len() as u64;
+        // What is on its way into the log is no gap.
+        let ended = finished && self.keeper.settled(spec.id);
+        let total = if ended { ack.noted.max(known) } else { ack.noted };
+        let wanted = begins_at(&spec, if ack.errno == 0 { total } else { known });
+        let offset = wanted.max(ack.logged);
+        let from = usize::try_from(offset - ack.logged).unwrap_or(usize::MAX).min(bytes.len());
+        let (before, rest) = bytes.split_at(from);
+        let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(rest.len());
+        let gap = if rest.is_empty() { total > wanted } else { offset > wanted };
+        let nearer = rest.is_empty() || memory.1 < offset;
+        let report = if ack.errno == 0 && !(gap && nearer && known > wanted) {
+            let page = report(&spec, before, &rest[..limit], (offset, total), finished);
+            let skipped = if gap { offset - wanted } else { 0 };
+            PageReport { omitted_bytes: (skipped > 0).then_some(skipped), ..page }
+        } else if ack.errno == 0 || known > wanted && !memory.0.is_empty() {
+            Self::page_from_memory(&spec, &memory.0, memory.1, finished)
+        } else {
+            let why = format!("one of its streams cannot be read ({})", errno_text(ack.errno));
+            return self.fail_page(ack.token, &format!("{why}; try it without stream"));
+        };
+        let Some(WaitingPage { page, .. }) = self.pending_pages.remove(&ack.token) else { return };
+        let Some(pending) = self.take_pending(ack.token) else { return };
         self.clients.reply(&pending, &report.with(page.late_from, page.log));
     }
 

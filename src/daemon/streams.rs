@@ -31,6 +31,12 @@ enum Stopped {
     Failed,
 }
 
+/// Whose bytes the log of a session takes these for: of the stream family's alone the streams can
+/// be asked for one by one.
+fn logged_as(session: &Session, source: Source) -> Source {
+    if session.job.is_some() { source } else { Source::Output }
+}
+
 impl Daemon {
     /// An event says that a session has output on one of its streams.
     pub(super) fn output_ready(&mut self, id: SessionId, source: Source) {
@@ -145,10 +151,11 @@ impl Daemon {
             self.touch(id);
             return Err(Stopped::Reader);
         }
+        let logged_as = logged_as(session, source);
         let stream = session.stream(source).ok_or(Stopped::Dry)?;
         let passed = match stream.fd() {
             Some(fd) if stream.flooding && checks => {
-                self.keeper.pass(id, fd, &mut self.read_buffer)
+                self.keeper.pass(id, logged_as, fd, &mut self.read_buffer)
             }
             _ => 0,
         };
@@ -206,7 +213,8 @@ impl Daemon {
         }
         session.note_output(self.now_ns);
         if !logged {
-            self.keeper.append(id, bytes);
+            let source = logged_as(session, source);
+            self.keeper.append(id, source, bytes);
         }
         let length = bytes.len();
         // Most waits are not ended by output; only progress is due for it.

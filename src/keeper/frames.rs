@@ -3,17 +3,20 @@
 //! All integers are little-endian. Three pipes, each with records of its own:
 //!
 //! **Log pipe** (execd to the log writer): frames of a 16-byte header and a payload of at most
-//! `LOG_FRAME_BYTES`. Header: kind u8, three zero bytes, payload length u32, session u64.
+//! `LOG_FRAME_BYTES`. Header: kind u8, stream u8, two zero bytes, payload length u32, session u64.
+//! The stream is 0 in frames that are of none, 1 for stdout (and for both on one pipe), 2 for
+//! stderr.
 //!
 //! | kind | payload |
 //! |---|---|
 //! | 1 Open | the file's name |
-//! | 2 Reopen | total u64, noted u64, flags u32 (1 = truncated), zero u32, the file's name |
-//! | 3 Data | bytes of the stream |
+//! | 2 Reopen | total u64, stderr's u64, noted u64, flags u32 (1 = truncated), zero u32, name |
+//! | 3 Data | bytes of the stream that the header names |
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
 //! | 6 Goodbye | none |
-//! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name |
+//! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name; of
+//! | | the stream that the header names, of the whole log with 0 |
 //! | 8 Guard | a record of the guard pipe |
 //!
 //! **Ack pipe** (log writer to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
@@ -39,6 +42,7 @@ pub use super::records::{
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
 use crate::limits::{LOG_FRAME_BYTES, LOG_NAME_BYTES};
+use crate::pure::source::Source;
 
 /// Bytes of a frame's header.
 pub const FRAME_HEADER_BYTES: usize = 16;
@@ -51,8 +55,10 @@ const GOODBYE: u8 = 6;
 const READ_PAGE: u8 = 7;
 const GUARD: u8 = 8;
 
-/// Bytes of Reopen's payload, and of ReadPage's, before the name.
-const REOPEN_FIXED_BYTES: usize = 24;
+/// Bytes of Reopen's payload before the name.
+const REOPEN_FIXED_BYTES: usize = 32;
+/// Bytes of ReadPage's payload before the name.
+const READ_PAGE_FIXED_BYTES: usize = 24;
 
 /// One frame of the log pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +81,8 @@ pub enum Frame<'a> {
     Data {
         /// Whose bytes.
         session: u64,
+        /// Of which of its streams.
+        source: Source,
         /// At least one byte.
         bytes: &'a [u8],
     },
@@ -103,7 +111,9 @@ pub enum Frame<'a> {
 pub struct ReadPage {
     /// Comes back with the page.
     pub token: u64,
-    /// Its first byte in the file; a negative one counts from the end.
+    /// One stream alone; without one all of the log.
+    pub only: Option<Source>,
+    /// Its first byte in the file, or in the stream; a negative one counts from the end.
     pub offset: i64,
     /// Bytes at most.
     pub length: u64,
@@ -118,6 +128,8 @@ pub struct Reopen {
     pub name: String,
     /// Stream bytes that execd has handed over or counted as missing until now.
     pub total: u64,
+    /// Those of them that are stderr's, where that is apart.
+    pub errors_total: u64,
     /// `noted` of the latest acknowledgement of this session, else 0.
     pub noted: u64,
     /// Whether an acknowledgement said that the log has ended early.
@@ -126,14 +138,15 @@ pub struct Reopen {
 
 /// Appends Open to `out`. The name is that of a file, at most `LOG_NAME_BYTES` long.
 pub fn push_open(out: &mut Vec<u8>, session: u64, name: &str) {
-    push_header(out, OPEN, session, name.len());
+    push_header(out, (OPEN, None), session, name.len());
     out.extend_from_slice(name.as_bytes());
 }
 
 /// Appends Reopen to `out`.
 pub fn push_reopen(out: &mut Vec<u8>, session: u64, log: &Reopen) {
-    push_header(out, REOPEN, session, REOPEN_FIXED_BYTES + log.name.len());
+    push_header(out, (REOPEN, None), session, REOPEN_FIXED_BYTES + log.name.len());
     out.extend_from_slice(&log.total.to_le_bytes());
+    out.extend_from_slice(&log.errors_total.to_le_bytes());
     out.extend_from_slice(&log.noted.to_le_bytes());
     out.extend_from_slice(&u64::from(log.truncated).to_le_bytes());
     out.extend_from_slice(log.name.as_bytes());
@@ -141,19 +154,20 @@ pub fn push_reopen(out: &mut Vec<u8>, session: u64, log: &Reopen) {
 
 /// Appends the header of Data to `out`; the caller appends `len` bytes, at most
 /// `LOG_FRAME_BYTES`, behind it.
-pub fn push_data_header(out: &mut Vec<u8>, session: u64, len: usize) {
-    push_header(out, DATA, session, len);
+pub fn push_data_header(out: &mut Vec<u8>, session: u64, source: Source, len: usize) {
+    push_header(out, (DATA, Some(source)), session, len);
 }
 
 /// Appends Sync to `out`.
 pub fn push_sync(out: &mut Vec<u8>, session: u64, token: u64) {
-    push_header(out, SYNC, session, 8);
+    push_header(out, (SYNC, None), session, 8);
     out.extend_from_slice(&token.to_le_bytes());
 }
 
 /// Appends ReadPage to `out`.
 pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
-    push_header(out, READ_PAGE, 0, REOPEN_FIXED_BYTES + page.name.len());
+    let length = READ_PAGE_FIXED_BYTES + page.name.len();
+    push_header(out, (READ_PAGE, page.only), 0, length);
     out.extend_from_slice(&page.token.to_le_bytes());
     out.extend_from_slice(&page.offset.to_le_bytes());
     out.extend_from_slice(&page.length.to_le_bytes());
@@ -162,25 +176,30 @@ pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
 
 /// Appends to `out` a frame with one record as the guard pipe has it.
 pub fn push_guard_frame(out: &mut Vec<u8>, record: &[u8]) {
-    push_header(out, GUARD, 0, GUARD_RECORD_BYTES);
+    push_header(out, (GUARD, None), 0, GUARD_RECORD_BYTES);
     debug_assert_eq!(record.len(), GUARD_RECORD_BYTES);
     out.extend_from_slice(record);
 }
 
 /// Appends Close to `out`.
 pub fn push_close(out: &mut Vec<u8>, session: u64) {
-    push_header(out, CLOSE, session, 0);
+    push_header(out, (CLOSE, None), session, 0);
 }
 
 /// Appends Goodbye of the log pipe to `out`. The guard pipe's own goodbye is what counts.
 pub fn push_goodbye(out: &mut Vec<u8>) {
-    push_header(out, GOODBYE, 0, 0);
+    push_header(out, (GOODBYE, None), 0, 0);
 }
 
-fn push_header(out: &mut Vec<u8>, kind: u8, session: u64, len: usize) {
+fn push_header(out: &mut Vec<u8>, (kind, source): (u8, Option<Source>), session: u64, len: usize) {
     debug_assert!(len <= LOG_FRAME_BYTES, "a frame of {len} bytes");
     let len = u32::try_from(len).unwrap_or(u32::MAX);
-    out.extend_from_slice(&[kind, 0, 0, 0]);
+    let stream = match source {
+        None => 0,
+        Some(Source::Output) => 1,
+        Some(Source::Errors) => 2,
+    };
+    out.extend_from_slice(&[kind, stream, 0, 0]);
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(&session.to_le_bytes());
 }
@@ -188,6 +207,7 @@ fn push_header(out: &mut Vec<u8>, kind: u8, session: u64, len: usize) {
 #[derive(Debug, Clone, Copy)]
 struct Header {
     kind: u8,
+    source: Option<Source>,
     session: u64,
     /// Bytes of the payload that have not come yet.
     left: usize,
@@ -196,23 +216,29 @@ struct Header {
 impl Header {
     fn parse(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Header, Nonsense> {
         let mut rest = bytes.as_slice();
-        let [kind, zeros @ ..] = take::<4>(&mut rest)?;
+        let [kind, stream, zeros @ ..] = take::<4>(&mut rest)?;
+        let source = match stream {
+            0 => None,
+            1 => Some(Source::Output),
+            2 => Some(Source::Errors),
+            _ => return Err(Nonsense("a frame of an unknown stream")),
+        };
         let len = u32::from_le_bytes(take(&mut rest)?) as usize;
         let fits = match kind {
             OPEN => (1..=LOG_NAME_BYTES).contains(&len),
-            REOPEN | READ_PAGE => {
-                (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES))
-            }
-            DATA => len <= LOG_FRAME_BYTES,
+            REOPEN => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES)),
+            READ_PAGE => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_PAGE_FIXED_BYTES)),
+            DATA => len <= LOG_FRAME_BYTES && source.is_some(),
             SYNC => len == 8,
             GUARD => len == GUARD_RECORD_BYTES,
             CLOSE | GOODBYE => len == 0,
             _ => return Err(Nonsense("a frame of an unknown kind")),
         };
-        if !fits || zeros != [0, 0, 0] {
+        let of_none = source.is_none() || matches!(kind, DATA | READ_PAGE);
+        if !fits || !of_none || zeros != [0, 0] {
             return Err(Nonsense("a frame's header is wrong"));
         }
-        Ok(Header { kind, session: take_u64(&mut rest)?, left: len })
+        Ok(Header { kind, source, session: take_u64(&mut rest)?, left: len })
     }
 }
 
@@ -249,8 +275,8 @@ impl FrameDecoder {
             if header.left == 0 {
                 self.current = None;
             }
-            if header.kind == DATA && !bytes.is_empty() {
-                return Ok(Some(Frame::Data { session: header.session, bytes }));
+            if let (DATA, Some(source), false) = (header.kind, header.source, bytes.is_empty()) {
+                return Ok(Some(Frame::Data { session: header.session, source, bytes }));
             }
             if header.kind != DATA {
                 self.payload.extend_from_slice(bytes);
@@ -272,6 +298,7 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
         OPEN => Frame::Open { session, name: file_name(rest)? },
         REOPEN => {
             let total = take_u64(&mut rest)?;
+            let errors_total = take_u64(&mut rest)?;
             let noted = take_u64(&mut rest)?;
             let flags = take_u64(&mut rest)?;
             if flags & !u64::from(FLAG_TRUNCATED) != 0 {
@@ -280,7 +307,7 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let truncated = flags != 0;
             Frame::Reopen {
                 session,
-                log: Reopen { name: file_name(rest)?, total, noted, truncated },
+                log: Reopen { name: file_name(rest)?, total, errors_total, noted, truncated },
             }
         }
         SYNC => Frame::Sync { session, token: take_u64(&mut rest)? },
@@ -288,7 +315,8 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let token = take_u64(&mut rest)?;
             let offset = i64::from_le_bytes(take(&mut rest)?);
             let length = take_u64(&mut rest)?;
-            Frame::ReadPage(ReadPage { token, offset, length, name: file_name(rest)? })
+            let only = header.source;
+            Frame::ReadPage(ReadPage { token, only, offset, length, name: file_name(rest)? })
         }
         GUARD => Frame::Guard(GuardEvent::decode(&take(&mut rest)?)?),
         CLOSE => Frame::Close { session },

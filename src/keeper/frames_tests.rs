@@ -18,7 +18,7 @@ impl Random {
 /// A frame with its bytes owned; neighbouring pieces of one session's data are joined.
 #[derive(Debug, PartialEq)]
 enum Owned {
-    Data(u64, Vec<u8>),
+    Data(u64, Source, Vec<u8>),
     Other(Frame<'static>),
 }
 
@@ -33,7 +33,9 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 Frame::Open { session, name }
             }
             1 => {
-                let log = Reopen { name, total: 1 << 40, noted: n, truncated: n % 2 == 0 };
+                let (total, errors_total) = (1 << 40, 1 << 39);
+                let truncated = n % 2 == 0;
+                let log = Reopen { name, total, errors_total, noted: n, truncated };
                 push_reopen(&mut out, session, &log);
                 Frame::Reopen { session, log }
             }
@@ -50,7 +52,8 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 Frame::Goodbye
             }
             7 => {
-                let page = ReadPage { token: n, offset: -1 << n, length: 1 << n, name };
+                let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
+                let page = ReadPage { token: n, only, offset: -1 << n, length: 1 << n, name };
                 push_read_page(&mut out, &page);
                 Frame::ReadPage(page)
             }
@@ -63,9 +66,10 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
             kind => {
                 let len = if kind == 5 { random.below(50) } else { 5_000 };
                 let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-                push_data_header(&mut out, session, len);
+                let source = [Source::Output, Source::Errors][random.below(2)];
+                push_data_header(&mut out, session, source, len);
                 out.extend_from_slice(&bytes);
-                push_piece(&mut expected, session, &bytes);
+                push_piece(&mut expected, (session, source), &bytes);
                 continue;
             }
         };
@@ -74,11 +78,13 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     (out, expected)
 }
 
-fn push_piece(list: &mut Vec<Owned>, session: u64, bytes: &[u8]) {
+fn push_piece(list: &mut Vec<Owned>, of: (u64, Source), bytes: &[u8]) {
     match list.last_mut() {
         _ if bytes.is_empty() => {}
-        Some(Owned::Data(last, all)) if *last == session => all.extend_from_slice(bytes),
-        _ => list.push(Owned::Data(session, bytes.to_vec())),
+        Some(Owned::Data(session, source, all)) if (*session, *source) == of => {
+            all.extend_from_slice(bytes);
+        }
+        _ => list.push(Owned::Data(of.0, of.1, bytes.to_vec())),
     }
 }
 
@@ -87,7 +93,9 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
     for mut chunk in chunks {
         while let Some(frame) = decoder.next(&mut chunk)? {
             match frame {
-                Frame::Data { session, bytes } => push_piece(&mut found, session, bytes),
+                Frame::Data { session, source, bytes } => {
+                    push_piece(&mut found, (session, source), bytes);
+                }
                 Frame::Open { session, name } => {
                     found.push(Owned::Other(Frame::Open { session, name }));
                 }
@@ -127,16 +135,17 @@ fn frames_survive_any_cutting() {
 #[test]
 fn data_that_is_cut_off_by_the_end_is_not_lost() {
     let mut out = Vec::new();
-    push_data_header(&mut out, 7, 100);
+    push_data_header(&mut out, 7, Source::Errors, 100);
     out.extend_from_slice(b"only this");
     let found = decode(&mut std::iter::once(out.as_slice())).unwrap();
-    assert_eq!(found, [Owned::Data(7, b"only this".to_vec())]);
+    assert_eq!(found, [Owned::Data(7, Source::Errors, b"only this".to_vec())]);
 }
 
 #[test]
 fn frames_that_make_no_sense_are_refused() {
     let header = |kind: u8, zero: u8, len: u32| {
-        [&[kind, 0, zero, 0][..], &len.to_le_bytes(), &[0; 8]].concat()
+        let stream = u8::from(kind == DATA);
+        [&[kind, stream, zero, 0][..], &len.to_le_bytes(), &[0; 8]].concat()
     };
     let too_long = u32::try_from(LOG_FRAME_BYTES).unwrap() + 1;
     let bad = [
@@ -154,8 +163,11 @@ fn frames_that_make_no_sense_are_refused() {
         header(CLOSE, 0, 1),
         header(OPEN, 0, 0),
         header(OPEN, 0, 256),
-        header(REOPEN, 0, 24),
-        header(REOPEN, 0, 280),
+        [&[DATA, 0, 0, 0][..], &[0; 12]].concat(),
+        [&[DATA, 3, 0, 0][..], &[0; 12]].concat(),
+        [&[SYNC, 1, 0, 0, 8, 0, 0, 0][..], &[0; 16]].concat(),
+        header(REOPEN, 0, 32),
+        header(REOPEN, 0, 288),
     ];
     for bytes in bad {
         assert!(decode(&mut std::iter::once(bytes.as_slice())).is_err(), "{bytes:?}");

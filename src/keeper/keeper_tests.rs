@@ -6,6 +6,7 @@ use super::frames::{
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
+use crate::pure::source::Source;
 use crate::sys::keeper_calls::SIGKILL;
 use crate::sys::keeper_calls::testing::{Spawned, members_of};
 use crate::sys::log_files::{ENOENT, LogDir};
@@ -85,10 +86,13 @@ fn a_page_comes_with_what_was_handed_over_before_it() {
     ];
     for (token, &(offset, length, _, _)) in wanted.iter().enumerate() {
         let name = "execd-1-0123abcd.log".to_owned();
-        push_read_page(&mut out, &ReadPage { token: token as u64, offset, length, name });
+        push_read_page(
+            &mut out,
+            &ReadPage { only: None, token: token as u64, offset, length, name },
+        );
     }
     let name = "execd-2-00000000.log".to_owned();
-    push_read_page(&mut out, &ReadPage { token: 9, offset: 0, length: 1, name });
+    push_read_page(&mut out, &ReadPage { only: None, token: 9, offset: 0, length: 1, name });
     running.log.write_all(&out).unwrap();
     assert_eq!(running.next_ack().kind, AckKind::Opened);
     for (token, &(_, _, from, length)) in wanted.iter().enumerate() {
@@ -106,7 +110,7 @@ fn a_page_comes_with_what_was_handed_over_before_it() {
 
 fn data(out: &mut Vec<u8>, session: u64, bytes: &[u8]) {
     for bytes in bytes.chunks(LOG_FRAME_BYTES) {
-        push_data_header(out, session, bytes.len());
+        push_data_header(out, session, Source::Output, bytes.len());
         out.extend_from_slice(bytes);
     }
 }
@@ -146,7 +150,7 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     push_open(&mut out, 1, "a");
     data(&mut out, 1, b"queued");
     // Half a frame, as a kill in the middle of a write would leave it.
-    push_data_header(&mut out, 1, 100);
+    push_data_header(&mut out, 1, Source::Output, 100);
     out.extend_from_slice(b" and cut");
     running.log.write_all(&out).unwrap();
     running.end().unwrap();

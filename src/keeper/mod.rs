@@ -6,7 +6,9 @@
 //! |---|---|
 //! | `frames`, `records` | the formats on their three pipes |
 //! | `place` | the log directory |
-//! | `writer` | the logs and their books |
+//! | `writer` | the logs |
+//! | `one_log` | one of them and its books |
+//! | `index` | whose the bytes of a log are that two streams share |
 //! | `guard` | the recorded sessions and their end |
 //! | `record` | the same on disk, for when the guard is killed too |
 //! | here | flags, and the loops that wait for the pipes |
@@ -16,6 +18,8 @@
 
 pub mod frames;
 pub mod guard;
+mod index;
+mod one_log;
 pub mod place;
 pub mod record;
 pub mod records;
@@ -249,6 +253,7 @@ impl<'a> Keeper<'a> {
             }
             self.take(frame)?;
         }
+        self.writer.write_indexes();
         self.record.write();
         Ok(true)
     }
@@ -268,8 +273,8 @@ impl<'a> Keeper<'a> {
                 let ack = self.writer.reopen(session, &log);
                 self.send(ack)?;
             }
-            Frame::Data { session, bytes } => {
-                if let Some(ack) = self.writer.data(session, bytes) {
+            Frame::Data { session, source, bytes } => {
+                if let Some(ack) = self.writer.data(session, source, bytes) {
                     self.send(ack)?;
                 }
             }

@@ -5,13 +5,13 @@
 //! size; an ack reports each change of the state, and only changes.
 
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
-use crate::limits::{
-    FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_PAGE_LOOKBACK_BYTES,
-    LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS,
-};
+use super::index::{self, Index};
+use super::one_log::Log;
+use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
+use crate::pure::source::Source;
 use crate::sys::clock;
 use crate::sys::log_clean::Cleaner;
-use crate::sys::log_files::{ENOENT, LogDir, LogFile, ensure_private_dir, errno_of};
+use crate::sys::log_files::{ENOENT, LogDir, ensure_private_dir, errno_of};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ pub struct Writer {
     /// Stream bytes after which a log ends.
     max_bytes: u64,
     logs: HashMap<u64, Log>,
+    /// Sessions whose logs have got something that their indexes on the disk do not have.
+    unindexed: Vec<u64>,
     /// Acks of logs that were found gone while another was dealt with.
     told: Vec<Ack>,
     /// The directory's path, where it was had at first.
@@ -31,52 +33,13 @@ pub struct Writer {
     cleaner: Option<Cleaner>,
 }
 
-/// Whether a log's last write or open worked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
-    errno: i32,
-    failing: bool,
-    truncated: bool,
-    /// Truncated for want of space: until there is some.
-    space: bool,
-    /// There is a file.
-    named: bool,
-    noted: u64,
-}
-
-#[derive(Debug)]
-struct Log {
-    /// The file's name.
-    name: String,
-    /// None: it could not be opened, or has been deleted.
-    file: Option<LogFile>,
-    logged: u64,
-    missing: u64,
-    /// Those of the missing bytes that no line in the log tells of yet.
-    untold: u64,
-    state: State,
-    /// The state that execd knows.
-    acked: State,
-    /// From this many logged bytes on, the free space is to be looked at.
-    next_check: u64,
-    /// When it was last looked at whether the file is where its path leads.
-    looked_ns: u64,
-    /// The line that says why the log stands still could not be written yet.
-    owed: bool,
-}
-
-/// Why a log ends before its stream.
-enum Limit {
-    Bytes(u64),
-    Space,
-}
-
 impl Writer {
     /// Takes the log directory (or the errno that opening it gave) and `--log-max-bytes`.
     pub fn new(dir: Result<LogDir, i32>, max_bytes: Option<u64>) -> Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
         let (max_bytes, logs) = (max_bytes.unwrap_or(u64::MAX), HashMap::new());
-        Writer { dir, max_bytes, logs, told: Vec::new(), path, cleaner: None }
+        let (told, unindexed) = (Vec::new(), Vec::new());
+        Writer { dir, max_bytes, logs, unindexed, told, path, cleaner: None }
     }
 
     /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too.
@@ -139,21 +102,31 @@ impl Writer {
         log.untold = log.missing;
         log.next_check = log.logged;
         log.state.truncated = known.truncated;
+        if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
+            let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
+            let whole = log.state.noted == 0;
+            log.index = Index::again(dir, &known.name, size, whole, streams);
+        }
         log.opened(opened.map(|(_, file)| file));
         log.tell_missing();
         self.logs.insert(session, log);
+        self.unindexed.push(session);
         self.ack(AckKind::Opened, session, 0)
     }
 
     /// Appends bytes of the stream. Gives an ack when the state has changed.
-    pub fn data(&mut self, session: u64, bytes: &[u8]) -> Option<Ack> {
+    pub fn data(&mut self, session: u64, source: Source, bytes: &[u8]) -> Option<Ack> {
         let now_ns = clock::now_ns();
         let looked_ns = self.logs.get(&session)?.looked_ns;
         if now_ns.saturating_sub(looked_ns) >= LOG_PLACE_CHECK_MS * NS_PER_MS {
             self.look_at(session, now_ns);
         }
         let log = self.logs.get_mut(&session)?;
-        log.data(bytes, self.max_bytes, self.dir.as_ref().ok());
+        let noted = log.index.is_noted();
+        log.data(source, bytes, self.max_bytes, self.dir.as_ref().ok());
+        if !noted {
+            self.unindexed.push(session);
+        }
         let kind = match log.state {
             now if now == log.acked => return None,
             now if now.truncated && !log.acked.truncated => AckKind::Truncated,
@@ -168,16 +141,30 @@ impl Writer {
         self.look_at(session, clock::now_ns());
         if let Some(log) = self.logs.get_mut(&session) {
             log.try_space();
+            log.write_index(self.dir.as_ref().ok());
         }
         self.ack(AckKind::Synced, session, token)
     }
 
+    /// Writes what the indexes on the disk do not have.
+    pub fn write_indexes(&mut self) {
+        for session in std::mem::take(&mut self.unindexed) {
+            if let Some(log) = self.logs.get_mut(&session) {
+                log.write_index(self.dir.as_ref().ok());
+            }
+        }
+    }
+
     /// Reads a page of a log, also of one whose session is gone: what is said of it, and its
     /// bytes. What was handed over before is in it.
-    pub fn page(&self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
+    pub fn page(&mut self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
+        self.write_indexes();
         let length = wanted.length.min(LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES);
         let read = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
-            let page = dir.read_page(&wanted.name, wanted.offset, length);
+            let page = match wanted.only {
+                None => dir.read_page(&wanted.name, wanted.offset, length),
+                Some(source) => index::read_page(dir, &wanted.name, source, wanted.offset, length),
+            };
             page.map_err(|error| errno_of(&error))
         });
         let errno = read.as_ref().err().copied().unwrap_or(0);
@@ -202,6 +189,7 @@ impl Writer {
     pub fn close(&mut self, session: u64) {
         if let Some(mut log) = self.logs.remove(&session) {
             log.end();
+            log.write_index(self.dir.as_ref().ok());
         }
     }
 
@@ -209,6 +197,7 @@ impl Writer {
     pub fn close_all(&mut self) {
         for (_, mut log) in self.logs.drain() {
             log.end();
+            log.write_index(self.dir.as_ref().ok());
         }
     }
 
@@ -249,188 +238,6 @@ impl Writer {
         let mut unknown = Log::new("");
         unknown.fail(ENOENT);
         unknown.ack(kind, session, token)
-    }
-}
-
-impl Log {
-    fn new(name: &str) -> Log {
-        let (errno, noted) = (0, 0);
-        let (failing, truncated, space, named) = (false, false, false, false);
-        let state = State { errno, failing, truncated, space, named, noted };
-        Log {
-            name: name.to_owned(),
-            file: None,
-            logged: 0,
-            missing: 0,
-            untold: 0,
-            state,
-            acked: state,
-            next_check: 0,
-            looked_ns: clock::now_ns(),
-            owed: false,
-        }
-    }
-
-    fn opened(&mut self, file: Result<LogFile, i32>) {
-        match file {
-            Ok(file) => {
-                self.state.failing = false;
-                self.state.named = true;
-                self.file = Some(file);
-            }
-            Err(errno) => self.fail(errno),
-        }
-    }
-
-    fn fail(&mut self, errno: i32) {
-        self.state.errno = errno;
-        self.state.failing = true;
-    }
-
-    fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
-        self.acked = self.state;
-        let State { errno, failing, truncated, space, named, noted } = self.state;
-        let (logged, missing) = (self.logged, self.missing);
-        Ack {
-            kind,
-            session,
-            token,
-            logged,
-            missing,
-            noted,
-            errno,
-            truncated,
-            failing,
-            space,
-            named,
-        }
-    }
-
-    fn data(&mut self, bytes: &[u8], max_bytes: u64, dir: Option<&LogDir>) {
-        if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
-            // One that is gone begins anew, with a line of what it lacks.
-            self.opened(dir.create(&self.name).map_err(|error| errno_of(&error)));
-        }
-        self.try_space();
-        if !self.state.truncated && self.logged >= self.next_check {
-            // At the first byte, not at the opening: a silent command's log is never cut.
-            self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
-            if self.file.as_ref().is_some_and(LogFile::is_space_low) {
-                self.truncate(Limit::Space);
-            }
-        }
-        // Bytes behind a gap may come only after the line that tells of the gap.
-        self.tell_missing();
-        let Some(file) = self.file.as_ref().filter(|_| self.untold == 0 && !self.state.truncated)
-        else {
-            return self.lose(bytes.len());
-        };
-        let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
-        let (within, beyond) = bytes.split_at(room.min(bytes.len()));
-        let (done, outcome) = file.append(within);
-        self.logged = self.logged.saturating_add(done as u64);
-        match outcome {
-            Err(errno) => {
-                self.fail(errno);
-                self.lose(bytes.len() - done);
-            }
-            Ok(()) if beyond.is_empty() => {}
-            Ok(()) => {
-                self.truncate(Limit::Bytes(max_bytes));
-                self.lose(beyond.len());
-            }
-        }
-    }
-
-    fn lose(&mut self, len: usize) {
-        self.missing = self.missing.saturating_add(len as u64);
-        // The last line of a log that has ended at a limit already says that more was to come.
-        if !self.state.truncated || self.state.space {
-            self.untold = self.untold.saturating_add(len as u64);
-        }
-    }
-
-    /// Appends a line about bytes that were lost; when that works, writing works again.
-    fn tell_missing(&mut self) {
-        if self.untold == 0 || self.state.truncated || self.file.is_none() {
-            return;
-        }
-        match self.note(&format!("\n[{} bytes were not logged]\n", self.untold)) {
-            Ok(()) => {
-                self.untold = 0;
-                self.state.failing = false;
-            }
-            Err(errno) => self.fail(errno),
-        }
-    }
-
-    /// Ends the log at a limit. Its last line says so if that can still be written.
-    fn truncate(&mut self, limit: Limit) {
-        self.tell_missing();
-        let line = match limit {
-            Limit::Bytes(max) => format!("\n[the log ends here: --log-max-bytes is {max}]\n"),
-            Limit::Space => {
-                let gib = FREE_SPACE_MIN_BYTES >> 30;
-                let percent = FREE_SPACE_MIN_PERCENT;
-                format!(
-                    "\n[the log ends here: less than {gib} GiB and {percent} % of the disk are free]\n"
-                )
-            }
-        };
-        // Without room for the line, the acks alone say it, until there is room.
-        let written = self.note(&line);
-        self.state.truncated = true;
-        self.state.space = matches!(limit, Limit::Space);
-        self.owed = self.state.space && written.is_err();
-        if let Err(errno) = written {
-            self.fail(errno);
-        }
-    }
-
-    /// A log that stands still for want of space goes on when there is some.
-    fn try_space(&mut self) {
-        if !self.state.space {
-            return;
-        }
-        if !self.file.as_ref().is_some_and(LogFile::is_space_low) {
-            self.owed = false;
-            (self.state.truncated, self.state.space) = (false, false);
-            self.tell_missing();
-        } else if self.owed {
-            self.truncate(Limit::Space);
-        }
-    }
-
-    /// Nothing more will come: what it lacks is said in it, where there is room by now.
-    fn end(&mut self) {
-        self.try_space();
-        self.tell_missing();
-    }
-
-    fn note(&mut self, line: &str) -> Result<(), i32> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let (done, outcome) = file.append(line.as_bytes());
-        self.state.noted = self.state.noted.saturating_add(done as u64);
-        outcome
-    }
-
-    /// A log that was deleted or moved takes more bytes and shows them to nobody: that is log
-    /// trouble. The file is let go, which also gives back the space that its deletion was meant
-    /// to free. Whether it is gone.
-    fn notice_gone(&mut self, dir: Option<&LogDir>) -> bool {
-        let Some(file) = &self.file else { return false };
-        if dir.is_some_and(|dir| dir.holds(&self.name, file)) {
-            return false;
-        }
-        self.file = None;
-        self.missing = self.missing.saturating_add(self.logged);
-        self.logged = 0;
-        self.next_check = 0;
-        self.untold = self.missing;
-        self.state.noted = 0;
-        self.state.named = false;
-        self.fail(ENOENT);
-        true
     }
 }
 

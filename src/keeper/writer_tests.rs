@@ -15,7 +15,8 @@ fn writer(dir: &Path, max_bytes: Option<u64>) -> Writer {
 }
 
 fn reopen(name: &str, total: u64, noted: u64) -> Reopen {
-    Reopen { name: name.to_owned(), total, noted, truncated: false }
+    let name = name.to_owned();
+    Reopen { name, total, errors_total: 0, noted, truncated: false }
 }
 
 #[test]
@@ -24,8 +25,8 @@ fn writes_what_comes_and_acks_a_sync() {
     let mut writer = writer(temp.path(), None);
     let opened = writer.open(1, "a");
     assert_eq!((opened.kind, opened.errno, opened.failing), (AckKind::Opened, 0, false));
-    assert_eq!(writer.data(1, b"one\n"), None);
-    assert_eq!(writer.data(1, b"two"), None);
+    assert_eq!(writer.data(1, Source::Output, b"one\n"), None);
+    assert_eq!(writer.data(1, Source::Output, b"two"), None);
     let ack = writer.sync(1, 77);
     assert_eq!((ack.kind, ack.token, ack.logged), (AckKind::Synced, 77, 7));
     assert_eq!((ack.missing, ack.noted, ack.truncated), (0, 0, false));
@@ -33,7 +34,7 @@ fn writes_what_comes_and_acks_a_sync() {
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"one\ntwo");
     let unknown = writer.sync(1, 78);
     assert_eq!((unknown.token, unknown.errno, unknown.failing), (78, ENOENT, true));
-    assert_eq!(writer.data(1, b"late"), None);
+    assert_eq!(writer.data(1, Source::Output, b"late"), None);
 }
 
 #[test]
@@ -44,12 +45,12 @@ fn a_log_that_cannot_be_created_counts_what_it_lacks() {
     let refused = writer.open(1, "a");
     assert_eq!((refused.errno, refused.failing), (EEXIST, true));
     // The failure was told by the answer to Open: nothing new for each frame.
-    assert_eq!(writer.data(1, b"12345"), None);
+    assert_eq!(writer.data(1, Source::Output, b"12345"), None);
     assert_eq!(writer.sync(1, 1).missing, 5);
     // Another name: the gap is told of in front of the next byte.
     let opened = writer.open(1, "b");
     assert_eq!((opened.failing, opened.missing), (false, 5));
-    let ack = writer.data(1, b"6").unwrap();
+    let ack = writer.data(1, Source::Output, b"6").unwrap();
     assert_eq!((ack.kind, ack.logged, ack.missing), (AckKind::Recovered, 1, 5));
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"mine");
     assert_eq!(fs::read(temp.path().join("b")).unwrap(), b"\n[5 bytes were not logged]\n6");
@@ -60,7 +61,7 @@ fn a_missing_directory_is_trouble_and_no_end() {
     let mut writer = Writer::new(Err(13), None);
     let ack = writer.open(1, "a");
     assert_eq!((ack.errno, ack.failing), (13, true));
-    assert_eq!(writer.data(1, b"x"), None);
+    assert_eq!(writer.data(1, Source::Output, b"x"), None);
     assert_eq!(writer.reopen(1, &reopen("a", 10, 0)).missing, 10);
 }
 
@@ -69,14 +70,14 @@ fn a_deleted_log_is_noticed() {
     let temp = tempfile::tempdir().unwrap();
     let mut writer = writer(temp.path(), None);
     writer.open(1, "a");
-    writer.data(1, b"1234");
+    writer.data(1, Source::Output, b"1234");
     fs::remove_file(temp.path().join("a")).unwrap();
-    writer.data(1, b"5");
+    writer.data(1, Source::Output, b"5");
     let ack = writer.sync(1, 1);
     assert_eq!((ack.errno, ack.failing, ack.logged, ack.missing), (ENOENT, true, 0, 5));
     assert!(!ack.named);
     // What comes later is logged anew, behind a line of what is gone.
-    writer.data(1, b"6");
+    writer.data(1, Source::Output, b"6");
     let ack = writer.sync(1, 2);
     assert_eq!((ack.logged, ack.missing, ack.named, ack.failing), (1, 5, true, false));
     let text = fs::read(temp.path().join("a")).unwrap();
@@ -92,7 +93,7 @@ fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
     ensure_private_dir(&at).unwrap();
     let mut writer = writer(&at, None);
     writer.open(1, "a");
-    writer.data(1, b"1234");
+    writer.data(1, Source::Output, b"1234");
     fs::rename(&at, temp.path().join("moved")).unwrap();
     assert!(writer.take_told().is_empty());
     let fresh = writer.open(2, "b");
@@ -100,7 +101,7 @@ fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
     let told = writer.take_told();
     assert_eq!(told.len(), 1, "the other log's path leads nowhere: {told:?}");
     assert_eq!((told[0].session, told[0].named, told[0].missing), (1, false, 4));
-    writer.data(1, b"5");
+    writer.data(1, Source::Output, b"5");
     assert!(writer.sync(1, 1).named && at.join("a").exists());
     fs::remove_dir_all(&at).unwrap();
     fs::write(&at, "not ours to replace").unwrap();
@@ -122,14 +123,14 @@ fn space_that_comes_back_is_used_and_the_note_is_written_then() {
     let mut writer = writer(temp.path(), None);
     writer.open(1, "a");
     assert!(fill().is_err());
-    let full = writer.data(1, b"lost").unwrap();
+    let full = writer.data(1, Source::Output, b"lost").unwrap();
     assert!(full.truncated && full.space && full.failing, "{full:?}");
     assert_eq!((full.errno, full.logged, full.missing, full.noted), (ENOSPC, 0, 4, 0));
     fs::write(temp.path().join("ballast"), vec![0; 1016 * 1024]).unwrap();
     let noted = writer.sync(1, 1);
     assert!(noted.truncated && noted.space && noted.noted > 0, "{noted:?}");
     fs::remove_file(temp.path().join("ballast")).unwrap();
-    let back = writer.data(1, b"more").unwrap();
+    let back = writer.data(1, Source::Output, b"more").unwrap();
     assert!(!back.truncated && !back.space && !back.failing, "{back:?}");
     assert_eq!((back.logged, back.missing), (4, 4));
     let text = fs::read_to_string(temp.path().join("a")).unwrap();
@@ -142,13 +143,13 @@ fn new_keepers_go_on_and_say_what_is_missing() {
     let temp = tempfile::tempdir().unwrap();
     let mut first = writer(temp.path(), None);
     first.open(1, "a");
-    first.data(1, b"12345");
+    first.data(1, Source::Output, b"12345");
     drop(first);
     // Three bytes were lost in the pipe of the first keeper.
     let mut second = writer(temp.path(), None);
     let ack = second.reopen(1, &reopen("a", 8, 0));
     assert_eq!((ack.logged, ack.missing, ack.noted), (5, 3, 27));
-    assert_eq!(second.data(1, b"9"), None);
+    assert_eq!(second.data(1, Source::Output, b"9"), None);
     drop(second);
     // Nothing was lost: no further line.
     let mut third = writer(temp.path(), None);
@@ -170,7 +171,7 @@ fn books_stay_right_over_restarts_that_lose_something() {
         assert_eq!((ack.logged, ack.logged + ack.missing), (logged, total), "round {round}");
         let ack = writer.sync(1, 1);
         noted = ack.noted;
-        writer.data(1, b"seen");
+        writer.data(1, Source::Output, b"seen");
         logged += 4;
         total += 4 + round;
     }
@@ -193,7 +194,7 @@ fn a_reopened_log_that_was_truncated_stays_so() {
     let mut writer = writer(temp.path(), None);
     let ack = writer.reopen(1, &Reopen { truncated: true, ..reopen("a", 9, 0) });
     assert_eq!((ack.truncated, ack.missing, ack.noted), (true, 6, 0));
-    assert_eq!(writer.data(1, b"456"), None);
+    assert_eq!(writer.data(1, Source::Output, b"456"), None);
     writer.close(1);
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"123");
 }
@@ -205,11 +206,11 @@ fn the_largest_size_holds_exactly_the_first_bytes() {
         let temp = tempfile::tempdir().unwrap();
         let mut writer = writer(temp.path(), Some(10));
         writer.open(1, "a");
-        assert_eq!(writer.data(1, pieces[0]), None);
-        let ack = writer.data(1, pieces[1]).unwrap();
+        assert_eq!(writer.data(1, Source::Output, pieces[0]), None);
+        let ack = writer.data(1, Source::Output, pieces[1]).unwrap();
         assert_eq!((ack.kind, ack.truncated, ack.failing), (AckKind::Truncated, true, false));
         assert_eq!((ack.logged, ack.missing.to_string().as_str()), (10, last));
-        assert_eq!(writer.data(1, b"more"), None);
+        assert_eq!(writer.data(1, Source::Output, b"more"), None);
         assert!(writer.sync(1, 1).truncated);
         writer.close(1);
         let text = fs::read(temp.path().join("a")).unwrap();
@@ -230,7 +231,7 @@ fn a_full_disk_is_counted_and_told_of_when_there_is_room_again() {
     let mut writer = writer(temp.path(), None);
     writer.open(1, "a");
     let frame = [b'x'; LOG_FRAME_BYTES];
-    let acks: Vec<Ack> = (0..12).filter_map(|_| writer.data(1, &frame)).collect();
+    let acks: Vec<Ack> = (0..12).filter_map(|_| writer.data(1, Source::Output, &frame)).collect();
     assert_eq!(acks.len(), 1, "{acks:?}");
     let trouble = acks[0];
     assert_eq!((trouble.kind, trouble.errno), (AckKind::Trouble, ENOSPC));
@@ -241,14 +242,14 @@ fn a_full_disk_is_counted_and_told_of_when_there_is_room_again() {
 
     // A log that begins on a full disk ends at once, with an ack if not with a line.
     writer.open(2, "b");
-    let truncated = writer.data(2, b"x").unwrap();
+    let truncated = writer.data(2, Source::Output, b"x").unwrap();
     assert_eq!((truncated.kind, truncated.missing), (AckKind::Truncated, 1));
 
     fs::remove_file(at("ballast")).unwrap();
-    let recovered = writer.data(1, b"again").unwrap();
+    let recovered = writer.data(1, Source::Output, b"again").unwrap();
     assert_eq!((recovered.kind, recovered.failing), (AckKind::Recovered, false));
     assert_eq!((recovered.errno, recovered.missing), (ENOSPC, ack.missing));
-    assert_eq!(writer.data(1, b"!"), None);
+    assert_eq!(writer.data(1, Source::Output, b"!"), None);
     writer.close_all();
     let text = fs::read(at("a")).unwrap();
     let tail = format!("xx\n[{} bytes were not logged]\nagain!", ack.missing);
@@ -266,9 +267,9 @@ fn a_gap_at_the_end_is_told_of_at_the_close() {
     let mut writer = writer(temp.path(), None);
     writer.open(1, "a");
     // The free space is looked at with the first byte; after that only ENOSPC tells.
-    writer.data(1, b"x");
+    writer.data(1, Source::Output, b"x");
     let _ = fs::write(temp.path().join("ballast"), vec![0; 1024 * 1024]);
-    writer.data(1, &[b'x'; 8192]);
+    writer.data(1, Source::Output, &[b'x'; 8192]);
     let ack = writer.sync(1, 1);
     assert!(ack.failing && ack.missing > 0, "{ack:?}");
     fs::remove_file(temp.path().join("ballast")).unwrap();

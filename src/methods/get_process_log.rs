@@ -20,7 +20,7 @@ pub(super) const METHOD: Method = Method {
         Param::optional(
             "stream",
             Kind::Choice(&["stdout", "stderr"]),
-            "only this stream, as far as it is kept apart; default both",
+            "only this stream; default both, in the order in which they came",
         ),
         Param::optional(
             "encoding",
@@ -73,9 +73,10 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
             let page = Daemon::page_from_memory(&spec, &bytes, starts_at, finished);
             Ok(Answer::of(&page.with(late_from, log)))
         }
-        PageSource::Log(name) => {
+        PageSource::Log(name, only) => {
             if let Some(ticket) = daemon.open_ticket(call, None) {
-                daemon.ask_page(ticket, name, PendingPage { spec, finished, late_from, log });
+                let page = PendingPage { spec, only, finished, late_from, log };
+                daemon.ask_page(ticket, name, page);
             }
             Ok(Answer::Waits)
         }

@@ -13,7 +13,7 @@ const SECOND: u32 = 1 << 31;
 const LONGEST: u32 = SECOND - 1;
 
 /// The newest runs of bytes, alternately of the one and the other stream.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Arrival {
     runs: VecDeque<u32>,
 }
@@ -47,6 +47,27 @@ impl Arrival {
             }
             left -= taken as usize;
         }
+    }
+
+    /// The last bytes of each, made of the last bytes of both in order of arrival: no further back
+    /// than the list of runs reaches.
+    pub fn apart(&self, merged: &[u8]) -> [Vec<u8>; 2] {
+        let (mut left, mut pieces) = (merged, [vec![], vec![]]);
+        for run in self.runs.iter().rev() {
+            let taken = ((run & LONGEST) as usize).min(left.len());
+            let (before, piece) = left.split_at(left.len() - taken);
+            left = before;
+            pieces[usize::from(run & SECOND != 0)].push(piece);
+        }
+        pieces.map(|mut pieces| {
+            pieces.reverse();
+            pieces.concat()
+        })
+    }
+
+    /// Bytes of heap it owns.
+    pub fn heap_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<u32>()
     }
 
     /// The last bytes of both in order of arrival, made of the last bytes of `first` and of
@@ -104,6 +125,17 @@ mod tests {
             let most = random.below(200);
             let whole = arrival.merged(&streams[0], &streams[1], most);
             assert_eq!(whole, all[all.len().saturating_sub(most)..]);
+            let kept = &all[random.below(all.len() + 1)..];
+            let from = all.len() - kept.len();
+            let ends = arrival.apart(kept);
+            for (source, end) in ends.iter().enumerate() {
+                let wanted: Vec<u8> = order[from..]
+                    .iter()
+                    .zip(kept)
+                    .filter_map(|(whose, byte)| (*whose == source).then_some(*byte))
+                    .collect();
+                assert_eq!(*end, wanted);
+            }
             // Rings that have lost their beginning give a shorter end, never a wrong one.
             let lost = [random.below(streams[0].len() + 1), random.below(streams[1].len() + 1)];
             let end = arrival.merged(&streams[0][lost[0]..], &streams[1][lost[1]..], usize::MAX);

@@ -195,6 +195,16 @@ impl Job {
         &self.kept(source).ring
     }
 
+    /// Whether anything has come on `source`.
+    pub fn has_written(&self, source: Source) -> bool {
+        self.ring(source).total_bytes() > 0
+    }
+
+    /// In which order the bytes of both came.
+    pub const fn arrival(&self) -> &Arrival {
+        &self.arrival
+    }
+
     fn kept(&self, source: Source) -> &Kept {
         match source {
             Source::Output => &self.stdout,

@@ -8,6 +8,8 @@ use crate::pure::life::Fact;
 use crate::pure::mask::Mask;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
+pub use crate::pure::source::Source;
+
 /// The reading end of a child's output: a pipe's or a PTY's master.
 #[derive(Debug)]
 pub struct Output {
@@ -43,15 +45,6 @@ pub enum Hold {
 
 impl Hold {
     const ALL: [Self; 2] = [Self::Log, Self::Reader];
-}
-
-/// Which of a session's streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// stdout, a terminal's output, or both streams on one pipe.
-    Output,
-    /// stderr on a pipe of its own.
-    Errors,
 }
 
 /// What one read gave.

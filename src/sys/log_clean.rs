@@ -2,12 +2,13 @@
 //! one fstatat(2) a name. Only what is old by that is opened, to see whether an execd holds it.
 //! What has the sticky bit is kept for good ([`LogDir::keep_for_good`]).
 
+use super::index_files::INDEX_SUFFIX;
 use super::io::{errno, owned};
 use super::log_files::{LogDir, is_log_name, is_our_file};
 use super::{clock, proc};
 use crate::limits::{CLEAN_NAMES, CLEAN_PAUSE_MS, CLEAN_STAMP_BYTES, NS_PER_MS};
 use crate::pure::clean_stamp::{Stamp, begins_at};
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::IntoRawFd;
@@ -79,11 +80,13 @@ impl Cleaner {
                 self.finished = true;
                 return false;
             };
-            if !is_log_name(name.to_bytes()) {
-                continue;
-            }
             let name = name.to_owned();
-            if self.is_old(dir, &name) {
+            let old = match name.to_bytes().strip_suffix(INDEX_SUFFIX.as_bytes()) {
+                None => is_log_name(name.to_bytes()) && self.is_old(dir, &name),
+                // An index goes with its log, however long it was not written itself.
+                Some(log) => is_log_name(log) && self.is_old(dir, &name) && !exists(dir, log),
+            };
+            if old {
                 if !self.has_stamp(dir) {
                     return false;
                 }
@@ -140,12 +143,22 @@ impl Cleaner {
         {
             return Ok(());
         }
-        // SAFETY: the name ends in NUL and lives through the call.
-        if unsafe { libc::unlinkat(dir.raw_fd(), name.as_ptr(), 0) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        unlink(dir, name)?;
+        // Most have none.
+        let index = [name.to_bytes(), INDEX_SUFFIX.as_bytes()].concat();
+        let _ = CString::new(index).map(|index| unlink(dir, &index));
         Ok(())
     }
+}
+
+fn exists(dir: &LogDir, name: &[u8]) -> bool {
+    CString::new(name).is_ok_and(|name| dir.stat_at(&name).is_some())
+}
+
+fn unlink(dir: &LogDir, name: &CStr) -> io::Result<()> {
+    // SAFETY: the name ends in NUL and lives through the call.
+    let done = unsafe { libc::unlinkat(dir.raw_fd(), name.as_ptr(), 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 impl Drop for Cleaner {

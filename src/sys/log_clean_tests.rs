@@ -69,6 +69,30 @@ fn deletes_old_logs_and_nothing_else() {
 
 /// Each start opened, locked and looked at every old log: 100 ms of a core beside 10,000 of them.
 #[test]
+fn an_index_goes_with_its_log_and_stays_as_long() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
+    let pairs = [("execd-1-00000001.log", 8, 9), ("execd-2-00000002.log", 6, 9)];
+    for (log, log_days, index_days) in pairs {
+        make(&at(log), DAY * log_days);
+        make(&at(&format!("{log}.index")), DAY * index_days);
+    }
+    // Of logs that somebody has deleted; and of one that execd does not know.
+    make(&at("execd-3-00000003.log.index"), DAY * 8);
+    make(&at("execd-4-00000004.log.index"), DAY * 6);
+    make(&at("notes.log.index"), DAY * 8);
+    assert!(clean(&LogDir::open(temp.path()).unwrap(), 7));
+    for gone in ["execd-1-00000001.log", "execd-1-00000001.log.index", "execd-3-00000003.log.index"]
+    {
+        assert!(!at(gone).exists(), "{gone}");
+    }
+    let left = ["execd-2-00000002.log", "execd-2-00000002.log.index"];
+    for left in left.into_iter().chain(["execd-4-00000004.log.index", "notes.log.index"]) {
+        assert!(at(left).exists(), "{left}");
+    }
+}
+
+#[test]
 fn a_directory_is_looked_at_once_an_hour_by_one() {
     let temp = tempfile::tempdir().unwrap();
     let log = temp.path().join("execd-1-00000001.log");

@@ -19,6 +19,7 @@
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `memory_file` | a file in memory that is gone with its owner |
+//! | `index_files` | the file that tells whose the bytes of a log are |
 //! | `log_files` | the log directory and its files |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean` | deleting old logs |
@@ -34,6 +35,7 @@ pub mod child;
 pub mod clock;
 pub mod few_fds;
 pub mod host;
+pub mod index_files;
 pub mod io;
 pub mod keeper_calls;
 pub mod log_clean;

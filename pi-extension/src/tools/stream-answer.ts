@@ -139,7 +139,7 @@ export function pageText(page: LogPage): Told {
     : atEnd ? "all there is so far"
     : `next page: offset ${nextOffset}`;
   const what = `bytes ${offset} to ${nextOffset} of ${totalBytes}`;
-  const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it are kept nowhere`] : [];
+  const gap = page.omittedBytes ? [`${page.omittedBytes} bytes before it cannot be given`] : [];
   const late = page.late ? ["some of it came after the command had ended"] : [];
   const said = [what, go, ...gap, ...late, ...logNotes(page)].join("; ");
   const head = `[log of sessionId ${sessionId}, ${said}]\n---\n`;

@@ -217,7 +217,7 @@ export function getProcessLogText(logs: LogPlace): ToolText {
         stream: {
           type: "string",
           enum: ["stdout", "stderr"],
-          description: "Only this stream, as far back as memory has it. Default: both, in order.",
+          description: "Only this stream; offsets count its bytes. Default: both, as they came.",
         },
         encoding: {
           type: "string",

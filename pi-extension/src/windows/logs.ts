@@ -45,13 +45,18 @@ function makeParent(dir: string): void {
   }
 }
 
-/** Deletes log files; one that is gone already, or elsewhere, is no trouble. */
+/** What the file beside a log is named that tells its streams apart, behind the log's own name. */
+const INDEX_SUFFIX = ".index";
+
+/** Deletes log files with what lies beside them; one that is gone or elsewhere is no trouble. */
 export function deleteLogs(paths: Iterable<string>): void {
   for (const path of paths) {
-    try {
-      unlinkSync(path);
-    } catch {
-      // Nobody waits for it any more.
+    for (const file of [path, path + INDEX_SUFFIX]) {
+      try {
+        unlinkSync(file);
+      } catch {
+        // Nobody waits for it any more; most logs have no index.
+      }
     }
   }
 }

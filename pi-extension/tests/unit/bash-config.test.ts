@@ -1,12 +1,14 @@
 /** tmux-bash.jsonc: where it lies, what it may say, what is told about it. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
 import { type TmuxBashConfig, configPath, readConfig } from "../../src/windows/config.ts";
 import { KEYS, TMUX_ONLY } from "../../src/windows/keys.ts";
-import { logDirFlags } from "../../src/windows/logs.ts";
+import { deleteLogs, logDirFlags } from "../../src/windows/logs.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "execd-config-"));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -199,6 +201,17 @@ it("default guidelines name no action that is not there; own ones stay as they a
   assert.doesNotMatch(guidelines({ tmuxEnabledActions: ["list", "peek"] }), /kill/);
   const own = { tmuxEnabledActions: [], systemPromptGuidelines: ["Use {{tmuxToolName}} list."] };
   assert.equal(guidelines(own), "Use {{tmuxToolName}} list.");
+});
+
+it("a log that is deleted takes along what tells its streams apart, and nothing else", () => {
+  const logs = join(dir, "logs");
+  mkdirSync(logs);
+  const at = (name: string) => join(logs, name);
+  for (const name of ["a.log", "a.log.index", "b.log", "c.log", "c.log.index", "a.log.txt"]) {
+    writeFileSync(at(name), "");
+  }
+  deleteLogs([at("a.log"), at("b.log"), at("gone.log")]);
+  assert.deepEqual(readdirSync(logs).sort(), ["a.log.txt", "c.log", "c.log.index"]);
 });
 
 it("outputDir: as it is where only the user can look into it, else a directory inside", () => {

@@ -74,7 +74,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.match(limited, /\n\[the log ended at its limit, what came later is not in it\]$/);
     const page = { sessionId: 1, text: "x", offset: 5, nextOffset: 6, totalBytes: 6, eof: true };
     assert.match(whole(pageText({ ...page, omittedBytes: 5 })),
-      /^\[log of sessionId 1, bytes 5 to 6 of 6; end of the log; 5 bytes before it are kept nowhere\]/);
+      /^\[log of sessionId 1, bytes 5 to 6 of 6; end of the log; 5 bytes before it cannot be given\]/);
   });
 
   it("workdir, environment and loose types are as for exec_command", async () => {

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::kept::{KeptBytes, ends_at, file_name, holds, stream_of};
 use super::{JobReport, end_word};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::launch::{LaunchSpec, Stdin};
-use crate::daemon::pages::{Found, PageSource, PageSpec, begins_at};
+use crate::daemon::pages::{Found, PageSource, PageSpec};
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{
-    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, LOG_PAGE_LOOKBACK_BYTES,
-    NS_PER_MS, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES,
+    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS,
+    STREAM_TAIL_BYTES,
 };
+use crate::pure::arrival::Arrival;
 use crate::pure::head_tail::TailRing;
 use crate::pure::interleave::Interleaving;
 use crate::pure::rfc3339::format_utc_ms;
@@ -68,9 +70,6 @@ pub struct Forgotten {
     pub kept_ms: u64,
 }
 
-/// The bytes that are kept of a stream, and the first one's offset.
-type KeptBytes = (Vec<u8>, u64);
-
 /// The text of both streams in order of arrival.
 #[derive(Debug)]
 enum Whole {
@@ -87,6 +86,8 @@ enum Streams {
     One(Source),
     /// The ends of both.
     Apart([KeptBytes; 2]),
+    /// Both in one, with the order in which they came and how much came of each.
+    Mixed(Arrival, [u64; 2]),
 }
 
 /// What is remembered of a session that has finished.
@@ -148,12 +149,14 @@ impl Finished {
         let mut shrunk = Self::new(self.row.clone(), report, kept, self.since_ns);
         shrunk.shrunk = true;
         shrunk.left_at = self.left_at;
-        if let Streams::Apart(ends) = &self.streams {
-            let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
-            shrunk.streams = Streams::Apart([end(&ends[0]), end(&ends[1])]);
-        } else if matches!(self.streams, Streams::One(Source::Errors)) {
-            shrunk.streams = Streams::One(Source::Errors);
-        }
+        shrunk.streams = match &self.streams {
+            Streams::Apart(ends) => {
+                let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
+                Streams::Apart([end(&ends[0]), end(&ends[1])])
+            }
+            Streams::Mixed(order, totals) => Streams::Mixed(order.clone(), *totals),
+            Streams::One(only) => Streams::One(*only),
+        };
         *self = shrunk;
     }
 
@@ -163,6 +166,15 @@ impl Finished {
         self.streams = match rings.map(TailRing::total_bytes) {
             [_, 0] => Streams::One(Source::Output),
             [0, _] => Streams::One(Source::Errors),
+            // Without a log there is more of both in one than there is of each.
+            totals
+                if self
+                    .kept
+                    .as_ref()
+                    .is_some_and(|kept| ends_at(kept) == totals[0] + totals[1]) =>
+            {
+                Streams::Mixed(job.arrival().clone(), totals)
+            }
             _ => {
                 let most = FINISHED_JOB_BYTES.saturating_sub(self.bytes()) / 2;
                 Streams::Apart(rings.map(|ring| ring.last(most)))
@@ -184,17 +196,33 @@ impl Finished {
         report
     }
 
-    /// Where pages of `source` (of both without one) come from.
-    fn pages(&self, source: Option<Source>) -> PageSource {
-        match (source, &self.streams) {
-            (Some(source), Streams::Apart(ends)) => {
-                let (bytes, starts_at) = &ends[source as usize];
-                PageSource::Memory(bytes.clone(), *starts_at)
+    /// What memory has of one stream, where both have written.
+    fn stream(&self, source: Source) -> Option<KeptBytes> {
+        match &self.streams {
+            Streams::One(_) => None,
+            Streams::Apart(ends) => Some(ends[source as usize].clone()),
+            Streams::Mixed(order, totals) => {
+                let [out, err] = order.apart(self.kept.as_ref().map_or(&[], |(bytes, _)| bytes));
+                let bytes = if source == Source::Output { out } else { err };
+                let starts_at = totals[source as usize] - bytes.len() as u64;
+                Some((bytes, starts_at))
             }
+        }
+    }
+
+    /// Where a page comes from.
+    fn page(&self, spec: &PageSpec) -> PageSource {
+        if let Some((source, kept)) = spec.source.and_then(|one| Some((one, self.stream(one)?))) {
+            return match &self.row.log_path {
+                Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(path), Some(source)),
+                _ => PageSource::Memory(kept.0, kept.1),
+            };
+        }
+        match (spec.source, &self.streams) {
             (Some(source), Streams::One(only)) if source != *only => PageSource::Memory(vec![], 0),
             _ => match (&self.kept, &self.row.log_path) {
                 (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
-                (None, Some(path)) => PageSource::Log(file_name(path)),
+                (None, Some(path)) => PageSource::Log(file_name(path), None),
                 (None, None) => PageSource::Memory(vec![], self.row.output_bytes),
             },
         }
@@ -209,6 +237,7 @@ impl Finished {
         };
         let ends = match &self.streams {
             Streams::Apart(ends) => ends.iter().map(|(bytes, _)| bytes.len()).sum(),
+            Streams::Mixed(order, _) => order.heap_bytes(),
             Streams::One(_) => 0,
         };
         let kept = self.kept.as_ref().map_or(0, |(bytes, _)| bytes.len());
@@ -324,7 +353,7 @@ impl Daemon {
         self.expire_jobs();
         let (id, source) = (spec.id, spec.source);
         if let Some(one) = self.finished_jobs.by_id.get(&id) {
-            let (from, log) = (one.pages(source), one.report.log.clone());
+            let (from, log) = (one.page(spec), one.report.log.clone());
             let late_from = one.left_at.map(|left| left.of(source));
             return Ok(Found { from, finished: true, late_from, log });
         }
@@ -333,31 +362,32 @@ impl Daemon {
         let session = self.live_job(id)?;
         let finished = session.life.finished();
         let late_from = session.left_at().map(|left| left.of(source));
-        let job = session.job.as_ref();
-        let wrote = |of: Source| job.is_some_and(|job| job.ring(of).total_bytes() > 0);
+        let wrote = |of: Source| session.job.as_ref().is_some_and(|job| job.has_written(of));
         // While only one of them has written, its pages are those of the whole.
         let whole = match source {
             None => true,
             Some(Source::Output) => !wrote(Source::Errors),
             Some(Source::Errors) => wrote(Source::Errors) && !wrote(Source::Output),
         };
-        let ring = match (job, source) {
-            (Some(job), Some(source)) if !whole => job.ring(source),
-            (None, _) if !whole => {
-                let from = PageSource::Memory(vec![], 0);
-                return Ok(Found { from, finished, late_from, log });
-            }
-            _ => &session.tail,
+        let only = source.filter(|_| !whole);
+        let kept = match only {
+            None => (session.tail.to_vec(), session.tail.starts_at()),
+            Some(source) => stream_of(session, source, log_path.is_none()),
         };
-        let starts_at = ring.starts_at();
-        let begins_at = begins_at(spec, ring.total_bytes());
-        // A few bytes more tell whether the page begins inside a character.
-        let held = starts_at == 0 || begins_at >= starts_at + LOG_PAGE_LOOKBACK_BYTES;
-        let from = match log_path.filter(|_| whole && !held) {
-            Some(path) => PageSource::Log(file_name(&path)),
-            None => PageSource::Memory(ring.to_vec(), starts_at),
+        let from = match log_path {
+            Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(&path), only),
+            _ => PageSource::Memory(kept.0, kept.1),
         };
         Ok(Found { from, finished, late_from, log })
+    }
+
+    /// What memory has of the stream that a page is asked of.
+    pub fn stream_memory(&self, spec: &PageSpec) -> Option<KeptBytes> {
+        let source = spec.source?;
+        if let Some(one) = self.finished_jobs.by_id.get(&spec.id) {
+            return one.stream(source);
+        }
+        self.sessions.get(&spec.id).map(|session| stream_of(session, source, false))
     }
 
     /// Notes a session that has finished, once: it can be asked for until its time is over.
@@ -414,9 +444,4 @@ fn stdin_mode(tty: bool, null: bool) -> &'static str {
         (false, true) => "null",
         (false, false) => "pipe",
     }
-}
-
-/// The name of a log in its directory.
-fn file_name(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or(path).to_owned()
 }

@@ -18,7 +18,7 @@ impl KeeperLink {
 
     /// Reads the pages that wait for it here.
     pub(super) fn read_pages(&mut self) {
-        if let Hand::Inline(writer) = &self.hand {
+        if let Hand::Inline(writer) = &mut self.hand {
             self.pages.extend(self.pages_to_read.drain(..).map(|wanted| writer.page(&wanted)));
         }
     }

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::push_data_header;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, TRAY_PIPE_BYTES};
+use crate::pure::source::Source;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 
@@ -34,7 +35,13 @@ impl Tray {
 impl KeeperLink {
     /// Hands over what lies in a child's output pipe, at most a frame, and reads it into `buffer`.
     /// Gives how many bytes that was; 0 where the way of [`Self::append`] is to be taken.
-    pub fn pass(&mut self, id: SessionId, output: RawFd, buffer: &mut [u8]) -> usize {
+    pub fn pass(
+        &mut self,
+        id: SessionId,
+        source: Source,
+        output: RawFd,
+        buffer: &mut [u8],
+    ) -> usize {
         let Hand::Process(Some(keeper)) = &self.hand else { return 0 };
         let log_pipe = keeper.log.as_raw_fd();
         let Some(log) = self.logs.get_mut(&id) else { return 0 };
@@ -51,7 +58,7 @@ impl KeeperLink {
             return 0;
         };
         let tray_out = tray.out.as_raw_fd();
-        push_data_header(self.staging.buffer(), id, length);
+        push_data_header(self.staging.buffer(), id, source, length);
         let passed = match self.write_staging(log_pipe) {
             true => match io::tee(tray_out, log_pipe, length) {
                 Io::Moved(passed) => passed.min(length),
@@ -71,7 +78,7 @@ impl KeeperLink {
             self.stalls += 1;
         }
         if let Some(log) = self.logs.get_mut(&id) {
-            log.total += length as u64;
+            log.count(source, length);
         }
         self.bytes_handed += length as u64;
         length

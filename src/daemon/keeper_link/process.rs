@@ -99,6 +99,7 @@ impl KeeperLink {
             let known = Reopen {
                 name: log.name.clone(),
                 total: log.total,
+                errors_total: log.errors_total,
                 noted: log.noted,
                 truncated: log.truncated && !log.space,
             };

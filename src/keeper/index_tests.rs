@@ -1,0 +1,252 @@
+//! Pages of one stream against a naive copy of both, over restarts, limits, full disks and
+//! deletions.
+
+use super::*;
+use crate::keeper::frames::{ReadPage, Reopen};
+use crate::keeper::writer::Writer;
+use crate::sys::keeper_calls::testing::Tmpfs;
+use std::fs;
+use std::path::Path;
+
+const BOTH: [Source; 2] = [Source::Output, Source::Errors];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
+
+/// A writer, and all that it was handed over.
+struct Story {
+    writer: Writer,
+    wrote: [Vec<u8>; 2],
+    noted: u64,
+}
+
+impl Story {
+    fn new(dir: &Path, max_bytes: Option<u64>) -> Self {
+        let mut writer = Writer::new(Ok(LogDir::open(dir).unwrap()), max_bytes);
+        writer.open(1, "a");
+        Self { writer, wrote: [vec![], vec![]], noted: 0 }
+    }
+
+    /// Hands over so many bytes of a stream.
+    fn data(&mut self, source: Source, length: usize) {
+        let wrote = &mut self.wrote[source as usize];
+        let from = wrote.len();
+        // Each place has a byte of its own kind, and of its stream.
+        let kind = 128 * source as usize;
+        let more = (from..from + length).map(|at| u8::try_from(kind + at % 127).unwrap());
+        wrote.extend(more);
+        if let Some(ack) = self.writer.data(1, source, &wrote[from..]) {
+            self.noted = ack.noted;
+        }
+    }
+
+    /// The writer is killed, and so many bytes of each stream are lost on their way to it.
+    fn restart(&mut self, dir: &Path, lost: usize) {
+        self.noted = self.writer.sync(1, 1).noted;
+        for (at, wrote) in self.wrote.iter_mut().enumerate() {
+            let from = wrote.len();
+            wrote.extend((from..from + lost).map(|n| u8::try_from(128 * at + n % 127).unwrap()));
+        }
+        self.writer = Writer::new(Ok(LogDir::open(dir).unwrap()), None);
+        let [out, err] = self.wrote.each_ref().map(|wrote| wrote.len() as u64);
+        let (total, errors_total) = (out + err, err);
+        let known =
+            Reopen { name: "a".into(), total, errors_total, noted: self.noted, truncated: false };
+        self.noted = self.writer.reopen(1, &known).noted;
+    }
+
+    fn page(&mut self, source: Source, offset: i64, length: u64) -> Page {
+        let (only, name) = (Some(source), "a".into());
+        let wanted = ReadPage { token: 1, only, offset, length, name };
+        let (ack, bytes) = self.writer.page(&wanted);
+        assert_eq!(ack.errno, 0, "{source:?} {offset}");
+        Page { offset: ack.logged, size: ack.noted, bytes }
+    }
+
+    /// Reads both streams by pages; gives how many bytes of each are in none.
+    fn omitted(&mut self, length: u64) -> [u64; 2] {
+        BOTH.map(|source| {
+            let (mut at, mut omitted) = (0, 0);
+            let size = self.wrote[source as usize].len() as u64;
+            while at < size {
+                let page = self.page(source, i64::try_from(at).unwrap(), length);
+                assert_eq!(page.size, size);
+                let from = usize::try_from(page.offset).unwrap();
+                let wanted = &self.wrote[source as usize][from..from + page.bytes.len()];
+                assert!(page.bytes == wanted, "{source:?} at {at}");
+                let end = page.offset + page.bytes.len() as u64;
+                assert!(page.offset <= at || page.bytes.len() as u64 <= length);
+                assert!(end > at, "each page leads on");
+                omitted += page.offset.saturating_sub(at);
+                at = end;
+            }
+            omitted
+        })
+    }
+}
+
+#[test]
+fn whatever_comes_is_paged_whole() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for longest in [2, 10, 300, 4_000] {
+        let temp = tempfile::tempdir().unwrap();
+        let mut story = Story::new(temp.path(), None);
+        for step in 0..300 {
+            story.data(BOTH[random.below(2)], 1 + random.below(longest));
+            if random.below(3) == 0 {
+                story.writer.write_indexes();
+            }
+            if step % 100 == 99 {
+                story.restart(temp.path(), 0);
+                assert_eq!(story.omitted(70_000), [0, 0], "{longest} {step}");
+            }
+        }
+        assert_eq!(story.omitted(300 + random.below(500) as u64), [0, 0]);
+        let log = fs::metadata(temp.path().join("a")).unwrap().len();
+        let index = fs::metadata(temp.path().join("a.index")).unwrap().len();
+        // Each restart begins a block.
+        assert!(index <= log / 8 + 6 * BLOCK, "{index} of {log}");
+    }
+}
+
+#[test]
+fn a_page_has_the_few_bytes_before_it_and_no_more_than_was_asked() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut story = Story::new(temp.path(), None);
+    for _ in 0..100 {
+        story.data(Source::Output, 10);
+        story.data(Source::Errors, 1);
+    }
+    for (offset, length, from, bytes) in
+        [(0, 5, 0, 5), (2, 5, 0, 7), (50, 7, 47, 10), (-4, 9, 93, 7), (99, 1, 96, 4)]
+    {
+        let page = story.page(Source::Errors, offset, length);
+        assert_eq!((page.offset, page.bytes.len(), page.size), (from, bytes, 100), "{offset}");
+    }
+    for offset in [100, 5_000] {
+        let page = story.page(Source::Errors, offset, 10);
+        assert_eq!((page.offset, page.bytes.len()), (97, 3), "the end is known");
+    }
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_a_gap_of_its_length() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut story = Story::new(temp.path(), None);
+    let mut lost = 0;
+    for round in 1..=20 {
+        story.data(Source::Output, 1_000);
+        story.data(Source::Errors, 10);
+        story.restart(temp.path(), round);
+        lost += round as u64;
+        assert_eq!(story.omitted(150_000), [lost, lost], "round {round}");
+    }
+}
+
+/// A stream that begins after restarts finds what came before it told.
+#[test]
+fn a_second_stream_that_comes_late_begins_the_index_then() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut story = Story::new(temp.path(), None);
+    story.data(Source::Errors, 5_000);
+    story.restart(temp.path(), 0);
+    story.data(Source::Errors, 5_000);
+    story.writer.close(1);
+    assert!(!temp.path().join("a.index").exists(), "one stream needs none");
+    let wrote = story.wrote.clone();
+    story = Story { wrote, ..Story::new(temp.path(), None) };
+    story.restart(temp.path(), 0);
+    story.data(Source::Output, 1);
+    assert_eq!(story.omitted(4_000), [0, 0]);
+}
+
+#[test]
+fn a_log_that_ends_at_its_limit_has_no_longer_index_for_what_it_lacks() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut story = Story::new(temp.path(), Some(1_000));
+    for _ in 0..20_000 {
+        story.data(Source::Output, 4);
+        story.data(Source::Errors, 1);
+    }
+    assert_eq!(story.omitted(150_000), [80_000 - 800, 20_000 - 200]);
+    assert!(fs::metadata(temp.path().join("a.index")).unwrap().len() < BLOCK);
+}
+
+#[test]
+fn a_log_that_was_deleted_begins_anew_and_so_does_its_index() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut story = Story::new(temp.path(), None);
+    for _ in 0..5_000 {
+        story.data(Source::Output, 3);
+        story.data(Source::Errors, 9);
+    }
+    fs::remove_file(temp.path().join("a")).unwrap();
+    story.writer.sync(1, 1);
+    story.data(Source::Errors, 7);
+    story.data(Source::Output, 7);
+    assert_eq!(story.omitted(100), [15_000, 45_000]);
+}
+
+#[test]
+fn what_a_full_disk_has_lost_is_a_gap_and_the_rest_is_there() {
+    let temp = tempfile::tempdir().unwrap();
+    let Some(_mounted) = Tmpfs::mount(temp.path(), "size=1m") else {
+        eprintln!("skipped: may not mount a tmpfs");
+        return;
+    };
+    let mut story = Story::new(temp.path(), None);
+    story.data(Source::Output, 3_000);
+    story.data(Source::Errors, 2_000);
+    story.writer.write_indexes();
+    let ballast = temp.path().join("ballast");
+    let _ = fs::write(&ballast, vec![0; 1024 * 1024]);
+    for _ in 0..30_000 {
+        story.data(Source::Output, 2);
+        story.data(Source::Errors, 1);
+        story.writer.write_indexes();
+    }
+    fs::remove_file(&ballast).unwrap();
+    story.data(Source::Output, 500);
+    story.data(Source::Errors, 500);
+    let ack = story.writer.sync(1, 1);
+    assert!(ack.missing > 60_000, "{ack:?}");
+    assert_eq!(story.omitted(20_000).iter().sum::<u64>(), ack.missing);
+}
+
+#[test]
+fn an_index_that_makes_no_sense_gives_fewer_bytes_and_never_wrong_lengths() {
+    let mut random = Random(99);
+    for _ in 0..25 {
+        let temp = tempfile::tempdir().unwrap();
+        let mut story = Story::new(temp.path(), None);
+        for _ in 0..1_500 {
+            story.data(Source::Output, 1 + random.below(30));
+            story.data(Source::Errors, 1 + random.below(3));
+        }
+        story.writer.close(1);
+        let path = temp.path().join("a.index");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.truncate(random.below(bytes.len()));
+        for _ in 0..random.below(9) {
+            let at = random.below(bytes.len().max(1));
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = u8::try_from(random.below(256)).unwrap();
+            }
+        }
+        fs::write(&path, bytes).unwrap();
+        for offset in [0, 100, 5_000, -1, -2_000] {
+            let (only, name) = (Some(Source::Output), "a".into());
+            let wanted = ReadPage { token: 1, only, offset, length: 5_000, name };
+            let (_, bytes) = story.writer.page(&wanted);
+            assert!(bytes.len() <= 5_003, "{}", bytes.len());
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! One log: its file, its books (frames.rs), and what it says of itself in the file.
+
+use super::frames::{Ack, AckKind};
+use super::index::Index;
+use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use crate::pure::log_index::{Marks, Run};
+use crate::pure::source::Source;
+use crate::sys::clock;
+use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
+
+/// Whether a log's last write or open worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) errno: i32,
+    pub(super) failing: bool,
+    pub(super) truncated: bool,
+    /// Truncated for want of space: until there is some.
+    pub(super) space: bool,
+    /// There is a file.
+    pub(super) named: bool,
+    pub(super) noted: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Log {
+    /// The file's name.
+    pub(super) name: String,
+    /// None: it could not be opened, or has been deleted.
+    file: Option<LogFile>,
+    pub(super) logged: u64,
+    pub(super) missing: u64,
+    /// Those of the missing bytes that no line in the log tells of yet.
+    pub(super) untold: u64,
+    pub(super) state: State,
+    /// The state that execd knows.
+    pub(super) acked: State,
+    /// From this many logged bytes on, the free space is to be looked at.
+    pub(super) next_check: u64,
+    /// When it was last looked at whether the file is where its path leads.
+    pub(super) looked_ns: u64,
+    /// Which of its bytes are whose.
+    pub(super) index: Index,
+    /// The line that says why the log stands still could not be written yet.
+    owed: bool,
+}
+
+/// Why a log ends before its stream.
+enum Limit {
+    Bytes(u64),
+    Space,
+}
+
+impl Log {
+    pub(super) fn new(name: &str) -> Log {
+        let (errno, noted) = (0, 0);
+        let (failing, truncated, space, named) = (false, false, false, false);
+        let state = State { errno, failing, truncated, space, named, noted };
+        Log {
+            name: name.to_owned(),
+            file: None,
+            logged: 0,
+            missing: 0,
+            untold: 0,
+            state,
+            acked: state,
+            next_check: 0,
+            looked_ns: clock::now_ns(),
+            index: Index::new(),
+            owed: false,
+        }
+    }
+
+    pub(super) fn opened(&mut self, file: Result<LogFile, i32>) {
+        match file {
+            Ok(file) => {
+                self.state.failing = false;
+                self.state.named = true;
+                self.file = Some(file);
+            }
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    pub(super) fn fail(&mut self, errno: i32) {
+        self.state.errno = errno;
+        self.state.failing = true;
+    }
+
+    pub(super) fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
+        self.acked = self.state;
+        let State { errno, failing, truncated, space, named, noted } = self.state;
+        let (logged, missing) = (self.logged, self.missing);
+        Ack {
+            kind,
+            session,
+            token,
+            logged,
+            missing,
+            noted,
+            errno,
+            truncated,
+            failing,
+            space,
+            named,
+        }
+    }
+
+    /// Takes in bytes of one of its streams.
+    pub(super) fn data(
+        &mut self,
+        source: Source,
+        bytes: &[u8],
+        max_bytes: u64,
+        dir: Option<&LogDir>,
+    ) {
+        if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
+            // One that is gone begins anew, with a line of what it lacks.
+            self.opened(dir.create(&self.name).map_err(|error| errno_of(&error)));
+        }
+        self.try_space();
+        if !self.state.truncated && self.logged >= self.next_check {
+            // At the first byte, not at the opening: a silent command's log is never cut.
+            self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
+            if self.file.as_ref().is_some_and(LogFile::is_space_low) {
+                self.truncate(Limit::Space);
+            }
+        }
+        // Bytes behind a gap may come only after the line that tells of the gap.
+        self.tell_missing();
+        let Some(file) = self.file.as_ref().filter(|_| self.untold == 0 && !self.state.truncated)
+        else {
+            return self.lose(source, bytes.len());
+        };
+        let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
+        let (within, beyond) = bytes.split_at(room.min(bytes.len()));
+        let (done, outcome) = file.append(within);
+        self.logged = self.logged.saturating_add(done as u64);
+        self.index.note(Run::Of(source, done as u64));
+        match outcome {
+            Err(errno) => {
+                self.fail(errno);
+                self.lose(source, bytes.len() - done);
+            }
+            Ok(()) if beyond.is_empty() => {}
+            Ok(()) => {
+                self.truncate(Limit::Bytes(max_bytes));
+                self.lose(source, beyond.len());
+            }
+        }
+    }
+
+    fn lose(&mut self, source: Source, len: usize) {
+        self.missing = self.missing.saturating_add(len as u64);
+        let mut streams = [0, 0];
+        streams[source as usize] = len as u64;
+        self.index.note(Run::Skip(Marks { file: 0, streams }));
+        // The last line of a log that has ended at a limit already says that more was to come.
+        if !self.state.truncated || self.state.space {
+            self.untold = self.untold.saturating_add(len as u64);
+        }
+    }
+
+    /// Appends a line about bytes that were lost; when that works, writing works again.
+    pub(super) fn tell_missing(&mut self) {
+        if self.untold == 0 || self.state.truncated || self.file.is_none() {
+            return;
+        }
+        match self.note(&format!("\n[{} bytes were not logged]\n", self.untold)) {
+            Ok(()) => {
+                self.untold = 0;
+                self.state.failing = false;
+            }
+            Err(errno) => self.fail(errno),
+        }
+    }
+
+    /// Ends the log at a limit. Its last line says so if that can still be written.
+    fn truncate(&mut self, limit: Limit) {
+        self.tell_missing();
+        let line = match limit {
+            Limit::Bytes(max) => format!("\n[the log ends here: --log-max-bytes is {max}]\n"),
+            Limit::Space => {
+                let gib = FREE_SPACE_MIN_BYTES >> 30;
+                let percent = FREE_SPACE_MIN_PERCENT;
+                format!(
+                    "\n[the log ends here: less than {gib} GiB and {percent} % of the disk are free]\n"
+                )
+            }
+        };
+        // Without room for the line, the acks alone say it, until there is room.
+        let written = self.note(&line);
+        self.state.truncated = true;
+        self.state.space = matches!(limit, Limit::Space);
+        self.owed = self.state.space && written.is_err();
+        if let Err(errno) = written {
+            self.fail(errno);
+        }
+    }
+
+    /// A log that stands still for want of space goes on when there is some.
+    pub(super) fn try_space(&mut self) {
+        if !self.state.space {
+            return;
+        }
+        if !self.file.as_ref().is_some_and(LogFile::is_space_low) {
+            self.owed = false;
+            (self.state.truncated, self.state.space) = (false, false);
+            self.tell_missing();
+        } else if self.owed {
+            self.truncate(Limit::Space);
+        }
+    }
+
+    /// Nothing more will come: what it lacks is said in it, where there is room by now.
+    pub(super) fn end(&mut self) {
+        self.try_space();
+        self.tell_missing();
+    }
+
+    fn note(&mut self, line: &str) -> Result<(), i32> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (done, outcome) = file.append(line.as_bytes());
+        self.state.noted = self.state.noted.saturating_add(done as u64);
+        self.index.note(Run::Skip(Marks { file: done as u64, streams: [0, 0] }));
+        outcome
+    }
+
+    /// Writes what its index on the disk does not have.
+    pub(super) fn write_index(&mut self, dir: Option<&LogDir>) {
+        match dir.filter(|_| self.file.is_some()) {
+            Some(dir) => self.index.flush(dir, &self.name),
+            None => self.index.looked(),
+        }
+    }
+
+    /// A log that was deleted or moved takes more bytes and shows them to nobody: that is log
+    /// trouble. The file is let go, which also gives back the space that its deletion was meant
+    /// to free. Whether it is gone.
+    pub(super) fn notice_gone(&mut self, dir: Option<&LogDir>) -> bool {
+        let Some(file) = &self.file else { return false };
+        if dir.is_some_and(|dir| dir.holds(&self.name, file)) {
+            return false;
+        }
+        self.file = None;
+        self.index.begin_anew();
+        self.missing = self.missing.saturating_add(self.logged);
+        self.logged = 0;
+        self.next_check = 0;
+        self.untold = self.missing;
+        self.state.noted = 0;
+        self.state.named = false;
+        self.fail(ENOENT);
+        true
+    }
+}

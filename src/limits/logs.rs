@@ -1,0 +1,18 @@
+//! Bounds of the index of a log that two streams share, and of pages of one of them, see the parent
+//! module.
+
+/// Bytes of a block of the index: what a page looks at first, and what is written again and again
+/// while it grows.
+pub const LOG_INDEX_BLOCK_BYTES: usize = 4096;
+/// Bytes of a block's head.
+pub const LOG_INDEX_HEAD_BYTES: usize = 32;
+/// Blocks that wait to be written; where more do, what they tell is forgotten.
+pub const LOG_INDEX_QUEUE_BLOCKS: usize = 16;
+/// Blocks that one page of a stream looks at.
+pub const LOG_PAGE_BLOCKS_MAX: usize = 1024;
+/// Bytes of the log that are read at a time for a page of a stream.
+pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
+/// How often the log is read for one page of a stream: above, the page is shorter than was asked.
+pub const LOG_PAGE_READS_MAX: usize = 256;
+/// Runs of bytes of one stream in a log's queue: above, its session's output is not read.
+pub const LOG_QUEUE_RUNS_MAX: usize = 16 * 1024;
