@@ -4,7 +4,7 @@ import type { Instance } from "./instance.ts";
 import { TailView } from "./render/tail-view.ts";
 import type { LogPage } from "./wire.ts";
 
-/** Pause between two looks for more. */
+/** Pause between two looks for more, also where there is more: pi has other things to do. */
 const LOOK_MS = 250;
 /** Every so many looks the title is made anew: it has the age. */
 const LOOKS_PER_TITLE = 4;
@@ -74,7 +74,7 @@ async function read(
       if (more.eof) view.over("ended");
       if (!closed.aborted) draw();
       if (more.eof) return;
-      if (behind === 0) await pause(closed);
+      await pause(closed);
     }
   } catch (error) {
     view.over(error instanceof Error ? error.message : String(error));
