@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::kept::{KeptBytes, ends_at, file_name, holds, stream_of};
+use super::kept::{KeptBytes, ends_at, file_name, furthest, holds, stream_of};
 use super::{JobReport, end_word};
 use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
@@ -86,8 +86,9 @@ enum Streams {
     One(Source),
     /// The ends of both.
     Apart([KeptBytes; 2]),
-    /// Both in one, with the order in which they came and how much came of each.
-    Mixed(Arrival, [u64; 2]),
+    /// Both in one, with the order in which they came; and the end of each where that reaches
+    /// further back.
+    Mixed(Arrival, [KeptBytes; 2]),
 }
 
 /// What is remembered of a session that has finished.
@@ -154,7 +155,10 @@ impl Finished {
                 let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
                 Streams::Apart([end(&ends[0]), end(&ends[1])])
             }
-            Streams::Mixed(order, totals) => Streams::Mixed(order.clone(), *totals),
+            Streams::Mixed(order, ends) => {
+                let end = |kept: &KeptBytes| (vec![], ends_at(kept));
+                Streams::Mixed(order.clone(), [end(&ends[0]), end(&ends[1])])
+            }
             Streams::One(only) => Streams::One(*only),
         };
         *self = shrunk;
@@ -163,17 +167,18 @@ impl Finished {
     /// Remembers the ends of both streams, as far as there is room.
     fn keep_apart(&mut self, job: &Job) {
         let rings = [Source::Output, Source::Errors].map(|source| job.ring(source));
+        let both = self.kept.as_ref().map_or(&[][..], |(bytes, _)| bytes);
         self.streams = match rings.map(TailRing::total_bytes) {
             [_, 0] => Streams::One(Source::Output),
             [0, _] => Streams::One(Source::Errors),
             // Without a log there is more of both in one than there is of each.
-            totals
-                if self
-                    .kept
-                    .as_ref()
-                    .is_some_and(|kept| ends_at(kept) == totals[0] + totals[1]) =>
-            {
-                Streams::Mixed(job.arrival().clone(), totals)
+            _ if self.kept.is_some() => {
+                let apart = job.arrival().apart(both);
+                let ends = [0, 1].map(|at| {
+                    let all = rings[at].last(usize::MAX);
+                    if all.0.len() > apart[at].len() { all } else { (vec![], ends_at(&all)) }
+                });
+                Streams::Mixed(job.arrival().clone(), ends)
             }
             _ => {
                 let most = FINISHED_JOB_BYTES.saturating_sub(self.bytes()) / 2;
@@ -201,11 +206,9 @@ impl Finished {
         match &self.streams {
             Streams::One(_) => None,
             Streams::Apart(ends) => Some(ends[source as usize].clone()),
-            Streams::Mixed(order, totals) => {
-                let [out, err] = order.apart(self.kept.as_ref().map_or(&[], |(bytes, _)| bytes));
-                let bytes = if source == Source::Output { out } else { err };
-                let starts_at = totals[source as usize] - bytes.len() as u64;
-                Some((bytes, starts_at))
+            Streams::Mixed(order, ends) => {
+                let both = self.kept.as_ref().map_or(&[][..], |(bytes, _)| bytes);
+                Some(furthest(ends[source as usize].clone(), order, both, source))
             }
         }
     }
@@ -237,7 +240,7 @@ impl Finished {
         };
         let ends = match &self.streams {
             Streams::Apart(ends) => ends.iter().map(|(bytes, _)| bytes.len()).sum(),
-            Streams::Mixed(order, _) => order.heap_bytes(),
+            Streams::Mixed(order, [out, err]) => order.heap_bytes() + out.0.len() + err.0.len(),
             Streams::One(_) => 0,
         };
         let kept = self.kept.as_ref().map_or(0, |(bytes, _)| bytes.len());

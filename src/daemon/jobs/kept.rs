@@ -2,6 +2,7 @@
 
 use crate::daemon::pages::{PageSpec, begins_at};
 use crate::limits::LOG_PAGE_LOOKBACK_BYTES;
+use crate::pure::arrival::Arrival;
 use crate::session::Session;
 use crate::session::output::Source;
 
@@ -19,21 +20,23 @@ pub(super) fn holds(kept: &KeptBytes, spec: &PageSpec) -> bool {
     kept.1 == 0 || begins_at(spec, ends_at(kept)) >= kept.1 + LOG_PAGE_LOOKBACK_BYTES
 }
 
-/// What memory has of one stream; `furthest`: also what it has of both in one.
-pub(super) fn stream_of(session: &Session, source: Source, furthest: bool) -> KeptBytes {
+/// What memory has of one stream; `both`: also what it has of both in one.
+pub(super) fn stream_of(session: &Session, source: Source, both: bool) -> KeptBytes {
     let Some(job) = &session.job else { return KeptBytes::default() };
-    let own = job.ring(source);
-    let mut kept = (own.to_vec(), own.starts_at());
-    if furthest {
-        let [out, err] = job.arrival().apart(&session.tail.to_vec());
-        let more = if source == Source::Output { out } else { err };
-        let total = ends_at(&kept);
-        if more.len() > kept.0.len() && more.ends_with(&kept.0) {
-            kept = (more, 0);
-            kept.1 = total - kept.0.len() as u64;
-        }
+    let own = (job.ring(source).to_vec(), job.ring(source).starts_at());
+    if both { furthest(own, job.arrival(), &session.tail.to_vec(), source) } else { own }
+}
+
+/// The end of one stream, from its own bytes or from the last ones of both: what reaches further
+/// back.
+pub(super) fn furthest(own: KeptBytes, order: &Arrival, both: &[u8], source: Source) -> KeptBytes {
+    let [out, err] = order.apart(both);
+    let bytes = if source == Source::Output { out } else { err };
+    if bytes.len() <= own.0.len() {
+        return own;
     }
-    kept
+    let starts_at = ends_at(&own).saturating_sub(bytes.len() as u64);
+    (bytes, starts_at)
 }
 
 /// The name of a log in its directory.
