@@ -174,6 +174,7 @@ fn run_block(block: &Block, shown: Option<&Block>) {
     };
     let mut ran = run_script(block, &block.text);
     if !is_right(&ran) && block.text.contains("\n  sleep ") {
+        eprintln!("{}: once more with longer pauses, after it printed:\n{}", block.place, ran.1);
         ran = run_script(block, &format!("{LONGER_PAUSES}{}", block.text));
     }
     let (status, said) = ran;

@@ -219,6 +219,21 @@ fn who_detached_itself_is_left_alone() {
     }
 }
 
+/// With --kill-detached the guard ends what has left a session too, as the session's end does.
+#[test]
+fn with_kill_detached_nobody_survives_who_has_left_his_session() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let cmd = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep 4716 >/dev/null 2>&1; \
+               echo up; exec sleep 300";
+    execd.open_until(cmd, "up");
+    let runs =
+        |execd: &Execd| common::processes_of(execd).iter().any(|one| one.command == "sleep 4716");
+    until("it runs its program", || runs(&execd));
+    execd.signal(libc::SIGKILL);
+    execd.wait_exit();
+    until("it was ended", || !runs(&execd));
+}
+
 #[test]
 fn a_stranger_is_never_hit() {
     let mut execd = Execd::start();

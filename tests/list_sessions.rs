@@ -3,6 +3,8 @@
 //! and what is said about it.
 
 mod common;
+#[path = "common/ends.rs"]
+mod ends;
 
 use common::*;
 use serde_json::{Value, json};
@@ -210,6 +212,30 @@ fn kill_detached_takes_detached_processes_along() {
     });
     execd.kill(session);
     assert_eq!(execd.session_processes().len(), 0);
+}
+
+/// What has left with an emptied environment was not known any more, and a process that was started
+/// to look for it, and reaped, was taken for news: another was started at once, without end.
+#[test]
+fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_happens() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let runs = |execd: &Execd, number: i32| {
+        processes_of(execd).iter().any(|one| one.command == format!("sleep {number}"))
+    };
+    let away = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep";
+    let session = execd
+        .open_until(&format!("{away} 4712 >/dev/null 2>&1; echo ready; exec sleep 60"), "ready");
+    // This one stays behind a session that has ended by itself.
+    execd.run(&format!("{away} 4713 >/dev/null 2>&1; sleep 4714 >/dev/null 2>&1 &"));
+    eventually("both have become sleep", || runs(&execd, 4712) && runs(&execd, 4713));
+    ends::until_idle(execd.pid(), || 0);
+    execd.kill(session);
+    assert!(!runs(&execd, 4712) && runs(&execd, 4713), "its own, and nobody else's");
+    execd.kill(session + 1);
+    assert!(
+        !runs(&execd, 4713) && !runs(&execd, 4714),
+        "what was left of the other, and what left it"
+    );
 }
 
 #[test]

@@ -85,36 +85,63 @@ fn an_end_of_input_with_something_that_cannot_be_ended_is_an_end_as_well() {
     drop(trace);
 }
 
+/// Every opening of this file of this process lasts for a minute from here on.
+fn hold_up(execd: &Execd, pid: i32, file: &str) -> Trace {
+    let path = format!("/proc/{pid}/{file}");
+    let inject = "inject=open,openat:delay_enter=60s";
+    Trace::attach(execd.pid(), &["-f", "-P", &path, "-e", "trace=open,openat", "-e", inject])
+}
+
 /// The loop itself read the command line and the environment of processes, and stood still with
-/// one that held the map of its memory (a read from a disk that hangs is enough). Here strace makes
-/// each opening of these two files of one process last for a minute.
+/// one that held the map of its memory (a read from a disk that hangs is enough).
 #[test]
 fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
     if !can_trace() {
         return;
     }
+    for (file, told) in [("cmdline", json!("[sleep]")), ("environ", json!(null))] {
+        let mut execd = Execd::start();
+        execd.leaves_processes_behind();
+        let opened = execd.open("setsid -f sleep 4715; exec sleep 301");
+        let session = session_of(&opened);
+        let mut pid = None;
+        eventually("it has detached itself, and runs its program", || {
+            let all = execd.session_processes();
+            pid = all.iter().find(|one| one.command == "sleep 4715").map(|one| one.pid);
+            pid.is_some()
+        });
+        let trace = hold_up(&execd, pid.expect("found above"), file);
+        let begun = Instant::now();
+        let detached = |execd: &mut Execd| {
+            execd.listed(session).expect("listed")["detached"][0]["command"].clone()
+        };
+        // It is not asked again for a while.
+        assert_eq!((detached(&mut execd), detached(&mut execd)), (told.clone(), told), "{file}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "it waited for the memory of another");
+        trace.detach();
+        execd.kill(session);
+    }
+}
+
+/// Starting 2,048 sessions on a busy machine had turns of 0.1 s: each start lasts until its child
+/// runs its program, and a turn made four of them. Here strace makes each last for 0.2 s.
+#[test]
+fn a_turn_that_has_started_one_child_slowly_starts_no_second_one() {
+    if !can_trace() {
+        return;
+    }
     let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let opened = execd.open("setsid -f sleep 300 & exec sleep 301");
-    let session = session_of(&opened);
-    let detached = |execd: &mut Execd| execd.listed(session).expect("listed")["detached"].clone();
-    eventually("it is detached, and by its own program", || {
-        detached(&mut execd)[0]["command"] == "sleep 300"
-    });
-    let pid = detached(&mut execd)[0]["pid"].as_i64().expect("a pid");
-    let path = |name: &str| format!("/proc/{pid}/{name}");
-    let inject = "inject=open,openat:delay_enter=60s";
-    let paths = [path("cmdline"), path("environ")];
-    let trace = Trace::attach(
-        execd.pid(),
-        &["-f", "-P", &paths[0], "-P", &paths[1], "-e", "trace=open,openat", "-e", inject],
-    );
-    let begun = Instant::now();
-    let told = detached(&mut execd);
-    assert_eq!(told, json!([{"pid": pid, "command": "[sleep]"}]));
-    // It is not asked again for a while.
-    assert_eq!(detached(&mut execd), told);
-    assert!(begun.elapsed() < Duration::from_secs(30), "it waited for the memory of {pid}");
+    let clone = "clone,clone3";
+    let inject = format!("inject={clone}:delay_exit=200ms");
+    let trace = Trace::attach(execd.pid(), &["-e", &format!("trace={clone}"), "-e", &inject]);
+    let params = json!({"cmd": "true"});
+    let all: Vec<u64> =
+        (0..5).map(|_| execd.start_request("exec_command", params.clone())).collect();
+    for request in all {
+        execd.result_of(request);
+    }
     trace.detach();
-    execd.kill(session);
+    let info = execd.result("server_info", json!({}));
+    let slowest_us = info["counters"]["slowest_turn_us"].as_u64().expect("a number");
+    assert!((200_000..600_000).contains(&slowest_us), "{slowest_us}");
 }

@@ -8,7 +8,7 @@ use super::survey::{Found, Place, find, newest};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::CLIENT_WAIT_MS;
-use crate::sys::terminal::Keys;
+use crate::sys::terminal::{self, Keys};
 use crate::sys::{host, pty, stdio};
 
 /// Attaches the terminal to a session (the newest that runs, where none is named) until it ends or
@@ -23,13 +23,14 @@ pub fn main(id: Option<u64>, place: &Place) -> i32 {
         }
     };
     match attach(id, place) {
-        Ok(end) => {
+        Ok((end, typed_late)) => {
             match &end {
                 End::Detached => complain(&format!("[detached from session {id}]")),
                 End::Ended(how, _) => complain(&format!("[session {id} has ended: {how}]")),
                 End::Lost(reason) => complain(&format!("execd: {reason}")),
                 End::Signal(_) => {}
             }
+            terminal::type_back(0, &typed_late);
             end.status()
         }
         Err(reason) => {
@@ -39,7 +40,8 @@ pub fn main(id: Option<u64>, place: &Place) -> i32 {
     }
 }
 
-fn attach(id: u64, place: &Place) -> Result<End, String> {
+/// Shows a session until one of the two ends: why it ended, and what is to be typed into the shell.
+fn attach(id: u64, place: &Place) -> Result<(End, Vec<u8>), String> {
     if !stdio::is_terminal(0) {
         return Err("attach needs a terminal; execd tail -f follows without one".to_owned());
     }
@@ -56,7 +58,8 @@ fn attach(id: u64, place: &Place) -> Result<End, String> {
     complain(&greeting(id, &session));
     let keys = if tty { Keys::Raw } else { Keys::Lines };
     let system = |errno| format!("the terminal: {}", errno_text(errno));
-    Ok(Show::new(execd.connection, id, Some(keys)).map_err(system)?.run())
+    let mut show = Show::new(execd.connection, id, Some(keys)).map_err(system)?;
+    Ok((show.run(), std::mem::take(&mut show.typed_late)))
 }
 
 /// A session shown in itself would show what it shows, for ever.

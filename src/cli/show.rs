@@ -20,7 +20,7 @@ use crate::pure::term_queries::QueryFilter;
 use crate::sys::io::{self, Io, Watch};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;
-use crate::sys::terminal::{self, Changed, Keys};
+use crate::sys::terminal::{Changed, Keys};
 use crate::sys::{clock, pty};
 
 /// A signal's number is added to this, as shells do.
@@ -69,6 +69,8 @@ pub struct Show {
     redraw_due_ns: Option<u64>,
     redrawn_ns: u64,
     end: Option<End>,
+    /// What was typed while the last answers were waited for: it is for the shell.
+    pub typed_late: Vec<u8>,
 }
 
 fn now_ns() -> u64 {
@@ -102,6 +104,7 @@ impl Show {
             redraw_due_ns: None,
             redrawn_ns: 0,
             end: None,
+            typed_late: Vec::new(),
         })
     }
 
@@ -356,10 +359,7 @@ impl Show {
         }
         let params = json!({"session_id": self.session});
         self.connection.send("detach_session", &params);
-        let came = self.take_last_answers();
-        // It is the shell's again; what was typed meanwhile is for the shell.
-        self.terminal = None;
-        terminal::type_back(0, &typed_in(&came));
+        self.typed_late = typed_in(&self.take_last_answers());
     }
 
     /// A question that the terminal was shown a moment ago may be answered now, when the program

@@ -219,13 +219,9 @@ impl Daemon {
     /// Whose end a session's end is.
     pub(super) fn family(&self, session: &Session) -> Family {
         // A run of pi leaves nothing behind: its bash tool starts each command by setsid.
-        let detached = if session.is_pi() || session.was_pi {
-            Detached::Run(session.facts.run_mark)
-        } else if self.config.kill_detached {
-            Detached::Marked(session.id)
-        } else {
-            Detached::Spared
-        };
+        let takes = session.is_pi() || session.was_pi || self.config.kill_detached;
+        let mark = session.facts.run_mark;
+        let detached = if takes { Detached::Taken(mark) } else { Detached::Spared };
         let facts = &session.facts;
         let (sid, start_ticks, number) = (facts.pid, facts.start_ticks, session.number);
         Family { sid, start_ticks, number, detached }

@@ -188,7 +188,8 @@ impl Daemon {
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
-        let run_mark = if spec.whole { self.next_run_mark() } else { None };
+        let whole = spec.whole || self.config.kill_detached;
+        let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
             looked_up,
@@ -201,7 +202,7 @@ impl Daemon {
             run_limit: run_mark.map(RunMark::limit),
             apart,
         };
-        let record = GuardRecord { sid: 0, start_ticks, session: id, whole: spec.whole };
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
         let announcement = self.keeper.announcement(record);
         let child = match self.spawner.spawn_announced(&plan, announcement) {
             Ok(child) => child,
@@ -231,8 +232,9 @@ impl Daemon {
         Ok(id)
     }
 
-    /// The mark of a run that begins: one that no session has, and none of those that are over
-    /// while processes of theirs may run on. None: runs are known by their parents alone.
+    /// The mark of a session that takes along at its end what has left it: one that no session has,
+    /// and none of those that are over while processes of theirs may run on. None: there are no
+    /// marks, and such processes are known by their parents alone.
     fn next_run_mark(&mut self) -> Option<RunMark> {
         let outlived = &self.outlived;
         let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.session);

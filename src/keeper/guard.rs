@@ -154,7 +154,9 @@ impl Guard {
             None => proc::stat(one.sid).is_none_or(|leader| !leader.is_alive()),
             Some(last_ticks) => one.pid != one.sid && one.start_ticks <= last_ticks,
         };
-        is_leader || by_number() || proc::environ_any(one.pid, |entry| entry == self.mark)
+        is_leader
+            || by_number()
+            || proc::environ_any(one.pid, |entry| entry == self.mark) == Some(true)
     }
 }
 

@@ -4,16 +4,24 @@
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 
-/// What of these bytes was typed: all but answers to questions. What begins like an answer and has
-/// no end is one that was cut.
+/// What of these bytes was typed for whoever reads the terminal next: all but answers to questions
+/// and reports of mouse and focus, up to the first key that is a control character and no Enter,
+/// Tab or Esc, for such a key would throw away what was typed before it. What begins like an answer
+/// and has no end is one that was cut.
 pub fn typed_in(bytes: &[u8]) -> Vec<u8> {
     let mut typed = Vec::new();
     let mut rest = bytes;
     while let Some(first) = rest.first() {
         let (length, is_answer) = match rest {
             [ESC, b'[', inner @ ..] => control(inner),
-            [ESC, b'P' | b']' | b'_' | b'^', inner @ ..] => (2 + string(inner), true),
-            _ => (1, false),
+            [ESC, kind @ (b'P' | b']' | b'_' | b'^'), inner @ ..] => match string(inner) {
+                Some(length) => (2 + length, true),
+                None if may_be_answer(*kind, inner) => (rest.len(), true),
+                // Alt and that key.
+                None => (2, false),
+            },
+            [b'\r' | b'\t' | ESC | b' '.., ..] => (1, false),
+            _ => break,
         };
         debug_assert!((1..=rest.len()).contains(&length), "{first}: {length}");
         let (sequence, behind) = rest.split_at(length.clamp(1, rest.len()));
@@ -38,6 +46,10 @@ fn control(inner: &[u8]) -> (usize, bool) {
         Some(b'y') => (count + 1, params.ends_with(b"$")),
         // Which keys kitty's protocol sends; which graphics there are.
         Some(b'u' | b'S') => (count + 1, private),
+        // The mouse, in three bytes or in words; whether the terminal has the focus.
+        Some(b'M') if params.is_empty() => ((count + 4).min(inner.len()), true),
+        Some(b'M' | b'm') => (count + 1, params.first() == Some(&b'<')),
+        Some(b'I' | b'O') => (count + 1, params.is_empty()),
         Some(0x40..=0x7e) => (count + 1, false),
         // Alt and [, or a sequence that something else has broken off.
         Some(_) => (count, count > 0),
@@ -46,11 +58,22 @@ fn control(inner: &[u8]) -> (usize, bool) {
     (2 + length, is_answer)
 }
 
-/// The length of a string with its end, or of all there is.
-fn string(inner: &[u8]) -> usize {
+/// Whether a string without an end is the beginning of an answer.
+fn may_be_answer(kind: u8, inner: &[u8]) -> bool {
+    let Some(first) = inner.first() else { return false };
+    match kind {
+        b']' => first.is_ascii_digit(),
+        b'P' => first.is_ascii_digit() || b">+$!|".contains(first),
+        b'_' => *first == b'G',
+        _ => false,
+    }
+}
+
+/// The length of a string with its end.
+fn string(inner: &[u8]) -> Option<usize> {
     let bell = memchr::memchr(BEL, inner).map(|at| at + 1);
     let end = memchr::memmem::find(inner, &[ESC, b'\\']).map(|at| at + 2);
-    bell.into_iter().chain(end).min().unwrap_or(inner.len())
+    bell.into_iter().chain(end).min()
 }
 
 #[cfg(test)]
@@ -77,6 +100,11 @@ mod tests {
             b"\x1b_Gi=31;OK\x1b\\",
             b"\x1b]11;rgb:00",
             b"\x1b[?62;2",
+            b"\x1b[<35;20;10M",
+            b"\x1b[<0;3;4m",
+            b"\x1b[M !!",
+            b"\x1b[I",
+            b"\x1b[O",
         ] {
             assert_eq!(typed_in(answer), b"", "{}", answer.escape_ascii());
             let among = [b"ls -l\r", answer, b"\x1b[A"].concat();
@@ -95,14 +123,19 @@ mod tests {
             b"\x1bOP",
             b"\x1b[Z",
             b"\x1b[97;5u",
-            b"\x1b[<0;3;4M",
-            b"\x1b[I",
+            b"\x1b_ ls -l\r",
+            b"\x1b]",
+            b"\x1b^x",
             b"\x1b[200~n\x1b[201~",
             b"\x1b[",
             "größe\r".as_bytes(),
-            b"\x03\x1c\x04",
+            b"a\tb\x7f",
         ] {
             assert_eq!(typed_in(keys), keys, "{}", keys.escape_ascii());
+        }
+        // Ctrl-C throws away the line, Ctrl-D ends the shell, Ctrl-\\ begins the keys that detach.
+        for cut in [&b"ls\x03rm"[..], b"ls\x04", b"ls\x1c\x04", b"ls\x00"] {
+            assert_eq!(typed_in(cut), b"ls", "{}", cut.escape_ascii());
         }
     }
 

@@ -3,14 +3,11 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::rc::Rc;
 
-use super::SessionId;
 use super::census::{Lookout, descendants};
-use super::looks::Looks;
 use crate::pure::run_mark::RunMark;
 use crate::sys::host;
-use crate::sys::proc::{self, ProcStat};
+use crate::sys::proc;
 use crate::sys::run_limit;
 
 /// Whose end it is.
@@ -27,15 +24,12 @@ pub struct Family {
 }
 
 /// Which of those that descend from a session, but have left it by setsid, are members too.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Detached {
     /// None of them.
     Spared,
-    /// Those with a parent in the family, and orphans that have the marks of this session in their
-    /// environment.
-    Marked(SessionId),
-    /// Those with a parent in the family, and orphans that have the mark of this run of pi.
-    Run(Option<RunMark>),
+    /// Those with a parent in the family, and orphans that have this mark.
+    Taken(Option<RunMark>),
 }
 
 /// What became of the number that names a session in the kernel.
@@ -77,7 +71,6 @@ impl Family {
         if sid.is_none() && self.spares_detached() {
             return Ok(Some(Vec::new()));
         }
-        let looks = Rc::clone(&lookout.looks);
         let Some(census) = lookout.since(turn)? else { return Ok(None) };
         let members =
             sid.into_iter().flat_map(|sid| census.pids_of(sid).map(move |pid| (pid, sid)));
@@ -88,12 +81,10 @@ impl Family {
         let execd = host::pid();
         let others = census.others(|sid| sid == self.sid || ours(sid));
         let orphans = others.iter().filter(|one| one.ppid == execd && one.sid != self.sid);
-        let (marked, untold) = self.marked(orphans.copied().collect(), &mut looks.borrow_mut());
-        let away =
-            descendants(others, found.iter().map(|one| one.0), |one| marked.contains(&one.pid));
-        if untold && found.is_empty() && away.is_empty() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
+        let marked: HashSet<i32> =
+            orphans.filter(|one| self.has_marked(one.pid)).map(|one| one.pid).collect();
+        let roots = found.iter().map(|one| one.0);
+        let away = descendants(others, roots, |one| marked.contains(&one.pid));
         found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
         found.sort_unstable();
         Ok(Some(found))
@@ -104,25 +95,10 @@ impl Family {
         matches!(self.detached, Detached::Spared)
     }
 
-    /// Which of these orphans are marked as ones of this family, and whether that cannot be told
-    /// now of one of them.
-    fn marked(&self, orphans: Vec<ProcStat>, looks: &mut Looks) -> (HashSet<i32>, bool) {
-        let pids = |is_marked: &dyn Fn(i32) -> bool| {
-            orphans.iter().map(|one| one.pid).filter(|pid| is_marked(*pid)).collect()
-        };
-        match &self.detached {
-            Detached::Spared => (HashSet::new(), false),
-            Detached::Marked(id) => {
-                let owners = looks.owners(&orphans);
-                (pids(&|pid| owners.get(&pid) == Some(&Some(*id))), owners.len() < orphans.len())
-            }
-            Detached::Run(mark) => {
-                let is_on = |pid| {
-                    mark.zip(run_limit::of(pid)).is_some_and(|(mark, limit)| mark.is_on(limit))
-                };
-                (pids(&is_on), false)
-            }
-        }
+    /// Whether a process has the mark of this family: one system call, which waits for nobody.
+    fn has_marked(&self, pid: i32) -> bool {
+        let Detached::Taken(Some(mark)) = self.detached else { return false };
+        run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
     }
 
     /// Whether nobody of this family lives; false where it cannot be told.

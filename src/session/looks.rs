@@ -1,7 +1,8 @@
 //! Questions about the memory of processes (src/sys/look.rs), few and with a bound: their names
 //! for people, and whose orphan one is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use super::SessionId;
@@ -9,6 +10,7 @@ use crate::limits::{
     LOOK_AGAIN_MS, LOOK_PIDS, LOOK_REMEMBERED, LOOK_WAIT_MS, NS_PER_MS, PROCESS_COMMAND_BYTES,
 };
 use crate::sys::clock;
+use crate::sys::keeper_calls;
 use crate::sys::look::{self, Owner, Told, Wanted};
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::spawn::Spawner;
@@ -19,13 +21,12 @@ pub struct Looks {
     /// None: nobody can be asked.
     spawner: Option<Rc<Spawner>>,
     instance: String,
-    /// Whose marks an orphan has, by its pid and start: it keeps them.
-    owners: HashMap<(i32, u64), SessionId>,
-    /// Who had none when asked in this turn. One that is about to become another program seems to
-    /// have none for a moment, so the next turn asks again.
-    unmarked: HashSet<(i32, u64)>,
+    /// Whose marks an orphan has, by its pid and start; None: nobody's of this execd.
+    owners: HashMap<(i32, u64), Option<SessionId>>,
     /// The log writer, which has none.
     pub helper: Option<i32>,
+    /// A process that was to look and was killed, until it has ended.
+    killed: Option<OwnedFd>,
     /// Until when those are not asked who did not answer.
     silent: HashMap<i32, u64>,
     /// In this turn nobody is waited for longer.
@@ -41,7 +42,6 @@ impl Looks {
     /// A turn begins.
     pub fn begin_turn(&mut self) {
         self.until_ns = None;
-        self.unmarked.clear();
     }
 
     /// The command lines of processes for people, in their order: `[name]` for one that does not
@@ -63,8 +63,7 @@ impl Looks {
     pub fn owners(&mut self, orphans: &[ProcStat]) -> HashMap<i32, Option<SessionId>> {
         let key = |one: &ProcStat| (one.pid, one.start_ticks);
         let known = |looks: &Self, one: &ProcStat| match looks.owners.get(&key(one)) {
-            Some(owner) => Some(Some(*owner)),
-            None if looks.unmarked.contains(&key(one)) => Some(None),
+            Some(owner) => Some(*owner),
             None => (looks.helper == Some(one.pid)).then_some(None),
         };
         let new: HashMap<i32, (i32, u64)> = orphans
@@ -81,8 +80,8 @@ impl Looks {
             for told in self.ask(Wanted::Sessions(&instance), &pids) {
                 let Some(key) = new.get(&told.pid) else { continue };
                 match told.owner {
-                    Owner::Session(owner) => _ = self.owners.insert(*key, owner),
-                    Owner::Nobody => _ = self.unmarked.insert(*key),
+                    Owner::Session(owner) => _ = self.owners.insert(*key, Some(owner)),
+                    Owner::Nobody => _ = self.owners.insert(*key, None),
                     Owner::Untold => {}
                 }
             }
@@ -96,6 +95,14 @@ impl Looks {
         self.silent.retain(|_, until_ns| *until_ns > now_ns);
         let until_ns = *self.until_ns.get_or_insert(now_ns + LOOK_WAIT_MS * NS_PER_MS);
         let Some(spawner) = &self.spawner else { return Vec::new() };
+        // One that SIGKILL does not end stays the only one.
+        if self
+            .killed
+            .as_ref()
+            .is_some_and(|pidfd| !keeper_calls::has_ended_within(pidfd.as_fd(), 0))
+        {
+            return Vec::new();
+        }
         let asked: Vec<i32> =
             pids.iter().copied().filter(|pid| !self.silent.contains_key(pid)).collect();
         let mut told = Vec::new();
@@ -103,14 +110,12 @@ impl Looks {
             if clock::now_ns() >= until_ns {
                 break;
             }
-            let answers = look::ask(spawner, wanted, some, until_ns);
-            let missing = some.get(answers.len()).copied();
-            told.extend(answers);
-            if let Some(pid) = missing {
-                // It is the one that the others waited for.
-                self.silent.insert(pid, now_ns + LOOK_AGAIN_MS * NS_PER_MS);
-                break;
-            }
+            let Some(answers) = look::ask(spawner, wanted, some, until_ns) else { break };
+            // It is the one that the others waited for.
+            let missing = some.get(answers.told.len()).filter(|_| answers.killed.is_some());
+            self.silent.extend(missing.map(|pid| (*pid, now_ns + LOOK_AGAIN_MS * NS_PER_MS)));
+            self.killed = answers.killed;
+            told.extend(answers.told);
         }
         told
     }

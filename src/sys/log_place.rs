@@ -59,16 +59,14 @@ fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
     if let Some(dir) = remembered.filter(|dir| dir.is_dir()).and_then(|dir| open(&dir).ok()) {
         return Ok(Place { dir, note: None });
     }
-    // Where others hold the runtime directory's place as well, nothing can be remembered there.
-    if runtime.is_none()
-        && let Some(dir) = made_earlier(path)
-    {
+    // Where nothing can be remembered, the one that was made last time is there all the same.
+    if let Some(dir) = made_earlier(path) {
         return Ok(Place { dir, note: None });
     }
     let Some(fresh) = make_beside(path) else { return Err(reason) };
     let dir = open(&fresh)?;
     if let Some(runtime) = runtime {
-        // Where that fails the next execd makes a directory of its own.
+        // Where that fails the next execd looks for it.
         let _ = remember(&runtime, dir.path());
     }
     let note = format!("log {reason}; logs go to {}", dir.path().display());
@@ -119,7 +117,12 @@ fn remember(runtime: &Path, dir: &Path) -> std::io::Result<()> {
     let fresh = runtime.join(format!("{REMEMBERED}.{}", host::random_hex()));
     let mut file: File =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(dir.as_os_str().as_bytes())?;
     // Whole or not at all, for an execd that starts meanwhile.
-    std::fs::rename(&fresh, runtime.join(REMEMBERED))
+    let done = file
+        .write_all(dir.as_os_str().as_bytes())
+        .and_then(|()| std::fs::rename(&fresh, runtime.join(REMEMBERED)));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    done
 }

@@ -4,7 +4,7 @@
 //! own reads them, `execd --look`, and is killed when its answer does not come in time.
 
 use std::ffi::{CStr, CString, OsString};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::child;
@@ -76,13 +76,21 @@ pub struct Told {
     pub command: String,
 }
 
+/// The answers to one question.
+#[derive(Debug)]
+pub struct Answers {
+    /// In the order asked; fewer where one did not come in time.
+    pub told: Vec<Told>,
+    /// The process that looked, where it was killed because an answer did not come.
+    pub killed: Option<OwnedFd>,
+}
+
 /// Asks about at most [`LOOK_PIDS`] processes and waits for the answers, until `until_ns` of the
-/// monotonic clock at the latest. Gives them in the order asked; fewer where one did not come in
-/// time, or where no process could be started.
-pub fn ask(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32], until_ns: u64) -> Vec<Told> {
+/// monotonic clock at the latest. None where no process could be started.
+pub fn ask(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32], until_ns: u64) -> Option<Answers> {
     let pids = &pids[..pids.len().min(LOOK_PIDS)];
+    let (looker, answers) = start(spawner, wanted, pids)?;
     let mut told = Vec::new();
-    let Some((looker, answers)) = start(spawner, wanted, pids) else { return told };
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
     while told.len() < pids.len() {
         let left_ns = until_ns.saturating_sub(clock::now_ns());
@@ -97,10 +105,11 @@ pub fn ask(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32], until_ns: u64) -
         }
         told.extend(std::iter::from_fn(|| take_answer(&mut bytes)));
     }
-    if told.len() < pids.len() {
+    let late = told.len() < pids.len();
+    if late {
         child::kill_now(looker.pidfd.as_raw_fd());
     }
-    told
+    Some(Answers { told, killed: late.then_some(looker.pidfd) })
 }
 
 /// Starts the process that looks; whoever reaps orphans reaps it. Gives it and the pipe that its
@@ -154,11 +163,14 @@ fn push_answer(bytes: &mut Vec<u8>, told: &Told) {
 /// The other side: looks at the processes that the arguments behind the flag name, and writes an
 /// answer for each as soon as it has it. Gives the exit status.
 pub fn answer(args: &[OsString]) -> i32 {
-    let [what, list] = args else { return EXIT_NONSENSE };
-    let (Some(what), Some(list)) = (what.to_str(), list.to_str()) else { return EXIT_NONSENSE };
+    let texts: Vec<&str> = args.iter().filter_map(|text| text.to_str()).collect();
+    let ([what, list], true) = (&texts[..], !std::io::stdout().is_terminal()) else {
+        let _ = writeln!(std::io::stderr(), "execd --look is for execd itself");
+        return EXIT_NONSENSE;
+    };
     let mut bytes = Vec::new();
     for pid in list.split(',').filter_map(|number| number.parse().ok()) {
-        let told = match what {
+        let told = match *what {
             COMMANDS => {
                 let command = proc::command(pid, PROCESS_COMMAND_BYTES);
                 Told { pid, owner: Owner::Untold, command }
@@ -176,20 +188,20 @@ pub fn answer(args: &[OsString]) -> i32 {
 
 /// Whose of the execd `instance` the marks are that a process has in its environment.
 fn owner_of(pid: i32, instance: &str) -> Owner {
-    if proc::is_stuck(pid) {
-        return Owner::Untold;
-    }
     let instance = format!("{INSTANCE_VARIABLE}={instance}").into_bytes();
     let session = format!("{SESSION_VARIABLE}=").into_bytes();
     let (mut is_ours, mut id) = (false, None);
-    proc::environ_any(pid, |entry| {
+    let looked = proc::environ_any(pid, |entry| {
         is_ours |= entry == instance;
         if let Some(number) = entry.strip_prefix(session.as_slice()) {
             id = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
         }
         is_ours && id.is_some()
     });
-    id.filter(|_| is_ours).map_or(Owner::Nobody, Owner::Session)
+    match looked {
+        None => Owner::Untold,
+        Some(_) => id.filter(|_| is_ours).map_or(Owner::Nobody, Owner::Session),
+    }
 }
 
 #[cfg(test)]

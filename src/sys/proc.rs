@@ -272,20 +272,22 @@ pub(super) fn command(pid: i32, max_bytes: usize) -> String {
 }
 
 /// Whether one of the environment entries that a process was started with fits. They are given in
-/// their order, as far as the first `ENVIRON_BYTES` show. False also when we may not look, and for
-/// one that is stuck. It may have to wait all the same: see src/sys/look.rs.
-pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> bool {
+/// their order, as far as the first `ENVIRON_BYTES` show. None where that cannot be told: we may
+/// not look, it is stuck, or it is becoming another program and has none for a moment. It may have
+/// to wait: see src/sys/look.rs.
+pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> Option<bool> {
     if is_stuck(pid) {
-        return false;
+        return None;
     }
-    let Some(mut bytes) = read_some(&format!("/proc/{pid}/environ"), ENVIRON_BYTES) else {
-        return false;
-    };
+    let mut bytes = read_some(&format!("/proc/{pid}/environ"), ENVIRON_BYTES)?;
+    if bytes.is_empty() {
+        return None;
+    }
     if bytes.len() == ENVIRON_BYTES {
         // The last entry may be cut and only look like a mark.
         bytes.truncate(bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0));
     }
-    bytes.split(|byte| *byte == 0).any(fits)
+    Some(bytes.split(|byte| *byte == 0).any(fits))
 }
 
 /// The first `max_bytes` of a file; None when it cannot be read.
@@ -502,9 +504,10 @@ mod tests {
             crate::sys::keeper_calls::pause(1);
         };
         assert!(members.iter().all(|one| one.start_ticks >= before && one.sid == child.pid));
-        assert!(environ_any(child.pid, |entry| entry == b"EXECD_INSTANCE=abc"));
-        assert!(environ_any(child.pid, |entry| entry == b"X=1"));
-        assert!(!environ_any(child.pid, |entry| entry == b"EXECD_INSTANCE=ab"));
+        let has = |mark: &[u8]| environ_any(child.pid, |entry| entry == mark);
+        assert_eq!(has(b"EXECD_INSTANCE=abc"), Some(true));
+        assert_eq!(has(b"X=1"), Some(true));
+        assert_eq!(has(b"EXECD_INSTANCE=ab"), Some(false));
         assert_eq!(owner(child.pid), Some(own_uid()));
         assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
         assert_eq!(command(child.pid, 9), "/bin/sh -");
