@@ -2,6 +2,8 @@
 //! detached and left-over processes; and the cap on sessions: who is evicted, who never is,
 //! and what is said about it.
 
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
 mod common;
 #[path = "common/ends.rs"]
 mod ends;
