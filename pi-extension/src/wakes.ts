@@ -163,12 +163,26 @@ export function wakeText(ended: Ended[], dropped = 0): string {
   if (more > 0) shown.push(`… and ${more} more; list_sessions shows them`);
   const what = all === 1 ? "a background session" : `${all} background sessions`;
   const readable = ended.some(({ lost, unreadable }) => !lost && !unreadable);
-  return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT : READ_LOG].join("\n");
+  const withLog = ended.filter((one) => one.log_path !== undefined).length;
+  const logs: Logs = withLog === 0 ? "none" : withLog === ended.length ? "all" : "some";
+  return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT[logs] : READ_LOG[logs]]
+    .join("\n");
 }
 
-const READ_IT = "Unread output comes with one empty write_stdin to the session_id, which answers "
-  + "at once; the log has all of it.";
-const READ_LOG = "Its output is in the log.";
+/** Which of the ended sessions have a log: none, with PI_EXECD_NO_LOG. */
+type Logs = "all" | "some" | "none";
+
+const READ = "Unread output comes with one empty write_stdin to the session_id, which answers at once";
+const READ_IT: Record<Logs, string> = {
+  all: `${READ}; the log has all of it.`,
+  some: `${READ}; where there is a log_path, that file has all of it.`,
+  none: `${READ}.`,
+};
+const READ_LOG: Record<Logs, string> = {
+  all: "Its output is in the log.",
+  some: "Where there is a log_path, that file has the output; else it is gone.",
+  none: "There is no log: what no call has shown of its output is gone.",
+};
 
 function line(ended: Ended): string {
   const facts = bounded(ended);

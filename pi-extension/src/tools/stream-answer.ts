@@ -59,8 +59,9 @@ function notesOf(report: Waited): string[] {
   const notes: string[] = report.note ? [report.note] : [];
   notes.push(...logNotes(report));
   if (truncated) {
+    const rest = report.logPath === undefined ? "what memory still has of it" : "any part of the log";
     notes.push(`Only the end of it is shown; get_process_log with sessionId ${sessionId} gives `
-      + "any part of the log");
+      + rest);
   }
   const log = report.logPath === undefined ? "" : ` (log: ${report.logPath})`;
   if (late) notes.push(`Some of this came after the command had ended${log}`);

@@ -2,7 +2,7 @@
  * What the model reads about the stream tools. This is product text: every sentence should change
  * what a model does.
  */
-import type { LogPlace } from "../windows/logs.ts";
+import { type LogPlace, farNote } from "../windows/logs.ts";
 import type { ToolText } from "./tool.ts";
 
 const SESSION_ID = {
@@ -38,7 +38,7 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
       + "goes on and sessionId takes you back to it with poll_process, write_stdin or "
       + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last "
       + `${chars} characters of each.`
-      + LOGS[logs],
+      + farNote(remote, logs) + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a sessionId",
     promptGuidelines: [
       "bash_stream: yieldMs is how long this call waits, no timeout: the command is never ended "
@@ -86,7 +86,7 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
           type: "integer",
           description:
             "The most characters of stdout and of stderr that results show, the last ones. "
-            + `Default ${chars}, up to 150000; the log has all.`,
+            + `Default ${chars}, up to 150000${logs === "nowhere" ? "" : "; the log has all"}.`,
         },
         name: { type: "string", description: "A label for list_processes." },
       },
@@ -94,42 +94,46 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
   };
 }
 
-export const pollProcessText: ToolText = {
-  label: "Poll",
-  description:
-    "Shows what a process wrote since your last poll; once it has ended, how it ended and the end "
-    + "of its whole output, each time you ask. waitMs waits for its end (builds, tests, installs), "
-    + "maxDrainMs only for its next output (a server's start, a prompt); without either it answers "
-    + "at once.",
-  promptSnippet: "See what a running command has written, or how it ended",
-  promptGuidelines: [
-    "poll_process: one call with waitMs (up to 1800000) instead of polling again and again; it "
-      + "answers the moment the command ends. Where a command prints much, grep its log instead of "
-      + "reading it by polls.",
-  ],
-  parameters: {
-    type: "object",
-    required: ["sessionId"],
-    properties: {
-      sessionId: SESSION_ID,
-      waitMs: {
-        type: "integer",
-        description: "How long to wait for the end. Default 0, up to 1800000.",
-      },
-      maxDrainMs: {
-        type: "integer",
-        description: "How long to wait for output or the end. Default 0, up to 120000.",
-      },
-      killIf: {
-        type: "string",
-        enum: ["timeout", "always"],
-        description:
-          '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '
-          + 'at once); "always" ends it at once.',
+/** The texts of poll_process. */
+export function pollProcessText(logs: LogPlace): ToolText {
+  const grep = logs === "nowhere" ? ""
+    : " Where a command prints much, grep its log instead of reading it by polls.";
+  return {
+    label: "Poll",
+    description:
+      "Shows what a process wrote since your last poll; once it has ended, how it ended and the end "
+      + "of its whole output, each time you ask. waitMs waits for its end (builds, tests, installs), "
+      + "maxDrainMs only for its next output (a server's start, a prompt); without either it answers "
+      + "at once.",
+    promptSnippet: "See what a running command has written, or how it ended",
+    promptGuidelines: [
+      "poll_process: one call with waitMs (up to 1800000) instead of polling again and again; it "
+        + `answers the moment the command ends.${grep}`,
+    ],
+    parameters: {
+      type: "object",
+      required: ["sessionId"],
+      properties: {
+        sessionId: SESSION_ID,
+        waitMs: {
+          type: "integer",
+          description: "How long to wait for the end. Default 0, up to 1800000.",
+        },
+        maxDrainMs: {
+          type: "integer",
+          description: "How long to wait for output or the end. Default 0, up to 120000.",
+        },
+        killIf: {
+          type: "string",
+          enum: ["timeout", "always"],
+          description:
+            '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '
+            + 'at once); "always" ends it at once.',
+        },
       },
     },
-  },
-};
+  };
+}
 
 export const writeStdinText: ToolText = {
   label: "Stdin",
@@ -181,26 +185,35 @@ export const killProcessText: ToolText = {
   },
 };
 
-export const listProcessesText: ToolText = {
-  label: "Processes",
-  description:
-    "Lists what runs, then what has ended lately, newest first: sessionId, status, age, "
-    + "command, log.",
-  promptSnippet: "List running and recent commands",
-  promptGuidelines: [],
-  parameters: { type: "object", properties: {} },
-};
+/** The texts of list_processes. */
+export function listProcessesText(logs: LogPlace): ToolText {
+  const log = logs === "nowhere" ? "" : ", log";
+  return {
+    label: "Processes",
+    description:
+      "Lists what runs, then what has ended lately, newest first: sessionId, status, age, "
+      + `command${log}.`,
+    promptSnippet: "List running and recent commands",
+    promptGuidelines: [],
+    parameters: { type: "object", properties: {} },
+  };
+}
 
 /** The texts of get_process_log. */
 export function getProcessLogText(logs: LogPlace): ToolText {
   const grep = logs === "nowhere" ? ""
     : " Where you look for something, grep the log instead of paging through it.";
+  const what = logs === "nowhere"
+    ? "Shows a part of a process's output as clean text, by byte offset: of the last of it, which "
+      + "memory holds"
+    : "Shows a part of a process's whole output as clean text, by byte offset: also of one that has "
+      + "ended, and of what results have cut";
+  const snippet = logs === "nowhere" ? "Read more of the end of a command's output"
+    : "Read any part of a command's output";
   return {
     label: "Log",
-    description:
-      "Shows a part of a process's whole output as clean text, by byte offset: also of one that has "
-      + "ended, and of what results have cut. The answer says at which offset the next part begins.",
-    promptSnippet: "Read any part of a command's output",
+    description: `${what}. The answer says at which offset the next part begins.`,
+    promptSnippet: snippet,
     promptGuidelines: [
       `get_process_log: offset -10000 shows the end.${grep}`,
     ],

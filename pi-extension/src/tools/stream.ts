@@ -48,11 +48,11 @@ function tools(instance: Instance): Tool[] {
   const where = { remote: instance.isRemote, logs: instance.logPlace };
   return [
     tool("bash_stream", texts.bashStreamText(where, yieldMs, chars), bashStream),
-    tool("poll_process", texts.pollProcessText, pollProcess),
+    tool("poll_process", texts.pollProcessText(where.logs), pollProcess),
     tool("write_stdin", texts.writeStdinText, writeStdin),
     tool("kill_process", texts.killProcessText, killProcess),
-    tool("list_processes", texts.listProcessesText, listProcesses),
-    tool("get_process_log", texts.getProcessLogText(instance.logPlace), getProcessLog),
+    tool("list_processes", texts.listProcessesText(where.logs), listProcesses),
+    tool("get_process_log", texts.getProcessLogText(where.logs), getProcessLog),
   ];
 }
 

@@ -2,7 +2,7 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
-import type { LogPlace } from "../windows/logs.ts";
+import { type LogPlace, farNote } from "../windows/logs.ts";
 import type { ToolText } from "./tool.ts";
 
 const ON_EXIT = {
@@ -39,7 +39,7 @@ export function execCommandText(remote: boolean, logs: LogPlace): ToolText {
       + "when yield_time_ms is over; then the command goes on and session_id takes you back to it "
       + "with write_stdin (poll, type, Ctrl-C) or kill_session. Nothing is lost between calls. "
       + "Shows the last 2000 lines or 50 KiB of output."
-      + LOGS[logs],
+      + farNote(remote, logs) + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a session_id",
     promptGuidelines: [
       "exec_command: yield_time_ms is how long this call waits, no timeout: the command is never "
@@ -169,15 +169,19 @@ export const killSessionText: ToolText = {
   },
 };
 
-export const listSessionsText: ToolText = {
-  label: "Sessions",
-  description:
-    "Lists the sessions: id, pid, age, command, log. One that has exited is shown once, with its "
-    + "exit, and then leaves the list.",
-  promptSnippet: "List the running sessions",
-  promptGuidelines: [],
-  parameters: { type: "object", properties: {} },
-};
+/** The texts of list_sessions. */
+export function listSessionsText(logs: LogPlace): ToolText {
+  const log = logs === "nowhere" ? "" : ", log";
+  return {
+    label: "Sessions",
+    description:
+      `Lists the sessions: id, pid, age, command${log}. One that has exited is shown once, with `
+      + "its exit, and then leaves the list.",
+    promptSnippet: "List the running sessions",
+    promptGuidelines: [],
+    parameters: { type: "object", properties: {} },
+  };
+}
 
 export const setOnExitText: ToolText = {
   label: "On exit",

@@ -29,11 +29,12 @@ export const unified: Surface = {
 function tools(instance: Instance): Tool[] {
   const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: renderers[name] });
+  const logs = instance.logPlace;
   return [
-    tool("exec_command", texts.execCommandText(instance.isRemote, instance.logPlace), execCommand),
-    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs(), instance.logPlace), writeStdin),
+    tool("exec_command", texts.execCommandText(instance.isRemote, logs), execCommand),
+    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs(), logs), writeStdin),
     tool("kill_session", texts.killSessionText, killSession),
-    tool("list_sessions", texts.listSessionsText, listSessions),
+    tool("list_sessions", texts.listSessionsText(logs), listSessions),
     tool("set_on_exit", texts.setOnExitText, setOnExit),
     tool("resize_session", texts.resizeSessionText, resizeSession),
   ];

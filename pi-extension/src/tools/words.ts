@@ -22,7 +22,7 @@ export const UNIFIED_WORDS: SurfaceWords = {
   list: "list_sessions",
   notSent: NOT_SENT,
   noAnswer: "It may still do what it was asked for: list_sessions shows what runs once it answers "
-    + "again, and a session's log has its output.",
+    + "again.",
   hint:
     "Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
 };
