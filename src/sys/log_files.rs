@@ -119,8 +119,9 @@ impl LogDir {
         Ok(LogDir { dir: open_dir(path)?, path: path.to_path_buf(), mode: OWNERS })
     }
 
-    /// From now on new files in it are for good: they have the sticky bit, which means nothing
-    /// else of a file, and by which every execd that cleans here leaves them.
+    /// From now on new files in it are for good: they have the sticky bit, which the
+    /// kernel ignores of a file, and by which every execd that cleans here leaves them, as
+    /// systemd-tmpfiles does. A file system without that bit (vfat) keeps nothing of it.
     pub fn keep_for_good(&mut self) {
         self.mode = OWNERS | libc::S_ISVTX;
     }

@@ -1,6 +1,6 @@
 /** The end of a command's output, live: it follows until somebody scrolls up. */
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
-import { plainText } from "../plain.ts";
+import { cutSequence, plainText } from "../plain.ts";
 import { type Theme, wrap } from "./row.ts";
 import { cutToCells, drawable, oneLine, stripControls } from "./safe.ts";
 
@@ -23,6 +23,14 @@ interface Line {
   rows?: string[];
 }
 
+/** What somebody reads who has scrolled up. */
+interface Stopped {
+  /** The lines that were there then: what is dropped meanwhile does not go from under the eyes. */
+  lines: Line[];
+  /** How many have come since. */
+  newer: number;
+}
+
 /** What the view is in. */
 export interface Frame {
   /** Rows of the terminal. */
@@ -38,12 +46,13 @@ export class TailView implements Component {
   readonly #frame: Frame;
   #title = "";
   #over: string | undefined;
+  #waits: string | undefined;
   #lines: Line[] = [];
   #chars = 0;
   /** What has come of the last line. */
   #begun = "";
-  /** How many lines were there when somebody began to scroll; undefined: it follows. */
-  #stopped: number | undefined;
+  /** Undefined: it follows. */
+  #stopped: Stopped | undefined;
   /** So many rows further up than the end. */
   #up = 0;
 
@@ -62,10 +71,17 @@ export class TailView implements Component {
     this.#over = oneLine(why, TITLE_CELLS);
   }
 
+  /** What is waited for at this moment; undefined: it follows. */
+  waits(what: string | undefined): void {
+    this.#waits = what;
+  }
+
   /** More raw output. */
   append(raw: string): void {
-    const all = this.#begun + raw;
-    const end = Math.max(all.lastIndexOf("\n") + 1, all.length > LINE_CHARS ? all.length : 0);
+    const all = withoutOverwritten(this.#begun + raw);
+    // A sequence that goes on is left to what comes.
+    const most = all.length > LINE_CHARS ? all.length - cutSequence(all) : 0;
+    const end = Math.max(all.lastIndexOf("\n") + 1, most);
     this.#begun = all.slice(end);
     if (end > 0) this.#push(linesOf(all.slice(0, end).replace(/\n$/, "")));
   }
@@ -96,9 +112,7 @@ export class TailView implements Component {
   render(width: number): string[] {
     const cells = Math.max(1, Math.floor(width));
     const room = this.#room();
-    const end = this.#stopped ?? this.#lines.length;
-    const lines = this.#lines.slice(0, end);
-    if (this.#stopped === undefined && this.#begun !== "") lines.push(...linesOf(this.#begun));
+    const lines = this.#stopped?.lines ?? this.#allLines();
     const rows = lastRows(lines, cells, room + this.#up);
     // Further up there is nothing.
     this.#up = Math.max(0, Math.min(this.#up, rows.length - room));
@@ -117,10 +131,10 @@ export class TailView implements Component {
   invalidate(): void {}
 
   #keys(): string {
-    const newer = this.#lines.length - (this.#stopped ?? this.#lines.length);
+    const { newer } = this.#stopped ?? { newer: 0 };
     const state = this.#stopped !== undefined
       ? `stopped, ${newer} newer line${newer === 1 ? "" : "s"} · end goes on`
-      : this.#over ?? "following";
+      : this.#over ?? this.#waits ?? "following";
     return `${state} · ↑ ↓ pgup pgdn scroll · q closes`;
   }
 
@@ -128,7 +142,13 @@ export class TailView implements Component {
     return Math.max(ROWS_MIN, this.#frame.rows() - ROWS_OF_PI - ROWS_OF_FRAME);
   }
 
+  /** With what has come of the last one. */
+  #allLines(): Line[] {
+    return this.#begun === "" ? [...this.#lines] : [...this.#lines, ...linesOf(this.#begun)];
+  }
+
   #push(lines: Line[]): void {
+    if (this.#stopped !== undefined) this.#stopped.newer += lines.length;
     for (const line of lines) {
       this.#lines.push(line);
       this.#chars += line.text.length;
@@ -140,15 +160,23 @@ export class TailView implements Component {
       dropped++;
     }
     this.#lines.splice(0, dropped);
-    // Who reads what is dropped now is taken along with what is left.
-    if (this.#stopped !== undefined) this.#stopped = Math.max(0, this.#stopped - dropped);
   }
 
   #scroll(up: number): void {
-    this.#stopped ??= this.#lines.length;
+    this.#stopped ??= { lines: this.#allLines(), newer: 0 };
     this.#up = Math.max(0, this.#up + up);
     if (up < 0 && this.#up === 0) this.#stopped = undefined;
   }
+}
+
+/** Raw output without what a progress bar has written over in its last line. */
+function withoutOverwritten(raw: string): string {
+  const line = raw.lastIndexOf("\n") + 1;
+  // Behind a return that ends it a newline may come.
+  let end = raw.length;
+  while (end > line && raw[end - 1] === "\r") end--;
+  const shown = end > line ? raw.lastIndexOf("\r", end - 1) : -1;
+  return shown < line ? raw : raw.slice(0, line) + raw.slice(shown + 1);
 }
 
 /** Raw output as lines that can be drawn. */

@@ -34,16 +34,57 @@ it("a bounded part is kept, lines come whole from pieces, and what is begun is s
   assert.deepEqual(view.render(40).slice(2, -2), drawn);
   view.handleInput("\x1b[H");
   assert.equal(view.render(40)[2], "line 3001");
-  // Whoever reads what is dropped meanwhile goes on with what is left.
-  for (let i = 1; i <= 1_998; i++) view.append(`new ${i}\n`);
-  assert.deepEqual(view.render(40).slice(2, -2), ["line 4999", "line 5000"]);
-  assert.match(view.render(80).at(-2) ?? "", /^stopped, 1998 newer lines · end goes on/);
   view.handleInput("\x1b[F");
-  assert.equal(view.render(40).at(-3), "new 1998");
+  assert.deepEqual(view.render(40).slice(2, -2), drawn);
   for (let i = 0; i < 9; i++) view.append("x y".repeat(50_000));
   view.handleInput("\x1b[H");
   assert.equal(view.render(40).length, 9);
   view.handleInput("\x1b[F");
   view.note("[7 bytes are gone]");
   assert.equal(view.render(40).at(-3), "[7 bytes are gone]");
+});
+
+/**
+ * Under more than 2,000 new lines what somebody read went away: the view was blank and stayed so.
+ * The first step up went by two rows where the last line was not finished.
+ */
+it("scrolled up, what is read stays whatever comes, and it goes on from the end", () => {
+  const view = viewOf(17);
+  const rows = () => view.render(40).slice(2, -2);
+  for (let i = 1; i <= 20; i++) view.append(`line ${i}\n`);
+  view.append("prompt> ");
+  assert.equal(rows().at(-1), "prompt> ");
+  view.handleInput("\x1b[A");
+  const read = ["line 16", "line 17", "line 18", "line 19", "line 20"];
+  assert.deepEqual(rows(), read, "one row up");
+  view.append("yes\n");
+  for (let i = 1; i <= 9_000; i++) view.append(`new ${i}\n`);
+  assert.deepEqual(rows(), read);
+  assert.match(view.render(80).at(-2) ?? "", /^stopped, 9001 newer lines · end goes on/);
+  view.handleInput("\x1b[H");
+  assert.equal(rows()[0], "line 1");
+  view.handleInput("\x1b[F");
+  assert.equal(rows().at(-1), "new 9000");
+  assert.match(view.render(80).at(-2) ?? "", /^following · /);
+  view.handleInput("\x1b[H");
+  assert.equal(rows()[0], "new 7001");
+});
+
+/** Each 4 KiB of a progress bar left a row, and the rest of a title stood in the output. */
+it("a line that is not finished: what it wrote over is gone, a sequence is not split", () => {
+  const bar = viewOf(17);
+  bar.append("first\n");
+  for (let i = 0; i <= 2_000; i++) bar.append(`\rprogress ${i}%`);
+  assert.deepEqual(bar.render(40).slice(2, -2), ["first", "progress 2000%"]);
+  bar.append("\r\r");
+  bar.append("\nlast\r");
+  bar.append("\n");
+  assert.deepEqual(bar.render(40).slice(2, -2), ["first", "progress 2000%", "last"]);
+
+  for (const [begun, rest] of [["\x1b]0;tit", "le\x07after\n"], ["\x1b[3", "1mafter\n"]]) {
+    const view = viewOf(17);
+    view.append("x".repeat(4_095) + begun);
+    view.append(rest ?? "");
+    assert.equal(view.render(40).at(-3), "after");
+  }
 });
