@@ -237,7 +237,7 @@ fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
     for (args, envs, most) in [
         (vec![], vec![(variable, "3")], 3),
         (vec![flag, "2"], vec![(variable, "3")], 2),
-        (vec![flag, "0"], vec![], 1),
+        (vec![flag, "1"], vec![(variable, "3")], 1),
     ] {
         let mut execd = Execd::with(&args, &envs);
         run_many(&mut execd, "true", most, &json!({}));

@@ -13,9 +13,9 @@ use crate::config::{
     Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
 };
 use crate::limits::{
-    DEFAULT_MAX_BYTES, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LOG_KEEP_DAYS,
-    MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S, MIN_EMPTY_YIELD_TIME_MS,
-    MIN_MAX_LINE_BYTES, TAIL_LINES,
+    DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS,
+    MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S,
+    MIN_EMPTY_YIELD_TIME_MS, MIN_MAX_LINE_BYTES, TAIL_LINES,
 };
 use lexopt::prelude::*;
 
@@ -363,7 +363,8 @@ fn setting_of_streams(
             value
         }
         "bash-jobs-kept" => {
-            let value = given()?;
+            let (least, most) = FINISHED_JOBS_RANGE;
+            let value = number(name, parser, least, most)?;
             stream.jobs_kept = jobs_kept(value);
             value
         }
@@ -444,6 +445,8 @@ mod tests {
         for (line, reason) in [
             ("--max-sessions 0", "--max-sessions must be a number from 1 to 16384, not \"0\""),
             ("--max-sessions x", "--max-sessions must be a number from 1 to 16384, not \"x\""),
+            ("--bash-jobs-kept -1", "--bash-jobs-kept must be a number from 1 to 1024, not \"-1\""),
+            ("--bash-jobs-kept 0", "--bash-jobs-kept must be a number from 1 to 1024, not \"0\""),
             ("--on-eof never", "--on-eof must be end or wait, not \"never\""),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
@@ -513,6 +516,8 @@ mod tests {
             for flag in command.flags.iter().chain(settings) {
                 let value = match flag.takes {
                     Takes::Nothing => "",
+                    // No number is in the range of them all.
+                    Takes::Value(_) if flag.name == "bash-jobs-kept" => "700",
                     Takes::Value(_) => "7000",
                     Takes::Path(_) => "/tmp/x",
                     Takes::Choice(words) => words[0],
