@@ -8,6 +8,24 @@ use crate::limits::{HOLDER_BUSY_NS, HOLDERS_ASKED_MAX};
 use crate::sys::proc;
 use crate::sys::proc_work::{self, Pipes};
 
+/// A process of the session whose output others hold.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    pid: i32,
+    /// Who started it and lives, where that one may read what it writes.
+    parent: Option<i32>,
+    pipes: Pipes,
+}
+
+impl Member {
+    fn look(pid: i32) -> Self {
+        let pipes = proc_work::pipes(pid);
+        let stat = pipes.may_be_read().then(|| proc::stat(pid)).flatten();
+        let parent = stat.map(|stat| stat.ppid);
+        Self { pid, parent, pipes }
+    }
+}
+
 /// The holders as the last look found them.
 #[derive(Debug, Default)]
 pub struct Holders {
@@ -32,7 +50,7 @@ impl Holders {
     /// they are others than before: who is new has worked, and who is gone has too.
     pub fn find(&mut self, census: &Census, sid: i32, outputs: &[u64]) -> bool {
         let members = census.pids_of(sid).take(HOLDERS_ASKED_MAX);
-        let members: Vec<(i32, Pipes)> = members.map(|pid| (pid, proc_work::pipes(pid))).collect();
+        let members: Vec<Member> = members.map(Member::look).collect();
         let held = holding(&members, outputs);
         let found: Vec<(i32, u64)> =
             held.into_iter().map(|pid| (pid, proc_work::cpu_ns(pid))).collect();
@@ -43,25 +61,29 @@ impl Holders {
     }
 }
 
-/// Those of `members` that have one of the pipes `outputs`, or feed through a pipe one that has.
-/// All of them where that is nobody: none has it at its standard descriptors.
-fn holding(members: &[(i32, Pipes)], outputs: &[u64]) -> Vec<i32> {
+/// Those of `members` that have one of the pipes `outputs`, or work for one that has: they feed
+/// its stdin through a pipe, or it has started them and they write to a pipe or a socket, which it
+/// may have at any descriptor. All of them where that is nobody: none has an output at its
+/// standard descriptors.
+fn holding(members: &[Member], outputs: &[u64]) -> Vec<i32> {
     let mut wanted: BTreeSet<u64> = outputs.iter().copied().collect();
     let mut held = BTreeSet::new();
     // Each round finds at least one process or is the last: bounded by their number.
     loop {
-        let writes = |one: &Pipes| one.outputs.iter().flatten().any(|pipe| wanted.contains(pipe));
-        let is_new =
-            |one: &&(i32, Pipes)| !held.contains(&one.0) && (one.1.hidden || writes(&one.1));
-        let found: Vec<(i32, Pipes)> = members.iter().filter(is_new).copied().collect();
+        let writes =
+            |one: &Member| one.pipes.outputs.iter().flatten().any(|pipe| wanted.contains(pipe));
+        let is_child = |one: &Member| one.parent.is_some_and(|pid| held.contains(&pid));
+        let counts = |one: &Member| one.pipes.hidden || writes(one) || is_child(one);
+        let is_new = |one: &&Member| !held.contains(&one.pid) && counts(one);
+        let found: Vec<Member> = members.iter().filter(is_new).copied().collect();
         if found.is_empty() {
             break;
         }
-        wanted.extend(found.iter().filter_map(|one| one.1.input));
-        held.extend(found.iter().map(|one| one.0));
+        wanted.extend(found.iter().filter_map(|one| one.pipes.input));
+        held.extend(found.iter().map(|one| one.pid));
     }
     if held.is_empty() {
-        members.iter().map(|one| one.0).collect()
+        members.iter().map(|one| one.pid).collect()
     } else {
         held.into_iter().collect()
     }
@@ -71,8 +93,10 @@ fn holding(members: &[(i32, Pipes)], outputs: &[u64]) -> Vec<i32> {
 mod tests {
     use super::*;
 
-    fn one(pid: i32, input: u64, output: u64) -> (i32, Pipes) {
-        (pid, Pipes { input: Some(input), outputs: [Some(output), None], hidden: false })
+    fn one(pid: i32, input: u64, output: u64) -> Member {
+        let outputs = [Some(output), None];
+        let pipes = Pipes { input: Some(input), outputs, ..Pipes::default() };
+        Member { pid, parent: None, pipes }
     }
 
     #[test]
@@ -81,9 +105,20 @@ mod tests {
         let members = [one(1, 4, 6), one(2, 6, 7), one(3, 7, 9), one(4, 4, 5), one(5, 4, 8)];
         assert_eq!(holding(&members, &[9]), [1, 2, 3]);
         assert_eq!(holding(&members, &[8, 9]), [1, 2, 3, 5]);
-        let hidden = (6, Pipes { hidden: true, ..Pipes::default() });
+        let pipes = Pipes { hidden: true, ..Pipes::default() };
+        let hidden = Member { pid: 6, parent: None, pipes };
         assert_eq!(holding(&[members[3], hidden], &[9]), [6], "it may be the one");
         assert_eq!(holding(&members[3..], &[9]), [4, 5], "nobody: each of them may be");
         assert_eq!(holding(&[], &[9]), [0_i32; 0]);
+    }
+
+    #[test]
+    fn whoever_a_holder_has_started_works_for_it_and_so_do_their_own() {
+        let started_by = |parent, member: Member| Member { parent: Some(parent), ..member };
+        // 1 has the output; it started 2, which started 3, which 4 feeds. 5 is a stranger's.
+        let workers = [started_by(1, one(2, 0, 20)), started_by(2, one(3, 30, 20))];
+        let others = [one(4, 0, 30), started_by(8, one(5, 0, 50))];
+        let members = [&[one(1, 0, 9)][..], &workers, &others].concat();
+        assert_eq!(holding(&members, &[9]), [1, 2, 3, 4]);
     }
 }

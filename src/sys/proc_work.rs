@@ -14,13 +14,46 @@ pub struct Pipes {
     pub input: Option<u64>,
     /// The pipes of its stdout and stderr.
     pub outputs: [Option<u64>; 2],
+    /// Whether a socket is its stdout or stderr.
+    pub socket: bool,
     /// It is another user's, and nobody tells.
     pub hidden: bool,
 }
 
+impl Pipes {
+    /// Whether somebody else may read what it writes: its stdout or stderr is a pipe or a socket.
+    pub fn may_be_read(&self) -> bool {
+        self.socket || self.outputs.iter().any(Option::is_some)
+    }
+}
+
+/// What is behind a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    /// The pipe of this number.
+    Pipe(u64),
+    Socket,
+    Other,
+}
+
+impl Link {
+    fn of(link: &str) -> Self {
+        let pipe = link.strip_prefix("pipe:[").and_then(|rest| rest.strip_suffix(']'));
+        match pipe.and_then(|number| number.parse().ok()) {
+            Some(number) => Self::Pipe(number),
+            None if link.starts_with("socket:[") => Self::Socket,
+            None => Self::Other,
+        }
+    }
+
+    fn pipe(self) -> Option<u64> {
+        if let Self::Pipe(number) = self { Some(number) } else { None }
+    }
+}
+
 /// The number that the kernel gives the pipe of a descriptor of ours; None for anything else.
 pub fn own_pipe(fd: i32) -> Option<u64> {
-    link_of("self", fd).ok().flatten()
+    link_of("self", fd).ok().and_then(Link::pipe)
 }
 
 /// The pipes of a process.
@@ -28,22 +61,19 @@ pub fn pipes(pid: i32) -> Pipes {
     let pid = pid.to_string();
     let [input, out, err] = [0, 1, 2].map(|fd| link_of(&pid, fd));
     let hidden = input.is_err();
-    let [input, out, err] = [input, out, err].map(|link| link.ok().flatten());
-    Pipes { input, outputs: [out, err], hidden }
+    let [input, out, err] = [input, out, err].map(|link| link.unwrap_or(Link::Other));
+    let socket = [out, err].contains(&Link::Socket);
+    Pipes { input: input.pipe(), outputs: [out, err].map(Link::pipe), socket, hidden }
 }
 
-/// The pipe behind a descriptor. Errors: it must not be looked at.
-fn link_of(pid: &str, fd: i32) -> Result<Option<u64>, ()> {
+/// What is behind a descriptor. Errors: it must not be looked at.
+fn link_of(pid: &str, fd: i32) -> Result<Link, ()> {
     // The link is read and not followed: a file behind it may be on a disk that stands still.
     match std::fs::read_link(format!("/proc/{pid}/fd/{fd}")) {
-        Ok(path) => Ok(path.to_str().and_then(pipe_number)),
+        Ok(path) => Ok(path.to_str().map_or(Link::Other, Link::of)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(()),
-        Err(_) => Ok(None),
+        Err(_) => Ok(Link::Other),
     }
-}
-
-fn pipe_number(link: &str) -> Option<u64> {
-    link.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The CPU time that all threads of a process have used, in nanoseconds; 0 for one that is gone.
@@ -71,9 +101,10 @@ mod tests {
         assert!(number.is_some());
         assert_eq!(own_pipe(write.as_raw_fd()), number);
         assert_eq!(own_pipe(-1), None);
-        assert_eq!(pipe_number("pipe:[12]"), Some(12));
-        for other in ["pipe:[]", "socket:[12]", "/tmp/pipe:[12]", "pipe:[12", ""] {
-            assert_eq!(pipe_number(other), None, "{other}");
+        assert_eq!(Link::of("pipe:[12]"), Link::Pipe(12));
+        assert_eq!(Link::of("socket:[12]"), Link::Socket);
+        for other in ["pipe:[]", "/tmp/pipe:[12]", "/tmp/socket:[12]", "pipe:[12", ""] {
+            assert_eq!(Link::of(other), Link::Other, "{other}");
         }
     }
 
