@@ -460,7 +460,7 @@ fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
     assert_eq!(done(&tmux_on(&mut execd, "unpoll", "@1", json!({}))), "No poller for seq.");
     assert_eq!(
         done(&tmux_on(&mut execd, "kill", "@1", json!({}))),
-        "Killed background window: seq @1."
+        "Closed background window: seq @1. It had ended before."
     );
     assert_eq!(listed(&mut execd), ["@2"]);
 }

@@ -13,7 +13,7 @@ use super::logs::LogStatus;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_WINDOWS_MAX, WINDOW_UNREAD_BYTES};
 use crate::pure::life::ExitStatus;
 use crate::pure::window_text::{self, Held, Inspector, Named, Shown};
-use crate::session::ending::{SIGKILL, SIGTERM};
+use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::report::{NamedProcess, TruncationReport};
 use crate::session::view::{View, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
@@ -171,20 +171,25 @@ impl Daemon {
         if session.life.finished() {
             return Some(Why::Completed);
         }
+        // What could not be ended is not waited for any longer.
+        let given_up = |one: &Ending| one.over() && !one.all_gone();
         if window.ended_for.is_some() {
-            // What could not be ended is not waited for any longer.
-            let given_up = |one: &crate::session::ending::Ending| one.over() && !one.all_gone();
             return session.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
-        }
-        if session.is_left_to_holders(self.now_ns) {
-            return Some(Why::ShellGone);
-        }
-        if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
-            let shell_gone = session.status().is_some();
-            return Some(if shell_gone { Why::ShellGone } else { Why::Deadline });
         }
         let client = self.client_of(wait);
         let closing = self.closing.as_ref().is_some_and(|one| one.answers_pending(client));
+        if session.is_left_to_holders(self.now_ns) && !closing {
+            return Some(Why::ShellGone);
+        }
+        let shell_gone = session.status().is_some();
+        if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
+            return Some(if shell_gone { Why::ShellGone } else { Why::Deadline });
+        }
+        if closing && shell_gone {
+            // The command has ended by itself. Who holds its output is being ended: the answer
+            // comes with that, or names who could not be.
+            return session.ending.as_ref().is_none_or(given_up).then_some(Why::ShellGone);
+        }
         closing.then_some(Why::ShuttingDown)
     }
 
@@ -305,20 +310,21 @@ impl Daemon {
     }
 
     /// Closes a window: it is listed no more, nobody is told of its end, and all in it is ended.
-    /// Whether there is something to wait for.
-    pub fn close_window(&mut self, id: SessionId) -> bool {
+    /// The answer, where there is nothing to wait for.
+    pub fn close_window(&mut self, id: SessionId, name: &str) -> Option<Seen> {
         self.finished_windows.forget(id);
         if let Some(window) = self.sessions.get_mut(&id).and_then(|one| one.window.as_mut()) {
             window.stage = Stage::Closed;
             window.poll = None;
             self.debug(format_args!("session {id}: its window is closed"));
             self.kill(id, SIGTERM, KILL_GRACE_MS);
-            return true;
+            return None;
         }
         if self.readopt_left(id) {
             self.kill(id, SIGTERM, KILL_GRACE_MS);
+            return Some(killed(name, id));
         }
-        false
+        Some(Seen::text(format!("Closed background window: {name} @{id}. It had ended before.")))
     }
 
     /// The answer to who closed a window.
@@ -327,7 +333,7 @@ impl Daemon {
         let name = session.and_then(|one| one.window.as_ref()).map(|one| one.spec.name.clone());
         let name = name.unwrap_or_default();
         if why == Why::Completed {
-            return Seen::text(format!("Killed background window: {name} @{id}."));
+            return killed(&name, id);
         }
         let ending = session.and_then(|one| one.ending.as_ref());
         let survivors = ending.filter(|one| one.over()).map(|one| one.survivors());
@@ -344,6 +350,10 @@ impl Daemon {
         }
         Seen::error(format!("Could not end all of window {name} @{id}: {}.", survivors.join("; ")))
     }
+}
+
+fn killed(name: &str, id: SessionId) -> Seen {
+    Seen::text(format!("Killed background window: {name} @{id}."))
 }
 
 /// Who goes on, as texts name them.

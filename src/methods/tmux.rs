@@ -100,8 +100,8 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
 
 /// Ends a window; answers when all in it is gone.
 fn kill(daemon: &mut Daemon, call: &Call<'_>, id: SessionId, name: &str) -> Answer {
-    if !daemon.close_window(id) {
-        return Answer::of(&Seen::text(format!("Killed background window: {name} @{id}.")));
+    if let Some(seen) = daemon.close_window(id, name) {
+        return Answer::of(&seen);
     }
     if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
         let now_ns = daemon.now_ns;

@@ -217,13 +217,13 @@ test("autoCloseWindowsOnCompletion: false keeps what has ended listed and peekab
       { when: "finished with exit code 2", text: "Look.", calls: [tmux("list")] },
       { when: "^Background windows — 1", text: "Peek.", calls: [tmux("peek", { window: "@1" })] },
       { when: "^window: short", text: "Close.", calls: [tmux("kill", { window: "@1" })] },
-      { when: "^Killed", text: "Look.", calls: [tmux("list")] },
+      { when: "^Closed", text: "Look.", calls: [tmux("list")] },
     ],
   });
   const answers = run.toolEnds("tmux").map((end) => end.text);
   assert.match(answers[0] ?? "", / {2}short @1 \(\d+s\)/);
   assert.equal(answers[1], "window: short @1\n$ echo kept; exit 2\nkept");
-  assert.equal(answers[2], "Killed background window: short @1.");
+  assert.equal(answers[2], "Closed background window: short @1. It had ended before.");
   assert.match(answers[3] ?? "", /0 window\(s\)$/);
   assert.equal(run.custom(COMPLETED).length, 1);
 });
