@@ -26,6 +26,9 @@ const LONGER_MS: u64 = 150;
 const SOON: Duration = Duration::from_millis(1_000);
 const TRIES: usize = 4;
 
+/// What the kill of a window says where nothing ran in it any more.
+const HAD_ENDED: &str = " @1. It had ended before.";
+
 /// Sends the command to both families; gives the requests.
 fn in_both(execd: &mut Execd, command: &str) -> [u64; 2] {
     let stream = execd.start_request("bash_stream", json!({"command": command, "stream": false}));
@@ -92,14 +95,31 @@ fn the_output_of_process_substitutions_is_in_the_answer() {
     }
 }
 
+/// One whose worker talks to it by a socket, as node has it with its children, or by another
+/// descriptor than its stdin, as python has it, got an empty answer.
 #[test]
-fn a_holder_that_works_is_waited_for_and_so_is_who_feeds_one() {
+fn a_holder_that_works_is_waited_for_and_so_is_who_works_for_one() {
     let work = working_until("go");
-    for command in [
+    let mut commands = vec![
         format!("echo $$ >FILE; ({work}; echo worked) &"),
         // It has the output nowhere: only a pipe to the one who has it.
         format!("echo $$ >FILE; ({work}; echo worked) 2>/dev/null | cat &"),
-    ] {
+        // Another pipe, which nobody has as its stdin; and further processes in between.
+        format!(
+            "echo $$ >FILE; (read -ru3 x; echo $x) 3< <(exec 2>/dev/null; echo $({work}; \
+             echo worked)) &"
+        ),
+    ];
+    if !missing("python3") {
+        let worker = format!("exec >&0 2>/dev/null; {work}; echo worked");
+        commands.push(format!(
+            "echo $$ >FILE; python3 -c 'import socket, subprocess
+a, b = socket.socketpair()
+subprocess.Popen([\"bash\", \"-c\", \"{worker}\"], stdin=b)
+print(a.recv(99).decode(), end=\"\")' &"
+        ));
+    }
+    for command in commands {
         let mut execd = Execd::start();
         let requests = ["stream", "window"].map(|file| {
             let command = command.replace("FILE", file);
@@ -134,6 +154,17 @@ fn who_sleeps_or_holds_no_output_is_not_waited_for() {
     }
 }
 
+/// Who is there for a holder and waits, as the workers of a server do, holds up no answer.
+#[test]
+fn the_children_of_a_holder_that_sleep_are_not_waited_for() {
+    let mut execd = Execd::start();
+    let command = "(sleep 300 | cat | cat; :) & (read -ru3 x; :) 3< <(sleep 300) & echo up";
+    for method in ["bash_stream", "bash"] {
+        let took = quickest(&mut execd, method, &json!({"command": command}));
+        assert!(took < SOON, "{method}: {took:?}");
+    }
+}
+
 /// unified-exec tells no end then: its session goes on, and so does its output.
 #[test]
 fn exec_command_answers_soon_although_a_holder_works() {
@@ -153,6 +184,45 @@ fn nobody_is_waited_for_longer_than_two_seconds() {
         assert_eq!(result["status"], "failed");
         assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
     }
+}
+
+/// A poll that is to kill what runs on had no time of its own any more once the command had ended:
+/// it was answered 2 s after that, and never while the log stood still.
+#[test]
+fn a_poll_that_is_to_kill_waits_for_no_holder_longer_than_it_was_told() {
+    // Shell, sleeps till it may, leaves one behind that works or writes; the poll comes then.
+    let polled = |holder: &str, stalled: bool| {
+        let mut execd = Execd::start();
+        stream_help::open(&mut execd, &format!("read x; echo $$ >pid; ({holder}) & echo hi"));
+        let info = execd.result("server_info", json!({}));
+        let keeper = info["keeper_pid"].as_i64().and_then(|pid| pid.try_into().ok());
+        let _stopped = stalled.then(|| data::Stopped::new(keeper.expect("a keeper")));
+        execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+        until_reaped_for_a_while(&execd, "pid");
+        let began = now();
+        let params = json!({"killIf": "timeout", "waitMs": 1});
+        let result = stream_help::poll_with(&mut execd, 1, params);
+        assert_eq!((&result["status"], &result["exitCode"]), (&json!("completed"), &json!(0)));
+        let left = result["backgroundPids"].as_array().map_or(0, Vec::len);
+        assert!(left > 0, "it says who goes on, and kills nobody: {result}");
+        began.elapsed()
+    };
+    polled("yes", true);
+    let took = (0..TRIES).map(|_| polled(&working_until("never"), false)).min();
+    assert!(took < Some(SOON), "{took:?}");
+}
+
+/// The answer said that the command was aborted, beside its exit code 0.
+#[test]
+fn the_end_of_execd_does_not_abort_a_command_that_has_ended() {
+    let mut execd = Execd::start();
+    let command = format!("echo $$ >pid; echo done; ({}) &", working_until("never"));
+    let request = window_help::begin(&mut execd, &command, json!({}));
+    until_reaped_for_a_while(&execd, "pid");
+    execd.send_raw(b"{\"method\":\"shutdown\"}\n");
+    let result = execd.result_of(request);
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
+    assert_eq!((done(&result), output_of(&result)), ("done\n", "done\n"), "nobody goes on");
 }
 
 /// The looks end with the answer: what holds the output on costs nothing.
@@ -216,6 +286,23 @@ fn what_comes_later_is_told_by_polls_and_pages_and_remembered() {
     told(&mut execd);
 }
 
+/// The document said that nothing comes later on a terminal.
+#[test]
+fn on_a_terminal_who_ignores_hangups_goes_on_and_all_others_end_with_the_shell() {
+    let mut execd = Execd::start();
+    let gate = Gate::new(&execd, "gate");
+    let terminal = json!({"stdinMode": "pty"});
+    let command = format!("sleep 300 & echo $!; trap '' HUP; ({}; echo later) &", gate.wait());
+    let result = stream_help::run_with(&mut execd, &command, terminal);
+    let sleeper: i32 = output_of(&result).trim().parse().expect("a pid");
+    eventually("the kernel has ended it", || !is_alive(sleeper));
+    gate.open();
+    until_printed(&result, "later\r\n");
+    let polled = poll(&mut execd, 1);
+    assert_eq!((&polled["status"], &polled["late"]), (&json!("completed"), &json!(true)));
+    assert!(output_of(&polled).ends_with("\nlater\n"), "{polled}");
+}
+
 #[test]
 fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log() {
     let mut execd = Execd::start();
@@ -239,6 +326,9 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     assert!(listed(&mut execd).is_empty(), "it has ended");
     assert!(peek(&mut execd, "@1").ends_with(&shown), "and can still be looked into");
     assert_eq!(poll(&mut execd, 1)["late"], true);
+    let closed = tmux_on(&mut execd, "kill", "@1", json!({}));
+    let text = done(&closed);
+    assert!(text.starts_with("Closed background window: ") && text.ends_with(HAD_ENDED), "{text}");
 }
 
 #[test]

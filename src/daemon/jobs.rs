@@ -13,7 +13,9 @@ use super::Daemon;
 use super::judge::status_fields;
 use super::launch::LaunchSpec;
 use super::logs::LogTrouble;
-use crate::limits::{JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, RUNNING_JOBS_MAX};
+use crate::limits::{
+    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS, RUNNING_JOBS_MAX,
+};
 use crate::pure::life::ExitStatus;
 use crate::pure::rfc3339::format_utc_ms;
 use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
@@ -161,19 +163,27 @@ impl Daemon {
     }
 
     /// Step of a session's judgement: polls that were to end it when their time is over do so, and
-    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for. One
-    /// whose shell has ended in time is over soon, which they wait for.
+    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for.
+    /// Where the command has ended in time, who still holds its output is waited for no longer.
     pub(super) fn step_late_polls(&mut self, id: SessionId) {
         let now_ns = self.now_ns;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let runs = session.status().is_none();
-        let mut kills = false;
+        // What lies in the pipe when a command ends is read first, as for all who wait.
+        let left_ns = session.reaped_ns.unwrap_or(0) + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS;
+        let (mut kills, mut leaves) = (false, false);
         for wait in session.waits.iter_mut().filter(|wait| wait.kills_now(now_ns)) {
-            wait.due_ns = None;
             if runs {
-                wait.kind = WaitKind::JobKill;
+                (wait.kind, wait.due_ns) = (WaitKind::JobKill, None);
                 kills = true;
+            } else if now_ns < left_ns {
+                wait.due_ns = Some(left_ns);
+            } else {
+                leaves = true;
             }
+        }
+        if leaves {
+            session.leave_to_holders();
         }
         if kills {
             self.signal_job(id, SIGKILL);
