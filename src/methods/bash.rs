@@ -43,7 +43,8 @@ pub(super) const METHOD: Method = Method {
         Param::optional(
             "tty",
             Kind::Bool,
-            "gives it a terminal, for what asks for input; default context.tty",
+            "gives it a terminal, for what asks for input; what the shell leaves behind on it gets \
+             SIGHUP when the shell ends; default context.tty",
         ),
         Param::optional(
             "pollInterval",

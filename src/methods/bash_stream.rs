@@ -43,8 +43,9 @@ pub(super) const METHOD: Method = Method {
         Param::optional(
             "stdinMode",
             Kind::Choice(&["pipe", "pty", "null"]),
-            "\"pipe\" (default); \"pty\": a terminal, with one stream; \"null\": /dev/null, so that \
-             what reads it is at its end",
+            "\"pipe\" (default); \"pty\": a terminal, with one stream, where what the shell leaves \
+             behind gets SIGHUP when the shell ends; \"null\": /dev/null, so that what reads it is at \
+             its end",
         ),
         Param::optional("timeoutMs", Kind::Integer, "ends the process after so many ms"),
         Param::optional("stream", Kind::Bool, "sends its output as it comes; default true"),

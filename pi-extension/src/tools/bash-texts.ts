@@ -84,7 +84,8 @@ function bashSchema(config: TmuxBashConfig): ToolSchema {
       tty: {
         type: "boolean",
         description: "Give it a terminal, for what wants input: REPLs, prompts, editors. A person "
-          + `can attach and type. Default ${config.tty}; without one its input is empty.`,
+          + `can attach and type. Default ${config.tty}; without one its input is empty. What the `
+          + "shell leaves behind on it (server &) gets SIGHUP when the shell ends.",
       },
       ...(config.bashPollIntervalEnabled && pollParameters(config)),
     },

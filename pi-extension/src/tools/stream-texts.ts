@@ -75,7 +75,8 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
           type: "string",
           enum: ["pipe", "pty", "null"],
           description:
-            '"null": no stdin, for what reads it where no file is named. "pty": a terminal. '
+            '"null": no stdin, for what reads it where no file is named. "pty": a terminal; what '
+            + "the shell leaves behind on it (server &) gets SIGHUP when the shell ends. "
             + 'Default "pipe".',
         },
         timeoutMs: {
