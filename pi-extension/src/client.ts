@@ -81,7 +81,13 @@ export class Client {
    * nobody can attach.
    */
   get name(): string | undefined {
-    return this.isRunning && !this.isRemote ? execdName(this.#socket) : undefined;
+    return execdName(this.socket);
+  }
+
+  /** Where it listens, with the same exceptions. */
+  get socket(): string | undefined {
+    const isSeen = this.isRunning && !this.isRemote && typeof this.#socket === "string";
+    return isSeen ? String(this.#socket) : undefined;
   }
 
   /** Whether a daemon runs at this moment. */

@@ -6,15 +6,17 @@ const NEWLINE = 0x0a;
 /** Cuts a stream of bytes into lines. A character split over two chunks comes whole. */
 export class LineSplitter {
   readonly #onLine: (line: string) => void;
+  readonly #maxBytes: number;
   #parts: Buffer[] = [];
   #held = 0;
 
-  /** `onLine` takes each line without its newline. */
-  constructor(onLine: (line: string) => void) {
+  /** `onLine` takes each line without its newline; a line has at most `maxBytes`. */
+  constructor(onLine: (line: string) => void, maxBytes = LINE_MAX_BYTES) {
     this.#onLine = onLine;
+    this.#maxBytes = maxBytes;
   }
 
-  /** Takes the next bytes; false when a line went over LINE_MAX_BYTES, and was dropped. */
+  /** Takes the next bytes; false when a line went over its bound, and was dropped. */
   push(bytes: Buffer): boolean {
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
@@ -29,7 +31,7 @@ export class LineSplitter {
       this.#parts.push(bytes.subarray(start));
       this.#held += bytes.length - start;
     }
-    if (this.#held <= LINE_MAX_BYTES) return true;
+    if (this.#held <= this.#maxBytes) return true;
     this.#parts = [];
     this.#held = 0;
     return false;

@@ -8,7 +8,7 @@ import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import type { BashResult, Progress, TmuxResult } from "../wire.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../windows/attach.ts";
-import { actElsewhere, addressIn, listEverywhere } from "../windows/everywhere.ts";
+import { actElsewhere, addressIn, idHere, listEverywhere } from "../windows/everywhere.ts";
 import { shownCommand } from "../windows/templates.ts";
 import { startContext, viewContext } from "../windows/wire-context.ts";
 import type { Surface } from "./surface.ts";
@@ -123,12 +123,12 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
     throw new Error(`Error: unknown action ${String(action)}; `
       + `there are: ${config.tmuxEnabledActions.join(", ")}.`);
   }
-  const elsewhere = addressIn(window, instance.client.name);
+  const own = instance.client.name;
+  const elsewhere = addressIn(window, own);
   if (elsewhere && !String(action).startsWith("list")) {
     return answer(await actElsewhere(instance, String(action), elsewhere, call.signal), {});
   }
-  const id = typeof window === "string"
-    ? window.trim().replace(/^(?:execd-[^:]*:)?@?(\d+)$/, "@$1") : window;
+  const id = idHere(window, own);
   const polls = action === "poll" && {
     pollInterval: Number(pollInterval) > 0 ? pollInterval : pollSeconds(config),
   };

@@ -4,25 +4,47 @@
  * it too.
  */
 import type { Instance } from "../instance.ts";
-import type { KillResult, TmuxResult } from "../wire.ts";
+import { oneLine } from "../render/safe.ts";
 import {
-  type Other, KILL_WAIT_MS, LIST_WAIT_MS, PEEK_WAIT_MS, Gone, Silent, ask, otherExecds,
-} from "./others.ts";
+  KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
+  nameWithInstance, processIn, textIn, unreadable, windowsIn,
+} from "./asking.ts";
+import { type OpenPlace, type Other, otherExecds } from "./others.ts";
 import { viewContext } from "./wire-context.ts";
+
+/** The most of a look that is asked for, so that it fits into an answer. */
+const PEEK_MAX_BYTES = 256 * 1024;
+/** The most of an address that is repeated. */
+const ADDRESS_CELLS = 100;
+/** The most of a reason of another execd. */
+const REASON_CELLS = 300;
 
 /** A window of another pi. */
 export interface Address {
-  execd: string;
-  /** Its id there, `@3`. */
-  window: string;
+  /** As it is called in answers. */
+  named: string;
+  /** Undefined where it cannot be the address of a window. */
+  at?: { execd: string; /** Its id there, `@3`. */ window: string };
 }
+
+type Place = Required<Address>;
 
 /** What `execd-4242:@3` names; undefined for an id of this pi's. */
 export function addressIn(window: unknown, own: string | undefined): Address | undefined {
-  const found = typeof window === "string"
-    ? /^(execd-\d+(?:-[0-9a-z]+)?):@?(\d+)$/.exec(window.trim()) : null;
-  const [, execd = "", id = ""] = found ?? [];
-  return found && execd !== own ? { execd, window: `@${id}` } : undefined;
+  const given = typeof window === "string" ? window.trim() : "";
+  const [, execd = ""] = /^(execd-[^:]*):/.exec(given) ?? [];
+  if (execd === "" || execd === own) return undefined;
+  const id = /^execd-\d+(?:-[0-9a-z]+)?:@?(\d+)$/.exec(given)?.[1];
+  if (id === undefined) return { named: oneLine(given, ADDRESS_CELLS) };
+  return { named: `${execd}:@${id}`, at: { execd, window: `@${id}` } };
+}
+
+/** The id of a window of this pi, with its sign and without the name of its execd. */
+export function idHere(window: unknown, own: string | undefined): unknown {
+  if (typeof window !== "string") return window;
+  const given = window.trim();
+  const id = own !== undefined && given.startsWith(`${own}:`) ? given.slice(own.length + 1) : given;
+  return id.replace(/^@?(\d+)$/, "@$1");
 }
 
 /** The windows of this pi, as it was told them, and behind them those of others. */
@@ -31,21 +53,36 @@ export async function listEverywhere(
   own: string,
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  const others = instance.isRemote ? [] : otherExecds(instance.client.name);
+  const { others, open } = seenBy(instance);
   const context = viewContext(instance);
-  const asked = await Promise.allSettled(others.map((other) =>
-    ask(other, "tmux", { action: "list", context }, LIST_WAIT_MS, signal)));
-  const lines = asked.flatMap((reply, at) => {
-    const { name } = others[at] as Other;
-    return reply.status === "fulfilled" ? linesOf(reply.value as unknown as TmuxResult, name) : [];
-  });
-  const silent = asked.flatMap((reply) =>
-    reply.status === "rejected" && reply.reason instanceof Silent ? [reply.reason.message] : []);
-  const mine = linesIn(own);
-  const all = [...mine, ...lines];
+  const list = async (other: Other) => {
+    const [reply, name] = await Promise.all([
+      ask(other, "tmux", { action: "list", context }, LIST_WAIT_MS, signal),
+      other.isShared ? nameWithInstance(other, LIST_WAIT_MS, signal) : other.name,
+    ]);
+    return linesOf(reply, other, name);
+  };
+  const { outcomes, unasked } = await askAll(others, list);
+  const theirs = outcomes.flatMap((one) => one instanceof Unanswered ? [] : one);
+  const all = [...linesIn(own), ...theirs];
+  const missing = [
+    ...outcomes.flatMap((one) => one instanceof Unanswered
+      ? [`(${one.message}: its windows are not listed)`] : []),
+    ...unasked > 0 ? [`(${unasked} more sockets were not asked: one list takes at most `
+      + `${OTHERS_MAX} execds, ${SOCKETS_MAX} sockets and ${LIST_WAIT_MS} ms)`] : [],
+    ...open.map((place) => `(${whyNot(place)})`),
+  ];
   const head = `Background windows — ${all.length} window(s)`;
-  const missing = silent.map((text) => `(${text}: its windows are not listed)`);
   return [head, all.join("\n"), missing.join("\n")].filter(Boolean).join("\n\n");
+}
+
+/** The execds that this pi may ask. */
+function seenBy({ isRemote, client }: Instance): ReturnType<typeof otherExecds> {
+  return isRemote ? { others: [], open: [] } : otherExecds(client.socket);
+}
+
+function whyNot({ dir }: OpenPlace): string {
+  return `others may enter ${dir}, so the execds there are not asked: chmod 700 it`;
 }
 
 /** The lines of a list, below its head. */
@@ -53,12 +90,18 @@ function linesIn(text: string): string[] {
   return text.split("\n").slice(1).filter((line) => line.startsWith("  "));
 }
 
-/** The lines of another execd's list, with its name before each id. */
-function linesOf({ text, windows = [] }: TmuxResult, execd: string): string[] {
-  return linesIn(text).map((line, at) => {
-    const id = ` ${windows[at]?.window} (`;
-    const place = line.lastIndexOf(id);
-    return place < 0 ? line : `${line.slice(0, place)} ${execd}:${line.slice(place + 1)}`;
+/**
+ * The lines of another execd's list, with its name before each id: a line without it would name a
+ * window of this pi.
+ */
+function linesOf(reply: Record<string, unknown>, other: Other, name: string): string[] {
+  const windows = windowsIn(reply, other);
+  const lines = linesIn(textIn(reply, other));
+  if (lines.length !== windows.length) throw unreadable(other);
+  return lines.map((line, at) => {
+    const place = line.lastIndexOf(` ${windows[at]?.window} (`);
+    if (place < 0) throw unreadable(other);
+    return `${line.slice(0, place)} ${name}:${line.slice(place + 1)}`;
   });
 }
 
@@ -66,41 +109,74 @@ function linesOf({ text, windows = [] }: TmuxResult, execd: string): string[] {
 export async function actElsewhere(
   instance: Instance,
   action: string,
-  address: Address,
+  { named, at }: Address,
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  const named = `${address.execd}:${address.window}`;
   const none = new Error(`No background window ${named}.`);
-  const other = otherExecds(instance.client.name).find(({ name }) => name === address.execd);
-  const sees = instance.windows.config.tmuxWindowScope === "all" && !instance.isRemote;
-  if (!sees || !other) throw none;
+  if (instance.windows.config.tmuxWindowScope !== "all" || !at) throw none;
   try {
-    const text = action === "peek" ? await peek(instance, other, address.window, signal)
-      : action === "kill" ? await kill(instance, other, address.window, signal)
-      : undefined;
-    if (text !== undefined) return text;
+    const other = await find(instance, at, signal);
+    if (!other) throw none;
+    if (action !== "peek" && action !== "kill") {
+      throw new Error(`Error: ${action} takes windows of this pi only; `
+        + `peek shows the output of ${named}.`);
+    }
+    const act = action === "peek" ? peek : kill;
+    const text = await act(instance, other, { named, at }, signal);
+    if (text === undefined) throw none;
+    return text;
   } catch (error) {
     if (error instanceof Gone) throw none;
-    throw error;
+    if (!(error instanceof Unanswered)) throw error;
+    throw new Error(`Error: ${named} could not be asked for: ${error.message}.`);
   }
-  throw new Error(action === "peek" || action === "kill" ? none.message
-    : `Error: ${action} takes windows of this pi only; peek shows the output of ${named}.`);
+}
+
+/** The execd of this name, or the one of several by its instance; undefined where there is none. */
+async function find(
+  instance: Instance,
+  { execd: name, window }: Place["at"],
+  signal: AbortSignal | undefined,
+): Promise<Other | undefined> {
+  const { others, open } = seenBy(instance);
+  const exact = others.filter((other) => other.name === name);
+  if (exact.length === 1) return exact[0];
+  const fits = exact.length > 0 ? exact : others.filter((one) => one.name === processIn(name));
+  const asked = await Promise.allSettled(fits.map((other) =>
+    nameWithInstance(other, PEEK_WAIT_MS, signal)));
+  const there = asked.flatMap((reply, at) => reply.status === "rejected" ? []
+    : [{ full: reply.value, other: fits[at] as Other }]);
+  const meant = there.filter(({ full }) => exact.length > 0 || full === name);
+  if (meant.length > 1) {
+    const names = meant.map(({ full }) => `${full}:${window}`).join(" or ");
+    throw new Error(`Error: several execds are called ${name}: say ${names}.`);
+  }
+  const failed = asked.flatMap((reply) => reply.status === "rejected"
+    && !(reply.reason instanceof Gone) ? [reply.reason] : []);
+  // Whoever did not say what it is called may be the one.
+  const isCertain = failed.length === 0 || (exact.length === 0 && meant.length === 1);
+  if (!isCertain) throw failed[0];
+  const place = open.find(({ names }) => [name, processIn(name)].some((one) => names.includes(one)));
+  if (meant.length === 0 && place) throw new Unanswered(whyNot(place));
+  return meant[0]?.other;
 }
 
 async function peek(
   instance: Instance,
   other: Other,
-  window: string,
+  { named, at: { window } }: Place,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const request = { action: "peek", window, context: viewContext(instance) };
+  const view = viewContext(instance);
+  const maxOutputBytes = Math.min(Number(view.maxOutputBytes), PEEK_MAX_BYTES);
+  const request = { action: "peek", window, context: { ...view, maxOutputBytes } };
   const reply = await ask(other, "tmux", request, PEEK_WAIT_MS, signal);
-  const { text, is_error } = reply as unknown as TmuxResult;
-  if (is_error) return undefined;
+  const text = textIn(reply, other);
+  if (reply.is_error === true) return undefined;
   // The first line names the window as its own execd does.
   const [head = "", ...rest] = text.split("\n");
   const place = head.lastIndexOf(window);
-  const first = place < 0 ? head : `${head.slice(0, place)}${other.name}:${head.slice(place)}`;
+  const first = place < 0 ? head : head.slice(0, place) + named + head.slice(place + window.length);
   return [first, ...rest].join("\n");
 }
 
@@ -111,23 +187,33 @@ async function peek(
 async function kill(
   instance: Instance,
   other: Other,
-  window: string,
+  { named, at: { window } }: Place,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
   const context = viewContext(instance);
   const listed = await ask(other, "tmux", { action: "list", context }, PEEK_WAIT_MS, signal);
-  const { windows = [] } = listed as unknown as TmuxResult;
-  const row = windows.find((one) => one.window === window);
+  const row = windowsIn(listed, other).find((one) => one.window === window);
   if (!row) return undefined;
-  const named = `background window: ${row.name} ${other.name}:${window}.`;
-  if (!row.running) {
-    await ask(other, "tmux", { action: "kill", window, context }, KILL_WAIT_MS, signal);
-    return `Closed ${named} It had ended before.`;
+  try {
+    if (!row.running) {
+      const request = { action: "kill", window, context };
+      const reply = await ask(other, "tmux", request, KILL_WAIT_MS, signal);
+      textIn(reply, other);
+      if (reply.is_error === true) return undefined;
+      return `Closed background window: ${row.name} ${named}. It had ended before.`;
+    } else {
+      const request = { session_id: Number(window.slice(1)) };
+      const { killed, failure_message: why } =
+        await ask(other, "kill_session", request, KILL_WAIT_MS, signal);
+      if (typeof killed !== "boolean") throw unreadable(other);
+      if (!killed) {
+        const reason = typeof why === "string" ? `: ${oneLine(why, REASON_CELLS)}` : "";
+        throw new Error(`Error: not all of ${named} could be ended${reason}.`);
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error;
+    throw new Error(`Error: ${named} may not have ended: ${error.message}. list shows what runs.`);
   }
-  const session_id = Number(window.slice(1));
-  const reply = await ask(other, "kill_session", { session_id }, KILL_WAIT_MS, signal);
-  const { killed, failure_message: why } = reply as unknown as KillResult;
-  if (killed !== false) return `Killed ${named}`;
-  throw new Error(`Error: not all of ${other.name}:${window} could be ended`
-    + `${why === undefined ? "" : `: ${why}`}.`);
+  return `Killed background window: ${row.name} ${named}.`;
 }

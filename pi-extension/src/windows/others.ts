@@ -1,31 +1,36 @@
 /**
- * The execds of other pis of this user, asked over their control sockets (docs: attach.md). Only
- * those are asked that nobody else can have put there: a socket of our own in a directory of our
- * own that is closed to others.
+ * Where the execds of other pis of this user listen (docs: attach.md). Only those are asked that
+ * nobody else can have put there: a socket of our own in a directory of our own that is closed to
+ * others.
  */
 import { type Stats, lstatSync, readFileSync, readdirSync } from "node:fs";
-import { type Socket, connect } from "node:net";
 import { basename, dirname, join } from "node:path";
-import { isObject } from "../daemon.ts";
-import { LineSplitter } from "../lines.ts";
 
-/** How long the others have to say which windows they have: what is late is not waited for. */
-export const LIST_WAIT_MS = 200;
-/** How long one of them has for a look at a window. */
-export const PEEK_WAIT_MS = 2_000;
-/** … and for ending one: SIGTERM, 2 s, SIGKILL, 3 s. */
-export const KILL_WAIT_MS = 10_000;
-/** Of more execds these are asked. */
-const OTHERS_MAX = 64;
 const OTHERS_BITS = 0o077;
 /** As execd names its socket: its process, and its instance where two have the same number. */
 const SOCKET_NAME = /^(\d+(?:-[0-9a-z]+)?)\.sock$/;
 
-/** An execd of this user. */
+/** An execd of this user, which may have ended. */
 export interface Other {
   /** `execd-4242`, as `execd attach` takes it. */
   name: string;
   path: string;
+  /** A socket in another directory has this name too: it takes the instance to tell them apart. */
+  isShared: boolean;
+}
+
+/** A directory whose sockets anybody may have put there. */
+export interface OpenPlace {
+  dir: string;
+  /** The names of its sockets. */
+  names: string[];
+}
+
+interface Socket {
+  name: string;
+  path: string;
+  /** Which file it is, by whatever path. */
+  file: string;
 }
 
 /** The name of the execd that listens at this path; undefined where it is none of the usual. */
@@ -34,20 +39,32 @@ export function execdName(socket: unknown): string | undefined {
   return stem === undefined ? undefined : `execd-${stem}`;
 }
 
-/** The execds of this user, by name, but for the one of this name. */
+/** The execds of this user, by name, but for the one that listens at `own`. */
 export function otherExecds(
   own: string | undefined,
   env: NodeJS.ProcessEnv = process.env,
-): Other[] {
-  const sockets = directories(env).filter(isPrivate).flatMap((dir) =>
-    namesIn(dir).map((name) => join(dir, name)));
-  const found = new Map<string, Other>();
-  for (const path of sockets.filter(isOwnSocket)) {
-    const name = execdName(path);
-    if (name !== undefined && name !== own) found.set(name, { name, path });
+): { others: Other[]; open: OpenPlace[] } {
+  const places = directories(env).flatMap((dir) => statOf(dir, (found) => found.isDirectory()));
+  const isOpen = ({ found }: { found: Stats }) => (found.mode & OTHERS_BITS) !== 0;
+  const sockets = new Map<string, Socket>();
+  for (const { path } of places.filter((place) => !isOpen(place))) {
+    for (const socket of socketsIn(path)) sockets.set(socket.file, socket);
   }
+  const all = [...sockets.values()];
+  const [ownFile] = own === undefined ? [] : socketAt(own).map(({ file }) => file);
+  const isOther = ({ path, file }: Socket) => file !== ownFile && path !== own;
+  const others = all.filter(isOther).map(({ name, path }) => {
+    // The own one may be in a place that is not looked at.
+    const isShared = execdName(own) === name || all.filter((one) => one.name === name).length > 1;
+    return { name, path, isShared };
+  });
   const byNumber = (a: Other, b: Other) => a.name.localeCompare(b.name, "en", { numeric: true });
-  return [...found.values()].sort(byNumber).slice(0, OTHERS_MAX);
+  const open = places.filter(isOpen)
+    .map(({ path: dir }) => {
+      return { dir, names: socketsIn(dir).filter(isOther).map(({ name }) => name) };
+    })
+    .filter(({ names }) => names.length > 0);
+  return { others: others.sort(byNumber), open };
 }
 
 /** Where execds of this user put their sockets, as `execd ls` looks for them. */
@@ -71,85 +88,28 @@ function listenedIn(): string[] {
   }
 }
 
-function namesIn(dir: string): string[] {
+function socketsIn(dir: string): Socket[] {
   try {
-    return readdirSync(dir);
+    return readdirSync(dir).flatMap((name) => socketAt(join(dir, name)));
   } catch {
     return [];
   }
 }
 
-function isPrivate(dir: string): boolean {
-  return isOurs(dir, (found) => found.isDirectory() && (found.mode & OTHERS_BITS) === 0);
+/** The socket of ours at this path, or none. */
+function socketAt(at: string): Socket[] {
+  const name = execdName(at);
+  if (name === undefined) return [];
+  return statOf(at, (found) => found.isSocket())
+    .map(({ path, found: { dev, ino } }) => ({ name, path, file: `${dev}:${ino}` }));
 }
 
-function isOwnSocket(path: string): boolean {
-  return isOurs(path, (found) => found.isSocket());
-}
-
-function isOurs(path: string, fits: (found: Stats) => boolean): boolean {
+/** What is there, where it is ours and fits. */
+function statOf(path: string, fits: (found: Stats) => boolean): { path: string; found: Stats }[] {
   try {
     const found = lstatSync(path);
-    return found.uid === process.getuid?.() && fits(found);
+    return found.uid === process.getuid?.() && fits(found) ? [{ path, found }] : [];
   } catch {
-    return false;
-  }
-}
-
-/** One execd has not answered in time. */
-export class Silent extends Error {}
-/** Nobody listens there any more: its pi has ended. */
-export class Gone extends Error {}
-
-/**
- * Sends one request to another execd. Rejects with Silent when `waitMs` are over, with Gone when
- * nobody is there, with what an error reply says, and when `signal` aborts.
- */
-export function ask(
-  { name, path }: Other,
-  method: string,
-  params: object,
-  waitMs: number,
-  signal?: AbortSignal,
-): Promise<Record<string, unknown>> {
-  return new Promise((resolve, reject) => {
-    let socket: Socket | undefined;
-    const abort = () => end(() => reject(new Error("Command aborted")));
-    const late = setTimeout(() => {
-      end(() => reject(new Silent(`${name} did not answer within ${waitMs} ms`)));
-    }, waitMs);
-    const end = (settle: () => void) => {
-      clearTimeout(late);
-      signal?.removeEventListener("abort", abort);
-      socket?.destroy();
-      settle();
-    };
-    if (signal?.aborted) return abort();
-    signal?.addEventListener("abort", abort, { once: true });
-    const lines = new LineSplitter((line) => {
-      const reply = replyIn(line);
-      if (!reply) return;
-      const { result, error } = reply;
-      if (isObject(error)) end(() => reject(new Error(String(error.message))));
-      else end(() => resolve(isObject(result) ? result : {}));
-    });
-    const gone = () => end(() => reject(new Gone(`${name} is not there any more`)));
-    socket = connect(path);
-    socket.on("data", (bytes) => {
-      if (!lines.push(bytes)) gone();
-    });
-    socket.once("error", gone);
-    socket.once("close", gone);
-    socket.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}\n`);
-  });
-}
-
-/** The one answer; between come notifications, which everybody is told. */
-function replyIn(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) && value.id === 1 ? value : undefined;
-  } catch {
-    return undefined;
+    return [];
   }
 }

@@ -5,7 +5,8 @@ import { type Server, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
-import { Gone, Silent, ask, execdName, otherExecds } from "../../src/windows/others.ts";
+import { Gone, Silent, ask } from "../../src/windows/asking.ts";
+import { execdName, otherExecds } from "../../src/windows/others.ts";
 import { BashPi, withBash } from "./bash-lib.ts";
 import { processesWith, runs, textOf, until } from "./lib.ts";
 
@@ -70,8 +71,8 @@ it("all: windows of another pi are listed, looked into, ended by their address",
           message: "Error: poll takes windows of this pi only; "
             + `peek shows the output of ${address}.`,
         });
-        const ofSecond = otherExecds(address.split(":")[0])
-          .find(({ path }) => path.startsWith(scratch));
+        const own = join(scratch, "execd", `${address.slice("execd-".length, -":@1".length)}.sock`);
+        const ofSecond = otherExecds(own).others.find(({ path }) => path.startsWith(scratch));
         const unseen = `${ofSecond?.name}:@1`;
         await assert.rejects(look(first, unseen), { message: `No background window ${unseen}.` });
 
@@ -109,7 +110,7 @@ it("who is asked: sockets of our own in directories that are closed to others", 
   const dir = join(runtime, "execd");
   mkdirSync(dir, { mode: 0o700 });
   const env = { XDG_RUNTIME_DIR: runtime };
-  const names = (own?: string) => otherExecds(own, env)
+  const names = (own?: string) => otherExecds(own && join(dir, own), env).others
     .filter(({ path }) => path.startsWith(runtime)).map(({ name }) => name);
   for (const name of ["77.sock", "8.sock", "8-0af3.sock", "other.sock", "9.sock.old"]) {
     const server = await listener(join(dir, name), undefined);
@@ -117,13 +118,16 @@ it("who is asked: sockets of our own in directories that are closed to others", 
   }
   writeFileSync(join(dir, "5.sock"), "no socket");
   assert.deepEqual(names(), ["execd-8", "execd-8-0af3", "execd-77"]);
-  assert.deepEqual(names("execd-8"), ["execd-8-0af3", "execd-77"]);
+  assert.deepEqual(names("8.sock"), ["execd-8-0af3", "execd-77"]);
   if (process.getuid?.() === 0) {
     chownSync(join(dir, "77.sock"), 12_345, 0);
     assert.deepEqual(names(), ["execd-8", "execd-8-0af3"], "somebody else's");
   }
   chmodSync(dir, 0o755);
   assert.deepEqual(names(), [], "anybody may have put it there");
+  const open = otherExecds(undefined, env).open.filter((place) => place.dir === dir);
+  assert.equal(open.length, 1, "that is told");
+  assert.ok(open[0]?.names.includes("execd-8"));
   assert.equal(execdName("/run/execd/12.sock"), "execd-12");
   for (const odd of ["/run/execd/x.sock", "12", undefined, 7]) {
     assert.equal(execdName(odd), undefined);
@@ -136,14 +140,16 @@ it("one that is silent, or gone, holds nobody up; an error is one", async (t) =>
     const path = join(ways, name);
     const server = await listener(path, answer);
     t.after(() => server.close());
-    return { name: "execd-1", path };
+    return { name: "execd-1", path, isShared: false };
   };
   const silent = await at("1.sock");
   await assert.rejects(ask(silent, "tmux", {}, 50), (error) => error instanceof Silent
     && error.message === "execd-1 did not answer within 50 ms");
-  await assert.rejects(ask({ name: "execd-1", path: join(ways, "2.sock") }, "tmux", {}, 50), Gone);
+  await assert.rejects(ask({ ...silent, path: join(ways, "2.sock") }, "tmux", {}, 50), Gone);
   const failing = await at("3.sock", '{"id":1,"error":{"code":-32602,"message":"no"}}');
-  await assert.rejects(ask(failing, "tmux", {}, 5_000), { message: "no" });
+  await assert.rejects(ask(failing, "tmux", {}, 5_000), {
+    message: "execd-1 answered with an error: no",
+  });
   const fine = await at("4.sock", '{"id":7,"result":{}}\n{"id":1,"result":{"text":"x"}}');
   assert.deepEqual(await ask(fine, "tmux", {}, 5_000), { text: "x" });
   const stopped = new AbortController();
