@@ -156,6 +156,31 @@ fn a_session_is_named_with_its_execd() {
     }
 }
 
+/// Two in different pid namespaces were both called `--pid 1`, and only one had a name of its own.
+#[test]
+fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
+    if !outside::may_choose_pids() {
+        return;
+    }
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
+    let words = [&outside::OWN_PIDS[..], &[env!("CARGO_BIN_EXE_execd")]].concat();
+    let start = |said: &str| {
+        let mut execd = Execd::of(&words, &[], &env);
+        execd.open(&format!("echo {said}; exec sleep 1000"));
+        let instance = execd.result("server_info", json!({}))["instance"].clone();
+        (execd, format!("execd-1-{}:@1", instance.as_str().expect("its name")))
+    };
+    let ((_one, at_one), (_two, at_two)) = (start("one"), start("two"));
+    let (status, _, err) = said(runtime.path(), &["tail", "@1"]);
+    assert!(status == 1 && err.contains(&at_one) && err.contains(&at_two), "{err}");
+    assert_eq!(fine(runtime.path(), &["tail", &at_one]), "one\n");
+    assert_eq!(fine(runtime.path(), &["tail", &at_two]), "two\n");
+    let (status, _, err) = said(runtime.path(), &["tail", "execd-1-0:@1"]);
+    assert!(status == 1 && err.contains("no execd of yours is called execd-1-0"), "{err}");
+}
+
 #[test]
 fn one_execd_that_does_not_answer_does_not_stall_the_list() {
     let runtime = TempDir::new().expect("a directory");

@@ -16,7 +16,8 @@ pub struct Place {
     pub pid: Option<i32>,
     /// The one that listens here.
     pub socket: Option<PathBuf>,
-    /// The one whose socket has this name, without its ending.
+    /// The one whose socket has this name, without its ending; or this name but for the instance
+    /// behind it, which is asked for then.
     pub name: Option<String>,
 }
 
@@ -56,12 +57,16 @@ pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>,
     }
     let all = places.into_iter().flat_map(|dir| socket::in_directory(&dir));
     if let Some(name) = &place.name {
-        let is_it = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == name.as_str());
-        let of_it: Vec<PathBuf> = all.filter(is_it).collect();
+        let all: Vec<PathBuf> = all.collect();
+        let called = |name: &str| -> Vec<PathBuf> {
+            let is_it = |path: &&PathBuf| path.file_stem().is_some_and(|stem| stem == name);
+            all.iter().filter(is_it).cloned().collect()
+        };
+        let process = name.split_once('-').map(|(pid, _)| pid);
+        let of_it = Some(called(name)).filter(|of_it| !of_it.is_empty());
+        let of_it = of_it.or_else(|| process.map(called)).unwrap_or_default();
         if of_it.is_empty() {
-            return Err(format!(
-                "no execd of yours is called execd-{name}: execd ls shows what runs"
-            ));
+            return Err(nobody_is(name));
         }
         return Ok(of_it);
     }
@@ -74,6 +79,17 @@ pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>,
         return Err(why.join("; "));
     }
     Ok(of_it)
+}
+
+fn nobody_is(name: &str) -> String {
+    format!("no execd of yours is called execd-{name}: execd ls shows what runs")
+}
+
+/// Whether this is its name: that of its socket, or its process and its instance.
+fn is_called(execd: &Execd, name: &str) -> bool {
+    let stem = execd.connection.path().file_stem();
+    let instance = name.split_once('-').map(|(_, instance)| instance);
+    stem.is_some_and(|stem| stem == name) || instance == Some(execd.instance.as_str())
 }
 
 /// Asks the execds that are meant for their sessions.
@@ -115,6 +131,12 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
             }
             Ok((Err(error), _) | (_, Err(error))) => found.silent.push(message_of(&error)),
             Err(reason) => found.silent.push(reason),
+        }
+    }
+    if let Some(name) = &place.name {
+        found.execds.retain(|execd| is_called(execd, name));
+        if found.execds.is_empty() && found.silent.is_empty() {
+            found.silent.push(nobody_is(name));
         }
     }
     if named && found.execds.is_empty() {
@@ -161,11 +183,19 @@ pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
         .filter_map(|execd| Some(Found { row: row_in(&execd)?, execd }))
         .collect();
     if found.len() > 1 {
+        let is_shared = |pid| found.iter().filter(|one| one.execd.pid == pid).count() > 1;
         let each: Vec<String> = found
             .iter()
             .map(|one| {
                 let command = super::ls::shortened(&one.row, super::ls::NAMED_CHARS);
-                format!("--pid {} ({command})", one.execd.pid)
+                let Execd { pid, instance, .. } = &one.execd;
+                // In different pid namespaces both may have the number.
+                let which = if is_shared(*pid) {
+                    format!("execd-{pid}-{instance}:@{id}")
+                } else {
+                    format!("--pid {pid}")
+                };
+                format!("{which} ({command})")
             })
             .collect();
         return Err(format!("several execds have a session @{id}: say {}", each.join(" or ")));
