@@ -162,6 +162,8 @@ export class Instance {
     }
     if (this.#wants("bash")) this.windows.readSettings(event.reason);
     this.windows.open(ctx, left?.background);
+    // Nobody was there to whom execd could say that it had left out news.
+    if (left) this.#mending.begin();
   }
 
   /** Never rejects: nobody waits for it when it takes long. */

@@ -8,6 +8,8 @@ import type { SessionInfo, SessionStarted } from "./wire.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;
+/** An answer that failed is asked for once more, after this. */
+const RETRY_MS = 1_000;
 
 /** What was known when execd was asked: its answer says nothing of what has come since. */
 interface Known {
@@ -41,11 +43,16 @@ export class Mending {
   /** Never rejects: an execd that is gone has taken all with it, and that is told elsewhere. */
   async #mend(): Promise<void> {
     this.#ended = new Set();
+    let hasFailed = false;
     while (this.#again && this.#instance.client.isRunning) {
       this.#again = false;
-      await this.#look().catch(() => {});
+      const fails = await this.#look().then(() => false, () => true);
+      const tryAgain = fails && !hasFailed;
+      hasFailed = fails;
       this.#ended.clear();
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS).unref());
+      const pauseMs = tryAgain ? RETRY_MS : PAUSE_MS;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs).unref());
+      this.#again ||= tryAgain;
     }
     this.#ended = undefined;
     this.#again = false;

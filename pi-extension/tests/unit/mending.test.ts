@@ -58,3 +58,33 @@ it("sessions_changed: asked what there is; the footer, windows and armed wakes f
     delete process.env.PI_EXTENSION_CONFIG_DIR;
   }
 });
+
+/**
+ * Told between two sessions of pi, when nobody takes it, it was lost: the footer counted windows
+ * that had ended for good. So it did when one answer failed.
+ */
+it("a session of pi that goes on with an execd asks what there is, and once more if that fails", async () => {
+  const script = join(import.meta.dirname, "scripts", "crowded-execd.mjs");
+  process.env.EXECD_COMMAND = `'${process.execPath}' '${script}' --fails-once #`;
+  process.env.PI_EXECD_TOOLS = "bash";
+  process.env.PI_EXTENSION_CONFIG_DIR = "/no/such/directory";
+  const session = { sessionManager: { getSessionId: () => "m1", getSessionFile: () => "/m.jsonl" } };
+  const first = new Pi({}, session);
+  const second = new Pi({}, session);
+  const count = (pi: Pi) => pi.footer.get("backgroundBashTmuxCommands");
+  try {
+    await first.start();
+    await first.call("bash", { command: "w", background: true });
+    assert.equal(count(first), "1");
+    await first.emit("session_shutdown", { reason: "reload" });
+    await second.emit("session_start", { reason: "reload" });
+    assert.equal(count(second), "1", "as it was left");
+    await until(() => count(second) === undefined, "the footer is mended");
+  } finally {
+    await second.shutdown();
+    await first.shutdown();
+    delete process.env.EXECD_COMMAND;
+    delete process.env.PI_EXECD_TOOLS;
+    delete process.env.PI_EXTENSION_CONFIG_DIR;
+  }
+});

@@ -1,7 +1,9 @@
 // A stand-in for an execd whose client had no room for a while: it has not told that session 1 and
-// window @6 have ended and that session 2 has begun, only that something has changed.
+// window @6 have ended and that session 2 has begun, only that something has changed. With
+// --fails-once it cannot say at first what there is.
 import { createInterface } from "node:readline";
 
+let fails = process.argv.includes("--fails-once");
 const say = (message) => console.log(JSON.stringify(message));
 const session = (session_id, command, more) => ({
   session_id, command, pid: 100 + session_id, tty: false, cwd: "/here", ...more,
@@ -45,5 +47,8 @@ const answers = {
 createInterface({ input: process.stdin }).on("line", (line) => {
   const { id, method, params } = JSON.parse(line);
   if (method === "shutdown") process.exit(0);
-  if (id !== undefined) say({ id, result: answers[method]?.(params) ?? {} });
+  if (method === "list_sessions" && fails) {
+    fails = false;
+    say({ id, error: { code: -32000, message: "no room" } });
+  } else if (id !== undefined) say({ id, result: answers[method]?.(params) ?? {} });
 }).on("close", () => process.exit(0));
