@@ -143,7 +143,7 @@ test("the examples for other extensions run; execd takes the session that they s
   };
   await shown(1, /^a command waits 30 s$/);
   const [, session] = await shown(2, /^execd attach (execd-\d+)$/);
-  const [, target = "", log = ""] = await shown(3, /^dev: execd attach (\S+:1), or less (\S+)$/);
+  const [, target = "", log = ""] = await shown(3, /^dev: execd attach (\S+:1) or less (\S+)$/);
   assert.equal(target, `${session}:1`);
   const tail = () => execFileSync(execdBinary(), ["tail", target], {
     env: place.plainEnvironment(), encoding: "utf8",
