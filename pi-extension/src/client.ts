@@ -44,6 +44,7 @@ export class Client {
   #startedWith: NodeJS.ProcessEnv = {};
   #socket: unknown;
   #closed = false;
+  #starts = 0;
   #lastSessionId = 0;
   /** Up to this one the running daemon gives no id any more. */
   #lastIdOfDaemon = 0;
@@ -88,6 +89,11 @@ export class Client {
   get socket(): string | undefined {
     const isSeen = this.isRunning && !this.isRemote && typeof this.#socket === "string";
     return isSeen ? String(this.#socket) : undefined;
+  }
+
+  /** How many daemons have been started: it tells whether the one that runs is still the same. */
+  get starts(): number {
+    return this.#starts;
   }
 
   /** Whether a daemon runs at this moment. */
@@ -219,6 +225,7 @@ export class Client {
     this.#attempt = daemon;
     this.#socket = (await answersInTime(daemon)).socket;
     started = true;
+    this.#starts += 1;
     this.#startedWith = env;
     this.#daemon = daemon;
     const silence = candidate.remote ? silenceSeconds(env.EXECD_COMMAND) : undefined;

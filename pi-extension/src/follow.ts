@@ -1,4 +1,5 @@
 /** A live tail: a view in the place of pi's editor that follows the output of a process. */
+import { DaemonGone } from "./daemon.ts";
 import type { HostContext } from "./host.ts";
 import type { Instance } from "./instance.ts";
 import { TailView } from "./render/tail-view.ts";
@@ -10,14 +11,22 @@ const LOOK_MS = 250;
 const LOOKS_PER_TITLE = 4;
 /** The most of a log in one look; what is further behind is passed over. */
 const PAGE_BYTES = 150_000;
+/** An execd that does not answer for so long is said to. */
+const SILENT_SECONDS = 2;
+const SILENCE_TICK_MS = 500;
 
 /** Whether this host can show one. */
 export function canFollow(ctx: HostContext): boolean {
   return ctx.mode === "tui" && typeof ctx.ui?.custom === "function";
 }
 
-/** What is said of a process; undefined where it is not remembered any more. */
-export type Describe = (sessionId: number) => Promise<string | undefined>;
+/** What is said of a process, and where its log is; undefined where it is not remembered any more. */
+export type Describe = (sessionId: number) => Promise<Described | undefined>;
+
+interface Described {
+  title: string;
+  hasLog: boolean;
+}
 
 /** Shows what a process prints, until the person closes it. */
 export async function follow(
@@ -49,36 +58,78 @@ async function read(
   draw: () => void,
   closed: AbortSignal,
 ): Promise<void> {
+  const { client } = instance;
+  const { starts } = client;
+  /** Why no more can come; a request would start an execd that knows nothing of the process. */
+  const lost = () => {
+    if (instance.client !== client || client.isClosed) return "pi's session has ended";
+    return client.isRunning && client.starts === starts ? undefined : "execd was lost";
+  };
   const page = async (offset: number) =>
-    (await instance.client.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as
-      LogPage;
+    (await client.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as LogPage;
+  const saying = <T>(work: Promise<T>) => sayingSilence(work, view, draw, closed);
   try {
     let offset = -PAGE_BYTES;
+    let hasLog = false;
     for (let look = 0; !closed.aborted; look++) {
-      const more = await page(offset);
+      const why = lost();
+      if (why !== undefined) throw new Error(why);
+      const more = await saying(page(offset));
       const isTitleDue = look % LOOKS_PER_TITLE === 0 || more.eof;
-      const title = isTitleDue ? await describe(sessionId) : undefined;
-      if (title !== undefined) view.title(title);
-      const isFirst = offset < 0;
-      const missed = isFirst ? 0 : more.omittedBytes ?? 0;
-      if (missed > 0) view.note(`[${missed} bytes are gone]`);
-      // The first line of a part is broken.
-      const text = isFirst && more.offset > 0 ? more.text.replace(/^[^\n]*\n/, "") : more.text;
-      view.append(text);
-      offset = more.nextOffset;
-      const behind = more.totalBytes - offset;
-      if (behind > PAGE_BYTES) {
-        view.note(`[${behind - PAGE_BYTES} bytes passed over: /tail and the log have them]`);
-        offset = more.totalBytes - PAGE_BYTES;
+      const described = isTitleDue ? await saying(describe(sessionId)) : undefined;
+      if (described !== undefined) {
+        view.title(described.title);
+        hasLog = described.hasLog;
       }
+      offset = show(view, more, offset, hasLog);
       if (more.eof) view.over("ended");
       if (!closed.aborted) draw();
       if (more.eof) return;
       await pause(closed);
     }
   } catch (error) {
-    view.over(error instanceof Error ? error.message : String(error));
+    const why = error instanceof DaemonGone ? "execd was lost" : lost();
+    view.over(why ?? (error instanceof Error ? error.message : String(error)));
     if (!closed.aborted) draw();
+  }
+}
+
+/** Shows a page, which was asked for from `offset` on, and gives where the next one begins. */
+function show(view: TailView, page: LogPage, offset: number, hasLog: boolean): number {
+  const isFirst = offset < 0;
+  const missed = isFirst ? 0 : page.omittedBytes ?? 0;
+  if (missed > 0) view.note(`[${missed} bytes are gone]`);
+  // The first line of a part is broken.
+  view.append(isFirst && page.offset > 0 ? page.text.replace(/^[^\n]*\n/, "") : page.text);
+  const behind = page.totalBytes - page.nextOffset;
+  if (behind <= PAGE_BYTES) return page.nextOffset;
+  const isLogWhole = hasLog && !page.logTruncated && !page.failureMessage;
+  const where = isLogWhole ? ": the log has them" : "";
+  view.note(`[${behind - PAGE_BYTES} bytes passed over${where}]`);
+  return page.totalBytes - PAGE_BYTES;
+}
+
+/** Says in the view for how long there has been no answer, while there is none. */
+async function sayingSilence<T>(
+  work: Promise<T>,
+  view: TailView,
+  draw: () => void,
+  closed: AbortSignal,
+): Promise<T> {
+  const asked = performance.now();
+  const timer = setInterval(() => {
+    if (closed.aborted) return clearInterval(timer);
+    const seconds = Math.floor((performance.now() - asked) / 1_000);
+    if (seconds < SILENT_SECONDS) return;
+    view.waits(`no answer for ${seconds} s`);
+    draw();
+  }, SILENCE_TICK_MS);
+  timer.unref();
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+    view.waits(undefined);
   }
 }
 

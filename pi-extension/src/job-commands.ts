@@ -137,7 +137,9 @@ async function showTail(
 function describe(instance: Instance): Describe {
   return async (sessionId) => {
     const row = (await processes(instance)).find((one) => one.sessionId === sessionId);
-    return row && [label(row), ...(row.logPath === undefined ? [] : [row.logPath])].join(" · ");
+    if (!row) return undefined;
+    const hasLog = row.logPath !== undefined;
+    return { title: [label(row), ...(hasLog ? [row.logPath] : [])].join(" · "), hasLog };
   };
 }
 

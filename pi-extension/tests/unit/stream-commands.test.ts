@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { plainText } from "../../src/plain.ts";
 import type { JobReport } from "../../src/wire.ts";
-import { Pi, processesWith, type Result, textOf, until } from "./lib.ts";
+import {
+  EXECD, Pi, type Result, kill, parentOf, processesWith, runs, textOf, until,
+} from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
@@ -121,6 +123,53 @@ describe("commands for people", () => {
     rmSync(dir, { recursive: true });
     const poll = await pi.call("poll_process", { sessionId: id });
     assert.match(textOf(poll), /\nlate /, "what people looked at is still the model's");
+  });
+
+  /** Follows what a `bash_stream` of a pi of its own runs, once it has printed `up`. */
+  async function following(command: string) {
+    const own = new Pi();
+    await own.start();
+    const id = idOf(await own.call("bash_stream", { command, yieldMs: 1_000 }));
+    const { custom, view } = terminal();
+    const select = async (_title: string, labels: string[]) => labels[0];
+    const ui = { ...(own.ctx.ui as object), select, custom };
+    const done = own.commands.get("jobs")?.("", { ...own.ctx, mode: "tui", ui });
+    const screen = () => view()?.render(60) ?? [];
+    await until(() => screen().includes("up"), "its output");
+    const close = async () => {
+      view().handleInput("q");
+      await done;
+    };
+    return { own, id, close, state: () => screen().at(-2) ?? "" };
+  }
+
+  /** It said `unknown sessionId: 1`, of an execd that it had started for that. */
+  it("/jobs: an execd that dies while it is followed is said to be lost, and none is started", async () => {
+    const { own, close, state } = await following("echo up; exec sleep 454");
+    const execd = parentOf(await runs("sleep 454"));
+    const daemons = () => processesWith(EXECD).filter((pid) => parentOf(pid) === process.pid);
+    const others = daemons().filter((pid) => pid !== execd);
+    kill(execd);
+    await until(() => !/^following /.test(state()), "the end of it");
+    assert.match(state(), /^execd was lost · /);
+    assert.deepEqual(daemons(), others);
+    await close();
+    await own.shutdown();
+  });
+
+  /** "following" stood there for as long as it hung. */
+  it("/jobs: an execd that does not answer is said to, until it does", async () => {
+    const { own, close, state } = await following("echo up; exec sleep 455");
+    const execd = parentOf(await runs("sleep 455"));
+    process.kill(execd, "SIGSTOP");
+    try {
+      await until(() => /^no answer for [2-9]\d* s · /.test(state()), "that it is silent");
+    } finally {
+      process.kill(execd, "SIGCONT");
+    }
+    await until(() => /^following · /.test(state()), "that it goes on");
+    await close();
+    await own.shutdown();
   });
 
   it("/jobs: more than 30 scroll in a terminal, and come in parts elsewhere", async () => {
