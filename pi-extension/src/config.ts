@@ -63,10 +63,12 @@ export function resolveBashMaxOutputChars(
 
 /**
  * execd's flag for the days after which it deletes a log; none where the variable is unset. What is
- * no whole number is told to `complain`: to guess would be to delete what somebody wants to keep.
+ * no whole number is told to `complain`, with `otherwise`, which is what holds then: to guess would
+ * be to delete what somebody wants to keep.
  */
 export function logKeepFlags(
   complain: (text: string) => void,
+  otherwise: string,
   env: NodeJS.ProcessEnv = process.env,
 ): string[] {
   const given = env[LOG_KEEP_DAYS_ENV_VAR]?.trim();
@@ -75,7 +77,7 @@ export function logKeepFlags(
     return ["--log-keep-days", String(Math.min(Number(given), MAX_LOG_KEEP_DAYS))];
   }
   complain(`${LOG_KEEP_DAYS_ENV_VAR}=${given} is no whole number of days (0 to `
-    + `${MAX_LOG_KEEP_DAYS}; 0 keeps logs for ever), so it has no effect`);
+    + `${MAX_LOG_KEEP_DAYS}; 0 keeps logs for ever). As without it, ${otherwise}`);
   return [];
 }
 

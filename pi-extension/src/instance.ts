@@ -413,7 +413,8 @@ export class Instance {
     const ofWindows = this.#wants("bash") && !noLog ? this.windows.flags(this.isRemote) : [];
     const logs = noLog ? ["--no-log"] : ofWindows;
     // The variable stands behind the settings' flag, so that it wins.
-    return [...logs, ...logKeepFlags((text) => this.ui.warn(text))];
+    const complain = (text: string) => this.ui.complain(text);
+    return [...logs, ...logKeepFlags(complain, keptOtherwise(logs, this.isRemote))];
   }
 
   #clientEvents(): ClientEvents {
@@ -460,6 +461,14 @@ export class Instance {
     this.windows.background.lost(lost);
     this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
   }
+}
+
+/** What becomes of logs under these flags, where nothing else says it. */
+function keptOtherwise(flags: string[], isRemote: boolean): string {
+  if (flags.includes("--no-log")) return "no logs are written";
+  if (flags.includes("--log-keep-days")) return "logs stay (preserveOutputFiles)";
+  const unless = isRemote ? ", unless EXECD_COMMAND says otherwise" : "";
+  return `execd deletes logs after 7 days${unless}`;
 }
 
 /** The names of pi's session. */

@@ -59,6 +59,12 @@ export class Ui {
     this.say(this.#words.speaker, message, "warning");
   }
 
+  /** A warning about a setting; without a user interface stderr is where people look. */
+  complain(message: string): void {
+    this.warn(message);
+    if (this.#isSilent) console.error(`pi-execd: ${oneLine(message, NOTICE_CELLS)}`);
+  }
+
   /** A notice; `speaker` stands before it. */
   say(speaker: string, message: string, type: "info" | "warning" | "error"): void {
     const text = `${speaker}: ${oneLine(message, NOTICE_CELLS)}`;

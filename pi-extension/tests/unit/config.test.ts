@@ -70,7 +70,7 @@ it("the window of bash_stream: the flag, else the variable, else left to execd",
 it("how long logs are kept: whole days, 0 for ever; what is none is said and sends nothing", () => {
   const said: string[] = [];
   const flags = (value: string | undefined) =>
-    logKeepFlags((text) => said.push(text), { PI_EXECD_LOG_KEEP_DAYS: value });
+    logKeepFlags((text) => said.push(text), "logs stay", { PI_EXECD_LOG_KEEP_DAYS: value });
   for (const [value, days] of [
     [undefined, undefined], ["", undefined], [" ", undefined], ["0", "0"], [" 30 ", "30"],
     ["007", "7"], ["36501", "36500"], ["9".repeat(400), "36500"],
@@ -81,7 +81,7 @@ it("how long logs are kept: whole days, 0 for ever; what is none is said and sen
   for (const value of ["-1", "1.5", "never", "0x10"]) assert.deepEqual(flags(value), []);
   assert.equal(said.length, 4);
   assert.equal(said[2], "PI_EXECD_LOG_KEEP_DAYS=never is no whole number of days (0 to 36500; "
-    + "0 keeps logs for ever), so it has no effect");
+    + "0 keeps logs for ever). As without it, logs stay");
 });
 
 it("loose types are brought into the schema, the rest is left for execd to refuse", () => {

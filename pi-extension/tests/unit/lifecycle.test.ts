@@ -60,6 +60,31 @@ it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
   }
 });
 
+/** In `pi -p` nobody was told, and nowhere what holds in its place. */
+it("PI_EXECD_LOG_KEEP_DAYS that is no number: without a user interface on stderr", async () => {
+  const said: string[] = [];
+  const { error } = console;
+  console.error = (text: string) => said.push(text);
+  process.env.PI_EXECD_LOG_KEEP_DAYS = "never\u001b[2J";
+  try {
+    for (const noLog of ["", "1"]) {
+      process.env.PI_EXECD_NO_LOG = noLog;
+      const pi = new Pi({}, { mode: "print", ui: undefined, hasUI: false });
+      await pi.start();
+      await pi.shutdown();
+    }
+  } finally {
+    console.error = error;
+    delete process.env.PI_EXECD_LOG_KEEP_DAYS;
+    delete process.env.PI_EXECD_NO_LOG;
+  }
+  const [first = "", second = "", ...more] = said;
+  assert.match(first, /^pi-execd: PI_EXECD_LOG_KEEP_DAYS=never is no whole number of days /);
+  assert.match(first, / As without it, execd deletes logs after 7 days$/);
+  assert.match(second, / As without it, no logs are written$/);
+  assert.deepEqual(more, []);
+});
+
 it("shutdown ends every process, reaps execd, and a new session starts again", async () => {
   const pi = new Pi();
   await pi.start();
