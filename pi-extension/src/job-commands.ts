@@ -5,7 +5,7 @@ import type { HostContext } from "./host.ts";
 import type { Instance } from "./instance.ts";
 import { pick } from "./pick.ts";
 import { plainText } from "./plain.ts";
-import { drawable, formatAge, oneLine } from "./render/safe.ts";
+import { drawable, forgottenText, formatAge, oneLine } from "./render/safe.ts";
 import type { JobList, JobReport, JobRow, LogPage } from "./wire.ts";
 
 export const JOBS_COMMAND = "jobs";
@@ -29,15 +29,17 @@ const HEAD_CELLS = 120;
  */
 export async function jobsCommand(instance: Instance, ctx: HostContext): Promise<void> {
   await saying(ctx, async () => {
-    const rows = await processes(instance);
-    if (rows.length === 0) return say(ctx, "no processes");
+    const { processes: rows, ...bounds } = await jobList(instance);
+    const forgotten = forgottenText(bounds);
+    const gone = forgotten === undefined ? "" : `; ${forgotten}`;
+    if (rows.length === 0) return say(ctx, `no processes${gone}`);
     const labels = rows.map(label);
     if (!ctx.ui?.select) {
       const more = rows.length - MAX_TOLD;
       const left = more > 0 ? `, ${more} older ones not shown` : "";
-      return say(ctx, `${labels.slice(0, MAX_TOLD).join("; ")}${left}`);
+      return say(ctx, `${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
     }
-    const chosen = await pick(ctx, "Processes. Choose one to see its output", labels);
+    const chosen = await pick(ctx, `Processes. Choose one to see its output${gone}`, labels);
     const row = chosen === undefined ? undefined : rows[chosen];
     if (!row) return;
     if (canFollow(ctx)) await follow(instance, ctx, row.sessionId, describe(instance));
@@ -144,9 +146,13 @@ function describe(instance: Instance): Describe {
 }
 
 async function processes(instance: Instance): Promise<JobRow[]> {
-  if (!instance.client.isRunning) return [];
+  return (await jobList(instance)).processes;
+}
+
+async function jobList(instance: Instance): Promise<JobList> {
+  if (!instance.client.isRunning) return { processes: [] };
   const reply = await instance.client.request("list_processes", {});
-  return isObject(reply) ? (reply as unknown as JobList).processes : [];
+  return isObject(reply) ? (reply as unknown as JobList) : { processes: [] };
 }
 
 /** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */

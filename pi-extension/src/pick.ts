@@ -1,5 +1,5 @@
 /** A choice from a list that may be longer than the screen. */
-import { Container, SelectList, Text } from "@earendil-works/pi-tui";
+import { SelectList, Text } from "@earendil-works/pi-tui";
 import type { HostContext } from "./host.ts";
 import { stripControls } from "./render/safe.ts";
 
@@ -18,7 +18,8 @@ export async function pick(
   title: string,
   labels: string[],
 ): Promise<number | undefined> {
-  if (ctx.mode === "tui" && typeof ctx.ui?.custom === "function" && labels.length > SHOWN_MAX) {
+  // pi's own selector does not scroll: what is below the screen cannot be seen.
+  if (ctx.mode === "tui" && typeof ctx.ui?.custom === "function") {
     return scrolling(ctx, title, labels);
   }
   for (let from = 0; from < labels.length; from += SHOWN_MAX) {
@@ -40,21 +41,33 @@ async function scrolling(
 ): Promise<number | undefined> {
   const items = labels.map((label, at) => ({ value: String(at), label: stripControls(label) }));
   const chosen = await ctx.ui?.custom?.<number | undefined>((tui, theme, _keybindings, done) => {
-    const rows = Math.max(ROWS_MIN, Math.min(SHOWN_MAX, tui.terminal.rows - OTHER_ROWS));
     const accent = (text: string) => theme.fg("accent", text);
     const dim = (text: string) => theme.fg("dim", text);
-    const list = new SelectList(items, rows, {
-      selectedPrefix: accent, selectedText: accent, description: dim, scrollInfo: dim, noMatch: dim,
-    });
-    list.onSelect = ({ value }) => done(Number(value));
-    list.onCancel = () => done(undefined);
-    const all = new Container();
-    all.addChild(new Text(accent(title), 0, 0));
-    all.addChild(list);
-    all.addChild(new Text(dim("↑↓ move · enter chooses · esc closes"), 0, 0));
+    const listOf = (most: number, at: number) => {
+      const made = new SelectList(items, most, {
+        selectedPrefix: accent, selectedText: accent, description: dim, scrollInfo: dim,
+        noMatch: dim,
+      });
+      made.setSelectedIndex(at);
+      made.onSelect = ({ value }) => done(Number(value));
+      made.onCancel = () => done(undefined);
+      return made;
+    };
+    const roomOf = () => Math.max(ROWS_MIN, Math.min(SHOWN_MAX, tui.terminal.rows - OTHER_ROWS));
+    let room = roomOf();
+    let list = listOf(room, 0);
+    const head = new Text(accent(title), 0, 0);
+    const keys = new Text(dim("↑↓ move · enter chooses · esc closes"), 0, 0);
     return {
-      render: (width) => all.render(width),
-      invalidate: () => all.invalidate(),
+      render: (width) => {
+        // The terminal may have another size by now.
+        if (roomOf() !== room) {
+          room = roomOf();
+          list = listOf(room, Number(list.getSelectedItem()?.value ?? 0));
+        }
+        return [head, list, keys].flatMap((part) => part.render(width));
+      },
+      invalidate: () => [head, list, keys].forEach((part) => part.invalidate()),
       handleInput: (key) => {
         list.handleInput(key);
         tui.requestRender();

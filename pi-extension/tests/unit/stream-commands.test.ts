@@ -76,10 +76,10 @@ describe("commands for people", () => {
   });
 
   /** Opens what a command shows in the place of the editor, on a terminal of 20 rows. */
-  function terminal(): { custom: unknown; view: () => Shown } {
+  function terminal(size = { rows: 20 }): { custom: unknown; view: () => Shown } {
     let shown: Shown | undefined;
     const custom = (factory: (...args: unknown[]) => Shown) => new Promise((resolve) => {
-      const tui = { terminal: { rows: 20 }, requestRender: () => {} };
+      const tui = { terminal: size, requestRender: () => {} };
       const theme = { fg: (_tone: string, text: string) => text };
       shown = factory(tui, theme, {}, (result: unknown) => {
         shown?.dispose?.();
@@ -97,9 +97,10 @@ describe("commands for people", () => {
     const command = `seq 1 50; ${held}; printf 'late \\033[2J%s\\n' $((6*7)); exit 5`;
     const id = idOf(await pi.call("bash_stream", { command, yieldMs: 1_000 }));
     const { custom, view } = terminal();
-    choose = ([first]) => first;
     const ctx = { ...pi.ctx, mode: "tui", ui: { ...(pi.ctx.ui as object), custom } };
     const done = pi.commands.get("jobs")?.("", ctx);
+    await until(() => view() !== undefined, "the list");
+    view().handleInput("\r");
     const screen = () => view()?.render(40) ?? [];
     const state = () => screen().at(-2) ?? "";
     await until(() => screen().includes("50"), "its output");
@@ -131,10 +132,11 @@ describe("commands for people", () => {
     await own.start();
     const id = idOf(await own.call("bash_stream", { command, yieldMs: 1_000 }));
     const { custom, view } = terminal();
-    const select = async (_title: string, labels: string[]) => labels[0];
-    const ui = { ...(own.ctx.ui as object), select, custom };
+    const ui = { ...(own.ctx.ui as object), select: async () => undefined, custom };
     const done = own.commands.get("jobs")?.("", { ...own.ctx, mode: "tui", ui });
     const screen = () => view()?.render(60) ?? [];
+    await until(() => view() !== undefined, "the list");
+    view().handleInput("\r");
     await until(() => screen().includes("up"), "its output");
     const close = async () => {
       view().handleInput("q");
@@ -199,6 +201,31 @@ describe("commands for people", () => {
     await until(() => view() !== list, "its output");
     await until(() => /^ended · /.test(view().render(80).at(-2) ?? ""), "its end");
     assert.match(view().render(80)[1] ?? "", /^#\d+ exit 0 true 1( |$)/);
+    view().handleInput("\x1b");
+    await done;
+    await many.shutdown();
+  });
+
+  /** 25 choices on 24 rows were left to pi's selector, which does not scroll. */
+  it("/jobs: choices that the screen has no room for scroll, and follow its size", async () => {
+    const many = new Pi();
+    await many.start();
+    for (let i = 1; i <= 13; i++) await many.call("bash_stream", { command: `true ${i}` });
+    const size = { rows: 24 };
+    const { custom, view } = terminal(size);
+    const ui = { ...(many.ctx.ui as object), select: async () => undefined, custom };
+    const done = many.commands.get("jobs")?.("", { ...many.ctx, mode: "tui", ui });
+    await until(() => view() !== undefined, "the list");
+    const drawn = () => view().render(80);
+    assert.match(drawn().at(-2) ?? "", /\(1\/13\)/);
+    assert.equal(drawn().length, 12 + 3);
+    view().handleInput("\x1b[B");
+    size.rows = 18;
+    assert.equal(drawn().length, 6 + 3);
+    assert.match(drawn().join("\n"), /→ #\d+ exit 0 true 12 *\n[^]*\(2\/13\)/);
+    size.rows = 40;
+    assert.equal(drawn().length, 13 + 2, "all are seen");
+    assert.match(drawn().join("\n"), /→ #\d+ exit 0 true 12 *\n/);
     view().handleInput("\x1b");
     await done;
     await many.shutdown();
@@ -280,6 +307,23 @@ describe("commands for people", () => {
     await pi.commands.get("jobs")?.("", plain);
     assert.match(pi.notices[before] ?? "", /^execd: #\d+ .*; #\d+ /);
   });
+});
+
+it("/jobs says how many that have ended it knows no more", async () => {
+  process.env.PI_BASH_JOBS_KEPT = "1";
+  try {
+    const pi = new Pi();
+    await pi.start();
+    for (let i = 1; i <= 3; i++) await pi.call("bash_stream", { command: `true ${i}` });
+    const titles: string[] = [];
+    const select = async (title: string) => void titles.push(title);
+    await pi.commands.get("jobs")?.("", { ...pi.ctx, ui: { ...(pi.ctx.ui as object), select } });
+    const told = "; forgotten: 2 that ended earlier (what has ended is listed for 30m, the last 1)";
+    assert.deepEqual(titles, [`Processes. Choose one to see its output${told}`]);
+    await pi.shutdown();
+  } finally {
+    delete process.env.PI_BASH_JOBS_KEPT;
+  }
 });
 
 it("unified and stream exclude each other: the first one named is used", async () => {
