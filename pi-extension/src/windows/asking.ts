@@ -24,6 +24,13 @@ export const SOCKETS_MAX = 1_024;
 const ERROR_CELLS = 300;
 /** Nobody listens: the file has gone, or its execd has and left it. */
 const NOBODY = ["ENOENT", "ECONNREFUSED"];
+/** Why a connection fails, where the system's name for it says too little. */
+const HUNG_UP = "hung up without an answer (it may have all the clients that it takes)";
+const FAILURES: Record<string, string> = {
+  EPIPE: HUNG_UP,
+  ECONNRESET: HUNG_UP,
+  EAGAIN: "takes no more connections now (too many wait already: it may be stopped)",
+};
 const INSTANCE = /^[0-9a-z]{1,64}$/;
 
 /** One execd could not be asked, or gave no answer that can be read; the message says why. */
@@ -79,9 +86,9 @@ export function ask(
     });
     socket.once("error", ({ code = "an error" }: NodeJS.ErrnoException) => {
       if (NOBODY.includes(code)) end(() => reject(new Gone(`${label} is not there any more`)));
-      else fail(`could not be reached (${code})`);
+      else fail(FAILURES[code] ?? `could not be reached (${code})`);
     });
-    socket.once("close", () => fail("hung up without an answer"));
+    socket.once("close", () => fail(HUNG_UP));
     socket.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}\n`);
   });
 }

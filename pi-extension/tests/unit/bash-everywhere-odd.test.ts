@@ -1,6 +1,7 @@
 /** tmuxWindowScope "all": others that cannot be asked, or are no execds at all, and mistyped names. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { type Server, type Socket, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -27,6 +28,16 @@ const act = (pi: BashPi, action: string, window?: string) =>
   pi.call("tmux", { action, window }).then(textOf);
 const failure = (pi: BashPi, action: string, window: string) =>
   act(pi, action, window).then((text) => assert.fail(text), (error: Error) => error.message);
+
+/** The list, as soon as it has this: on a busy machine whoever is late is not listed. */
+async function listWith(pi: BashPi, text: string): Promise<string> {
+  const dueMs = Date.now() + 30_000;
+  for (;;) {
+    const list = await act(pi, "list");
+    if (list.includes(text)) return list;
+    assert.ok(Date.now() < dueMs, `${text} is not in\n${list}`);
+  }
+}
 
 /** Something that listens where execds do; `answer` is given each line that it is sent. */
 async function listener(
@@ -90,13 +101,16 @@ it("who cannot be asked is named with the reason; odd answers harm nobody else's
   await withBash(ALL, async (pi) => {
     await pi.call("bash", { command: "exec sleep 4714", name: "mine", background: true });
     const path = join(sockets, "77.sock");
+    const hungUp =
+      "execd-77 hung up without an answer (it may have all the clients that it takes)";
     const unreadable = "execd-77 gave an answer that cannot be read";
     const text = "head\n\n  a @1 (3s)";
     const row = { window: "@1", name: "a", running: true };
     const big = Buffer.alloc(1024 * 1024 + 1, "a");
     const full = { id: null, error: { message: "64 clients\u001b[2J are connected" } };
     const cases: [string, (socket: Socket) => void][] = [
-      ["execd-77 hung up without an answer", (socket) => socket.end()],
+      [hungUp, (socket) => socket.end()],
+      [hungUp, (socket) => socket.destroy()],
       ["execd-77 gave an answer of more than 1048576 bytes", (socket) => socket.write(big)],
       ["execd-77 answered with an error: 64 clients are connected", says(full)],
       ["execd-77 answered with an error: no", says({ error: { message: "no" } })],
@@ -109,9 +123,9 @@ it("who cannot be asked is named with the reason; odd answers harm nobody else's
     ];
     for (const [why, answer] of cases) {
       const server = await listener(path, answer);
-      const list = await act(pi, "list");
-      assert.match(list, /^Background windows — 1 window\(s\)\n\n {2}mine @1 \(\d+s\)\n\n/, why);
-      assert.ok(list.includes(`\n(${why}: its windows are not listed)`), `${why}\n${list}`);
+      const list = await listWith(pi, `\n(${why}: its windows are not listed)`);
+      assert.match(list, /^Background windows — \d+ window\(s\)\n\n {2}mine @1 \(\d+s\)\n/, why);
+      assert.doesNotMatch(list, /execd-77:/);
       // A kill looks at the list first.
       const message = await failure(pi, "kill", "execd-77:@1");
       const isNone = message === "No background window execd-77:@1.";
@@ -121,10 +135,29 @@ it("who cannot be asked is named with the reason; odd answers harm nobody else's
     const wild = await listener(path, says({
       result: { text: "h\n\n  a\u001b[2J\u001b]0;x\u0007 @1 (3s)", windows: [row] },
     }));
-    assert.match(await act(pi, "list"), /\n {2}a execd-77:@1 \(3s\)/);
+    await listWith(pi, "\n  a execd-77:@1 (3s)");
     assert.equal(await act(pi, "peek", "execd-77:@1"), "h\n\n  a @1 (3s)");
     await closed(wild);
     assert.equal(await failure(pi, "peek", "execd-77:@1"), "No background window execd-77:@1.");
+
+    // As one that is stopped, with as many before us as may wait.
+    const full77 = spawn("python3", ["-c", [
+      "import socket, sys",
+      "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(0); held = []",
+      "while True:",
+      "  c = socket.socket(socket.AF_UNIX); c.setblocking(False); held.append(c)",
+      "  try: c.connect(sys.argv[1])",
+      "  except BlockingIOError: break",
+      "print('full', flush=True); sys.stdin.read()",
+    ].join("\n"), path]);
+    await once(full77.stdout, "data");
+    const why = "execd-77 takes no more connections now (too many wait already: it may be stopped)";
+    await listWith(pi, `(${why}: its windows are not listed)`);
+    assert.equal(await failure(pi, "kill", "execd-77:@1"),
+      `Error: execd-77:@1 could not be asked for: ${why}.`);
+    full77.stdin.end();
+    await once(full77, "close");
+    rmSync(path);
   });
 });
 
@@ -151,9 +184,8 @@ it("two of one name are told apart by their instances, also from the own one", a
     await listens(name, "one", "0af3");
     await listens(name, "two", "0bb4");
     await listens(own, "twin", "0dd6");
-    const list = await act(pi, "list");
     for (const line of [`one ${name}-0af3:@1`, `two ${name}-0bb4:@1`, `twin ${own}-0dd6:@1`]) {
-      assert.ok(list.includes(`\n  ${line} (3s)`), list);
+      await listWith(pi, `\n  ${line} (3s)`);
     }
     const look = await act(pi, "peek", `${name}-0bb4:@1`);
     assert.equal(look, `window: two ${name}-0bb4:@1\nin two`);
@@ -174,8 +206,7 @@ it("sockets that nobody listens on hide no execd, and more than can be asked is 
       "import socket, sys\nfor p in sys.argv[1:]: socket.socket(socket.AF_UNIX).bind(p)", ...dead]);
     const living = await listener(join(sockets, "99999.sock"), execd("living", "0af3"));
     try {
-      const list = await act(pi, "list");
-      assert.match(list, /\n {2}living execd-99999:@1 \(3s\)$/m);
+      const list = await listWith(pi, "\n  living execd-99999:@1 (3s)");
       assert.doesNotMatch(list, /were not asked/);
       assert.match(await act(pi, "peek", "execd-99999:@1"), /^window: living execd-99999:@1\n/);
     } finally {
