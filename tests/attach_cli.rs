@@ -483,13 +483,15 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
         .expect("setsid starts");
     let mut shown = Vec::new();
     let mut until = |master: &mut std::fs::File, text: &str| {
-        while !contains(&shown, text.as_bytes()) {
+        let seen = |shown: &[u8]| memchr::memmem::find(shown, text.as_bytes());
+        while seen(&shown).is_none() {
             let mut buffer = [0; 4096];
             ends::until_readable(master);
             let length = master.read(&mut buffer).expect("the terminal is open");
             shown.extend_from_slice(&buffer[..length]);
         }
-        shown.clear();
+        // What has come behind it stays.
+        shown.drain(..seen(&shown).expect("seen above") + text.len());
     };
     until(&mut master, "up");
     master.write_all(b"\r").expect("typed");
@@ -497,6 +499,8 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     until(&mut master, "\x1b[5n");
     master.write_all(b"l\x1b[12;1Rs\x1b[?62;22c -l\x1b[0n").expect("typed");
     until(&mut master, "has ended: exit code 0]");
+    // The terminal shows what is given back to it.
+    until(&mut master, "ls -l");
     master.write_all(b"a\r").expect("typed");
     until(&mut master, "next: <ls -la>");
     assert!(shell.wait().expect("ours").success());
