@@ -335,6 +335,8 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     assert!(listed(&mut execd).is_empty(), "it has ended");
     assert!(peek(&mut execd, "@1").ends_with(&shown), "and can still be looked into");
     assert_eq!(poll(&mut execd, 1)["late"], true);
+    // Who closes the output is not gone yet, and would be killed.
+    execd.until_no_session_process();
     let closed = tmux_on(&mut execd, "kill", "@1", json!({}));
     let text = done(&closed);
     assert!(text.starts_with("Closed background window: ") && text.ends_with(HAD_ENDED), "{text}");
