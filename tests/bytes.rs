@@ -52,6 +52,11 @@ fn assert_ended_well(result: &Value, count: usize) {
 /// Shows that a command ended well and that its log holds just these bytes, and deletes the log.
 fn assert_logged(result: &Value, wanted: &[u8]) {
     assert_ended_well(result, wanted.len());
+    if result["log_path"].is_null() {
+        // A disk that stood still for a quarter of a second: the answer has not waited longer.
+        assert_eq!(result["log_complete"], false, "{result}");
+        return;
+    }
     assert_same(&result["command"].to_string(), &log_of(result), wanted);
     std::fs::remove_file(log_path(result)).expect("the log is ours");
 }
