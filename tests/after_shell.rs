@@ -121,9 +121,9 @@ fn a_holder_that_works_is_waited_for_and_so_is_who_works_for_one() {
     if let Some(python) = python() {
         let worker = format!("exec >&0 2>/dev/null; {work}; echo worked");
         commands.push(format!(
-            "echo $$ >FILE; {python} -c 'import socket, subprocess
+            "echo $$ >FILE; {python} -IS -c 'import socket, subprocess
 a, b = socket.socketpair()
-subprocess.Popen([\"bash\", \"-c\", \"{worker}\"], stdin=b)
+subprocess.Popen([\"/bin/sh\", \"-c\", \"{worker}\"], stdin=b)
 print(a.recv(99).decode(), end=\"\")' &"
         ));
     }
