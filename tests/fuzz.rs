@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use ends::{Incoming, Setup, is_notification};
 use execd::methods::check_params;
-use execd::pure::lines::{Line, LineSplitter};
+use execd::pure::text::lines::{Line, LineSplitter};
 use execd::wire;
 use serde_json::Value;
 use std::io::Write;

@@ -12,7 +12,7 @@ use super::survey::{Place, sockets};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES, READ_BUFFER_BYTES};
-use crate::pure::lines::{Line, LineSplitter};
+use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::host;
 use crate::sys::io::{self, Io};
 use crate::sys::spawn::{Plan, Spawner};

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::daemon::logs::errno_text;
 use crate::limits::{MAX_MAX_LINE_BYTES, NS_PER_MS, READ_BUFFER_BYTES};
-use crate::pure::lines::{Line, LineSplitter};
-use crate::pure::outbox::Outbox;
+use crate::pure::buffer::outbox::Outbox;
+use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::clock;
 use crate::sys::io::{self, Io, Watch};
 use crate::sys::{host, socket};

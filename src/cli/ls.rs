@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::survey::{Place, Survey, survey};
 use super::{EXIT_START, complain};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
-use crate::pure::visible::{self, one_line};
+use crate::pure::text::visible::{self, one_line};
 use crate::sys::{pty, stdio};
 
 /// Characters of a command where sessions are told apart.

@@ -30,7 +30,7 @@ use crate::config::{
     Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
 };
 use crate::daemon::Daemon;
-use crate::pure::visible;
+use crate::pure::text::visible;
 use crate::sys::{host, look, stdio};
 use crate::{keeper, methods};
 use flags::Command;

@@ -4,7 +4,7 @@ use super::flags::RunOptions;
 use super::{EXIT_START, complain};
 use crate::daemon::launch::{LaunchSpec, Stdin};
 use crate::limits::{PTY_COLS, PTY_ROWS};
-use crate::pure::visible::one_line;
+use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;
 use crate::sys::pty::{self, Size};
 use crate::sys::stdio::{self, NoEcho};

@@ -11,12 +11,12 @@ use crate::limits::{
     TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
     TERMINAL_QUEUE_BYTES,
 };
-use crate::pure::detach_keys::{DetachKeys, Typed};
-use crate::pure::outbox::Outbox;
-use crate::pure::signal_names::parse_signal;
-use crate::pure::term_answers::typed_in;
-use crate::pure::term_modes::TermModes;
-use crate::pure::term_queries::QueryFilter;
+use crate::pure::buffer::outbox::Outbox;
+use crate::pure::process::signal_names::parse_signal;
+use crate::pure::terminal::answers::typed_in;
+use crate::pure::terminal::detach_keys::{DetachKeys, Typed};
+use crate::pure::terminal::modes::TermModes;
+use crate::pure::terminal::queries::QueryFilter;
 use crate::sys::io::{self, Io, Watch};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;

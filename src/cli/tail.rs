@@ -12,8 +12,8 @@ use super::survey::{Found, Place, find};
 use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
-use crate::pure::term_modes::TermModes;
-use crate::pure::term_queries::QueryFilter;
+use crate::pure::terminal::modes::TermModes;
+use crate::pure::terminal::queries::QueryFilter;
 use crate::sys::stdio;
 
 /// What is asked for.

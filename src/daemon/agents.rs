@@ -15,8 +15,8 @@ use crate::limits::{
     AGENT_PROMPT_ARG_BYTES, AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS,
     RUNNING_AGENTS_MAX,
 };
+use crate::pure::agent::mask::Mask;
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
-use crate::pure::mask::Mask;
 use crate::session::agent::{Agent, AgentSpec};
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::output::{Hold, Source};

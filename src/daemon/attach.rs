@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Daemon;
 use super::judge::status_fields;
-use crate::pure::term_modes::{NO_MARGINS, TermModes};
+use crate::pure::terminal::modes::{NO_MARGINS, TermModes};
 use crate::session::viewers::Viewer;
 use crate::session::{ClientId, Session, SessionId};
 use crate::sys::pty::{self, Size};

@@ -15,9 +15,9 @@ use crate::limits::{
     REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES, SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES,
     VIEW_STOP_BYTES,
 };
-use crate::pure::lines::LineSplitter;
-use crate::pure::news::Told;
-use crate::pure::outbox::Outbox;
+use crate::pure::buffer::news::Told;
+use crate::pure::buffer::outbox::Outbox;
+use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
 use crate::sys::stdio::Channel;

@@ -10,7 +10,7 @@ use super::{Daemon, Pending};
 use crate::limits::{
     CLIENT_IDLE_MS, CLIENTS_UNREAD_BYTES, CLIENTS_UNSENT_BYTES, NS_PER_MS, OUTBOX_GIVE_UP_BYTES,
 };
-use crate::pure::news::{Item, Missed, News};
+use crate::pure::buffer::news::{Item, Missed, News};
 use crate::session::{ClientId, Session, Ticket};
 use crate::wire::{Reason, RequestId, RpcError};
 

@@ -16,9 +16,9 @@ use super::logs::LogTrouble;
 use crate::limits::{
     JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS, RUNNING_JOBS_MAX,
 };
-use crate::pure::life::ExitStatus;
-use crate::pure::rfc3339::format_utc_ms;
-use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
+use crate::pure::process::life::ExitStatus;
+use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
+use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::SIGKILL;
 use crate::session::job::{Capped, Job, JobSpec, text_of};
 use crate::session::output::Source;

@@ -22,9 +22,9 @@ use crate::keeper::frames::{
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
-use crate::pure::outbox::Outbox;
-use crate::pure::restarts::Restarts;
-use crate::pure::source::Source;
+use crate::pure::buffer::outbox::Outbox;
+use crate::pure::buffer::source::Source;
+use crate::pure::time::restarts::Restarts;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 

@@ -15,8 +15,8 @@ use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
     REPLAY_BYTES,
 };
-use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
-use crate::pure::run_mark::{RunMark, RunMarks};
+use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
+use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::start::Start;

@@ -9,8 +9,8 @@ use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::{
     FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,
 };
-use crate::pure::source::Source;
-use crate::pure::stream_queue::StreamQueue;
+use crate::pure::buffer::source::Source;
+use crate::pure::buffer::stream_queue::StreamQueue;
 
 /// One session's log.
 #[derive(Debug)]

@@ -62,7 +62,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::config::Config;
 use crate::limits::EVENTS_PER_TURN;
-use crate::pure::deadlines::Deadlines;
+use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::Lookout;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock::Timer;

@@ -9,7 +9,7 @@ use crate::keeper::frames::{Ack, ReadPage};
 use crate::limits::{
     LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, MAX_CHAR_BYTES, NS_PER_MS,
 };
-use crate::pure::utf8::{incomplete_suffix_len, lossy};
+use crate::pure::text::utf8::{incomplete_suffix_len, lossy};
 use crate::session::output::Source;
 use crate::session::{SessionId, Ticket};
 use crate::wire::{Reason, RpcError};

@@ -6,7 +6,7 @@ use super::{Daemon, Owner};
 use crate::limits::{
     LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
 };
-use crate::pure::life::{ExitStatus, Fact};
+use crate::pure::process::life::{ExitStatus, Fact};
 use crate::session::SessionId;
 use crate::session::family::Number;
 use crate::sys::child::{self, Event, Usage};

@@ -6,7 +6,7 @@ use crate::limits::{
     MAX_PENDING_REQUESTS, NS_PER_MS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN, SPAWNS_TURN_MS,
 };
 use crate::methods::{self, Answer, Call, Method};
-use crate::pure::lines::Line;
+use crate::pure::text::lines::Line;
 use crate::session::wait::Wait;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::clock;

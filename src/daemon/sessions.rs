@@ -8,7 +8,7 @@ use super::judge::status_fields;
 use super::table::Leftover;
 use crate::limits::{LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::methods::Row;
-use crate::pure::utf8::floor_boundary;
+use crate::pure::text::utf8::floor_boundary;
 use crate::session::input::Fed;
 use crate::session::report::NamedProcess;
 use crate::session::{ClientId, Listing, SessionId};

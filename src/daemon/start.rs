@@ -17,7 +17,7 @@ use super::{Counters, Daemon, Degraded, StartError, logs};
 use crate::config::Config;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
-use crate::pure::deadlines::Deadlines;
+use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::Lookout;
 use crate::session::looks::Looks;
 use crate::sys::clock::{self, Timer};

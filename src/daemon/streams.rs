@@ -8,7 +8,7 @@ use crate::limits::{
     DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES,
     READ_TRIES, READ_TURN_BYTES,
 };
-use crate::pure::life::{Fact, Stream};
+use crate::pure::process::life::{Fact, Stream};
 use crate::session::input::Fed;
 use crate::session::output::{Hold, Piece, Source};
 use crate::session::wait::{Wait, WaitKind};

@@ -7,7 +7,7 @@ use super::{Daemon, Owner};
 use crate::limits::{
     EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NAMED_PROCESSES, WARNING_BELOW_MAX,
 };
-use crate::pure::lru::{Candidate, victim};
+use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::family::{Family, Number};
 use crate::session::report::NamedProcess;

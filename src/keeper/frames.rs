@@ -42,7 +42,7 @@ pub use super::records::{
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
 use crate::limits::{LOG_FRAME_BYTES, LOG_NAME_BYTES};
-use crate::pure::source::Source;
+use crate::pure::buffer::source::Source;
 
 /// Bytes of a frame's header.
 pub const FRAME_HEADER_BYTES: usize = 16;

@@ -7,7 +7,7 @@
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
-use crate::pure::run_mark::{RunMark, RunMarks};
+use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::sys::keeper_calls::{SIGKILL, pause};
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::run_limit;

@@ -1,5 +1,5 @@
-//! The indexes of logs that two streams share (`pure/log_index.rs` has their format): written as
-//! the log grows, and read for pages of one stream.
+//! The indexes of logs that two streams share (`pure/buffer/log_index.rs` has their format):
+//! written as the log grows, and read for pages of one stream.
 //!
 //! A log has an index from the first byte of its second stream on: until then there is nothing
 //! to tell. What it cannot tell, since it could not be written or its log writer was killed, is a
@@ -12,8 +12,8 @@ use crate::limits::{
     LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES, LOG_INDEX_QUEUE_BLOCKS, LOG_PAGE_BLOCKS_MAX,
     LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX,
 };
-use crate::pure::log_index::{Block, Marks, Parsed, Run, begins_at};
-use crate::pure::source::Source;
+use crate::pure::buffer::log_index::{Block, Marks, Parsed, Run, begins_at};
+use crate::pure::buffer::source::Source;
 use crate::sys::index_files::PlacedFile;
 use crate::sys::log_files::{ENOENT, LogDir, Page};
 

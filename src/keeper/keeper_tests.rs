@@ -6,7 +6,7 @@ use super::frames::{
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
-use crate::pure::source::Source;
+use crate::pure::buffer::source::Source;
 use crate::sys::keeper_calls::SIGKILL;
 use crate::sys::keeper_calls::testing::{Spawned, members_of};
 use crate::sys::log_files::{ENOENT, LogDir};

@@ -3,8 +3,8 @@
 use super::frames::{Ack, AckKind};
 use super::index::Index;
 use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
-use crate::pure::log_index::{Marks, Run};
-use crate::pure::source::Source;
+use crate::pure::buffer::log_index::{Marks, Run};
+use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
 

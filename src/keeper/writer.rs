@@ -8,7 +8,7 @@ use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
 use super::one_log::Log;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
-use crate::pure::source::Source;
+use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::log_clean::Cleaner;
 use crate::sys::log_files::{ENOENT, LogDir, ensure_private_dir, errno_of};

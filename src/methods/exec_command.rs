@@ -13,7 +13,7 @@ use crate::limits::{
     DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
     PTY_COLS, PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
 };
-use crate::pure::utf8::floor_boundary;
+use crate::pure::text::utf8::floor_boundary;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};

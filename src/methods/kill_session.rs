@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{Answer, Call, Method, session_id};
 use crate::daemon::Daemon;
 use crate::limits::KILL_GRACE_MS;
-use crate::pure::signal_names::{can_end, parse_signal};
+use crate::pure::process::signal_names::{can_end, parse_signal};
 use crate::session::report::KillReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};

@@ -8,7 +8,7 @@ use super::{Answer, Call, Method};
 use crate::daemon::Daemon;
 use crate::daemon::answers::tool_time_utc;
 use crate::limits::{LIST_COMMAND_CHARS, NS_PER_MS};
-use crate::pure::visible::one_line;
+use crate::pure::text::visible::one_line;
 use crate::session::SessionId;
 use crate::session::report::NamedProcess;
 use crate::wire::{self, Kind, Param, RpcError};

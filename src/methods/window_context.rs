@@ -10,8 +10,8 @@ use crate::limits::{
     WINDOW_FIELD_BYTES, WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS,
     WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
 };
-use crate::pure::stdin_asked::{self, Asks};
-use crate::pure::window_text::INSPECTING;
+use crate::pure::process::stdin_asked::{self, Asks};
+use crate::pure::text::window_text::INSPECTING;
 use crate::session::window::{PollSpec, Scope};
 use crate::wire::{Int, Kind, Param, RpcError};
 

@@ -5,8 +5,8 @@ use crate::limits::{
     AGENT_EXIT_MS, AGENT_STDERR_BYTES, AGENT_VERSION_BYTES, AGENT_VERSION_MS, NS_PER_MS,
 };
 use crate::pure::agent::{AgentRun, RunSettings, Stop};
-use crate::pure::head_tail::TailRing;
-use crate::pure::utf8::{ceil_boundary, floor_boundary, lossy};
+use crate::pure::buffer::head_tail::TailRing;
+use crate::pure::text::utf8::{ceil_boundary, floor_boundary, lossy};
 use crate::sys::memory_file::MemoryFile;
 
 /// What a run goes by.

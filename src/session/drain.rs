@@ -6,7 +6,7 @@ use super::census::Lookout;
 use super::holders::Holders;
 use super::output::{Output, Source};
 use crate::limits::{NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS};
-use crate::pure::drain::{Drain, Step};
+use crate::pure::time::drain::{Drain, Step};
 use crate::session::family::Number;
 use crate::sys::proc_work;
 

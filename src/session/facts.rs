@@ -1,6 +1,6 @@
 //! What is known of a session from its start on.
 
-use crate::pure::run_mark::RunMark;
+use crate::pure::process::run_mark::RunMark;
 
 /// What does not change during a session's life.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io;
 
 use super::census::{Lookout, descendants};
-use crate::pure::run_mark::RunMark;
+use crate::pure::process::run_mark::RunMark;
 use crate::sys::host;
 use crate::sys::proc;
 use crate::sys::run_limit;

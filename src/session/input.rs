@@ -4,8 +4,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
-use crate::pure::byte_queue::ByteQueue;
-use crate::pure::tty_line::TtyLine;
+use crate::pure::buffer::byte_queue::ByteQueue;
+use crate::pure::terminal::line::TtyLine;
 use crate::sys::io::{self, Io};
 
 /// Where input goes.

@@ -5,10 +5,10 @@ use crate::limits::{
     ARRIVAL_RUNS_MAX, HEAD_TAIL_MAX_BYTES, JOB_RING_BYTES_MAX, MAX_CHAR_BYTES, UNREAD_LEAD_BYTES,
     WINDOW_LEAD_BYTES,
 };
-use crate::pure::arrival::Arrival;
-use crate::pure::clean::text_behind;
-use crate::pure::head_tail::TailRing;
-use crate::pure::utf8::{chars_in, incomplete_suffix_len};
+use crate::pure::buffer::arrival::Arrival;
+use crate::pure::buffer::head_tail::TailRing;
+use crate::pure::text::clean::text_behind;
+use crate::pure::text::utf8::{chars_in, incomplete_suffix_len};
 use crate::session::output::Source;
 
 /// What a job was started with.

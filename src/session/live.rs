@@ -3,7 +3,7 @@
 
 use super::output::Source;
 use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
-use crate::pure::utf8::{Decoder, floor_boundary};
+use crate::pure::text::utf8::{Decoder, floor_boundary};
 
 /// What becomes of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]

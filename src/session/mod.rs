@@ -25,11 +25,11 @@ pub mod window;
 use std::os::fd::OwnedFd;
 
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
-use crate::pure::head_tail::TailRing;
-use crate::pure::life::{ExitStatus, Fact, Life};
-use crate::pure::term_modes::TermModes;
-use crate::pure::tty_line::LineChars;
-use crate::pure::utf8::chars_in;
+use crate::pure::buffer::head_tail::TailRing;
+use crate::pure::process::life::{ExitStatus, Fact, Life};
+use crate::pure::terminal::line::LineChars;
+use crate::pure::terminal::modes::TermModes;
+use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;

@@ -4,11 +4,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::limits::FLOOD_READ_BYTES;
-use crate::pure::life::Fact;
-use crate::pure::mask::Mask;
+use crate::pure::agent::mask::Mask;
+use crate::pure::process::life::Fact;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
-pub use crate::pure::source::Source;
+pub use crate::pure::buffer::source::Source;
 
 /// The reading end of a child's output: a pipe's or a PTY's master.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::pure::truncate::Truncation;
-use crate::pure::visible::one_line;
+use crate::pure::text::truncate::Truncation;
+use crate::pure::text::visible::one_line;
 
 /// How a reply was cut.
 #[derive(Clone, Debug, Serialize)]

@@ -1,10 +1,10 @@
 //! What one tool family has not yet told of a session's output.
 
 use crate::limits::{HEAD_TAIL_MAX_BYTES, NS_PER_MS};
-use crate::pure::clean::Cleaner;
-use crate::pure::head_tail::{HeadTail, Kept};
-use crate::pure::truncate::{Truncation, footer, truncate_tail};
-use crate::pure::utf8::{incomplete_suffix_len, lossy};
+use crate::pure::buffer::head_tail::{HeadTail, Kept};
+use crate::pure::text::clean::Cleaner;
+use crate::pure::text::truncate::{Truncation, footer, truncate_tail};
+use crate::pure::text::utf8::{incomplete_suffix_len, lossy};
 
 /// How much text a reply may hold.
 #[derive(Clone, Copy, Debug)]

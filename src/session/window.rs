@@ -3,13 +3,13 @@
 
 use super::ClientId;
 use crate::limits::{NS_PER_MS, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
-use crate::pure::clean::window_text;
-use crate::pure::head_tail::TailRing;
-use crate::pure::life::ExitStatus;
-use crate::pure::stdin_asked::Asks;
-use crate::pure::truncate::{CutBy, Truncation, truncate_tail};
-use crate::pure::utf8::{ceil_boundary, incomplete_suffix_len};
-use crate::pure::window_text::notice;
+use crate::pure::buffer::head_tail::TailRing;
+use crate::pure::process::life::ExitStatus;
+use crate::pure::process::stdin_asked::Asks;
+use crate::pure::text::clean::window_text;
+use crate::pure::text::truncate::{CutBy, Truncation, truncate_tail};
+use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len};
+use crate::pure::text::window_text::notice;
 
 /// Whose windows an action may see, or whose this one is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
 
 use super::io::{errno, owned};
-use crate::pure::life::ExitStatus;
+use crate::pure::process::life::ExitStatus;
 
 /// What a peek found: a child with an event that is still to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

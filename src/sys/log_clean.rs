@@ -7,7 +7,7 @@ use super::io::{errno, owned};
 use super::log_files::{LogDir, is_log_name, is_our_file};
 use super::{clock, proc};
 use crate::limits::{CLEAN_NAMES, CLEAN_PAUSE_MS, CLEAN_STAMP_BYTES, NS_PER_MS};
-use crate::pure::clean_stamp::{Stamp, begins_at};
+use crate::pure::time::clean_stamp::{Stamp, begins_at};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

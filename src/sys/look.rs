@@ -13,7 +13,7 @@ use super::io::{self, Io};
 use super::proc;
 use super::spawn::{Child, Plan, Spawner};
 use crate::limits::{LOOK_PIDS, NS_PER_MS, PROCESS_COMMAND_BYTES};
-use crate::pure::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
+use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 
 /// The first argument of the program for this.
 pub const FLAG: &CStr = c"--look";

@@ -1,5 +1,5 @@
 //! The list of mounts as the kernel has it now, and what symbolic links on safe ones say
-//! (src/pure/mounts.rs judges both).
+//! (src/pure/process/mounts.rs judges both).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::limits::MOUNTINFO_BYTES;
-use crate::pure::mounts::{Entry, Mounts};
+use crate::pure::process::mounts::{Entry, Mounts};
 
 /// The list, read again when the kernel says that it has changed.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::io::{errno, owned};
-use crate::pure::tty_line::LineChars;
+use crate::pure::terminal::line::LineChars;
 
 /// A size in character cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

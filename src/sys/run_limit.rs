@@ -1,4 +1,4 @@
-//! The resource limit that marks the processes of a run of pi (src/pure/run_mark.rs).
+//! The resource limit that marks the processes of a run of pi (src/pure/process/run_mark.rs).
 
 use std::mem::MaybeUninit;
 use std::ptr;

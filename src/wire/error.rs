@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits::QUOTED_VALUE_BYTES;
-use crate::pure::utf8::floor_boundary;
+use crate::pure::text::utf8::floor_boundary;
 
 /// The stable words of `data.reason` in a -32000 error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

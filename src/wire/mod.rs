@@ -13,7 +13,7 @@ pub use error::{Reason, RpcError};
 pub use params::{Int, Kind, Param, quoted, read as read_params, schema};
 
 use crate::limits::{MAX_ID_BYTES, MAX_JSON_DEPTH};
-use crate::pure::json_guard::{self, Shape};
+use crate::pure::json::guard::{self, Shape};
 
 /// A request's id exactly as it was sent: JSON text of a string, a number or null.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ fn refused(id: RequestId, error: RpcError) -> Refused {
 pub fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let no_json = |why: &dyn fmt::Display| refused(RequestId::null(), RpcError::parse(why));
     let no_request = |why: &str| refused(RequestId::null(), RpcError::invalid_request(why));
-    let (text, shape) = json_guard::guard(line, MAX_JSON_DEPTH).map_err(|fault| no_json(&fault))?;
+    let (text, shape) = guard::guard(line, MAX_JSON_DEPTH).map_err(|fault| no_json(&fault))?;
     if shape != Shape::Object {
         // Whether it is JSON at all decides between the two codes.
         serde_json::from_str::<&RawValue>(text).map_err(|fault| no_json(&fault))?;

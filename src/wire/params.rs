@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::RpcError;
 use crate::limits::QUOTED_VALUE_BYTES;
-use crate::pure::json_fields::Fields;
-use crate::pure::marks::is_mark;
-use crate::pure::utf8::floor_boundary;
+use crate::pure::json::fields::Fields;
+use crate::pure::process::marks::is_mark;
+use crate::pure::text::utf8::floor_boundary;
 
 /// The type of a param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::daemon::run_front::{EXIT_TIMEOUT, RunFront};
 use crate::limits::{AGENT_NOTES_BYTES, AGENT_SHOWN_CHARS, LAST_FLUSH_MS};
 use crate::methods::{Call, read_agent};
 use crate::pure::agent::{AgentReport, Stop, Told};
-use crate::pure::visible::one_line;
+use crate::pure::text::visible::one_line;
 use crate::sys::io::Io;
 use crate::sys::stdio::{self, Channel};
 use crate::wire::{self, RequestId};

@@ -15,10 +15,10 @@ use crate::limits::{
     FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS,
     STREAM_TAIL_BYTES,
 };
-use crate::pure::arrival::Arrival;
-use crate::pure::head_tail::TailRing;
-use crate::pure::interleave::Interleaving;
-use crate::pure::rfc3339::format_utc_ms;
+use crate::pure::buffer::arrival::Arrival;
+use crate::pure::buffer::head_tail::TailRing;
+use crate::pure::text::interleave::Interleaving;
+use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::drain::Came;
 use crate::session::job::{Job, capped};
 use crate::session::output::Source;

@@ -2,7 +2,7 @@
 
 use crate::daemon::pages::{PageSpec, begins_at};
 use crate::limits::LOG_PAGE_LOOKBACK_BYTES;
-use crate::pure::arrival::Arrival;
+use crate::pure::buffer::arrival::Arrival;
 use crate::session::Session;
 use crate::session::output::Source;
 

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::push_data_header;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, TRAY_PIPE_BYTES};
-use crate::pure::source::Source;
+use crate::pure::buffer::source::Source;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::keeper::frames::{GuardRecord, push_guard_add, push_guard_remove};
 use crate::limits::GUARD_STAGING_BYTES;
-use crate::pure::outbox::Outbox;
+use crate::pure::buffer::outbox::Outbox;
 
 /// The sessions by kernel session id.
 type Sessions = BTreeMap<i32, GuardRecord>;

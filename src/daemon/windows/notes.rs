@@ -9,7 +9,7 @@ use crate::daemon::Daemon;
 use crate::daemon::judge::status_fields;
 use crate::daemon::sessions::command_for_lists;
 use crate::limits::{NS_PER_MS, WINDOW_COMMAND_BYTES};
-use crate::pure::window_text::{self, End};
+use crate::pure::text::window_text::{self, End};
 use crate::session::report::{NamedProcess, TruncationReport};
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::window::Stage;

@@ -8,8 +8,8 @@ use crate::limits::{
     AGENT_DRIFT_BYTES, AGENT_DRIFT_ENTRY_BYTES, AGENT_DRIFT_VALUE_BYTES, AGENT_JSON_DEPTH,
     AGENT_NAME_BYTES,
 };
-use crate::pure::json_text::mended;
-use crate::pure::utf8::floor_boundary;
+use crate::pure::json::text::mended;
+use crate::pure::text::utf8::floor_boundary;
 
 /// Events and fields that are not known.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::limits::MAX_PARAMS;
-use crate::pure::json_fields::Name;
+use crate::pure::json::fields::Name;
 
 /// The events that are known, with their fields besides `type`.
 const KNOWN: [(&str, &[&str]); 26] = [

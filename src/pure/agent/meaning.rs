@@ -16,8 +16,8 @@ use crate::limits::{
     AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES, AGENT_TOOL_IDS, AGENT_TOOL_NAMES,
     AGENT_TOOL_OUTPUT_BYTES,
 };
-use crate::pure::json_fields::{Fields, each_item};
-use crate::pure::json_text::{Bounded, append, mended, quoted_text, string};
+use crate::pure::json::fields::{Fields, each_item};
+use crate::pure::json::text::{Bounded, append, mended, quoted_text, string};
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";

@@ -3,6 +3,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `mask.rs` | a secret made unreadable in the stream |
 //! | `lines.rs` | the open line: what is kept of it, and what is known of it |
 //! | `long.rs` | a line that is too long to be taken apart at once |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
@@ -18,6 +19,7 @@ mod drift;
 mod event;
 mod lines;
 mod long;
+pub mod mask;
 mod meaning;
 mod report;
 mod run;

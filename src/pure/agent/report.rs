@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::run::AgentRun;
 use crate::limits::AGENT_STDERR_BYTES;
-use crate::pure::utf8::ceil_boundary;
+use crate::pure::text::utf8::ceil_boundary;
 
 /// Why execd ended the run. It wins over what pi said of it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,8 +19,8 @@ use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH,
     AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES, AGENT_NAME_BYTES,
 };
-use crate::pure::json_fields::Fields;
-use crate::pure::json_text::{mended, string};
+use crate::pure::json::fields::Fields;
+use crate::pure::json::text::{mended, string};
 
 /// How a run is read.
 #[derive(Clone, Copy, Debug, Default)]

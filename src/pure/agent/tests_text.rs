@@ -175,7 +175,8 @@ fn deltas_and_the_rest_are_the_text_at_random() {
         'told: for (index, block) in blocks.iter().enumerate() {
             let mut left = block.as_str();
             while !left.is_empty() {
-                let at = crate::pure::utf8::ceil_boundary(left, (1 + below(9)).min(left.len()));
+                let at =
+                    crate::pure::text::utf8::ceil_boundary(left, (1 + below(9)).min(left.len()));
                 if count + at > stop {
                     break 'told;
                 }

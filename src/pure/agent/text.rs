@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 
 use super::told::{Tell, Told};
 use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
-use crate::pure::head_tail::HeadTail;
-use crate::pure::json_fields::{Fields, each_item};
-use crate::pure::json_text::{REPLACEMENT, pieces, quoted_text};
-use crate::pure::utf8::{floor_boundary, incomplete_suffix_len, lossy};
+use crate::pure::buffer::head_tail::HeadTail;
+use crate::pure::json::fields::{Fields, each_item};
+use crate::pure::json::text::{REPLACEMENT, pieces, quoted_text};
+use crate::pure::text::utf8::{floor_boundary, incomplete_suffix_len, lossy};
 
 /// What lies between two blocks of text.
 const BETWEEN_BLOCKS: &str = "\n\n";

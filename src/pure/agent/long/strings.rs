@@ -6,7 +6,7 @@ use super::{Kind, LongLine, NAME_BYTES, OVER_BYTES, Open, Place, State};
 use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES, AGENT_SHORT_VALUE_BYTES, AGENT_TOOL_OUTPUT_BYTES,
 };
-use crate::pure::utf8::incomplete_suffix_len;
+use crate::pure::text::utf8::incomplete_suffix_len;
 
 /// What there is of a text that is told as it comes.
 #[derive(Debug, PartialEq, Eq)]

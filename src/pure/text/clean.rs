@@ -17,9 +17,9 @@ use memchr::memchr;
 use vte::{Params, Parser, Perform};
 
 use crate::limits::WINDOW_LEAD_BYTES;
-use crate::pure::clean::screen::Screen;
-use crate::pure::head_tail::Kept;
-use crate::pure::utf8;
+use crate::pure::buffer::head_tail::Kept;
+use crate::pure::text::clean::screen::Screen;
+use crate::pure::text::utf8;
 
 /// Cancels a sequence (ECMA-48, 8.3.6).
 const CAN: u8 = 0x18;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::pure::utf8;
+use crate::pure::text::utf8;
 
 /// Which of the two limits cut the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::limits::LOG_QUEUE_RUNS_MAX;
-use crate::pure::byte_queue::ByteQueue;
-use crate::pure::source::Source;
+use crate::pure::buffer::byte_queue::ByteQueue;
+use crate::pure::buffer::source::Source;
 
 /// A queue of bytes that knows whose they are.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-use super::json_guard::{JsonFault, guard, unicode_escape};
-use super::utf8::floor_boundary;
+use super::guard::{JsonFault, guard, unicode_escape};
+use crate::pure::text::utf8::floor_boundary;
 
 /// What stands for half a surrogate pair.
 pub const REPLACEMENT: &str = "\u{FFFD}";
@@ -193,5 +193,5 @@ pub fn mended(json: &str, max_depth: usize) -> Option<Cow<'_, str>> {
 }
 
 #[cfg(test)]
-#[path = "tests_json_text.rs"]
+#[path = "tests_text.rs"]
 mod tests;

@@ -7,7 +7,7 @@ pub const INSTANCE_VARIABLE: &str = "EXECD_INSTANCE";
 pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
 /// Begins the name of the variable by which an execd of an earlier version knows its runs of pi;
 /// one that runs further out may be such an execd. This one never sets it: it goes by a limit,
-/// which an emptied environment leaves as it is (src/pure/run_mark.rs).
+/// which an emptied environment leaves as it is (src/pure/process/run_mark.rs).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
 /// Whether a variable of this name is a mark, be it that of an execd further out.

@@ -26,7 +26,7 @@
 //! So the index takes an eighth of its log at most, however finely the streams alternate.
 
 use crate::limits::{LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES};
-use crate::pure::source::Source;
+use crate::pure::buffer::source::Source;
 
 const MAGIC: [u8; 4] = *b"ELX1";
 const RUNS: u8 = 0;

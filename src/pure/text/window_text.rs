@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::life::ExitStatus;
 use super::truncate::{CutBy, Truncation, format_size};
 use super::visible;
+use crate::pure::process::life::ExitStatus;
 
 /// The text of a command that wrote nothing.
 const NO_OUTPUT: &str = "(no output)";

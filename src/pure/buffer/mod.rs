@@ -1,0 +1,10 @@
+//! Buffers: bytes on their way or kept for later, each within a bound.
+
+pub mod arrival;
+pub mod byte_queue;
+pub mod head_tail;
+pub mod log_index;
+pub mod news;
+pub mod outbox;
+pub mod source;
+pub mod stream_queue;

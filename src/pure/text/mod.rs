@@ -1,0 +1,11 @@
+//! Text: from bytes to what people and models read, within bounds on lines and bytes.
+
+pub mod clean;
+pub mod interleave;
+pub mod lines;
+pub mod truncate;
+pub mod unescape;
+pub mod utf8;
+pub mod visible;
+pub mod window_name;
+pub mod window_text;

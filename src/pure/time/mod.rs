@@ -1,0 +1,7 @@
+//! Time: deadlines, dates, and how long something is waited for. The time itself always comes in.
+
+pub mod clean_stamp;
+pub mod deadlines;
+pub mod drain;
+pub mod restarts;
+pub mod rfc3339;
