@@ -1,14 +1,46 @@
-/** The commands for people. */
+/**
+ * The commands for people: /unified-exec-sessions, /jobs, /tail and /kill. They take nothing away
+ * from the model: no exit, no unread output.
+ */
+import type { Client } from "./client.ts";
+import { isObject } from "./daemon.ts";
+import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
-import type { Instance } from "./instance.ts";
-import { count, sessionLabel, WAKE_MARK } from "./ui.ts";
-import type { KillResult, ListResult, SessionInfo } from "./wire.ts";
+import { messageOf } from "./message-of.ts";
+import { pick } from "./pick.ts";
+import { plainText } from "./plain.ts";
+import { drawable, forgottenText, formatAge, oneLine } from "./render/safe.ts";
+import type { Sessions } from "./sessions.ts";
+import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
+import type {
+  JobList, JobReport, JobRow, KillResult, ListResult, LogPage, SessionInfo,
+} from "./wire.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
+export const JOBS_COMMAND = "jobs";
+export const TAIL_COMMAND = "tail";
+export const KILL_COMMAND = "kill";
+
+const DEFAULT_LINES = 200;
+const MAX_LINES = 2_000;
+/** The most of a log that is looked at for its last lines: one page. */
+const TAIL_BYTES = 150_000;
+/** So many times that is looked at for lines. */
+const TAIL_PAGES = 4;
+/** What a notice names of them. */
+const MAX_TOLD = 30;
+const COMMAND_CELLS = 60;
+const HEAD_CELLS = 120;
+
+/** What a command sees of the session of pi. */
+export interface CommandContext {
+  readonly execd: Client;
+  readonly sessions: Sessions;
+}
 
 /** `/unified-exec-sessions`: shows what runs; the one that is chosen is ended. */
-export async function sessionsCommand(instance: Instance, ctx: HostContext): Promise<void> {
-  const running = await runningSessions(instance);
+export async function sessionsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
+  const running = await runningSessions(context);
   const say = (text: string, type: "info" | "warning" = "info") =>
     ctx.ui?.notify(`unified-exec: ${text}`, type);
   if (running.length === 0) return say("no live sessions");
@@ -24,7 +56,7 @@ export async function sessionsCommand(instance: Instance, ctx: HostContext): Pro
     : running.filter((_, index) => labels[index] === choice);
   if (chosen.length === 0) return;
 
-  const ended = await Promise.all(chosen.map((session) => kill(instance, session)));
+  const ended = await Promise.all(chosen.map((session) => kill(context, session)));
   const killed = ended.filter(Boolean).length;
   const failed = ended.length - killed;
   if (failed === 0) return say(`killed ${count(killed)}`);
@@ -36,18 +68,182 @@ function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
 }
 
 /** People's views take nothing away from the model: no exit, no unread output. */
-async function runningSessions(instance: Instance): Promise<SessionInfo[]> {
-  if (!instance.client.isRunning) return [];
-  const reply = await instance.client.request("list_sessions", { peek: true });
+async function runningSessions(context: CommandContext): Promise<SessionInfo[]> {
+  if (!context.execd.isRunning) return [];
+  const reply = await context.execd.request("list_sessions", { peek: true });
   return (reply as ListResult).sessions.filter((session) => session.running);
 }
 
-async function kill(instance: Instance, { session_id }: SessionInfo): Promise<boolean> {
+async function kill(context: CommandContext, { session_id }: SessionInfo): Promise<boolean> {
   try {
-    const reply = await instance.client.request("kill_session", { session_id });
+    const reply = await context.execd.request("kill_session", { session_id });
     // One that has ended by itself meanwhile is as good as killed.
     return (reply as KillResult).killed !== false;
   } catch {
     return false;
+  }
+}
+
+/**
+ * `/jobs`: what runs and what has ended lately. The output of the one that is chosen is followed,
+ * or shown where the host can only do that.
+ */
+export async function jobsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
+  await saying(ctx, async () => {
+    const { processes: rows, ...bounds } = await jobList(context);
+    const forgotten = forgottenText(bounds);
+    const gone = forgotten === undefined ? "" : `; ${forgotten}`;
+    if (rows.length === 0) return say(ctx, `no processes${gone}`);
+    const labels = rows.map(label);
+    if (!ctx.ui?.select) {
+      const more = rows.length - MAX_TOLD;
+      const left = more > 0 ? `, ${more} older ones not shown` : "";
+      return say(ctx, `${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
+    }
+    const chosen = await pick(ctx, `Processes. Choose one to see its output${gone}`, labels);
+    const row = chosen === undefined ? undefined : rows[chosen];
+    if (!row) return;
+    if (canFollow(ctx)) await follow(context, ctx, row.sessionId, describe(context));
+    else await showTail(context, ctx, row, DEFAULT_LINES);
+  });
+}
+
+/** `/tail ID [N]`: the last N lines of a process's output. */
+export async function tailCommand(
+  context: CommandContext,
+  args: string,
+  ctx: HostContext,
+): Promise<void> {
+  await saying(ctx, async () => {
+    const [id, lines = DEFAULT_LINES, ...rest] = numbersOf(args);
+    if (!isId(id) || rest.length > 0 || !(lines > 0)) {
+      throw new Error(`usage: /${TAIL_COMMAND} ID [LINES], at most ${MAX_LINES}`);
+    }
+    const row = await rowOf(context, id);
+    if (!row) throw new Error(`unknown sessionId: ${id}`);
+    await showTail(context, ctx, row, Math.min(lines, MAX_LINES));
+  });
+}
+
+/** `/kill ID`: ends all of a process. */
+export async function killCommand(
+  context: CommandContext,
+  args: string,
+  ctx: HostContext,
+): Promise<void> {
+  await saying(ctx, async () => {
+    const [id, ...rest] = numbersOf(args);
+    if (!isId(id) || rest.length > 0) throw new Error(`usage: /${KILL_COMMAND} ID`);
+    const row = await rowOf(context, id);
+    if (!row) throw new Error(`unknown sessionId: ${id}`);
+    const ended = row.status !== "running";
+    // What is remembered names those who were left in the background.
+    const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
+    const { backgroundPids = [] } = before as Partial<JobReport>;
+    const reply = await context.execd.request("kill_process", { sessionId: id });
+    const { status } = reply as JobReport;
+    if (ended) {
+      const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
+      return say(ctx, `${label(row)}: it had ended already${left}`);
+    }
+    if (status === "running") throw new Error(`#${id} could not be ended and stays listed`);
+    say(ctx, `killed #${id} ${oneLine(row.command, COMMAND_CELLS)}`);
+  });
+}
+
+/** What completes an id: the sessions that run. An id that is complete is for Enter to take. */
+export function idCompletions(
+  context: CommandContext,
+  prefix: string,
+): { value: string; label: string; description: string }[] | null {
+  const typed = prefix.trim();
+  if (context.sessions.get(Number(typed || Number.NaN))) return null;
+  const items = context.sessions.list()
+    .map(({ session_id, command }) => ({
+      value: String(session_id),
+      label: String(session_id),
+      description: oneLine(command, COMMAND_CELLS),
+    }))
+    .filter(({ value }) => value.startsWith(typed));
+  return items.length > 0 ? items : null;
+}
+
+async function showTail(
+  context: CommandContext,
+  ctx: HostContext,
+  row: JobRow,
+  lines: number,
+): Promise<void> {
+  const sessionId = row.sessionId;
+  const read = async (offset: number, limit: number) =>
+    (await context.execd.request("get_process_log", { sessionId, offset, limit })) as LogPage;
+  let page = await read(-TAIL_BYTES, TAIL_BYTES);
+  // Long lines need more than a page.
+  for (let pages = 1; pages < TAIL_PAGES && page.offset > 0; pages++) {
+    if (page.text.split("\n").length > lines + 1) break;
+    const offset = Math.max(0, page.offset - TAIL_BYTES);
+    const before = await read(offset, page.offset - offset);
+    if (before.nextOffset !== page.offset) break;
+    page = { ...page, offset: before.offset, text: before.text + page.text };
+  }
+  const all = drawable(plainText(page.text)).replace(/\n$/, "").split("\n");
+  // The first line of a part is broken, unless there is no other.
+  if (page.offset > 0 && all.length > 1) all.shift();
+  const last = all.slice(-lines);
+  const whole = page.offset === 0 && last.length === all.length;
+  const what = whole ? "" : ` · last ${last.length === 1 ? "line" : `${last.length} lines`}`;
+  const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
+  const log = row.logPath === undefined ? "" : `\nlog: ${oneLine(row.logPath, HEAD_CELLS)}`;
+  ctx.ui?.notify(`${label(row)}${what}\n${text}${log}`, "info");
+}
+
+function describe(context: CommandContext): Describe {
+  return async (sessionId) => {
+    const row = await rowOf(context, sessionId);
+    if (!row) return undefined;
+    const hasLog = row.logPath !== undefined;
+    return { title: [label(row), ...(hasLog ? [row.logPath] : [])].join(" · "), hasLog };
+  };
+}
+
+async function rowOf(context: CommandContext, id: number): Promise<JobRow | undefined> {
+  return (await jobList(context)).processes.find(({ sessionId }) => sessionId === id);
+}
+
+async function jobList(context: CommandContext): Promise<JobList> {
+  if (!context.execd.isRunning) return { processes: [] };
+  const reply = await context.execd.request("list_processes", {});
+  return isObject(reply) ? (reply as unknown as JobList) : { processes: [] };
+}
+
+/** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */
+function label(row: JobRow): string {
+  const { sessionId, status, exitCode, signal, durationMs, name, command } = row;
+  const ended = signal ?? `exit ${exitCode ?? "?"}`;
+  const state = status === "running" ? formatAge(durationMs) : ended;
+  const what = name === undefined ? command : `${name}: ${command}`;
+  return `#${sessionId} ${state} ${oneLine(what, COMMAND_CELLS)}`;
+}
+
+/** The words of a command's arguments as whole numbers, NaN for others. `#` may stand first. */
+function numbersOf(args: string): number[] {
+  const words = args.trim().split(/\s+/).filter(Boolean);
+  return words.map((word) => (/^#?\d+$/.test(word) ? Number(word.replace("#", "")) : Number.NaN));
+}
+
+function isId(id: number | undefined): id is number {
+  return Number.isSafeInteger(id);
+}
+
+function say(ctx: HostContext, text: string): void {
+  ctx.ui?.notify(`execd: ${text}`, "info");
+}
+
+/** Runs a command's work; what fails is told as a warning. */
+async function saying(ctx: HostContext, work: () => Promise<void> | void): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    ctx.ui?.notify(`execd: ${oneLine(messageOf(error), HEAD_CELLS * 4)}`, "warning");
   }
 }

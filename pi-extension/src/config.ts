@@ -86,8 +86,8 @@ export function resolveNoLog(env: NodeJS.ProcessEnv = process.env): boolean {
   return !OFF_WORDS.includes((env[NO_LOG_ENV_VAR] ?? "").trim().toLowerCase());
 }
 
-/** The names of the tool surfaces that were asked for, without doubles, in the order given. */
-export function resolveSurfaces(flag: unknown, env: NodeJS.ProcessEnv = process.env): string[] {
+/** The names of the families of tools that were asked for, without doubles, in the order given. */
+export function resolveFamilies(flag: unknown, env: NodeJS.ProcessEnv = process.env): string[] {
   const asked = [flag, env[TOOLS_ENV_VAR]].find((text) => typeof text === "string" && text.trim());
   const names = String(asked ?? DEFAULT_TOOLS).split(",").map((name) => name.trim().toLowerCase());
   return [...new Set(names.filter(Boolean))];

@@ -4,20 +4,26 @@
  */
 import { isObject } from "./daemon.ts";
 import type { HostContext } from "./host.ts";
-import { WAKE_MESSAGE_TYPE } from "./wakes.ts";
-import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "./windows/deliveries.ts";
 
 type Entry = ReturnType<NonNullable<HostContext["sessionManager"]>["getEntries"]>[number];
 
 /** An error has no details; of these one names what the command has left behind. */
 const LEFT_BEHIND = /\nStill running in background window @(\d+): [^\n]*$/;
 
+/** What is ours of a conversation. */
+interface Ours {
+  isOurTool(name: string): boolean;
+  isOurMessage(customType: string): boolean;
+}
+
 /** The ids in one entry of a session: results of tools that are ours, and our messages. */
-export function earlierIds(entry: Entry, isOurs: (toolName: string) => boolean): number[] {
-  if (entry.type === "custom_message") return idsOfMessage(entry.customType, entry.details);
+export function earlierIds(entry: Entry, { isOurTool, isOurMessage }: Ours): number[] {
+  if (entry.type === "custom_message") {
+    return isOurMessage(entry.customType) ? idsOfMessage(entry.details) : [];
+  }
   if (entry.type !== "message" || entry.message.role !== "toolResult") return [];
   const { toolName, details, isError, content } = entry.message;
-  if (!isOurs(toolName)) return [];
+  if (!isOurTool(toolName)) return [];
   if (isError) {
     const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
     return ids([LEFT_BEHIND.exec(text)?.[1]]);
@@ -27,11 +33,10 @@ export function earlierIds(entry: Entry, isOurs: (toolName: string) => boolean):
   return ids([details.session_id, details.sessionId, details.window]);
 }
 
-function idsOfMessage(customType: string, details: unknown): number[] {
+/** A message tells of sessions, or of windows. */
+function idsOfMessage(details: unknown): number[] {
   if (!isObject(details)) return [];
-  if (customType === WAKE_MESSAGE_TYPE) return ids(fields(details.sessions, "session_id"));
-  const ofWindows = [COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE].includes(customType);
-  return ofWindows ? ids(fields(details.windows, "window")) : [];
+  return ids([...fields(details.sessions, "session_id"), ...fields(details.windows, "window")]);
 }
 
 function fields(list: unknown, name: string): unknown[] {

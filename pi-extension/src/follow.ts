@@ -1,7 +1,8 @@
 /** A live tail: a view in the place of pi's editor that follows the output of a process. */
+import type { Client } from "./client.ts";
 import { DaemonGone } from "./daemon.ts";
 import type { HostContext } from "./host.ts";
-import type { Instance } from "./instance.ts";
+import { messageOf } from "./message-of.ts";
 import { TailView } from "./render/tail-view.ts";
 import type { LogPage } from "./wire.ts";
 
@@ -14,6 +15,11 @@ const PAGE_BYTES = 150_000;
 /** An execd that does not answer for so long is said to. */
 const SILENT_SECONDS = 2;
 const SILENCE_TICK_MS = 500;
+
+/** The session of pi, whose execd may change at /new. */
+interface Followed {
+  readonly execd: Client;
+}
 
 /** Whether this host can show one. */
 export function canFollow(ctx: HostContext): boolean {
@@ -30,7 +36,7 @@ interface Described {
 
 /** Shows what a process prints, until the person closes it. */
 export async function follow(
-  instance: Instance,
+  context: Followed,
   ctx: HostContext,
   sessionId: number,
   describe: Describe,
@@ -43,7 +49,7 @@ export async function follow(
       draw,
       close: () => done(undefined),
     });
-    void read(instance, view, sessionId, describe, draw, closed.signal);
+    void read(context, view, sessionId, describe, draw, closed.signal);
     return Object.assign(view, { dispose: () => closed.abort() });
   });
   closed.abort();
@@ -51,22 +57,22 @@ export async function follow(
 
 /** Never rejects: what fails is said in the view. */
 async function read(
-  instance: Instance,
+  context: Followed,
   view: TailView,
   sessionId: number,
   describe: Describe,
   draw: () => void,
   closed: AbortSignal,
 ): Promise<void> {
-  const { client } = instance;
-  const { starts } = client;
+  const { execd } = context;
+  const { starts } = execd;
   /** Why no more can come; a request would start an execd that knows nothing of the process. */
   const lost = () => {
-    if (instance.client !== client || client.isClosed) return "pi's session has ended";
-    return client.isRunning && client.starts === starts ? undefined : "execd was lost";
+    if (context.execd !== execd || execd.isClosed) return "pi's session has ended";
+    return execd.isRunning && execd.starts === starts ? undefined : "execd was lost";
   };
   const page = async (offset: number) =>
-    (await client.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as LogPage;
+    (await execd.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as LogPage;
   const saying = <T>(work: Promise<T>) => sayingSilence(work, view, draw, closed);
   try {
     let offset = -PAGE_BYTES;
@@ -89,7 +95,7 @@ async function read(
     }
   } catch (error) {
     const why = error instanceof DaemonGone ? "execd was lost" : lost();
-    view.over(why ?? (error instanceof Error ? error.message : String(error)));
+    view.over(why ?? messageOf(error));
     if (!closed.aborted) draw();
   }
 }

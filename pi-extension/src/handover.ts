@@ -1,23 +1,37 @@
 /**
- * From one instance to the next in the same process. pi draws the conversation of /reload, /resume
- * and the like before `session_start`, so rows need their renderers when the factory runs. And
- * background windows outlive the session, with the execd that they run in.
+ * From one session of pi to the next in the same process. pi draws the conversation of /reload,
+ * /resume and the like before `session_start`, so rows need their renderers when the factory runs.
+ * And what a family keeps outlives the session, with the execd that it runs in.
  */
 import type { Client } from "./client.ts";
-import { type Surface, surfaces } from "./tools/surface.ts";
-import type { Background } from "./windows/background.ts";
 
 /** /reload loads the modules anew; only what hangs on globalThis lives through it. */
 const KEY = Symbol.for("pi-execd.handover");
 /** Raised with every change of what is handed over: /reload may come after an update. */
-const VERSION = 2;
+const VERSION = 3;
 
-/** An execd whose session of pi has ended, and its windows. */
+/** What a family keeps while no session of pi is there for it. */
+export interface Kept {
+  /** A notification of execd that is about no request. */
+  onNotification(method: string, params: unknown): void;
+  /** execd is gone, with all its sessions. */
+  lost(why: string): void;
+  /** Nobody takes it over. */
+  close(): void;
+}
+
+/** An execd whose session of pi has ended, and what families keep of it, by their names. */
 export interface Left {
   client: Client;
-  background: Background;
+  kept: ReadonlyMap<string, Kept>;
   /** The session that has ended. */
-  session: { id: string; file: string | undefined; scope: string };
+  session: SessionNames;
+}
+
+/** The names of a session of pi. */
+export interface SessionNames {
+  id: string;
+  file: string | undefined;
 }
 
 interface Shared {
@@ -32,23 +46,28 @@ function store(): Shared {
   return shared[KEY];
 }
 
-/** Leaves the names of the surfaces that this instance had registered. */
-export function handOver(registered: Surface[]): void {
-  store().names = registered.map(({ name }) => name);
+/** Leaves the names of the families whose tools this session had. */
+export function handOver(families: string[]): void {
+  store().names = families;
 }
 
 /** Takes what was left, once: an instance that was started otherwise must not find it. */
-export function handedOver(): Surface[] {
+export function handedOver(): string[] {
   const names = store().names ?? [];
   store().names = undefined;
-  return names.map((name) => surfaces.get(name)).filter((surface) => surface !== undefined);
+  return names;
 }
 
-/** Leaves an execd for the session that comes next. */
+/** Leaves an execd for the session that comes next. What it says meanwhile is kept. */
 export function leave(left: Left): void {
-  const { client, background } = left;
+  const { client, kept } = left;
+  const all = [...kept.values()];
+  client.moveTo({
+    onNotification: (method, params) => all.forEach((one) => one.onNotification(method, params)),
+    onLost: (why) => all.forEach((one) => one.lost(`execd ${why}`)),
+  }, () => []);
   const end = async () => {
-    background.close();
+    all.forEach((one) => one.close());
     await client.shutdown();
   };
   store().left.push({ version: VERSION, left, end });

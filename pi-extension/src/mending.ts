@@ -1,9 +1,12 @@
 /**
  * What execd could not tell for want of room (`sessions_changed`): which sessions have come and
- * gone meanwhile is asked for, so that what is shown and what is waited for is right again.
+ * gone meanwhile is asked for, so that what is shown and what is waited for is right again. What a
+ * family has to mend of its own it does by itself.
  */
+import type { Client } from "./client.ts";
 import { isObject } from "./daemon.ts";
-import type { Instance } from "./instance.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Wakes } from "./wakes.ts";
 import type { SessionInfo, SessionStarted } from "./wire.ts";
 
 /** execd is asked at most this often. */
@@ -11,22 +14,30 @@ const PAUSE_MS = 100;
 /** An answer that failed is asked for once more, after this. */
 const RETRY_MS = 1_000;
 
-/** What was known when execd was asked: its answer says nothing of what has come since. */
-interface Known {
-  sessions: number[];
-  armed: number[];
-  windows: string[];
+/** execd's list of sessions, by id. */
+type Listed = ReadonlyMap<number, SessionInfo>;
+
+/** Takes execd's list and mends what was known when it was asked for: no more than that. */
+type Mend = (listed: Listed) => void;
+
+/** What is mended: a session of pi. */
+interface Mended {
+  readonly execd: Client;
+  readonly sessions: Sessions;
+  readonly wakes: Wakes;
+  /** Notes what the families know of sessions of their own. */
+  mendFamilies(): Mend[];
 }
 
 export class Mending {
-  readonly #instance: Instance;
+  readonly #mended: Mended;
   /** Sessions whose end came while the answer was on its way; undefined while none is. */
   #ended: Set<unknown> | undefined;
-  /** It has changed once more since. */
+  /** `sessions_changed` has come once more since execd was asked. */
   #again = false;
 
-  constructor(instance: Instance) {
-    this.#instance = instance;
+  constructor(mended: Mended) {
+    this.#mended = mended;
   }
 
   /** Asks what there is. What comes during that is asked for once, when it is answered. */
@@ -44,7 +55,7 @@ export class Mending {
   async #mend(): Promise<void> {
     this.#ended = new Set();
     let hasFailed = false;
-    while (this.#again && this.#instance.client.isRunning) {
+    while (this.#again && this.#mended.execd.isRunning) {
       this.#again = false;
       const fails = await this.#look().then(() => false, () => true);
       const tryAgain = fails && !hasFailed;
@@ -59,39 +70,49 @@ export class Mending {
   }
 
   async #look(): Promise<void> {
-    const { client, sessions, wakes, windows } = this.#instance;
-    const known = {
-      sessions: sessions.list().map(({ session_id }) => session_id),
-      armed: wakes.armed,
-      windows: windows.background.ids,
-    };
-    const reply = await client.request("list_sessions", { peek: true });
-    const rows = isObject(reply) ? reply.sessions : undefined;
-    // Another one may have taken over meanwhile.
-    if (Array.isArray(rows) && client === this.#instance.client) this.#apply(rows, known);
+    const { execd } = this.#mended;
+    const mends = [this.#mendWakes(), this.#mendSessions(), ...this.#mended.mendFamilies()];
+    const reply = await execd.request("list_sessions", { peek: true });
+    const rows: unknown = isObject(reply) ? reply.sessions : undefined;
+    // Another execd may have taken over meanwhile.
+    if (!Array.isArray(rows) || execd !== this.#mended.execd) return;
+    const listed: Listed = new Map(rows.map((row: SessionInfo) => [row.session_id, row]));
+    for (const mend of mends) mend(listed);
+    this.#addUnknown(listed);
   }
 
-  #apply(rows: SessionInfo[], known: Known): void {
-    const { sessions, wakes, windows: { background } } = this.#instance;
-    const listed = new Map(rows.map((row) => [row.session_id, row]));
-    for (const id of known.armed) {
-      // What has ended and is still listed was told by a wake, which may be on its way: that is
-      // never left out.
-      const row = listed.get(id);
-      if (!row || (row.running && !row.wake_armed)) wakes.disarm(id);
-    }
-    for (const id of known.sessions) {
-      // A wake tells the command, which is known here.
-      if (!listed.get(id)?.running && !wakes.isArmed(id)) sessions.gone(id);
-    }
-    for (const id of known.windows) {
-      const row = listed.get(Number(id.slice(1)));
-      if (!row?.running) background.over(id, row === undefined);
-    }
-    for (const row of rows.filter(({ running, window }) => running && window === undefined)) {
-      if (this.#ended?.has(row.session_id)) continue;
-      if (!sessions.get(row.session_id)) sessions.started(asStarted(row), startedAt(row));
-      if (row.wake_armed) this.#instance.armWake(row.session_id);
+  #mendWakes(): Mend {
+    const { wakes } = this.#mended;
+    const known = wakes.armed;
+    return (listed) => {
+      for (const id of known) {
+        // What has ended and is still listed was told by a wake, which may be on its way: that is
+        // never left out.
+        const row = listed.get(id);
+        if (!row || (row.running && !row.wake_armed)) wakes.disarm(id);
+      }
+    };
+  }
+
+  #mendSessions(): Mend {
+    const { sessions, wakes } = this.#mended;
+    const known = sessions.list().map(({ session_id }) => session_id);
+    return (listed) => {
+      for (const id of known) {
+        // A wake tells the command, which is known here.
+        if (!listed.get(id)?.running && !wakes.isArmed(id)) sessions.gone(id);
+      }
+    };
+  }
+
+  /** Sessions whose start was left out. Windows are counted elsewhere. */
+  #addUnknown(listed: Listed): void {
+    const { sessions, wakes } = this.#mended;
+    for (const row of listed.values()) {
+      const { running, session_id, wake_armed, window } = row;
+      if (!running || window !== undefined || this.#ended?.has(session_id)) continue;
+      if (!sessions.get(session_id)) sessions.started(asStarted(row), startedAt(row));
+      if (wake_armed) wakes.arm(session_id);
     }
   }
 }

@@ -17,6 +17,9 @@ export abstract class Telling {
   #gathering: NodeJS.Timeout | undefined;
   #holders: (() => void)[] = [];
 
+  /** The types of its messages. */
+  abstract readonly types: readonly string[];
+
   /** Whether something is to be told, or will be. */
   abstract get isPending(): boolean;
 

@@ -3,7 +3,6 @@ import { home } from "./home.ts";
 import type { HostContext, HostUi } from "./host.ts";
 import { formatAge, oneLine, tildify } from "./render/safe.ts";
 import type { RunningSession, Sessions } from "./sessions.ts";
-import { type SurfaceWords, UNIFIED_WORDS } from "./tools/words.ts";
 
 /** Key of the status and of the widget. */
 const KEY = "unified-exec.sessions";
@@ -15,17 +14,31 @@ const NOTICE_CELLS = 1_000;
 /** The ages in the widget go on this often. */
 const WIDGET_TICK_MS = 1_000;
 
+/** The words in which people are spoken to. */
+export interface Voice {
+  /** Stands before notices. */
+  speaker: string;
+  /** The tool that lists what runs. */
+  list: string;
+  /** The last line of the widget after /tree: which tools to go on with. */
+  hint: string;
+}
+
 export class Ui {
   #ui: HostUi | undefined;
   #isTui = false;
   #isSilent = false;
   #widgetShown = false;
   #ticker: NodeJS.Timeout | undefined;
-  #words = UNIFIED_WORDS;
+  readonly #voice: () => Voice;
   readonly #isArmed: (id: number) => boolean;
 
-  /** `isArmed` tells whether the end of the session with this id will be told to the model. */
-  constructor(isArmed: (id: number) => boolean) {
+  /**
+   * `voice` gives the words at the moment; `isArmed` tells whether the end of the session with this
+   * id will be told to the model.
+   */
+  constructor(voice: () => Voice, isArmed: (id: number) => boolean) {
+    this.#voice = voice;
     this.#isArmed = isArmed;
   }
 
@@ -42,11 +55,6 @@ export class Ui {
     return this.#isSilent;
   }
 
-  /** Takes the words of the tools that are registered: the widget names some of them. */
-  speak(words: SurfaceWords): void {
-    this.#words = words;
-  }
-
   /** Clears what is shown and forgets the context, which goes stale with its session. */
   detach(): void {
     this.#guarded((ui) => ui.setStatus?.(KEY, undefined));
@@ -56,7 +64,7 @@ export class Ui {
 
   /** A notice in the warning's colour. */
   warn(message: string): void {
-    this.say(this.#words.speaker, message, "warning");
+    this.say(this.#voice().speaker, message, "warning");
   }
 
   /** A warning about a setting; without a user interface stderr is where people look. */
@@ -98,7 +106,7 @@ export class Ui {
   }
 
   #drawWidget(sessions: Sessions): void {
-    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed, this.#words);
+    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed, this.#voice());
     this.#guarded((ui) => ui.setWidget?.(KEY, lines, { placement: "aboveEditor" }));
   }
 
@@ -137,14 +145,14 @@ export function sessionLabel(id: number, ageMs: number, command: string, marks: 
 export const WAKE_MARK = "[wake]";
 
 /**
- * The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told, `words`
- * name the tools.
+ * The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told, `voice`
+ * names the tools.
  */
 export function widgetLines(
   sessions: RunningSession[],
   nowMs: number,
   isArmed: (id: number) => boolean,
-  words: SurfaceWords = UNIFIED_WORDS,
+  voice: Voice,
 ): string[] {
   const shown = sessions.slice(0, WIDGET_SESSIONS).map(
     ({ session_id, startedAtMs, command, cwd }) =>
@@ -155,8 +163,8 @@ export function widgetLines(
   return [
     `⚠ unified-exec: ${count(sessions.length)} still running`,
     ...shown,
-    ...(more > 0 ? [`  … ${more} more; use ${words.list}`] : []),
-    `  ${words.hint}`,
+    ...(more > 0 ? [`  … ${more} more; use ${voice.list}`] : []),
+    `  ${voice.hint}`,
   ];
 }
 

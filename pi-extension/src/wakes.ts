@@ -2,6 +2,7 @@
  * Wakes: a session that was started with `on_exit: "wake"` ended and no call told it. Exactly one
  * message to the model says so; it has no output, only where to find it.
  */
+import { messageOf } from "./message-of.ts";
 import { oneLine } from "./render/safe.ts";
 import { Telling } from "./telling.ts";
 
@@ -40,8 +41,10 @@ export const WAKE_MESSAGE_TYPE = "unified-exec-completed";
 export type SendWake = (content: string, details: WakeDetails, triggerTurn: boolean) => void;
 
 export class Wakes extends Telling {
-  readonly #send: SendWake;
-  readonly #onLost: (message: string) => void;
+  override readonly types = [WAKE_MESSAGE_TYPE];
+  readonly #send: SendWake | undefined;
+  readonly #runs: (id: number) => boolean;
+  readonly #warn: (message: string) => void;
   readonly #armed = new Set<number>();
   readonly #direct = new Map<string, Ended[]>();
   #waiting: Ended[] = [];
@@ -49,11 +52,18 @@ export class Wakes extends Telling {
   #dropped = 0;
   #wasRefused = false;
 
-  /** `onLost` tells people of a message that pi refused twice. */
-  constructor(send: SendWake, onLost: (message: string) => void) {
+  /**
+   * `runs` tells whether a session runs; `warn` tells people of a message that pi refused twice.
+   */
+  constructor(
+    send: SendWake | undefined,
+    runs: (id: number) => boolean,
+    warn: (message: string) => void,
+  ) {
     super();
     this.#send = send;
-    this.#onLost = onLost;
+    this.#runs = runs;
+    this.#warn = warn;
   }
 
   override get isPending(): boolean {
@@ -64,8 +74,14 @@ export class Wakes extends Telling {
     return this.#waiting.length > 0;
   }
 
+  /**
+   * A reply said that a wake is armed. By the time that the reply is read the session may have
+   * ended, and its wake come: then there is nothing to wait for.
+   */
   arm(id: number): void {
+    if (!this.#runs(id)) return;
     if (!this.isClosed) this.#armed.add(id);
+    if (!this.#send) this.#warn("no wake can be sent: this host takes no messages");
   }
 
   /** The ids of the sessions whose end will be told. */
@@ -135,13 +151,14 @@ export class Wakes extends Telling {
     this.#waiting = [];
     this.#dropped = 0;
     try {
+      if (!this.#send) throw new Error("this host takes no messages");
       this.#send(wakeText(ended, dropped), { sessions: ended.map(bounded) }, triggerTurn);
       this.#wasRefused = false;
       return true;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       if (this.#wasRefused) {
-        this.#onLost(`could not tell the model that ${names(ended)} ended: ${why}`);
+        this.#warn(`could not tell the model that ${names(ended)} ended: ${why}`);
       } else {
         this.#waiting = ended;
         this.#dropped = dropped;

@@ -1,5 +1,5 @@
 /**
- * What the model reads about the tools of the bash surface, as tmux-bash.jsonc and its defaults
+ * What the model reads about the tools of the bash family, as tmux-bash.jsonc and its defaults
  * say.
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";

@@ -1,63 +1,91 @@
 /**
- * The tools of the bash surface: bash and tmux, under the names that tmux-bash.jsonc gives them.
- * Each call is one request to execd (docs: bash.md).
+ * The bash family: bash and tmux, under the names that tmux-bash.jsonc gives them. Each call is one
+ * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
-import type { Call, ToolResult } from "../host.ts";
-import type { Instance } from "../instance.ts";
+import type { Call, Host, ToolResult } from "../host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
+import { drawCard, windowMessageRenderer } from "../render/windows.ts";
 import type { BashResult, Progress, TmuxResult } from "../wire.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../windows/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../windows/everywhere.ts";
 import { shownCommand } from "../windows/templates.ts";
+import {
+  COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, type ReportDetails,
+} from "../windows/deliveries.ts";
+import { Windows } from "../windows/windows.ts";
 import { startContext, viewContext } from "../windows/wire-context.ts";
-import type { Surface } from "./surface.ts";
+import type { ToolContext } from "./context.ts";
+import type { Family } from "./family.ts";
 import { type Params, type Tool, answer, definition, given } from "./tool.ts";
 import { BASH_WORDS } from "./words.ts";
 
-export const bash: Surface = {
-  name: "bash",
-  tools: ({ windows: { config } }) => [
-    config.bashToolName,
-    ...(config.tmuxEnabledActions.length > 0 ? [config.tmuxToolName] : []),
-  ],
-  ownsBash: true,
-  words: BASH_WORDS,
-  define: (instance) => tools(instance).map((tool) => definition(instance, BASH_WORDS, tool)),
-};
+export function bash(context: ToolContext): Family {
+  const windows = new Windows(context, BASH_WORDS.speaker);
+  registerRenderers(context.host, windows);
+  return {
+    name: "bash",
+    tools: () => {
+      const { bashToolName, tmuxToolName, tmuxEnabledActions } = windows.config;
+      return tmuxEnabledActions.length > 0 ? [bashToolName, tmuxToolName] : [bashToolName];
+    },
+    ownsBash: true,
+    words: BASH_WORDS,
+    keeper: windows,
+    define: () => tools(windows).map((tool) => definition(context, BASH_WORDS, tool)),
+  };
+}
 
-function tools(instance: Instance): Tool[] {
-  const { config } = instance.windows;
-  const attach = attachCommand(instance.client.running);
+/** The entry renderer is for what people see and no model reads. */
+function registerRenderers(host: Host, windows: Windows): void {
+  const renderer = windowMessageRenderer(windows);
+  host.registerMessageRenderer(COMPLETED_MESSAGE_TYPE, renderer);
+  host.registerMessageRenderer(POLL_MESSAGE_TYPE, renderer);
+  host.registerEntryRenderer?.(POLL_MESSAGE_TYPE, (entry, options, theme) => {
+    const shown = (entry.data as Partial<ReportDetails> | undefined)?.windows ?? [];
+    const card = { windows: shown, text: "", expanded: options.expanded, keys: options };
+    return drawCard(card, windows.config, theme);
+  });
+}
+
+function tools(windows: Windows): Tool[] {
+  const { config } = windows;
+  const attach = attachCommand(windows.execd.running);
   const bashTool: Tool = {
     name: config.bashToolName,
     text: bashText(config, attach),
-    renderers: bashRenderers(instance.windows),
-    execute: runBash,
+    renderers: bashRenderers(windows),
+    execute: (context, params, call) => runBash(context, windows, params, call),
   };
   if (config.tmuxEnabledActions.length === 0) return [bashTool];
   const tmuxTool: Tool = {
     name: config.tmuxToolName,
     text: tmuxText(config, attach),
-    renderers: tmuxRenderers(instance.windows),
-    execute: runTmux,
+    renderers: tmuxRenderers(windows),
+    execute: (context, params, call) => runTmux(context, windows, params, call),
   };
   return [bashTool, tmuxTool];
 }
 
-function runBash(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  return instance.windows.inForeground(call.signal, async (signal) => {
+function runBash(
+  context: ToolContext,
+  windows: Windows,
+  params: Params,
+  call: Call,
+): Promise<ToolResult> {
+  return windows.inForeground(call.signal, async (signal) => {
     // As pi's own bash: its row begins to count the seconds.
     show(call, "", {});
-    await instance.client.start(signal);
-    const context = startContext(instance, call.ctx);
-    const request = { ...bashParams(instance, params), stream: true, context };
+    await context.execd.start(signal);
+    const request = {
+      ...bashParams(windows, params), stream: true, context: startContext(windows, call.ctx),
+    };
     const onNotification = (_method: string, note: object) => {
       const { tail = "", truncation, log_path: path } = note as Partial<Progress>;
       show(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
     };
-    const reply = await instance.request("bash", request, { signal, onNotification });
-    return bashAnswer(instance, params, reply as unknown as BashResult);
+    const reply = await context.request("bash", request, { signal, onNotification });
+    return bashAnswer(windows, params, reply as unknown as BashResult);
   });
 }
 
@@ -71,8 +99,7 @@ function show(call: Call, text: string, details: object): void {
 }
 
 /** The params of a request for `params`, with the defaults of the settings. */
-function bashParams(instance: Instance, params: Params): Params {
-  const { config } = instance.windows;
+function bashParams({ config }: Windows, params: Params): Params {
   const { pollInterval, pollLines, ...others } = params;
   const interval = pollInterval ?? config.defaultPollInterval;
   const polls = config.bashPollIntervalEnabled && Number(interval) > 0;
@@ -84,9 +111,9 @@ function bashParams(instance: Instance, params: Params): Params {
 }
 
 /** Makes the tool result, and notes what goes on in the background. */
-function bashAnswer(instance: Instance, params: Params, reply: BashResult): ToolResult {
+function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolResult {
   const { status, window, name = "", log_path: logPath, truncation, still_running } = reply;
-  const { background, config, scope } = instance.windows;
+  const { background, config, execd, scope } = windows;
   const goesOn = status === "background" || (still_running ?? []).length > 0;
   const stays = !config.autoCloseWindowsOnCompletion
     && ["completed", "failed", "background"].includes(status);
@@ -94,7 +121,7 @@ function bashAnswer(instance: Instance, params: Params, reply: BashResult): Tool
     const command = shownCommand(String(params.command), config.displayCommandStartMarker);
     background.opened({
       window, name, command, scope, startedAtMs: Date.now(),
-      ...given({ logPath, session: instance.client.name }),
+      ...given({ logPath, session: execd.name }),
       ...(status !== "background" && { told: true as const }),
       ...(stays && { stays: true as const }),
       ...(!goesOn && { ended: true as const }),
@@ -116,17 +143,21 @@ function outputDetails(truncation: unknown, fullOutputPath: string | undefined):
   return given({ truncation, fullOutputPath });
 }
 
-async function runTmux(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const { config, background } = instance.windows;
+async function runTmux(
+  context: ToolContext,
+  windows: Windows,
+  params: Params,
+  call: Call,
+): Promise<ToolResult> {
+  const { background, config, execd: { name: own } } = windows;
   const { action, window, pollInterval, pollLines } = params;
   if (!config.tmuxEnabledActions.some((enabled) => enabled === action)) {
     throw new Error(`Error: unknown action ${String(action)}; `
       + `there are: ${config.tmuxEnabledActions.join(", ")}.`);
   }
-  const own = instance.client.name;
   const elsewhere = addressIn(window, own);
   if (elsewhere && !String(action).startsWith("list")) {
-    return answer(await actElsewhere(instance, String(action), elsewhere, call.signal), {});
+    return answer(await actElsewhere(windows, String(action), elsewhere, call.signal), {});
   }
   const id = idHere(window, own);
   const polls = action === "poll" && {
@@ -135,13 +166,13 @@ async function runTmux(instance: Instance, params: Params, call: Call): Promise<
   const request = {
     ...given({ action, window: id, pollLines: action === "poll" ? pollLines : undefined }),
     ...polls,
-    context: viewContext(instance),
+    context: viewContext(windows),
   };
-  const reply = await instance.request("tmux", request, call);
+  const reply = await context.request("tmux", request, call);
   const { text, is_error } = reply as unknown as TmuxResult;
   if (is_error) throw new Error(text);
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));
   const everywhere = action === "list" && config.tmuxWindowScope === "all";
-  return answer(everywhere ? await listEverywhere(instance, text, call.signal) : text, {});
+  return answer(everywhere ? await listEverywhere(windows, text, call.signal) : text, {});
 }

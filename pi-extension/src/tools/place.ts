@@ -1,10 +1,28 @@
-/** Where a command runs, and with which environment: the same for every tool that starts one. */
+/**
+ * Where a command runs, with which environment, and where its log is: the same for every tool that
+ * starts one.
+ */
 import { resolve } from "node:path";
+import { resolveNoLog } from "../config.ts";
 import { commandEnv } from "../environment.ts";
 import { expandHome } from "../home.ts";
 import type { Call } from "../host.ts";
-import type { Instance } from "../instance.ts";
+import type { ToolContext } from "./context.ts";
 import { given } from "./tool.ts";
+
+/** Where logs are: on this machine, on the one where commands run, or not on any. */
+export type LogPlace = "here" | "far" | "nowhere";
+
+/** Where logs are at the moment. */
+export function logPlace({ execd }: ToolContext): LogPlace {
+  if (resolveNoLog()) return "nowhere";
+  return execd.isRemote ? "far" : "here";
+}
+
+/** That commands run elsewhere, where what is said of logs does not say it. */
+export function farNote(remote: boolean, logs: LogPlace): string {
+  return remote && logs !== "far" ? " Commands run on another machine." : "";
+}
 
 /** The directory and the environment of a command. */
 export interface Place {
@@ -19,17 +37,17 @@ export interface Place {
  * resolved against pi's own, and the variables that differ from execd's.
  */
 export async function commandPlace(
-  instance: Instance,
+  { execd }: ToolContext,
   call: Call,
   workdir: unknown,
   env: unknown,
 ): Promise<Place> {
-  const remote = instance.isRemote;
+  const remote = execd.isRemote;
   // The daemon's environment is known once it runs.
-  await instance.client.start(call.signal);
+  await execd.start(call.signal);
   const asked = typeof workdir === "string" ? workdir : undefined;
   const cwd = remote ? asked : localPath(call.ctx.cwd, asked ?? "");
-  const started = instance.client.startedWith;
+  const started = execd.startedWith;
   return {
     params: {
       ...given({ workdir: cwd }),

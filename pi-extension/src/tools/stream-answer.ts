@@ -1,4 +1,4 @@
-/** What a model reads of the stream surface's results: facts, a rule, output, how to go on. */
+/** What a model reads of the results of the stream tools: facts, a rule, output, how to go on. */
 import { stdinNote } from "../render/fields.ts";
 import { forgottenText, formatAge, formatSize, oneLine } from "../render/safe.ts";
 import { cutSequence, plainText } from "../plain.ts";

@@ -1,10 +1,10 @@
-/** An attached wait of the stream surface: one bash_stream or poll_process, up to its reply. */
+/** An attached wait of the stream tools: one bash_stream or poll_process, up to its reply. */
 import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../client.ts";
 import type { RequestOptions } from "../daemon.ts";
 import type { Call } from "../host.ts";
-import type { Instance } from "../instance.ts";
 import type { ChunkNote, JobReport } from "../wire.ts";
+import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
 import { type Params, given } from "./tool.ts";
 import { CHUNK_PACE, type News, Updates } from "./updates.ts";
@@ -33,14 +33,14 @@ export interface Waited extends JobReport {
  * wait.
  */
 export async function runJob(
-  instance: Instance,
+  context: ToolContext,
   method: "bash_stream" | "poll_process",
   params: Params,
   call: Call,
   known: News,
 ): Promise<Waited> {
   throwIfCancelled(call.signal);
-  const watch = instance.steering.watch(call.ctx);
+  const watch = context.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { status: "running", output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, CHUNK_PACE);
@@ -50,25 +50,25 @@ export async function runJob(
   let sessionId = typeof params.sessionId === "number" ? params.sessionId : undefined;
   const show = (id = sessionId) => {
     const ended = given({ liveEnded });
-    updates?.show(() => ({ ...sessionFields(instance, id), output: live.text, ...ended }));
+    updates?.show(() => ({ ...sessionFields(context, id), output: live.text, ...ended }));
   };
   // The first update says which session it is, also of a command that is silent. Only what is about
   // this request names the one that Esc ends.
   const stopExpecting = sessionId === undefined
-    ? instance.sessions.expect(params.command, ({ session_id }) => show(sessionId ?? session_id))
+    ? context.sessions.expect(params.command, ({ session_id }) => show(sessionId ?? session_id))
     : () => {};
   const onNotification = (name: string, note: Partial<ChunkNote>) => {
     sessionId = note.sessionId ?? sessionId;
     if (typeof note.chunk === "string") live.push(note.chunk);
     if (name === "tool_execution_truncated") liveEnded = true;
     show();
-    instance.emit(name, { toolCallId: call.toolCallId, ...note });
+    context.host.events?.emit?.(name, { toolCallId: call.toolCallId, ...note });
   };
   try {
     if (sessionId !== undefined) show();
-    const reply = requestReport(instance, method, params, { signal, onNotification });
+    const reply = requestReport(context, method, params, { signal, onNotification });
     const waited: Waited = call.signal
-      ? await endedByEsc(instance, reply, call.signal, () => sessionId)
+      ? await endedByEsc(context, reply, call.signal, () => sessionId)
       : await reply;
     if (waited.status !== "running" || waited.aborted) return waited;
     const waitedMs = Math.round(performance.now() - startedMs);
@@ -85,9 +85,9 @@ export async function runJob(
 }
 
 /** What execd's notifications have told of a session, as details. */
-export function sessionFields(instance: Instance, sessionId: number | undefined): News {
+export function sessionFields(context: ToolContext, sessionId: number | undefined): News {
   if (sessionId === undefined) return {};
-  const { pid, command, cwd, log_path: logPath } = instance.sessions.get(sessionId) ?? {};
+  const { pid, command, cwd, log_path: logPath } = context.sessions.get(sessionId) ?? {};
   return { sessionId, ...given({ pid, command, cwd, logPath }) };
 }
 
@@ -96,7 +96,7 @@ export function sessionFields(instance: Instance, sessionId: number | undefined)
  * done also where it takes longer than the answer may.
  */
 async function endedByEsc(
-  instance: Instance,
+  context: ToolContext,
   reply: Promise<JobReport>,
   esc: AbortSignal,
   sessionId: () => number | undefined,
@@ -108,7 +108,7 @@ async function endedByEsc(
   } finally {
     escaped.forget();
   }
-  const ended = endSession(instance, reply, sessionId);
+  const ended = endSession(context, reply, sessionId);
   // Nobody may be waiting for it any more when it fails.
   ended.catch(() => {});
   const report = await Promise.race([ended, delay(ESC_ANSWER_MS, undefined, { ref: false })]);
@@ -120,7 +120,7 @@ async function endedByEsc(
 
 /** Ends the session of a wait that was cancelled; its id may be known from the reply only. */
 async function endSession(
-  instance: Instance,
+  context: ToolContext,
   reply: Promise<JobReport>,
   sessionId: () => number | undefined,
 ): Promise<JobReport> {
@@ -129,17 +129,17 @@ async function endSession(
   const id = known ?? before?.sessionId;
   if (id === undefined || (before && before.status !== "running")) return reply;
   const signal = AbortSignal.timeout(ESC_KILL_MS);
-  return requestReport(instance, "kill_process", { sessionId: id }, { signal });
+  return requestReport(context, "kill_process", { sessionId: id }, { signal });
 }
 
 /** A request whose reply is a report of one process. */
 export async function requestReport(
-  instance: Instance,
+  context: ToolContext,
   method: "bash_stream" | "poll_process" | "kill_process",
   params: Params,
   options: RequestOptions,
 ): Promise<JobReport> {
-  return (await instance.request(method, params, options)) as unknown as JobReport;
+  return (await context.request(method, params, options)) as unknown as JobReport;
 }
 
 function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget(): void } {

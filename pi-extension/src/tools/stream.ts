@@ -2,18 +2,18 @@
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
  * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
-import { resolveBashMaxOutputChars } from "../config.ts";
+import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../config.ts";
 import type { Call, ToolResult } from "../host.ts";
-import type { Instance } from "../instance.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
 import type { JobList, LogPage, StdinResult } from "../wire.ts";
-import { commandPlace } from "./place.ts";
+import type { ToolContext } from "./context.ts";
+import type { Family } from "./family.ts";
+import { commandPlace, logPlace } from "./place.ts";
 import {
   cleanPage, listText, pageText, reportDetails, reportText, stdinText,
 } from "./stream-answer.ts";
 import * as texts from "./stream-texts.ts";
 import { type Waited, requestReport, runJob, sessionFields } from "./stream-wait.ts";
-import type { Surface } from "./surface.ts";
 import {
   type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
 } from "./tool.ts";
@@ -32,20 +32,27 @@ function effective(
   return Math.min(Math.max(value ?? unset, least), most);
 }
 
-export const stream: Surface = {
-  name: "stream",
-  tools: () => Object.keys(streamRenderers),
-  replacesBash: "bash_stream",
-  words: STREAM_WORDS,
-  define: (instance) => tools(instance).map((tool) => definition(instance, STREAM_WORDS, tool)),
-};
+export function stream(context: ToolContext): Family {
+  return {
+    name: "stream",
+    tools: () => Object.keys(streamRenderers),
+    replacesBash: "bash_stream",
+    words: STREAM_WORDS,
+    define: () => tools(context).map((tool) => definition(context, STREAM_WORDS, tool)),
+  };
+}
 
-function tools(instance: Instance): Tool[] {
+/** How long bash_stream waits where the call does not say; undefined: as execd decides. */
+function yieldMsOf({ host }: ToolContext): number | undefined {
+  return resolveBashYieldMs(host.getFlag(BASH_YIELD_FLAG));
+}
+
+function tools(context: ToolContext): Tool[] {
   const tool = (name: StreamToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: streamRenderers[name] });
-  const yieldMs = effective(instance.bashYieldMs, YIELD_MS);
+  const yieldMs = effective(yieldMsOf(context), YIELD_MS);
   const chars = effective(resolveBashMaxOutputChars(), CHARS);
-  const where = { remote: instance.isRemote, logs: instance.logPlace };
+  const where = { remote: context.execd.isRemote, logs: logPlace(context) };
   return [
     tool("bash_stream", texts.bashStreamText(where, yieldMs, chars), bashStream),
     tool("poll_process", texts.pollProcessText(where.logs), pollProcess),
@@ -56,51 +63,51 @@ function tools(instance: Instance): Tool[] {
   ];
 }
 
-async function bashStream(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
+async function bashStream(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { workdir, env, ...others } = params;
-  const place = await commandPlace(instance, call, workdir, env);
+  const place = await commandPlace(context, call, workdir, env);
   const request = {
     // The call's own values come last: they beat the flag and the environment.
-    ...given({ yieldMs: instance.bashYieldMs, maxOutputChars: resolveBashMaxOutputChars() }),
+    ...given({ yieldMs: yieldMsOf(context), maxOutputChars: resolveBashMaxOutputChars() }),
     ...others,
     ...place.params,
-    stream: call.onUpdate !== undefined || instance.hasEvents,
+    stream: call.onUpdate !== undefined || typeof context.host.events?.emit === "function",
   };
   const { command, stdinMode } = params;
   const known = { ...given({ command, stdinMode }), ...place.known };
-  return reported(instance, await runJob(instance, "bash_stream", request, call, known));
+  return reported(context, await runJob(context, "bash_stream", request, call, known));
 }
 
-async function pollProcess(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const known = sessionFields(instance, Number(params.sessionId));
-  return reported(instance, await runJob(instance, "poll_process", params, call, known));
+async function pollProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
+  const known = sessionFields(context, Number(params.sessionId));
+  return reported(context, await runJob(context, "poll_process", params, call, known));
 }
 
-async function killProcess(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  return reported(instance, await requestReport(instance, "kill_process", params, call));
+async function killProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
+  return reported(context, await requestReport(context, "kill_process", params, call));
 }
 
-function reported(instance: Instance, report: Waited): ToolResult {
-  instance.client.noteSessionId(report.sessionId);
+function reported(context: ToolContext, report: Waited): ToolResult {
+  context.execd.noteSessionId(report.sessionId);
   return outputAnswer(reportText(report), reportDetails(report));
 }
 
-async function writeStdin(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const reply = await instance.request("write_stdin", { data: "", ...params }, call);
+async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
+  const reply = await context.request("write_stdin", { data: "", ...params }, call);
   return answer(stdinText(reply as unknown as StdinResult), reply);
 }
 
-async function listProcesses(instance: Instance, _params: Params, call: Call): Promise<ToolResult> {
+async function listProcesses(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
   // Without a daemon there are no processes; none is started to say so.
-  const reply = instance.client.isRunning
-    ? await instance.request("list_processes", {}, call)
+  const reply = context.execd.isRunning
+    ? await context.request("list_processes", {}, call)
     : { processes: [] };
   return answer(listText(reply as unknown as JobList), reply);
 }
 
-async function getProcessLog(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
+async function getProcessLog(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { raw, ...request } = params;
-  const reply = await instance.request("get_process_log", request, call) as unknown as LogPage;
+  const reply = await context.request("get_process_log", request, call) as unknown as LogPage;
   const page = raw === true ? reply : cleanPage(reply);
   const { text: _, ...details } = page;
   return outputAnswer(pageText(page), details);

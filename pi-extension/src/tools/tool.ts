@@ -1,10 +1,13 @@
-/** What the tools of all surfaces are made of. */
+/** What the tools of all families are made of, and what becomes of a call that fails. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
+import { type Client, ClientClosed, NotSent } from "../client.ts";
 import { type ToolSchema, coerce } from "../coerce.ts";
+import { DaemonGone, NoAnswer, RpcError } from "../daemon.ts";
 import type { Call, HostContext, ToolResult } from "../host.ts";
-import type { Instance } from "../instance.ts";
+import { messageOf } from "../message-of.ts";
 import type { ToolRenderers } from "../render/row.ts";
-import type { SurfaceWords } from "./words.ts";
+import type { ToolContext } from "./context.ts";
+import type { FamilyWords } from "./words.ts";
 
 /** A call's arguments, brought into the tool's schema. */
 export type Params = Record<string, unknown>;
@@ -24,11 +27,11 @@ export interface Tool {
   name: string;
   text: ToolText;
   renderers: ToolRenderers;
-  execute: (instance: Instance, params: Params, call: Call) => Promise<ToolResult>;
+  execute: (context: ToolContext, params: Params, call: Call) => Promise<ToolResult>;
 }
 
-/** Takes a tool and gives its definition for pi; `words` are those of its surface. */
-export function definition(instance: Instance, words: SurfaceWords, tool: Tool): ToolDefinition {
+/** Takes a tool and gives its definition for pi; `words` are those of its family. */
+export function definition(context: ToolContext, words: FamilyWords, tool: Tool): ToolDefinition {
   const { name, text, renderers, execute } = tool;
   return {
     name,
@@ -39,9 +42,46 @@ export function definition(instance: Instance, words: SurfaceWords, tool: Tool):
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
       const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
       const params = coerce(text.parameters, args);
-      return instance.run(words, () => execute(instance, params, call));
+      return answered(context.execd, words, () => execute(context, params, call));
     },
   };
+}
+
+/**
+ * Runs one call. A failure becomes one clear error for the model; the first answer after a restart
+ * of execd says that earlier sessions are gone.
+ */
+async function answered(
+  execd: Pick<Client, "takeRestartNote">,
+  words: FamilyWords,
+  call: () => Promise<ToolResult>,
+): Promise<ToolResult> {
+  try {
+    const result = await call();
+    const note = execd.takeRestartNote();
+    return note === undefined ? result : withNote(result, note);
+  } catch (error) {
+    const note = execd.takeRestartNote();
+    const message = failureText(error, words);
+    throw new Error(note === undefined ? message : `${message} (${note})`, { cause: error });
+  }
+}
+
+function withNote(result: ToolResult, note: string): ToolResult {
+  const { content, details } = prefixed(result, `[${note}]\n`);
+  return { content, details: { ...details, restart_note: note } };
+}
+
+function failureText(error: unknown, words: FamilyWords): string {
+  const { shuttingDown } = words;
+  if (error instanceof ClientClosed) return shuttingDown;
+  if (error instanceof NotSent) return words.notSent;
+  if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
+  if (error instanceof DaemonGone) {
+    return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
+  }
+  if (error instanceof NoAnswer) return `${error.message}. ${words.noAnswer}`;
+  return messageOf(error);
 }
 
 /** Takes the text for the model and the fields for all others, and gives the result for pi. */

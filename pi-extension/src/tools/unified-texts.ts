@@ -2,7 +2,7 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
-import { type LogPlace, farNote } from "../windows/logs.ts";
+import { type LogPlace, farNote } from "./place.ts";
 import type { ToolText } from "./tool.ts";
 
 const ON_EXIT = {

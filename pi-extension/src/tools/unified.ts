@@ -4,11 +4,11 @@
  */
 import { resolveMaxEmptyPollMs } from "../config.ts";
 import type { Call, ToolResult } from "../host.ts";
-import type { Instance } from "../instance.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import type { KillResult, ListResult, SetOnExitResult } from "../wire.ts";
-import { commandPlace } from "./place.ts";
-import type { Surface } from "./surface.ts";
+import type { ToolContext } from "./context.ts";
+import type { Family } from "./family.ts";
+import { commandPlace, logPlace } from "./place.ts";
 import {
   type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
 } from "./tool.ts";
@@ -18,20 +18,22 @@ import { UNIFIED_WORDS } from "./words.ts";
 
 const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
 
-export const unified: Surface = {
-  name: "unified",
-  tools: () => Object.keys(renderers),
-  replacesBash: "exec_command",
-  words: UNIFIED_WORDS,
-  define: (instance) => tools(instance).map((tool) => definition(instance, UNIFIED_WORDS, tool)),
-};
+export function unified(context: ToolContext): Family {
+  return {
+    name: "unified",
+    tools: () => Object.keys(renderers),
+    replacesBash: "exec_command",
+    words: UNIFIED_WORDS,
+    define: () => tools(context).map((tool) => definition(context, UNIFIED_WORDS, tool)),
+  };
+}
 
-function tools(instance: Instance): Tool[] {
+function tools(context: ToolContext): Tool[] {
   const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: renderers[name] });
-  const logs = instance.logPlace;
+  const logs = logPlace(context);
   return [
-    tool("exec_command", texts.execCommandText(instance.isRemote, logs), execCommand),
+    tool("exec_command", texts.execCommandText(context.execd.isRemote, logs), execCommand),
     tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs(), logs), writeStdin),
     tool("kill_session", texts.killSessionText, killSession),
     tool("list_sessions", texts.listSessionsText(logs), listSessions),
@@ -40,29 +42,29 @@ function tools(instance: Instance): Tool[] {
   ];
 }
 
-async function execCommand(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
+async function execCommand(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { workdir, env, ...others } = params;
-  const place = await commandPlace(instance, call, workdir, env);
-  return runWait(instance, "exec_command", { ...others, ...place.params }, call, {
+  const place = await commandPlace(context, call, workdir, env);
+  return runWait(context, "exec_command", { ...others, ...place.params }, call, {
     command: typeof params.cmd === "string" ? params.cmd : "",
     tty: params.tty === true,
     ...place.known,
   });
 }
 
-async function writeStdin(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
+async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const request = { ...params, max_empty_poll_ms: resolveMaxEmptyPollMs() };
   const id = Number(params.session_id);
-  const { command, cwd, tty, pid, log_path } = instance.sessions.get(id) ?? {};
+  const { command, cwd, tty, pid, log_path } = context.sessions.get(id) ?? {};
   const known = { session_id: id, ...given({ command, cwd, tty, pid, log_path }) };
-  return runWait(instance, "write_stdin", request, call, known);
+  return runWait(context, "write_stdin", request, call, known);
 }
 
-async function killSession(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const reply = await instance.request("kill_session", params, call);
+async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
+  const reply = await context.request("kill_session", params, call);
   const { footer, final_output: output = "", ...result } = reply as unknown as KillResult;
   if (!result.found) return answer(`unknown session_id: ${result.session_id}`, result);
-  instance.wakes.onRead(call.toolCallId, result.session_id);
+  context.wakes.onRead(call.toolCallId, result.session_id);
   const survivors = (result.survivors ?? []).map(
     ({ pid, command, reason }) => `\nnot ended: ${pid} ${command} (${reason})`,
   );
@@ -70,29 +72,29 @@ async function killSession(instance: Instance, params: Params, call: Call): Prom
   return outputAnswer({ head, output, foot: footer ? `\n\n${footer}` : "" }, result);
 }
 
-async function listSessions(instance: Instance, _params: Params, call: Call): Promise<ToolResult> {
+async function listSessions(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
   // Without a daemon there are no sessions; none is started to say so.
-  const reply = instance.client.isRunning
-    ? await instance.request("list_sessions", {}, call)
+  const reply = context.execd.isRunning
+    ? await context.request("list_sessions", {}, call)
     : { sessions: [], active_count: 0, text: NO_SESSIONS };
   const { text, ...details } = reply as unknown as ListResult;
   return answer(text, details);
 }
 
-async function setOnExit(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
+async function setOnExit(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const id = Number(params.session_id);
-  const reply = await instance.request("set_on_exit", params, call);
+  const reply = await context.request("set_on_exit", params, call);
   const result = reply as unknown as SetOnExitResult;
-  if (result.status === "armed" || result.status === "already_armed") instance.armWake(id);
-  if (result.status === "disarmed") instance.wakes.disarm(id);
+  if (result.status === "armed" || result.status === "already_armed") context.wakes.arm(id);
+  if (result.status === "disarmed") context.wakes.disarm(id);
   const text = result.found
     ? `session ${id}: ${result.status?.replace("_", " ")}`
     : `unknown session_id: ${id}`;
   return answer(text, { ...result, session_id: id });
 }
 
-async function resizeSession(instance: Instance, params: Params, call: Call): Promise<ToolResult> {
-  const result = await instance.request("resize_session", params, call);
+async function resizeSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
+  const result = await context.request("resize_session", params, call);
   const size = `${result.cols ?? params.cols}x${result.rows ?? params.rows}`;
   return answer(`session ${params.session_id}: ${size}`, { ...params, ...result });
 }

@@ -1,7 +1,7 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
 import type { Call, ToolResult } from "../host.ts";
-import type { Instance } from "../instance.ts";
 import type { Progress, ProgressDetails, WaitResult } from "../wire.ts";
+import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";
 
@@ -13,27 +13,27 @@ export type Known = Partial<ProgressDetails>;
  * (Esc) or when the user has sent a message meanwhile.
  */
 export async function runWait(
-  instance: Instance,
+  context: ToolContext,
   method: string,
   params: Record<string, unknown>,
   call: Call,
   known: Known,
 ): Promise<ToolResult> {
-  const watch = instance.steering.watch(call.ctx);
+  const watch = context.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { running: true, total_bytes: 0, output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, PROGRESS_PACE);
-  const stopExpecting = updates && toldOfSession(instance, known, updates);
+  const stopExpecting = updates && toldOfSession(context, known, updates);
   try {
     const request = updates ? { ...params, stream: true } : params;
     const onNotification = updates && ((_method: string, params: object) => {
       stopExpecting?.();
       const { request_id: _, elapsed_ms: __, tail, ...fields } = params as Progress;
-      const cwd = instance.sessions.get(fields.session_id)?.cwd;
+      const cwd = context.sessions.get(fields.session_id)?.cwd;
       updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
     });
-    const reply = await instance.request(method, request, { signal, onNotification });
-    return waitAnswer(instance, call.toolCallId, params, reply as WaitResult);
+    const reply = await context.request(method, request, { signal, onNotification });
+    return waitAnswer(context, call.toolCallId, params, reply as WaitResult);
   } finally {
     watch.stop();
     updates?.stop();
@@ -42,50 +42,50 @@ export async function runWait(
 }
 
 /** Shows which session is waited for, as soon as that is known: the first update has its id. */
-function toldOfSession(instance: Instance, known: Known, updates: Updates): () => void {
+function toldOfSession(context: ToolContext, known: Known, updates: Updates): () => void {
   if (known.session_id !== undefined) {
     updates.show(() => ({}));
     return () => {};
   }
-  return instance.sessions.expect(known.command, ({ command: _, startedAtMs: __, ...session }) => {
+  return context.sessions.expect(known.command, ({ command: _, startedAtMs: __, ...session }) => {
     updates.show(() => session);
   });
 }
 
 /** Makes the tool result, and does what the reply asks for: notices and wakes. */
 function waitAnswer(
-  instance: Instance,
+  context: ToolContext,
   toolCallId: string,
   params: Record<string, unknown>,
   reply: WaitResult,
 ): ToolResult {
   // The call's arguments have the command; a poll need not store it again.
   const { header = "", footer, output = "", command: _, ...details } = reply;
-  if (reply.warning !== undefined) instance.ui.warn(reply.warning);
-  trackWake(instance, toolCallId, params, reply);
+  if (reply.warning !== undefined) context.ui.warn(reply.warning);
+  trackWake(context, toolCallId, params, reply);
   const said = [...(output ? [] : ["(no output)"]), ...(footer ? [`\n\n${footer}`] : [])];
   return outputAnswer({ head: `${header}\n---\n`, output, foot: said.join("") }, details);
 }
 
 function trackWake(
-  instance: Instance,
+  context: ToolContext,
   toolCallId: string,
   params: Record<string, unknown>,
   reply: WaitResult,
 ): void {
   const { session_id, completion_notification, completion_delivery, on_exit_wake } = reply;
-  instance.client.noteSessionId(session_id);
+  context.execd.noteSessionId(session_id);
   if (session_id !== undefined) {
-    if (completion_notification === "armed") instance.armWake(session_id);
+    if (completion_notification === "armed") context.wakes.arm(session_id);
     return;
   }
   if (completion_delivery !== "direct" && on_exit_wake !== "consumed") {
-    instance.wakes.onRead(toolCallId, Number(params.session_id));
+    context.wakes.onRead(toolCallId, Number(params.session_id));
     return;
   }
   const { exit_code, signal, command, cwd, log_path } = reply;
   const facts = { session_id: params.session_id, exit_code, signal, command, cwd, log_path };
   const known = Object.entries(facts).filter(([, value]) => value !== undefined);
   const ended = Object.fromEntries(known);
-  instance.wakes.onDirect(toolCallId, ended);
+  context.wakes.onDirect(toolCallId, ended);
 }

@@ -1,22 +1,19 @@
-/** The words in which a surface speaks of itself and of its tools. */
-export interface SurfaceWords {
-  /** Stands before notices to people. */
-  speaker: string;
+/** The words in which a family speaks of itself and of its tools. */
+import type { Voice } from "../ui.ts";
+
+/** What a family says to people, and to the model where a call fails. */
+export interface FamilyWords extends Voice {
   /** The error of a call once pi's session is ending. */
   shuttingDown: string;
-  /** The tool that lists what runs. */
-  list: string;
   /** The error of a call that was cancelled before execd was asked for anything. */
   notSent: string;
   /** What may have become of a call whose cancel is not answered, and where to look. */
   noAnswer: string;
-  /** The last line of the widget after /tree: which tools to go on with. */
-  hint: string;
 }
 
 const NOT_SENT = "cancelled before execd was asked for anything: nothing was done";
 
-export const UNIFIED_WORDS: SurfaceWords = {
+export const UNIFIED_WORDS: FamilyWords = {
   speaker: "unified-exec",
   shuttingDown: "unified-exec: shutting down",
   list: "list_sessions",
@@ -27,7 +24,7 @@ export const UNIFIED_WORDS: SurfaceWords = {
     "Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
 };
 
-export const STREAM_WORDS: SurfaceWords = {
+export const STREAM_WORDS: FamilyWords = {
   speaker: "unified-exec",
   shuttingDown: "bash_stream: shutting down",
   list: "list_processes",
@@ -38,7 +35,7 @@ export const STREAM_WORDS: SurfaceWords = {
     + "or kill_process to stop.",
 };
 
-export const BASH_WORDS: SurfaceWords = {
+export const BASH_WORDS: FamilyWords = {
   speaker: "bash",
   shuttingDown: "bash: shutting down",
   list: "tmux list",

@@ -59,6 +59,8 @@ interface Early {
 export class Background {
   /** Whether the logs of all sessions are remembered, to be deleted at the end. */
   tracksLogs = false;
+  /** Whose windows they were when they were handed on: a session of pi, as scopes name it. */
+  leftBy = "";
   readonly #logs = new Set<string>();
   readonly #windows = new Map<string, Window>();
   readonly #early = new Map<string, Early>();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
 import { expandHome } from "../home.ts";
 import { parseJsonc } from "../jsonc.ts";
+import { messageOf } from "../message-of.ts";
 import { isObject } from "../daemon.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
 
@@ -121,8 +122,4 @@ const SHOWN_CHARS = 60;
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,6 +2,7 @@
  * Telling the model what became of its background windows. Reports wait in the table of windows
  * until pi has taken them.
  */
+import { messageOf as whyOf } from "../message-of.ts";
 import { Telling } from "../telling.ts";
 import type { Background, Report, WindowReport } from "./background.ts";
 import type { Scope } from "./scope.ts";
@@ -24,6 +25,7 @@ export interface DeliveryEvents {
 }
 
 export class Deliveries extends Telling {
+  override readonly types = [COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE];
   readonly #events: DeliveryEvents;
   readonly #background: () => Background;
   readonly #filters: () => Partial<Scope>;
@@ -63,8 +65,8 @@ export class Deliveries extends Telling {
       return true;
     } catch (error) {
       this.#background().putBack(reports);
-      const why = error instanceof Error ? error.message : String(error);
-      this.#events.onLost(`the model could not be told yet of ${named(reports)}: ${why}`);
+      this.#events.onLost(`the model could not be told yet of ${named(reports)}: `
+        + whyOf(error));
       return false;
     }
   }

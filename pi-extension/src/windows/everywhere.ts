@@ -3,13 +3,13 @@
  * has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd attach` takes
  * it too.
  */
-import type { Instance } from "../instance.ts";
 import { oneLine } from "../render/safe.ts";
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
   nameWithInstance, processIn, textIn, unreadable, windowsIn,
 } from "./asking.ts";
 import { type OpenPlace, type Other, otherExecds } from "./others.ts";
+import type { Windows } from "./windows.ts";
 import { viewContext } from "./wire-context.ts";
 
 /** The most of a look that is asked for, so that it fits into an answer. */
@@ -49,12 +49,12 @@ export function idHere(window: unknown, own: string | undefined): unknown {
 
 /** The windows of this pi, as it was told them, and behind them those of others. */
 export async function listEverywhere(
-  instance: Instance,
+  windows: Windows,
   own: string,
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  const { others, open } = seenBy(instance);
-  const context = viewContext(instance);
+  const { others, open } = seenBy(windows);
+  const context = viewContext(windows);
   const list = async (other: Other) => {
     const [reply, name] = await Promise.all([
       ask(other, "tmux", { action: "list", context }, LIST_WAIT_MS, signal),
@@ -77,8 +77,8 @@ export async function listEverywhere(
 }
 
 /** The execds that this pi may ask. */
-function seenBy({ isRemote, client }: Instance): ReturnType<typeof otherExecds> {
-  return isRemote ? { others: [], open: [] } : otherExecds(client.socket);
+function seenBy({ execd }: Windows): ReturnType<typeof otherExecds> {
+  return execd.isRemote ? { others: [], open: [] } : otherExecds(execd.socket);
 }
 
 function whyNot({ dir }: OpenPlace): string {
@@ -107,22 +107,22 @@ function linesOf(reply: Record<string, unknown>, other: Other, name: string): st
 
 /** Looks into a window of another pi, or ends it. Throws what the model reads as an error. */
 export async function actElsewhere(
-  instance: Instance,
+  windows: Windows,
   action: string,
   { named, at }: Address,
   signal: AbortSignal | undefined,
 ): Promise<string> {
   const none = new Error(`No background window ${named}.`);
-  if (instance.windows.config.tmuxWindowScope !== "all" || !at) throw none;
+  if (windows.config.tmuxWindowScope !== "all" || !at) throw none;
   try {
-    const other = await find(instance, at, signal);
+    const other = await find(windows, at, signal);
     if (!other) throw none;
     if (action !== "peek" && action !== "kill") {
       throw new Error(`Error: ${action} takes windows of this pi only; `
         + `peek shows the output of ${named}.`);
     }
     const act = action === "peek" ? peek : kill;
-    const text = await act(instance, other, { named, at }, signal);
+    const text = await act(windows, other, { named, at }, signal);
     if (text === undefined) throw none;
     return text;
   } catch (error) {
@@ -134,11 +134,11 @@ export async function actElsewhere(
 
 /** The execd of this name, or the one of several by its instance; undefined where there is none. */
 async function find(
-  instance: Instance,
+  windows: Windows,
   { execd: name, window }: Place["at"],
   signal: AbortSignal | undefined,
 ): Promise<Other | undefined> {
-  const { others, open } = seenBy(instance);
+  const { others, open } = seenBy(windows);
   const exact = others.filter((other) => other.name === name);
   if (exact.length === 1) return exact[0];
   const fits = exact.length > 0 ? exact : others.filter((one) => one.name === processIn(name));
@@ -162,12 +162,12 @@ async function find(
 }
 
 async function peek(
-  instance: Instance,
+  windows: Windows,
   other: Other,
   { named, at: { window } }: Place,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const view = viewContext(instance);
+  const view = viewContext(windows);
   const maxOutputBytes = Math.min(Number(view.maxOutputBytes), PEEK_MAX_BYTES);
   const request = { action: "peek", window, context: { ...view, maxOutputBytes } };
   const reply = await ask(other, "tmux", request, PEEK_WAIT_MS, signal);
@@ -185,12 +185,12 @@ async function peek(
  * kill by its own tool would be told to nobody.
  */
 async function kill(
-  instance: Instance,
+  windows: Windows,
   other: Other,
   { named, at: { window } }: Place,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const context = viewContext(instance);
+  const context = viewContext(windows);
   const listed = await ask(other, "tmux", { action: "list", context }, PEEK_WAIT_MS, signal);
   const row = windowsIn(listed, other).find((one) => one.window === window);
   if (!row) return undefined;

@@ -3,14 +3,6 @@ import { mkdirSync, statSync, unlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { execdsLogDir } from "./keys.ts";
 
-/** Where logs are: on this machine, on the one where commands run, or not on any. */
-export type LogPlace = "here" | "far" | "nowhere";
-
-/** That commands run elsewhere, where what is said of logs does not say it. */
-export function farNote(remote: boolean, logs: LogPlace): string {
-  return remote && logs !== "far" ? " Commands run on another machine." : "";
-}
-
 /** Others may not read what commands print. */
 const OTHERS_BITS = 0o077;
 

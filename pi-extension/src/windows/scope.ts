@@ -2,14 +2,9 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { TmuxBashConfig } from "./keys.ts";
-import { shared } from "./shared.ts";
+import { type Scope, shared } from "./shared.ts";
 
-/** Where a window was started. */
-export interface Scope {
-  piSession: string;
-  /** The root of the repository, or the directory itself where it lies in none. */
-  gitRoot: string;
-}
+export type { Scope };
 
 /** What is asked of pi's context. */
 export interface ScopeContext {

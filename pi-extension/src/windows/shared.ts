@@ -2,7 +2,13 @@
  * What all copies of this package in one process share: pi loads the modules anew at /reload, and
  * for each extension that imports them.
  */
-import type { Scope } from "./scope.ts";
+
+/** Where a window was started. */
+export interface Scope {
+  piSession: string;
+  /** The root of the repository, or the directory itself where it lies in none. */
+  gitRoot: string;
+}
 
 /** A background window, as the extension knows it. */
 export interface Window {

@@ -1,33 +1,49 @@
-/** The bash surface's side of one instance: its settings, its windows, and who is told of them. */
+/**
+ * What the bash family has of its own in one session of pi: its settings, its background windows,
+ * and who is told of them. Which texts its tools give is said elsewhere.
+ */
+import type { Client } from "../client.ts";
+import type { Beginning } from "../handover.ts";
+import type { Awaited } from "../hold.ts";
 import type { Host, HostContext } from "../host.ts";
 import { oneLine } from "../render/safe.ts";
 import { sending } from "../telling.ts";
-import { BASH_WORDS } from "../tools/words.ts";
 import type { Ui } from "../ui.ts";
+import type { SessionInfo } from "../wire.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
 import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";
-import { logDirFlags, preserveFlags } from "./logs.ts";
-import { type Scope, filtersOf, passes, scopeOf } from "./scope.ts";
-import { shared } from "./shared.ts";
+import { deleteLogs, logDirFlags, preserveFlags } from "./logs.ts";
+import { type Scope, filtersOf, noteFork, passes, scopeOf } from "./scope.ts";
+import { execds, shared } from "./shared.ts";
 import { backgroundStatus } from "./status.ts";
 
 const NAME_CELLS = 60;
 
+/** What windows need of the session of pi. */
+interface WindowsContext {
+  readonly host: Host;
+  readonly ui: Ui;
+  readonly execd: Client;
+}
+
 export class Windows implements BackgroundListener {
-  readonly deliveries: Deliveries;
-  readonly #host: Host;
-  readonly #ui: Ui;
+  readonly telling: Deliveries;
+  readonly #context: WindowsContext;
+  readonly #speaker: string;
   readonly #foreground = new Map<AbortController, Promise<unknown>>();
   #background = new Background();
   #read: ReadConfig | undefined;
   #scope: Scope = scopeOf({});
   readonly #status = new Map<string, string | undefined>();
+  readonly #execdName = () => this.execd.name;
 
-  constructor(host: Host, ui: Ui) {
-    this.#host = host;
-    this.#ui = ui;
-    this.deliveries = new Deliveries(
+  /** `speaker` stands before notices to people. */
+  constructor(context: WindowsContext, speaker: string) {
+    const { host } = context;
+    this.#context = context;
+    this.#speaker = speaker;
+    this.telling = new Deliveries(
       {
         send: (customType, content, details, triggerTurn) => {
           if (!host.sendMessage) throw new Error("this host takes no messages");
@@ -45,6 +61,14 @@ export class Windows implements BackgroundListener {
   get config(): TmuxBashConfig {
     this.#read ??= readConfig();
     return this.#read.config;
+  }
+
+  get host(): Host {
+    return this.#context.host;
+  }
+
+  get execd(): Client {
+    return this.#context.execd;
   }
 
   get background(): Background {
@@ -73,34 +97,84 @@ export class Windows implements BackgroundListener {
       told.add(text);
       this.#say(text, type);
       // Without a user interface stderr is where people look.
-      if (this.#ui.isSilent && type !== "info") console.error(`pi-execd: ${text}`);
+      if (this.#context.ui.isSilent && type !== "info") console.error(`pi-execd: ${text}`);
     }
   }
 
-  /** pi's session begins; `background` is what the one before it has left. */
-  open(ctx: HostContext, background: Background | undefined): void {
+  /** pi's session begins; `kept` is what the one before it has handed on. */
+  open({ reason }: Beginning, ctx: HostContext, kept: unknown): void {
+    // What is handed on may be of another copy of this module: pi loads it anew at /reload.
+    const background = kept as Background | undefined;
     if (background) this.#background = background;
+    const session = ctx.sessionManager?.getSessionId?.() ?? "";
+    if (background && reason === "fork") noteFork(session, background.leftBy);
     this.#scope = scopeOf(ctx);
     this.#background.tracksLogs = !this.config.preserveOutputFiles;
     this.#background.listen(this);
-    this.deliveries.open();
+    execds().add(this.#execdName);
+    this.telling.open();
     this.onChange();
   }
 
   /** pi's session ends, and what runs in the foreground with it; resolves when that is gone. */
   async close(): Promise<void> {
-    this.deliveries.close();
+    execds().delete(this.#execdName);
+    this.telling.close();
     this.#showStatus(0);
     this.#background.listen(undefined);
     for (const controller of this.#foreground.keys()) controller.abort();
     await Promise.allSettled(this.#foreground.values());
   }
 
-  /** Leaves the windows to the next session; this instance has none then. */
+  /** Whether something is to be told to any session of pi. */
+  get hasReports(): boolean {
+    return this.#background.hasReports({});
+  }
+
+  /** Gives the windows for the next session of pi; this one has none then. */
   handOn(): Background {
     const background = this.#background;
+    background.leftBy = this.#scope.piSession;
     this.#background = new Background();
     return background;
+  }
+
+  /** pi ends, after execd has: nothing is left to tell. */
+  end(): void {
+    deleteLogs(this.#background.logs);
+    this.#background.close();
+  }
+
+  onNotification(method: string, params: unknown): void {
+    this.#background.onNotification(method, params);
+  }
+
+  /** A reply of execd may name a log. */
+  onReply(result: Record<string, unknown>): void {
+    this.#background.noteLog(result.log_path ?? result.logPath);
+  }
+
+  /** execd is gone, with all windows. */
+  lost(why: string): void {
+    this.#background.lost(why);
+  }
+
+  /** Notes which windows run; what it gives takes execd's list of sessions as of then. */
+  mend(): (listed: ReadonlyMap<number, SessionInfo>) => void {
+    const background = this.#background;
+    const known = background.ids;
+    return (listed) => {
+      for (const id of known) {
+        const row = listed.get(Number(id.slice(1)));
+        if (!row?.running) background.over(id, row === undefined);
+      }
+    };
+  }
+
+  /** The windows whose ends will be told here. */
+  awaited(): Awaited[] {
+    return this.#background.pending(this.filters)
+      .map(({ name, window, command }) => ({ what: `${name} ${window}`, command }));
   }
 
   /** Runs a call that ends when `signal` aborts, or pi's session ends. */
@@ -127,14 +201,14 @@ export class Windows implements BackgroundListener {
 
   onChange(): void {
     this.#showStatus(this.#background.running);
-    this.deliveries.changed();
+    this.telling.changed();
   }
 
   #showStatus(running: number): void {
     for (const [key, value] of backgroundStatus(running)) {
       if (value === this.#status.get(key)) continue;
       this.#status.set(key, value);
-      this.#ui.status(key, value);
+      this.#context.ui.status(key, value);
     }
   }
 
@@ -149,17 +223,17 @@ export class Windows implements BackgroundListener {
       this.#show(report);
       return true;
     }
-    this.deliveries.reported();
+    this.telling.reported();
     return false;
   }
 
   #say(message: string, type: "info" | "warning" | "error"): void {
-    this.#ui.say(BASH_WORDS.speaker, message, type);
+    this.#context.ui.say(this.#speaker, message, type);
   }
 
   /** Shows a report to people only: an entry of the session that no model reads. */
   #show({ text, facts }: Report): void {
-    const { appendEntry, registerEntryRenderer } = this.#host;
+    const { appendEntry, registerEntryRenderer } = this.host;
     try {
       if (!appendEntry || !registerEntryRenderer) throw new Error("this host draws no entries");
       appendEntry(POLL_MESSAGE_TYPE, { windows: [facts] });

@@ -2,11 +2,11 @@
 import { existsSync } from "node:fs";
 import { commandEnv, isExecdsOwn } from "../environment.ts";
 import type { HostContext } from "../host.ts";
-import type { Instance } from "../instance.ts";
 import { attachCommand } from "./attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
 import { checkShell, shellSettings } from "./settings.ts";
+import type { Windows } from "./windows.ts";
 
 const PIS_BASH = "/bin/bash";
 
@@ -18,16 +18,16 @@ export interface WindowContext {
 }
 
 /** The context of a command that is to be started. */
-export function startContext(instance: Instance, ctx: HostContext): WindowContext {
-  const { config, scope } = instance.windows;
-  const shell = shellSettings(instance.host, ctx);
-  const remote = instance.isRemote;
+export function startContext(windows: Windows, ctx: HostContext): WindowContext {
+  const { config, execd, host, scope } = windows;
+  const shell = shellSettings(host, ctx);
+  const remote = execd.isRemote;
   if (!remote) checkShell(shell);
   const cwd = remote ? undefined : ctx.cwd ?? process.cwd();
   return {
     ...viewFields(config),
     scope,
-    env: windowEnv(instance, ctx),
+    env: windowEnv(windows, ctx),
     ...(cwd !== undefined && { cwd }),
     ...shellField(shell.shellPath, remote),
     ...(shell.shellCommandPrefix && { shellCommandPrefix: shell.shellCommandPrefix }),
@@ -43,7 +43,7 @@ export function startContext(instance: Instance, ctx: HostContext): WindowContex
     maxWindowNameLength: config.maxTmuxWindowNameLength,
     tmuxToolName: config.tmuxToolName,
     tmuxEnabledActions: config.tmuxEnabledActions,
-    attachCommand: attachCommand(instance.client.running),
+    attachCommand: attachCommand(execd.running),
   };
 }
 
@@ -58,8 +58,7 @@ function shellField(chosen: string | undefined, remote: boolean): { shellPath?: 
 }
 
 /** The context of a look at windows. */
-export function viewContext(instance: Instance): WindowContext {
-  const { config, scope } = instance.windows;
+export function viewContext({ config, scope }: Windows): WindowContext {
   return { ...viewFields(config), scope, windowScope: config.tmuxWindowScope };
 }
 
@@ -76,10 +75,8 @@ function viewFields(config: TmuxBashConfig): Record<string, unknown> {
 }
 
 /** The environment of pi's own bash at this moment, without the names that are kept back. */
-function windowEnv(instance: Instance, ctx: HostContext): Record<string, unknown> {
-  const { startedWith } = instance.client;
-  const env = commandEnv(process.env, startedWith, instance.isRemote, ctx, undefined);
-  const denied = instance.windows.config.tmuxEnvExportDenylist
-    .filter((name) => !isExecdsOwn(name));
+function windowEnv({ config, execd }: Windows, ctx: HostContext): Record<string, unknown> {
+  const env = commandEnv(process.env, execd.startedWith, execd.isRemote, ctx, undefined);
+  const denied = config.tmuxEnvExportDenylist.filter((name) => !isExecdsOwn(name));
   return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };
 }

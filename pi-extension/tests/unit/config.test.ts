@@ -8,11 +8,12 @@ import {
   resolveBashYieldMs,
   resolveHoldMs,
   resolveNoLog,
-  resolveSurfaces,
+  resolveFamilies,
 } from "../../src/config.ts";
 import { commandEnv } from "../../src/environment.ts";
 import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
 import { LineSplitter } from "../../src/lines.ts";
+import { UNIFIED_WORDS } from "../../src/tools/words.ts";
 import { widgetLines } from "../../src/ui.ts";
 
 it("the cap of empty polls", () => {
@@ -29,11 +30,11 @@ it("the cap of empty polls", () => {
 });
 
 it("which surfaces: the flag, else the variable, else unified", () => {
-  assert.deepEqual(resolveSurfaces(undefined, {}), ["unified"]);
-  assert.deepEqual(resolveSurfaces("", { PI_EXECD_TOOLS: " Unified , bash,unified," }), [
+  assert.deepEqual(resolveFamilies(undefined, {}), ["unified"]);
+  assert.deepEqual(resolveFamilies("", { PI_EXECD_TOOLS: " Unified , bash,unified," }), [
     "unified", "bash",
   ]);
-  assert.deepEqual(resolveSurfaces("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
+  assert.deepEqual(resolveFamilies("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
 });
 
 it("whether there are logs", () => {
@@ -151,7 +152,7 @@ it("the widget: five sessions, the rest counted, nothing of a command's codes", 
     session_id: id, pid: 1, tty: false, startedAtMs: 0, cwd: "/srv/app",
     command: `npm run \u001b]0;x\u0007dev\n${id}`,
   });
-  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000, (id) => id === 2);
+  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000, (id) => id === 2, UNIFIED_WORDS);
   assert.deepEqual(lines, [
     "⚠ unified-exec: 7 sessions still running",
     "  #1 41s npm run dev 1 (/srv/app)",
@@ -160,5 +161,5 @@ it("the widget: five sessions, the rest counted, nothing of a command's codes", 
     "  … 2 more; use list_sessions",
     "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
   ]);
-  assert.match(widgetLines([session(1)], 0, () => false)[0] ?? "", /1 session still running/);
+  assert.match(widgetLines([session(1)], 0, () => false, UNIFIED_WORDS)[0] ?? "", /1 session still running/);
 });

@@ -348,7 +348,7 @@ describe("the wake's message and its rules", () => {
       tries += 1;
       throw new Error("stale");
     };
-    const wakes = new Wakes(refuse, (message) => lost.push(message));
+    const wakes = new Wakes(refuse, () => true, (message) => lost.push(message));
     wakes.onDirect("a", { session_id: 3, exit_code: 1 });
     wakes.onToolEnd("a", true);
     await until(() => tries === 1, "the first try");

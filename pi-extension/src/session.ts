@@ -1,0 +1,300 @@
+/**
+ * One session of pi: its execd, what runs in it, what is told of it; what happens at its start and
+ * at its end, and what is handed on at /reload. Which families of tools there are is not known here,
+ * nor what they do. Nothing is shared between sessions.
+ */
+import { Client, type ClientEvents } from "./client.ts";
+import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./config.ts";
+import { type RequestOptions, isObject } from "./daemon.ts";
+import { earlierIds } from "./earlier-ids.ts";
+import {
+  type Beginning, type SessionNames, handOver, handedOver, leave, takeLeft,
+} from "./handover.ts";
+import { type HoldMode, hold, holdText, holdsIn } from "./hold.ts";
+import type { Host, HostContext } from "./host.ts";
+import { Mending } from "./mending.ts";
+import { messageOf } from "./message-of.ts";
+import { Sessions } from "./sessions.ts";
+import { Steering } from "./steering.ts";
+import { type Telling, sending } from "./telling.ts";
+import type { ToolContext } from "./tools/context.ts";
+import type { Family, Keeper, MakeFamily } from "./tools/family.ts";
+import { Registry } from "./tools/registry.ts";
+import { Ui } from "./ui.ts";
+import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
+import type { SessionExited, SessionStarted } from "./wire.ts";
+
+/** pi's start waits this long for execd; on a far machine it may come later. */
+const START_WAIT_MS = 2_000;
+
+export class PiSession implements ToolContext {
+  readonly host: Host;
+  readonly ui: Ui;
+  readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
+  readonly steering = new Steering();
+  readonly wakes: Wakes;
+  readonly #families: Family[];
+  readonly #registry: Registry;
+  readonly #mending = new Mending(this);
+  #execd: Client;
+
+  constructor(host: Host, makeFamilies: MakeFamily[]) {
+    this.host = host;
+    this.#execd = this.#newClient();
+    this.ui = new Ui(() => this.#registry.words, (id) => this.wakes.isArmed(id));
+    this.wakes = new Wakes(
+      host.sendMessage && ((content, details, triggerTurn) => {
+        const message = { customType: WAKE_MESSAGE_TYPE, content, display: true, details };
+        host.sendMessage?.(message, sending(triggerTurn));
+      }),
+      (id) => this.sessions.get(id) !== undefined,
+      (message) => this.ui.warn(message),
+    );
+    this.#families = makeFamilies.map((make) => make(this));
+    this.#registry = new Registry(this, this.#families);
+  }
+
+  get execd(): Client {
+    return this.#execd;
+  }
+
+  async request(
+    method: string,
+    params: object,
+    options: RequestOptions,
+  ): Promise<Record<string, unknown>> {
+    const result = await this.execd.request(method, params, options);
+    if (!isObject(result)) return {};
+    for (const keeper of this.#keepers) keeper.onReply(result);
+    return result;
+  }
+
+  /**
+   * In the factory. Names that clash at load stop pi, so tools wait for `session_start`, where they
+   * can step aside. A host that cannot tell who owns a name gains nothing by waiting.
+   */
+  load(): void {
+    if (typeof this.host.getAllTools !== "function") this.#registry.register();
+    else this.#registry.takeOver(handedOver());
+  }
+
+  /** pi's session begins: registers the tools, and takes pi's bash away where execd answers. */
+  async onSessionStart(event: Beginning, ctx: HostContext): Promise<void> {
+    this.#registry.begin();
+    this.ui.attach(ctx);
+    await this.#adopt(event, ctx);
+    this.execd.reopen();
+    this.wakes.open();
+    this.ui.refresh(this.sessions);
+    this.#noteEarlierIds(ctx);
+    if (!this.#registry.register()) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, START_WAIT_MS);
+    });
+    await Promise.race([this.#start(), late]);
+    clearTimeout(timer);
+  }
+
+  /** Goes on with the execd of the session before this one, where that has left one. */
+  async #adopt(event: Beginning, ctx: HostContext): Promise<void> {
+    const left = await takeLeft(event, namesOf(ctx).id);
+    if (left) {
+      this.#execd = left.client;
+      this.#execd.moveTo(this.#clientEvents(), () => this.#daemonFlags());
+    }
+    for (const keeper of this.#keepersAskedFor) keeper.readSettings(event.reason);
+    for (const { name, keeper } of this.#families) keeper?.open(event, ctx, left?.kept.get(name));
+    // Nobody was there to whom execd could say that it had left out news.
+    if (left) this.#mending.begin();
+  }
+
+  /** Never rejects: nobody waits for it when it takes long. */
+  async #start(): Promise<void> {
+    try {
+      await this.execd.start();
+      this.#registry.onExecd();
+    } catch (error) {
+      if (!this.execd.isClosed) this.ui.warn(`pi keeps its own bash: ${messageOf(error)}`);
+    }
+  }
+
+  /**
+   * Sessions end with pi's, what a family keeps only with pi; resolves when all that ends is gone
+   * and reaped.
+   */
+  async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
+    const registered = this.#registry.registered;
+    if (reason !== "quit") handOver(registered.map(({ name }) => name));
+    this.wakes.close();
+    await Promise.all(this.#keepers.map((keeper) => keeper.close()));
+    const isKept = registered.some(({ keeper }) => keeper !== undefined);
+    const isOfUse = this.execd.isRunning || this.#keepers.some(({ hasReports }) => hasReports);
+    if (reason !== "quit" && isKept && isOfUse) {
+      await this.#endSessions();
+      this.#leave(namesOf(ctx));
+    } else {
+      await this.execd.shutdown();
+      for (const keeper of this.#keepers) keeper.end();
+    }
+    this.sessions.clear();
+    this.ui.detach();
+  }
+
+  /** Ends all sessions but those that a family keeps. What cannot be ended goes with execd. */
+  async #endSessions(): Promise<void> {
+    const kill = (session_id: number) => this.execd.request("kill_session", { session_id });
+    await Promise.allSettled(this.sessions.list().map(({ session_id }) => kill(session_id)));
+  }
+
+  /** Leaves execd to the session that comes next; this one has none any more. */
+  #leave(session: SessionNames): void {
+    const kept = this.#families
+      .flatMap(({ name, keeper }) => keeper ? [[name, keeper.handOn()] as const] : []);
+    leave({ client: this.execd, kept: new Map(kept), session });
+    this.#execd = this.#newClient();
+    void this.#execd.shutdown();
+  }
+
+  /** After /tree: the sessions did not go back with the conversation. */
+  onTree(): void {
+    this.ui.onTree(this.sessions);
+  }
+
+  /** A run begins: what ends from now on is told when it has ended. */
+  onAgentStart(): void {
+    for (const one of this.#telling) one.onAgentStart();
+  }
+
+  /** pi is idle. */
+  onSettled(): void {
+    for (const one of this.#telling) one.onSettled();
+  }
+
+  /** What tells the model of ends. */
+  get #telling(): Telling[] {
+    return [this.wakes, ...this.#keepers.map(({ telling }) => telling)];
+  }
+
+  /** A run ends. In a mode that ends with it, what is to be told is waited for. */
+  async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
+    const told = this.#telling.map((one) => one.onAgentEnd(event));
+    if (told.includes(true)) return;
+    const waitsFor = this.#telling.filter(({ isPending }) => isPending);
+    if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
+    const holdMs = resolveHoldMs(this.host.getFlag(HOLD_FLAG));
+    if (holdMs <= 0) return;
+    const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
+    const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
+    const awaited = [
+      ...armed.map(({ session_id, command }) => ({ what: `session ${session_id}`, command })),
+      ...this.#keepers.flatMap((keeper) => keeper.awaited()),
+    ];
+    if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
+    const how = await hold(waitsFor, holdMs, ctx.signal);
+    if (how === "stopped") for (const one of this.#telling) one.onStopped();
+    if (how === "late") {
+      const what = this.wakes.isPending ? "an armed session" : "a background command";
+      console.error(`pi-execd: ${what} did not end within ${limit}; `
+        + "pi ends, and the session with it");
+    }
+  }
+
+  /** A conversation that goes on names old ids; a new session must not answer to one of them. */
+  #noteEarlierIds(ctx: HostContext): void {
+    const ours = {
+      isOurTool: (name: string) => this.#registry.isOurs(name),
+      isOurMessage: (type: string) => this.#telling.some(({ types }) => types.includes(type)),
+    };
+    for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
+      for (const id of earlierIds(entry, ours)) this.execd.noteSessionId(id);
+    }
+  }
+
+  get #keepers(): Keeper[] {
+    return this.#families.flatMap(({ keeper }) => keeper ?? []);
+  }
+
+  get #keepersAskedFor(): Keeper[] {
+    return this.#families.filter((family) => this.#registry.isAskedFor(family))
+      .flatMap(({ keeper }) => keeper ?? []);
+  }
+
+  /** What the families know of sessions of their own, each as what mends it. */
+  mendFamilies(): ReturnType<Keeper["mend"]>[] {
+    return this.#keepers.map((keeper) => keeper.mend());
+  }
+
+  #newClient(): Client {
+    return new Client(this.#clientEvents(), () => this.#daemonFlags());
+  }
+
+  #daemonFlags(): string[] {
+    const { isRemote } = this.execd;
+    // Without logs no directory is made for them.
+    const logs = resolveNoLog() ? ["--no-log"]
+      : this.#keepersAskedFor.flatMap((keeper) => keeper.flags(isRemote));
+    // The variable stands behind the settings' flag, so that it wins.
+    const complain = (text: string) => this.ui.complain(text);
+    return [...logs, ...logKeepFlags(complain, keptOtherwise(logs, isRemote))];
+  }
+
+  #clientEvents(): ClientEvents {
+    return {
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onLost: (why) => this.#onLost(why),
+    };
+  }
+
+  /** A transport may print JSON of its own: only what names a session is taken. */
+  #onNotification(method: string, params: unknown): void {
+    if (method === "sessions_changed") this.#mending.begin();
+    if (method === "session_exited" && isObject(params)) this.#mending.onExited(params.session_id);
+    for (const keeper of this.#keepers) keeper.onNotification(method, params);
+    if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
+    if (method === "session_started") {
+      // Windows are counted elsewhere.
+      if (params.window !== undefined) return;
+      this.sessions.started(params as unknown as SessionStarted, Date.now());
+    } else if (method === "session_exited") {
+      this.#onExited(params as unknown as SessionExited);
+    }
+  }
+
+  #onExited(note: SessionExited): void {
+    const session = this.sessions.exited(note);
+    if (!note.wake) {
+      this.wakes.disarm(note.session_id);
+      return;
+    }
+    const { observed: _, wake: __, ...facts } = note;
+    const known = session ? { command: session.command, cwd: session.cwd } : {};
+    this.wakes.onWake({ ...known, ...facts });
+  }
+
+  #onLost(why: string): void {
+    // The model may have ended its turn to be woken by one of these.
+    const lost = `execd ${why}`;
+    for (const { session_id, command, cwd, log_path } of this.sessions.list()) {
+      if (!this.wakes.isArmed(session_id)) continue;
+      this.wakes.onWake({ session_id, command, cwd, lost, ...(log_path && { log_path }) });
+    }
+    this.sessions.clear();
+    for (const keeper of this.#keepers) keeper.lost(lost);
+    this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
+  }
+}
+
+/** What becomes of logs under these flags, where nothing else says it. */
+function keptOtherwise(flags: string[], isRemote: boolean): string {
+  if (flags.includes("--no-log")) return "no logs are written";
+  if (flags.includes("--log-keep-days")) return "logs stay (preserveOutputFiles)";
+  const unless = isRemote ? ", unless EXECD_COMMAND says otherwise" : "";
+  return `execd deletes logs after 7 days${unless}`;
+}
+
+/** The names of pi's session. */
+function namesOf({ sessionManager }: HostContext): SessionNames {
+  const id = sessionManager?.getSessionId?.() ?? "";
+  return { id, file: sessionManager?.getSessionFile?.() };
+}

@@ -1,0 +1,32 @@
+/**
+ * What a tool sees of the session of pi that it runs in. The session is one of these; a tool knows
+ * nothing else of it, nor of the other families.
+ */
+import type { Client } from "../client.ts";
+import type { RequestOptions } from "../daemon.ts";
+import type { Host } from "../host.ts";
+import type { Sessions } from "../sessions.ts";
+import type { Steering } from "../steering.ts";
+import type { Ui } from "../ui.ts";
+import type { Wakes } from "../wakes.ts";
+
+export interface ToolContext {
+  /** pi itself: flags, settings, the bus of events between extensions. */
+  readonly host: Host;
+  /** The client of execd: whether one runs, where, and what it is called. */
+  readonly execd: Client;
+  /** The sessions that run. */
+  readonly sessions: Sessions;
+  /** Ends a wait when the user has sent a message. */
+  readonly steering: Steering;
+  /** The sessions whose end the model is to be told. */
+  readonly wakes: Wakes;
+  /** Notices to people. */
+  readonly ui: Ui;
+  /** Sends a request whose result is an object of fields; execd is started if need be. */
+  request(
+    method: string,
+    params: object,
+    options: RequestOptions,
+  ): Promise<Record<string, unknown>>;
+}
