@@ -13,8 +13,8 @@ import { drawable, forgottenText, formatAge, oneLine } from "./render/safe.ts";
 import type { Sessions } from "./sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {
-  JobList, JobReport, JobRow, KillResult, ListResult, LogPage, SessionInfo,
-} from "./wire.ts";
+  StreamList, StreamReport, StreamSession, KillResult, ListResult, LogPage, SessionInfo,
+} from "./wire-results.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";
@@ -139,9 +139,9 @@ export async function killCommand(
     const ended = row.status !== "running";
     // What is remembered names those who were left in the background.
     const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
-    const { backgroundPids = [] } = before as Partial<JobReport>;
+    const { backgroundPids = [] } = before as Partial<StreamReport>;
     const reply = await context.execd.request("kill_process", { sessionId: id });
-    const { status } = reply as JobReport;
+    const { status } = reply as StreamReport;
     if (ended) {
       const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
       return say(ctx, `${label(row)}: it had ended already${left}`);
@@ -171,7 +171,7 @@ export function idCompletions(
 async function showTail(
   context: CommandContext,
   ctx: HostContext,
-  row: JobRow,
+  row: StreamSession,
   lines: number,
 ): Promise<void> {
   const sessionId = row.sessionId;
@@ -206,18 +206,18 @@ function describe(context: CommandContext): Describe {
   };
 }
 
-async function rowOf(context: CommandContext, id: number): Promise<JobRow | undefined> {
+async function rowOf(context: CommandContext, id: number): Promise<StreamSession | undefined> {
   return (await jobList(context)).processes.find(({ sessionId }) => sessionId === id);
 }
 
-async function jobList(context: CommandContext): Promise<JobList> {
+async function jobList(context: CommandContext): Promise<StreamList> {
   if (!context.execd.isRunning) return { processes: [] };
   const reply = await context.execd.request("list_processes", {});
-  return isObject(reply) ? (reply as unknown as JobList) : { processes: [] };
+  return isObject(reply) ? (reply as unknown as StreamList) : { processes: [] };
 }
 
 /** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */
-function label(row: JobRow): string {
+function label(row: StreamSession): string {
   const { sessionId, status, exitCode, signal, durationMs, name, command } = row;
   const ended = signal ?? `exit ${exitCode ?? "?"}`;
   const state = status === "running" ? formatAge(durationMs) : ended;

@@ -4,7 +4,7 @@ import { DaemonGone } from "./daemon.ts";
 import type { HostContext } from "./host.ts";
 import { messageOf } from "./message-of.ts";
 import { TailView } from "./render/tail-view.ts";
-import type { LogPage } from "./wire.ts";
+import type { LogPage } from "./wire-results.ts";
 
 /** Pause between two looks for more, also where there is more: pi has other things to do. */
 const LOOK_MS = 250;

@@ -7,7 +7,7 @@ import type { Client } from "./client.ts";
 import { isObject } from "./daemon.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Wakes } from "./wakes.ts";
-import type { SessionInfo, SessionStarted } from "./wire.ts";
+import type { SessionInfo, SessionStarted } from "./wire-results.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;

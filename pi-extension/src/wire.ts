@@ -1,358 +1,402 @@
 /**
- * What execd's replies and notifications look like, typed (docs/protocol.md, docs/unified-exec.md,
- * docs/bash-stream.md).
- *
- * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
- * name says otherwise, sizes are bytes.
+ * The params of execd's methods. Made by `npm run wire` from what `execd --describe` prints: a
+ * change belongs into execd's table of methods.
  */
 
-/** How much of a call's output was cut away, as pi's own truncateTail tells it. */
-export interface Truncation {
-  truncated: boolean;
-  truncatedBy: "lines" | "bytes";
-  totalLines: number;
-  totalBytes: number;
-  outputLines: number;
-  outputBytes: number;
-  lastLinePartial: boolean;
-  maxLines: number;
-  maxBytes: number;
-}
+/** what to write, taken literally: a string, or {"base64": "…"} for exact bytes */
+export type Data = {
+  base64: string;
+};
 
-/** The reply of exec_command and write_stdin: one wait on a session. */
-export interface WaitResult {
-  /** Only while something still runs; never together with exit_code. */
-  session_id?: number;
-  exit_code?: number;
-  signal?: string;
-  failure_message?: string;
-  log_path?: string;
-  log_complete?: boolean;
-  log_truncated?: boolean;
+/** whose a window is, and whose tmux sees */
+export type Scope = {
+  /** the git root of its directory */
+  gitRoot?: string;
+  /** pi's session, any word that names it */
+  piSession?: string;
+};
+
+/** the caller's settings */
+export type Context = {
+  /** names the log although nothing was cut; default false */
+  alwaysShowOutputFilePath?: boolean;
+  /** with @123 for the window; default "execd attach @123"; "": not told */
+  attachCommand?: string;
+  /** false keeps windows that have ended listed; default true */
+  autoCloseWindowsOnCompletion?: boolean;
+  /** lines of bash's text; default 2000 */
+  bashContextLines?: number;
+  /** lines of a completion; default 20 */
+  completedContextLines?: number;
+  /** working directory; default execd's own */
   cwd?: string;
-  command?: string;
+  /** where no timeout is given; default 30 */
+  defaultTimeoutSeconds?: number;
+  /** the command is shown from behind the last line that is this; default "# SHIM_END" */
+  displayCommandStartMarker?: string;
+  /** variables to set (a string) or to unset (null) */
+  env?: Record<string, string | null>;
+  /** bytes of any text; default 51200 */
+  maxOutputBytes?: number;
+  /** no timeout is longer; default 60 */
+  maxTimeoutSeconds?: number;
+  /** characters of a name; default 30 */
+  maxWindowNameLength?: number;
+  /** shortest interval of polls for a model; default 10 */
+  minimumPollIntervalSeconds?: number;
+  /** lines of a peek; default 2000 */
+  peekContextLines?: number;
+  /** lines of a poll; default 30 */
+  pollContextLines?: number;
+  /** "model" (default), or "display": only what has changed */
+  pollDelivery?: "model" | "display";
+  /** whose a window is, and whose tmux sees */
+  scope?: Scope;
+  /** a line before the command, which no text shows */
+  shellCommandPrefix?: string;
+  /** run as SHELLPATH -c; default bash */
+  shellPath?: string;
+  /** the actions that texts name; default list, peek, kill */
+  tmuxEnabledActions?: string[];
+  /** as texts call it; default "tmux" */
+  tmuxToolName?: string;
+  /** gives the command a terminal of 120 × 30; default false */
   tty?: boolean;
-  pid?: number;
-  /** The wait that was asked for, after clamping. */
-  yield_time_ms?: number;
-  yield_until?: string;
-  effective_wait_ms?: number;
-  wait_status?: string;
-  wait_mode?: string;
-  wall_time_seconds?: number;
-  chunk_id?: string;
-  original_token_count?: number;
-  output_bytes_total?: number;
-  omitted_bytes?: number;
-  output?: string;
-  truncation?: Truncation;
-  note?: string;
-  shell_exit_code?: number;
-  warning?: string;
-  on_exit?: string;
-  completion_notification?: string;
-  completion_delivery?: string;
-  on_exit_wake?: string;
-  tool_time_utc?: string;
-  cpu_seconds?: number;
-  max_rss_kib?: number;
-  /** Ready-made text for a model. */
-  header?: string;
-  footer?: string;
-}
+  /** pause between progress; default 250 */
+  updateIntervalMs?: number;
+  /** of {{nameOrCommand}}, {{name}}, {{command}}; default "{{nameOrCommand}}" */
+  windowNameTemplate?: string;
+  /** which windows tmux sees; default: those with each string of scope that is given */
+  windowScope?: "pi-session" | "git-root" | "all";
+};
 
-/** The reply of kill_session. */
-export interface KillResult {
-  found: boolean;
-  session_id: number;
-  killed?: boolean;
-  escalated?: boolean;
-  exit_code?: number;
-  signal?: string;
-  failure_message?: string;
-  log_path?: string;
-  log_complete?: boolean;
-  log_truncated?: boolean;
-  final_output?: string;
-  omitted_bytes?: number;
-  truncation?: Truncation;
-  footer?: string;
-  survivors?: { pid: number; command: string; reason: string }[];
-  wait_status?: string;
-  summary?: string;
-}
-
-/** One session of list_sessions. */
-export interface SessionInfo {
-  session_id: number;
-  name?: string;
-  command: string;
-  cwd: string;
-  tty: boolean;
-  pid: number;
-  started_at_ms: number;
-  elapsed_ms: number;
-  running: boolean;
-  exit_code?: number;
-  signal?: string;
-  failure_message?: string;
-  output_bytes_total: number;
-  log_path?: string;
-  wake_armed: boolean;
-  /** Only of what bash started. */
-  window?: string;
-  shell_exited?: boolean;
-  detached?: { pid: number; command: string }[];
-}
-
-/** The reply of list_sessions. */
-export interface ListResult {
-  sessions: SessionInfo[];
-  active_count: number;
-  left?: { session_id: number; pid: number; command: string }[];
-  text: string;
-  tool_time_utc?: string;
-}
-
-/** The reply of set_on_exit. */
-export interface SetOnExitResult {
-  found: boolean;
-  status?: "disarmed" | "already_none" | "armed" | "already_armed" | "too_late";
-}
-
-/** The notification `progress`: the tail of a waiting request's session. */
-export interface Progress {
-  request_id: number;
-  session_id: number;
-  tail: string;
-  total_bytes: number;
-  elapsed_ms: number;
-  running: boolean;
-  pid?: number;
-  /** Of bash: what was cut from the tail. */
-  truncation?: Truncation;
-  log_path?: string;
-}
-
-/** The notification `session_started`. */
-export interface SessionStarted {
-  session_id: number;
-  pid: number;
-  command: string;
-  tty: boolean;
-  cwd: string;
-  log_path?: string;
-}
-
-/** The notification `session_exited`. */
-export interface SessionExited {
-  session_id: number;
-  exit_code?: number;
-  signal?: string;
-  /** Whether a call has told the exit. */
-  observed: boolean;
-  wake?: true;
-  elapsed_ms: number;
-  log_path?: string;
-}
-
-/** What the extension shows of a wait while it lasts (`details` of pi's onUpdate). */
-export interface ProgressDetails {
-  session_id: number;
-  pid?: number;
-  running: boolean;
-  total_bytes: number;
-  tty?: boolean;
-  command?: string;
-  cwd?: string;
-  log_path?: string;
-  output: string;
-}
-
-/** The reply of bash_stream, poll_process and kill_process. */
-export interface JobReport {
-  status: "running" | "completed" | "failed";
-  sessionId?: number;
-  pid?: number;
-  startedAt?: string;
-  exitCode?: number;
-  signal?: string;
-  timedOut?: true;
-  /** Why it could not be started. */
-  error?: string;
-  /** Clean text; while it runs what came since the last call, then the tails of the whole life. */
-  stdout?: string;
-  stderr?: string;
-  /** Both in order of arrival, of what has ended. */
-  aggregated?: string;
-  /** The raw end of the output of what runs. */
-  tail?: string;
-  durationMs?: number;
-  truncated?: true;
-  /** Who still holds the output after the shell's exit. */
-  backgroundPids?: number[];
-  /** Some of the output came after the shell, later than an answer waits for it. */
-  late?: true;
-  /** Bytes of live chunks that were not sent. */
-  droppedBytes?: number;
-  /** What else there is to know of its end. */
-  note?: string;
-  logPath?: string;
-  /** Something of the output is missing from the log. */
-  logComplete?: false;
-  /** The log ended at a limit. */
-  logTruncated?: true;
-  /** What went wrong with the log. */
-  failureMessage?: string;
-}
-
-/** One process of list_processes. */
-export interface JobRow {
-  sessionId: number;
-  name?: string;
-  command: string;
-  cwd: string;
-  /** Absent where the command could not be started. */
-  pid?: number;
-  status: "running" | "completed" | "failed";
-  exitCode?: number;
-  signal?: string;
-  startedAt: string;
-  endedAt?: string;
-  durationMs: number;
-  outputBytes: number;
-  stdinMode: "pipe" | "pty" | "null";
-  stdinOpen: boolean;
-  logPath?: string;
-}
-
-/** The reply of list_processes: running first, then what has ended, newest first. */
-export interface JobList {
-  processes: JobRow[];
-  /** How many that have ended are remembered no more, and the bounds of that; once there are any. */
-  forgotten?: number;
-  keptMax?: number;
-  keptMs?: number;
-}
-
-/** The reply of get_process_log: a page of the raw output. */
-export interface LogPage {
-  sessionId: number;
-  text: string;
-  offset: number;
-  nextOffset: number;
-  totalBytes: number;
-  /** Nothing will follow. */
-  eof: boolean;
-  /** Bytes that nobody has any more, between the offset that was asked for and the page. */
-  omittedBytes?: number;
-  encoding?: "base64";
-  /** The page has output that came after the shell, later than an answer waits for it. */
-  late?: true;
-  logComplete?: false;
-  logTruncated?: true;
-  failureMessage?: string;
-}
-
-/** The reply of write_stdin with a sessionId. */
-export interface StdinResult {
-  written: number;
-  queued: number;
-  eof: boolean;
-}
-
-/** The notification `tool_execution_output`: what a process wrote just now. */
-export interface ChunkNote {
-  request_id: number;
-  sessionId: number;
-  stream: "stdout" | "stderr";
-  chunk: string;
-  /** Bytes left out before this chunk. */
-  droppedBytes?: number;
-}
-
-/** The notification `tool_execution_truncated`: no more chunks come for this call. */
-export interface TruncatedNote {
-  request_id: number;
-  sessionId: number;
-  /** How many were sent. */
-  chunks: number;
-  logPath?: string;
-}
-
-/** The notification `tool_execution_progress`: bash_stream yields. */
-export interface YieldNote {
-  request_id: number;
-  sessionId: number;
-  pid: number;
-  startedAt: string;
-  lastOutputTail: string;
-}
-
-/** The reply of bash: a command that has ended, or a window in which it goes on. */
-export interface BashResult {
-  status: "completed" | "failed" | "timed_out" | "aborted" | "background";
-  /** Absent where the command could not be started. */
-  window?: string;
-  name?: string;
-  exit_code?: number;
-  signal?: string;
-  output?: string;
-  truncation?: Truncation;
-  log_path?: string;
-  /** Not all of the output is in the log (yet). */
-  log_complete?: false;
-  /** The log ended at a limit. */
-  log_truncated?: true;
-  /** What goes on in the window although the command has ended. */
-  still_running?: { pid: number; command: string }[];
-  /** What the model reads. */
-  text: string;
-  is_error: boolean;
-}
-
-/** The reply of tmux. */
-export interface TmuxResult {
-  text: string;
-  is_error: boolean;
-  /** Of `list`, and the one of `peek`. */
-  windows?: WindowRow[];
-}
-
-/** A background window in the reply of tmux: what of it is looked at. */
-export interface WindowRow {
-  window: string;
-  name: string;
-  command: string;
-  running: boolean;
-  log_path?: string;
-}
-
-/** The notification `window_exited`: the end of a background window. */
-export interface WindowExited {
-  window: string;
-  name: string;
-  command: string;
-  exit_code?: number;
-  signal?: string;
-  tail: string;
-  truncation?: Truncation;
-  log_path?: string;
-  /** Not all of the output is in the log (yet). */
-  log_complete?: false;
-  /** The log ended at a limit. */
-  log_truncated?: true;
-  still_running?: { pid: number; command: string }[];
-  text: string;
-}
-
-/** The notification `window_poll`: a check-in on a background window. */
-export interface WindowPoll {
-  window: string;
-  name: string;
-  command: string;
-  tail: string;
-  truncation?: Truncation;
-  log_path?: string;
-  text: string;
+/** The params of each method. */
+export interface MethodParams {
+  /**
+   * Runs a command in a session. Answers when it has exited and its output has ended, or when
+   * yield_time_ms is over; then session_id names the running session.
+   */
+  exec_command: {
+    /** the command, run as SHELL -c CMD */
+    cmd: string;
+    /** columns of the terminal, clamped to 20..500; default 120 */
+    cols?: number;
+    /** variables to set (a string) or to unset (null) */
+    env?: Record<string, string | null>;
+    /** a label for lists */
+    name?: string;
+    /** "wake" sends a notification when the session ends and no call observed it */
+    on_exit?: "none" | "wake";
+    /** gives output unprocessed instead of clean text */
+    raw_output?: boolean;
+    /** rows of the terminal, clamped to 5..300; default 30 */
+    rows?: number;
+    /** the shell, looked up on PATH; default bash */
+    shell?: string;
+    /** the command's stdin: "pipe" (default) or "null"; a terminal has its own */
+    stdin?: "pipe" | "null";
+    /** sends progress notifications while waiting */
+    stream?: boolean;
+    /** runs the command on a pseudo-terminal; default false */
+    tty?: boolean;
+    /** working directory; default execd's own, against which a relative one is resolved */
+    workdir?: string;
+    /** how long to wait, clamped to 250..30000 ms; default 10000 */
+    yield_time_ms?: number;
+  };
+  /**
+   * Writes to a session's stdin, or polls it when there is nothing to write; answers like
+   * exec_command.
+   */
+  write_stdin: {
+    /** text to write; C-style escapes are decoded (\x03, \n) */
+    chars?: string;
+    /** exact bytes to write, in base64 */
+    chars_b64?: string;
+    /** closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file */
+    eof?: boolean;
+    /** the cap of a poll in ms; default execd's own (1800000) */
+    max_empty_poll_ms?: number;
+    /** gives output unprocessed instead of clean text */
+    raw_output?: boolean;
+    /** the session to write to or to poll */
+    session_id: number;
+    /** sends progress notifications while waiting */
+    stream?: boolean;
+    /**
+     * how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap (default 5000)
+     */
+    yield_time_ms?: number;
+    /** polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead */
+    yield_until?: string;
+  } | {
+    /** what to write, taken literally: a string, or {"base64": "…"} for exact bytes */
+    data?: string | Data;
+    /** closes stdin after the bytes */
+    eof?: boolean;
+    /** the process */
+    sessionId: number;
+  };
+  /**
+   * Ends everything in a session: the signal, and SIGKILL 2 s later if anything is left. Answers
+   * when all are gone.
+   */
+  kill_session: {
+    /** the session to end; an unknown one answers {found: false} */
+    session_id: number;
+    /** a name, with or without SIG, in any case, or a number; default SIGTERM */
+    signal?: string | number;
+  };
+  /** Lists the sessions by id. An exited one is reported once and then removed. */
+  list_sessions: {
+    /** removes nothing and uses up no wake; default false */
+    peek?: boolean;
+  };
+  /**
+   * Arms or disarms a wake: a session_exited notification with wake: true, sent once, if no call
+   * observed the exit. Answers {found, status}.
+   */
+  set_on_exit: {
+    /** "wake" arms, "none" disarms */
+    on_exit: "none" | "wake";
+    /** the session */
+    session_id: number;
+  };
+  /**
+   * Sets the size of a session's terminal; the program gets SIGWINCH. While clients are attached,
+   * the newest of their sizes holds.
+   */
+  resize_session: {
+    /** columns, clamped to 20..500 */
+    cols: number;
+    /** rows, clamped to 5..300 */
+    rows: number;
+    /** the session, started with tty: true */
+    session_id: number;
+  };
+  /**
+   * Runs a command with stdout and stderr apart and its output live. Answers when it has ended, or
+   * when yieldMs is over: then poll_process goes on with it.
+   */
+  bash_stream: {
+    /** the command, run as bash -c COMMAND */
+    command: string;
+    /** variables to set (a string) or to unset (null) */
+    env?: Record<string, string | null>;
+    /** characters of each text of a reply, clamped to 1..150000; default 30000 */
+    maxOutputChars?: number;
+    /** a label for lists */
+    name?: string;
+    /**
+     * "pipe" (default); "pty": a terminal, with one stream, where what the shell leaves behind gets
+     * SIGHUP when the shell ends; "null": /dev/null, so that what reads it is at its end
+     */
+    stdinMode?: "pipe" | "pty" | "null";
+    /** sends its output as it comes; default true */
+    stream?: boolean;
+    /** ends the process after so many ms */
+    timeoutMs?: number;
+    /** working directory; default execd's own, against which a relative one is resolved */
+    workdir?: string;
+    /** how long to wait, clamped to 1000..120000 ms; default 60000 */
+    yieldMs?: number;
+  };
+  /**
+   * What a process wrote since the last call, or how it ended. One that has ended can be polled
+   * again, with the same answer, until its time to live is over.
+   */
+  poll_process: {
+    /**
+     * ends all of it: at once ("always"), or if it has not ended when this call's wait is over
+     * ("timeout"), which output then does not end
+     */
+    killIf?: "timeout" | "always";
+    /** how long to wait for output or the end, up to 120000 ms; default 0 */
+    maxDrainMs?: number;
+    /** the process */
+    sessionId: number;
+    /** how long to wait for the end, whatever output comes, up to 1800000 ms; default 0 */
+    waitMs?: number;
+  };
+  /** Sends a signal to everything of a process and gives its final status, as poll_process does. */
+  kill_process: {
+    /** the process */
+    sessionId: number;
+    /** a name, with or without SIG, in any case, or a number; default SIGKILL */
+    signal?: string | number;
+  };
+  /** Lists what runs, then what has ended, newest first. Takes nothing away. */
+  list_processes: Record<string, never>;
+  /**
+   * A page of a process's output, by byte offset; nextOffset leads to the next one. It takes
+   * nothing away.
+   */
+  get_process_log: {
+    /** "base64" gives exact bytes; default "utf8" */
+    encoding?: "utf8" | "base64";
+    /** bytes, clamped to 4..150000; default 30000 */
+    limit?: number;
+    /** first byte; negative: from the end; default 0 */
+    offset?: number;
+    /** the process */
+    sessionId: number;
+    /** only this stream; default both, in the order in which they came */
+    stream?: "stdout" | "stderr";
+  };
+  /**
+   * Runs a command and answers with its output, as pi's bash does. What takes longer than timeout
+   * goes on in a background window, whose end is reported by window_exited.
+   */
+  bash: {
+    /** runs in the background from its start */
+    background?: boolean;
+    /** the command, run as bash -c COMMAND */
+    command: string;
+    /** the caller's settings */
+    context?: Context;
+    /** the window's name; default: the command's */
+    name?: string;
+    /** seconds between reports of its output, once it runs in the background; 0: none */
+    pollInterval?: number;
+    /** lines of each; default 30 */
+    pollLines?: number;
+    /** sends progress while it waits */
+    stream?: boolean;
+    /** foreground seconds, more than 0; default 30, at most 60 */
+    timeout?: number;
+    /** what happens then: it goes on in the background (default), or is ended */
+    timeoutAction?: "background" | "kill";
+    /**
+     * gives it a terminal, for what asks for input; what the shell leaves behind on it gets SIGHUP
+     * when the shell ends; default context.tty
+     */
+    tty?: boolean;
+  };
+  /** Lists, shows, ends and polls background windows of bash. */
+  tmux: {
+    /** what to do */
+    action: "list" | "list-polls" | "peek" | "kill" | "poll" | "unpoll";
+    /** the caller's settings */
+    context?: Context;
+    /** of poll: seconds, more than 0 */
+    pollInterval?: number;
+    /** of poll: lines; default 30 */
+    pollLines?: number;
+    /** the window: "@3", or "3" */
+    window?: string;
+  };
+  /**
+   * Runs pi on a task: agent_event notifications as it goes on, one result with text, tokens and
+   * cost at its end.
+   */
+  agent_execute: {
+    /** tools by name; absent: pi's own defaults, empty: none at all */
+    allowed_tools?: string[];
+    /** handed to pi in its provider's variable, or by --api-key; shown nowhere */
+    api_key?: string;
+    /** hands system_prompt to pi's --append-system-prompt instead */
+    append_system_prompt?: boolean;
+    /** variables to set (a string) or to unset (null) */
+    env?: Record<string, string | null>;
+    /** extensions to load, by path */
+    extensions?: string[];
+    /** further arguments of pi, before the prompt */
+    extra_args?: string[];
+    /** it is ended when the model's first event took more ms; default 30000 */
+    first_event_timeout_ms?: number;
+    /** it is ended when no event came for so many ms and no tool runs; default 180000 */
+    idle_timeout_ms?: number;
+    /** keeps pi's raw events for the result */
+    keep_events?: boolean;
+    /** it is ended when it has cost more */
+    max_cost_usd?: number;
+    /** it is ended when input, cache writes and output are more tokens */
+    max_tokens?: number;
+    /** provider/id, as pi's --model takes it; pi's own default is google */
+    model: string;
+    /** pi's path, or its name on the PATH; default $EXECD_PI, else pi */
+    pi_path?: string;
+    /** the task */
+    prompt: string;
+    /** the pi session to go on with, by its id; absent: none is kept */
+    session?: string;
+    /** sends its events as they come; default true */
+    stream?: boolean;
+    /** put before the prompt, with a blank line between them */
+    system_prompt?: string;
+    /** how much the model thinks */
+    thinking?: "off" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+    /** the run is ended after so many ms; default 600000 */
+    timeout_ms?: number;
+    /** working directory; default execd's own, against which a relative one is resolved */
+    workspace?: string;
+  };
+  /** Runs pi --version, 5 s at most: whether pi is there, and which. */
+  agent_health: {
+    /** pi's path, or its name on the PATH; default $EXECD_PI, else pi */
+    pi_path?: string;
+  };
+  /** What the executor behind agent_execute can do, and where its costs come from. */
+  agent_capabilities: Record<string, never>;
+  /**
+   * Attaches this client to a session: attach_output notifications bring its last 64 KiB and then
+   * all that comes, attach_ended its end. Again: once more from the start.
+   */
+  attach_session: {
+    /** columns of the client's terminal, clamped to 20..500; the newest size wins */
+    cols?: number;
+    /**
+     * the output comes from this byte on, as far as it is kept; default: the start of a line in the
+     * last 64 KiB
+     */
+    from?: number;
+    /** false: a program on a terminal is not made to draw its screen anew; default true */
+    redraw?: boolean;
+    /** its rows, clamped to 5..300 */
+    rows?: number;
+    /** the session */
+    session_id: number;
+  };
+  /** Writes bytes straight to a session's terminal, or to its stdin; {session_id}. */
+  attach_input: {
+    /** the bytes in base64, as they were typed */
+    data_b64: string;
+    /** closes stdin after the bytes; for sessions on pipes (a terminal gets the key) */
+    eof?: boolean;
+    /** the session */
+    session_id: number;
+  };
+  /**
+   * Ends attach_session: the session goes on, in the size that it had before; {session_id,
+   * detached}.
+   */
+  detach_session: {
+    /** the session; one that this client is not attached to is no error */
+    session_id: number;
+  };
+  /**
+   * Ends the wait of the pending request with that id: it answers at once with what it has; its
+   * session lives on.
+   */
+  cancel: {
+    /** the id of the pending request, as it was sent on this connection */
+    id: string | number | null;
+  };
+  /**
+   * Gives no session that starts from now on an id up to this one: for a client that goes on with a
+   * conversation in which such ids are named.
+   */
+  reserve_session_ids: {
+    /** the highest id that is reserved, 0 to 9007199254740991 (2^53 - 1) */
+    up_to: number;
+  };
+  /** Answers {} at once. */
+  ping: Record<string, never>;
+  /** Name, version, pid, protocol revision, limits in force, counts and counters. */
+  server_info: Record<string, never>;
+  /**
+   * Ends every session (SIGTERM, 1 s, SIGKILL), answers {ended: [{session_id, pid, command}]}, then
+   * execd exits 0.
+   */
+  shutdown: Record<string, never>;
 }

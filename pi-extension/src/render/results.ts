@@ -3,7 +3,7 @@
  * older version, or `{}` after a thrown error: every field is looked at before it is used.
  */
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
-import type { KillResult, ListResult, SessionInfo, Truncation, WaitResult } from "../wire.ts";
+import type { KillResult, ListResult, SessionInfo, Truncation, WaitResult } from "../wire-results.ts";
 import type { Body } from "./body.ts";
 import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";

@@ -3,7 +3,7 @@
  * or `{}` after a thrown error: every field is looked at before it is used.
  */
 import { plainText } from "../plain.ts";
-import type { JobRow, LogPage } from "../wire.ts";
+import type { StreamSession, LogPage } from "../wire-results.ts";
 import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, stdinNote, stringOf } from "./fields.ts";
@@ -138,7 +138,7 @@ function processesBlocks(drawing: Drawing): Block[] {
   return [...listed(rows, ["process", "processes"], drawing), ...last];
 }
 
-function processBlocks(row: Unchecked<JobRow>, expanded: boolean): Block[] {
+function processBlocks(row: Unchecked<StreamSession>, expanded: boolean): Block[] {
   const cells = expanded ? LIST_CELLS * 10 : LIST_CELLS;
   const stdin = stdinNote(row.stdinMode);
   const marks = [
@@ -158,7 +158,7 @@ function processBlocks(row: Unchecked<JobRow>, expanded: boolean): Block[] {
  * Takes a process as list_processes tells it and gives `#2 41s npm run dev (~/project)`, with its
  * name before the command where it has one; `cells` bounds the command.
  */
-export function describeProcess(row: Unchecked<JobRow>, cells: number): string {
+export function describeProcess(row: Unchecked<StreamSession>, cells: number): string {
   const name = stringOf(row.name);
   const command = oneLine(stringOf(row.command) ?? "", cells);
   const cwd = stringOf(row.cwd);

@@ -5,7 +5,7 @@
 import type { Call, Host, ToolResult } from "../host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { drawCard, windowMessageRenderer } from "../render/windows.ts";
-import type { BashResult, Progress, TmuxResult } from "../wire.ts";
+import type { BashResult, Progress, TmuxResult } from "../wire-results.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../windows/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../windows/everywhere.ts";

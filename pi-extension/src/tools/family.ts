@@ -7,7 +7,7 @@ import type { Beginning, Kept } from "../handover.ts";
 import type { Awaited } from "../hold.ts";
 import type { HostContext } from "../host.ts";
 import type { Telling } from "../telling.ts";
-import type { SessionInfo } from "../wire.ts";
+import type { SessionInfo } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";
 

@@ -2,7 +2,7 @@
 import { stdinNote } from "../render/fields.ts";
 import { forgottenText, formatAge, formatSize, oneLine } from "../render/safe.ts";
 import { cutSequence, plainText } from "../plain.ts";
-import type { JobList, JobReport, JobRow, LogPage, StdinResult } from "../wire.ts";
+import type { StreamList, StreamReport, StreamSession, LogPage, StdinResult } from "../wire-results.ts";
 import type { Told } from "./tool.ts";
 import type { Waited } from "./stream-wait.ts";
 
@@ -85,13 +85,13 @@ function notesOf(report: Waited): string[] {
 }
 
 /** What is wrong with a log. */
-function logNotes({ failureMessage, logTruncated }: JobReport | LogPage): string[] {
+function logNotes({ failureMessage, logTruncated }: StreamReport | LogPage): string[] {
   const limit = logTruncated ? "the log ended at its limit, what came later is not in it" : "";
   return [failureMessage ?? "", limit].filter(Boolean);
 }
 
 /** Takes the processes and gives one line for each. */
-export function listText(list: JobList): string {
+export function listText(list: StreamList): string {
   const { processes, ...bounds } = list;
   const gone = forgottenText(bounds);
   const last = gone === undefined ? [] : [gone];
@@ -101,7 +101,7 @@ export function listText(list: JobList): string {
   return [head, ...processes.map(rowText), ...last].join("\n");
 }
 
-function rowText(row: JobRow): string {
+function rowText(row: StreamSession): string {
   const parts = [
     `sessionId ${row.sessionId}`,
     row.status,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../client.ts";
 import type { RequestOptions } from "../daemon.ts";
 import type { Call } from "../host.ts";
-import type { ChunkNote, JobReport } from "../wire.ts";
+import type { ChunkNote, StreamReport } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
 import { type Params, given } from "./tool.ts";
@@ -18,7 +18,7 @@ const UNANSWERED = "execd has not answered since Esc was pressed; list_processes
   + "the command goes on";
 
 /** What a wait came to. */
-export interface Waited extends JobReport {
+export interface Waited extends StreamReport {
   /** The user pressed Esc: all of it was ended. */
   aborted?: true;
   /** A message of the user ended the wait, and nothing else. */
@@ -97,7 +97,7 @@ export function sessionFields(context: ToolContext, sessionId: number | undefine
  */
 async function endedByEsc(
   context: ToolContext,
-  reply: Promise<JobReport>,
+  reply: Promise<StreamReport>,
   esc: AbortSignal,
   sessionId: () => number | undefined,
 ): Promise<Waited> {
@@ -121,9 +121,9 @@ async function endedByEsc(
 /** Ends the session of a wait that was cancelled; its id may be known from the reply only. */
 async function endSession(
   context: ToolContext,
-  reply: Promise<JobReport>,
+  reply: Promise<StreamReport>,
   sessionId: () => number | undefined,
-): Promise<JobReport> {
+): Promise<StreamReport> {
   const known = sessionId();
   const before = known === undefined ? await reply : undefined;
   const id = known ?? before?.sessionId;
@@ -138,8 +138,8 @@ export async function requestReport(
   method: "bash_stream" | "poll_process" | "kill_process",
   params: Params,
   options: RequestOptions,
-): Promise<JobReport> {
-  return (await context.request(method, params, options)) as unknown as JobReport;
+): Promise<StreamReport> {
+  return (await context.request(method, params, options)) as unknown as StreamReport;
 }
 
 function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget(): void } {

@@ -5,7 +5,7 @@
 import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../config.ts";
 import type { Call, ToolResult } from "../host.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
-import type { JobList, LogPage, StdinResult } from "../wire.ts";
+import type { StreamList, LogPage, StdinResult } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
@@ -102,7 +102,7 @@ async function listProcesses(context: ToolContext, _params: Params, call: Call):
   const reply = context.execd.isRunning
     ? await context.request("list_processes", {}, call)
     : { processes: [] };
-  return answer(listText(reply as unknown as JobList), reply);
+  return answer(listText(reply as unknown as StreamList), reply);
 }
 
 async function getProcessLog(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

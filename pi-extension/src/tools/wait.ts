@@ -1,12 +1,13 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
 import type { Call, ToolResult } from "../host.ts";
-import type { Progress, ProgressDetails, WaitResult } from "../wire.ts";
+import type { Progress, WaitResult } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";
 
 /** What is known of the session before execd's answer, for the progress. */
-export type Known = Partial<ProgressDetails>;
+export type Known =
+  Pick<WaitResult, "session_id" | "pid" | "tty" | "command" | "cwd" | "log_path">;
 
 /**
  * Sends the request and waits. It ends early, and the session lives on, when `call.signal` aborts

@@ -4,7 +4,7 @@
  */
 import { isObject } from "../daemon.ts";
 import { oneLine } from "../render/safe.ts";
-import type { WindowExited, WindowPoll } from "../wire.ts";
+import type { WindowExited, WindowPoll } from "../wire-results.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";
 

@@ -9,7 +9,7 @@ import type { Host, HostContext } from "../host.ts";
 import { oneLine } from "../render/safe.ts";
 import { sending } from "../telling.ts";
 import type { Ui } from "../ui.ts";
-import type { SessionInfo } from "../wire.ts";
+import type { SessionInfo } from "../wire-results.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
 import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";

@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { plainText } from "../../src/plain.ts";
-import type { JobReport } from "../../src/wire.ts";
+import type { StreamReport } from "../../src/wire-results.ts";
 import {
   EXECD, Pi, type Result, kill, parentOf, processesWith, runs, textOf, until,
 } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
-const idOf = (result: Result) => (result.details as unknown as Required<JobReport>).sessionId;
+const idOf = (result: Result) => (result.details as unknown as Required<StreamReport>).sessionId;
 
 /** What is shown in the place of the editor. */
 interface Shown {

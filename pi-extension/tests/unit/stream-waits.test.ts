@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { LIVE_TAIL_BYTES, LiveTail } from "../../src/tools/live-tail.ts";
-import type { JobReport } from "../../src/wire.ts";
+import type { StreamReport } from "../../src/wire-results.ts";
 import {
   EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, type Result, textOf, until,
 } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
-type Told = Required<JobReport> & { aborted?: boolean; interrupted?: boolean; output?: string };
+type Told = Required<StreamReport> & { aborted?: boolean; interrupted?: boolean; output?: string };
 
 const reportOf = (result: Result | undefined) => result?.details as unknown as Told;
 

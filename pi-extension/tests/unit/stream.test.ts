@@ -5,13 +5,13 @@ import { after, before, describe, it } from "node:test";
 import { cutSequence } from "../../src/plain.ts";
 import { pageText, reportText } from "../../src/tools/stream-answer.ts";
 import type { Told } from "../../src/tools/tool.ts";
-import type { JobList, JobReport, LogPage, StdinResult } from "../../src/wire.ts";
+import type { StreamList, StreamReport, LogPage, StdinResult } from "../../src/wire-results.ts";
 import { outputOf, Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";
 
 const whole = ({ head, output, foot }: Told) => head + output + foot;
-const reportOf = (result: Result) => result.details as unknown as Required<JobReport>;
+const reportOf = (result: Result) => result.details as unknown as Required<StreamReport>;
 
 describe("the stream tools", { concurrency: 8 }, () => {
   let pi: Pi;
@@ -191,7 +191,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const params = { command: "sleep 415", yieldMs: 1_000, name: "nap" };
     const { sessionId } = reportOf(await pi.call("bash_stream", params));
     const listed = await pi.call("list_processes");
-    const { processes } = listed.details as unknown as JobList;
+    const { processes } = listed.details as unknown as StreamList;
     const mine = processes.find((row) => row.sessionId === sessionId);
     assert.deepEqual([mine?.status, mine?.name, mine?.stdinMode], ["running", "nap", "pipe"]);
     const line = new RegExp(`^- sessionId ${sessionId} · running · .* · nap · sleep 415 \\(`, "m");

@@ -1,0 +1,266 @@
+/**
+ * What of execd's replies and notifications the extension reads (docs/protocol.md,
+ * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand: execd's
+ * table of methods, which wire.ts is made of, has the params alone.
+ *
+ * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
+ * name says otherwise, sizes are bytes.
+ */
+
+/** How much of a call's output was cut away, as pi's own truncateTail tells it. */
+export interface Truncation {
+  truncated: boolean;
+  truncatedBy: "lines" | "bytes";
+  totalLines: number;
+  outputLines: number;
+  outputBytes: number;
+  lastLinePartial: boolean;
+  maxBytes: number;
+}
+
+/** How a session ended, and what became of its log. */
+interface Ending {
+  exit_code?: number;
+  signal?: string;
+  failure_message?: string;
+  log_path?: string;
+  /** Whether all of the output is in the log (yet). */
+  log_complete?: boolean;
+  /** Whether the log ended at a limit. */
+  log_truncated?: boolean;
+}
+
+/** The reply of exec_command, and of write_stdin with a session_id: one wait on a session. */
+export interface WaitResult extends Ending {
+  /** Only while something still runs; never together with exit_code. */
+  session_id?: number;
+  cwd?: string;
+  command?: string;
+  tty?: boolean;
+  pid?: number;
+  /** The wait that was asked for, after clamping. */
+  yield_time_ms?: number;
+  effective_wait_ms?: number;
+  wait_status?: string;
+  wall_time_seconds?: number;
+  omitted_bytes?: number;
+  output?: string;
+  truncation?: Truncation;
+  note?: string;
+  warning?: string;
+  on_exit?: string;
+  completion_notification?: string;
+  completion_delivery?: string;
+  on_exit_wake?: string;
+  /** Ready-made text for a model. */
+  header?: string;
+  footer?: string;
+}
+
+/** The reply of kill_session. */
+export interface KillResult extends Ending {
+  found: boolean;
+  session_id: number;
+  killed?: boolean;
+  final_output?: string;
+  omitted_bytes?: number;
+  truncation?: Truncation;
+  footer?: string;
+  survivors?: { pid: number; command: string; reason: string }[];
+  summary?: string;
+}
+
+/** One session of list_sessions. */
+export interface SessionInfo extends Ending {
+  session_id: number;
+  name?: string;
+  command: string;
+  cwd: string;
+  tty: boolean;
+  pid: number;
+  elapsed_ms: number;
+  running: boolean;
+  wake_armed: boolean;
+  /** Only of what bash started. */
+  window?: string;
+  shell_exited?: boolean;
+}
+
+/** The reply of list_sessions. */
+export interface ListResult {
+  sessions: SessionInfo[];
+  active_count: number;
+  left?: { session_id: number; pid: number; command: string }[];
+  text: string;
+}
+
+/** The reply of set_on_exit. */
+export interface SetOnExitResult {
+  found: boolean;
+  status?: "disarmed" | "already_none" | "armed" | "already_armed" | "too_late";
+}
+
+/** The notification `progress`: the tail of a waiting request's session. */
+export interface Progress {
+  request_id: number;
+  session_id: number;
+  tail: string;
+  total_bytes: number;
+  elapsed_ms: number;
+  running: boolean;
+  pid?: number;
+  /** Of bash: what was cut from the tail. */
+  truncation?: Truncation;
+  log_path?: string;
+}
+
+/** The notification `session_started`. */
+export interface SessionStarted {
+  session_id: number;
+  pid: number;
+  command: string;
+  tty: boolean;
+  cwd: string;
+  log_path?: string;
+}
+
+/** The notification `session_exited`. */
+export interface SessionExited {
+  session_id: number;
+  exit_code?: number;
+  signal?: string;
+  /** Whether a call has told the exit. */
+  observed: boolean;
+  wake?: true;
+  elapsed_ms: number;
+  log_path?: string;
+}
+
+/** What the stream tools tell of a session's log. */
+interface StreamLog {
+  logPath?: string;
+  /** Something of the output is missing from the log. */
+  logComplete?: false;
+  /** The log ended at a limit. */
+  logTruncated?: true;
+  /** What went wrong with the log. */
+  failureMessage?: string;
+  /** Some of the output came after the shell, later than an answer waits for it. */
+  late?: true;
+}
+
+/** The reply of bash_stream, poll_process and kill_process. */
+export interface StreamReport extends StreamLog {
+  status: "running" | "completed" | "failed";
+  sessionId?: number;
+  pid?: number;
+  startedAt?: string;
+  exitCode?: number;
+  signal?: string;
+  timedOut?: true;
+  /** Why it could not be started. */
+  error?: string;
+  /** Clean text; while it runs what came since the last call, then the tails of the whole life. */
+  stdout?: string;
+  stderr?: string;
+  /** Both in order of arrival, of what has ended. */
+  aggregated?: string;
+  /** The raw end of the output of what runs. */
+  tail?: string;
+  durationMs?: number;
+  truncated?: true;
+  /** Who still holds the output after the shell's exit. */
+  backgroundPids?: number[];
+  /** What else there is to know of its end. */
+  note?: string;
+}
+
+/** One session of list_processes. */
+export interface StreamSession {
+  sessionId: number;
+  name?: string;
+  command: string;
+  cwd: string;
+  /** Absent where the command could not be started. */
+  pid?: number;
+  status: StreamReport["status"];
+  exitCode?: number;
+  signal?: string;
+  startedAt: string;
+  durationMs: number;
+  outputBytes: number;
+  stdinMode: "pipe" | "pty" | "null";
+  logPath?: string;
+}
+
+/** The reply of list_processes: running first, then what has ended, newest first. */
+export interface StreamList {
+  processes: StreamSession[];
+  /** How many that have ended are remembered no more, and the bounds of that; absent for none. */
+  forgotten?: number;
+  keptMax?: number;
+  keptMs?: number;
+}
+
+/** The reply of get_process_log: a page of the raw output. */
+export interface LogPage extends StreamLog {
+  sessionId: number;
+  text: string;
+  offset: number;
+  nextOffset: number;
+  totalBytes: number;
+  /** Nothing will follow. */
+  eof: boolean;
+  /** Bytes that nobody has any more, between the offset that was asked for and the page. */
+  omittedBytes?: number;
+  encoding?: "base64";
+}
+
+/** The reply of write_stdin with a sessionId. */
+export interface StdinResult {
+  written: number;
+  queued: number;
+  eof: boolean;
+}
+
+/** The notification `tool_execution_output`: what a process wrote just now. */
+export interface ChunkNote {
+  request_id: number;
+  sessionId: number;
+  stream: "stdout" | "stderr";
+  chunk: string;
+}
+
+/** What a window's reply and notifications tell of it. */
+interface WindowFacts extends Omit<Ending, "failure_message"> {
+  window: string;
+  name: string;
+  truncation?: Truncation;
+  /** What goes on in the window although the command has ended. */
+  still_running?: { pid: number; command: string }[];
+  /** What the model reads. */
+  text: string;
+}
+
+/** The reply of bash: a command that has ended, or a window in which it goes on. */
+export interface BashResult extends Partial<WindowFacts> {
+  status: "completed" | "failed" | "timed_out" | "aborted" | "background";
+  output?: string;
+  text: string;
+  is_error: boolean;
+}
+
+/** The reply of tmux. */
+export interface TmuxResult {
+  text: string;
+  is_error: boolean;
+}
+
+/** The notification `window_exited`: the end of a background window. */
+export interface WindowExited extends WindowFacts {
+  command: string;
+  tail: string;
+}
+
+/** The notification `window_poll`: a check-in on a background window. */
+export type WindowPoll = Omit<WindowExited, "exit_code" | "signal" | "still_running">;
