@@ -95,8 +95,9 @@ struct Open {
     raw_at: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Outside,
     InString,
     /// Behind a backslash.
@@ -106,7 +107,7 @@ enum State {
 }
 
 /// The line so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LongLine {
     short: Vec<u8>,
     cut: Cut,
@@ -138,28 +139,6 @@ pub struct LongLine {
 }
 
 impl LongLine {
-    /// A line of which nothing was read.
-    pub fn new() -> Self {
-        Self {
-            short: Vec::new(),
-            cut: Cut::default(),
-            levels: Vec::new(),
-            state: State::Outside,
-            open: Open::default(),
-            name: Vec::new(),
-            skip_to: None,
-            output_bytes: 0,
-            closed: None,
-            raw_bytes: 0,
-            carry: Vec::new(),
-            broken: false,
-            delta_ended: false,
-            flow: Vec::new(),
-            flow_whole_bytes: 0,
-            flow_ended: None,
-        }
-    }
-
     /// The short line, and what it lacks; None if the line is no JSON, or has not ended.
     pub fn end(&self) -> Option<(&[u8], Cut)> {
         let whole = self.state == State::Outside && self.levels.is_empty();

@@ -27,9 +27,9 @@ mod text;
 mod told;
 mod usage;
 
-pub use report::{AgentReport, Cost, End, ProviderData, Retries, Stop};
+pub use report::{AgentReport, End, ProviderData, Stop};
 pub use run::{AgentRun, Clocks, RunSettings};
-pub use told::{Tell, Told, UsageReport};
+pub use told::{Cost, Retries, Tell, Told, UsageReport};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::run::AgentRun;
+use super::told::{Cost, Retries, UsageReport};
 use crate::limits::AGENT_STDERR_BYTES;
 use crate::pure::text::utf8::ceil_boundary;
 
@@ -71,18 +72,9 @@ pub struct AgentReport<'a> {
     pub tool_call_count: u64,
     /// Tool calls by the tool's name.
     pub tool_calls: &'a Map<String, Value>,
-    /// Tokens of input that came from no cache, in the whole run, as those that follow.
-    pub input_tokens: u64,
-    /// Tokens of output without those of reasoning.
-    pub output_tokens: u64,
-    /// Tokens of reasoning.
-    pub reasoning_tokens: u64,
-    /// Tokens of input that were read from a cache.
-    pub cache_read_tokens: u64,
-    /// Tokens of input that were written to a cache.
-    pub cache_write_tokens: u64,
-    /// All of them, as pi counts.
-    pub total_tokens: u64,
+    /// The tokens of the whole run, each number a field of the result.
+    #[serde(flatten)]
+    pub usage: UsageReport,
     /// What it has cost in USD.
     pub cost_usd: f64,
     /// Its parts.
@@ -114,21 +106,6 @@ pub struct AgentReport<'a> {
     pub exit_code: Option<i32>,
 }
 
-/// Costs in USD.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cost {
-    /// Of the input that came from no cache.
-    pub input: f64,
-    /// Of the output, reasoning included.
-    pub output: f64,
-    /// Of what was read from a cache.
-    pub cache_read: f64,
-    /// Of what was written to a cache.
-    pub cache_write: f64,
-    /// As pi sums it.
-    pub total: f64,
-}
-
 /// What pi said that is no part of the result's own fields. Counts of nothing are absent.
 #[derive(Debug, Serialize)]
 pub struct ProviderData<'a> {
@@ -154,18 +131,6 @@ pub struct ProviderData<'a> {
     pub events_dropped: u64,
 }
 
-/// How often pi tried again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Retries {
-    /// Attempts begun after the first.
-    pub count: u64,
-    /// How many pi allows itself; absent if it never tried again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_attempts: Option<u64>,
-    /// Whether it has given up.
-    pub exhausted: bool,
-}
-
 impl AgentRun {
     /// The result of the run, after [`AgentRun::finish`].
     pub fn report<'a>(&'a self, end: &'a End<'_>) -> AgentReport<'a> {
@@ -175,7 +140,6 @@ impl AgentRun {
             && end.failure.is_none()
             && (end.exit_code == Some(0) || lingered)
             && matches!(finish_reason, "stop" | "length" | "tool_calls");
-        let usage = self.totals.report();
         let clocks = self.clocks();
         AgentReport {
             success,
@@ -186,12 +150,7 @@ impl AgentRun {
             num_turns: self.turn_starts.max(self.turn_ends),
             tool_call_count: self.tool_call_count,
             tool_calls: &self.tool_calls,
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            reasoning_tokens: usage.reasoning_tokens,
-            cache_read_tokens: usage.cache_read_tokens,
-            cache_write_tokens: usage.cache_write_tokens,
-            total_tokens: usage.total_tokens,
+            usage: self.totals.report(),
             cost_usd: self.totals.cost.total,
             cost: self.totals.cost,
             session_id: self.session_id.as_deref(),

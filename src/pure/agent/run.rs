@@ -11,9 +11,8 @@ use super::drift::Drift;
 use super::event::{Look, look};
 use super::lines::{Known, OpenLine};
 use super::long::{Cut, Flow, LongLine};
-use super::report::Retries;
 use super::text::Transcript;
-use super::told::Tell;
+use super::told::{Retries, Tell};
 use super::usage::Totals;
 use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH,
@@ -44,7 +43,7 @@ pub struct Clocks {
 }
 
 /// The stream of one run: bytes in, normalized events out, totals kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AgentRun {
     settings: RunSettings,
     line: OpenLine,
@@ -90,35 +89,7 @@ pub struct AgentRun {
 impl AgentRun {
     /// A run of which nothing was read.
     pub fn new(settings: RunSettings) -> Self {
-        Self {
-            settings,
-            line: OpenLine::default(),
-            long_bytes: AGENT_LONG_LINE_BYTES,
-            cut: Cut::default(),
-            events: String::new(),
-            events_dropped: 0,
-            unparsed_lines: 0,
-            drift: Drift::default(),
-            clocks: Clocks::default(),
-            agent_ended: false,
-            transcript: Transcript::new(),
-            totals: Totals::default(),
-            turn: Totals::default(),
-            turn_starts: 0,
-            turn_ends: 0,
-            tools_told: Vec::new(),
-            tools_running: Vec::new(),
-            tool_call_count: 0,
-            tool_calls: Map::new(),
-            answer_began_ms: None,
-            answers_ms: 0,
-            answers_tokens: 0,
-            stop_reason: None,
-            failure: None,
-            wire_fault: None,
-            retries: Retries::default(),
-            session_id: None,
-        }
+        Self { settings, long_bytes: AGENT_LONG_LINE_BYTES, ..Self::default() }
     }
 
     /// Takes bytes of pi's stdout as they came. `now_ms` is the time since the run's start.
@@ -232,7 +203,7 @@ impl AgentRun {
     /// Takes a part of a line that is too long to be kept.
     fn part_of_long(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
         let mut long = self.line.long.take().unwrap_or_else(|| {
-            let mut long = Box::new(LongLine::new());
+            let mut long = Box::<LongLine>::default();
             long.push(&self.line.kept);
             long
         });

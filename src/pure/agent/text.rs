@@ -149,9 +149,8 @@ pub struct Transcript {
     whole: Option<Box<Whole>>,
 }
 
-impl Transcript {
-    /// No text yet.
-    pub fn new() -> Self {
+impl Default for Transcript {
+    fn default() -> Self {
         Self {
             output: HeadTail::new(AGENT_OUTPUT_BYTES),
             last_block: None,
@@ -164,7 +163,9 @@ impl Transcript {
             whole: None,
         }
     }
+}
 
+impl Transcript {
     /// Another message begins, or could.
     pub fn next_message(&mut self, now_ms: u64, tell: Tell<'_>) {
         self.close_half(now_ms, tell);

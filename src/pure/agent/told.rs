@@ -79,3 +79,30 @@ pub struct UsageReport {
     /// All of them, as pi counts.
     pub total_tokens: u64,
 }
+
+/// Costs in USD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Of the input that came from no cache.
+    pub input: f64,
+    /// Of the output, reasoning included.
+    pub output: f64,
+    /// Of what was read from a cache.
+    pub cache_read: f64,
+    /// Of what was written to a cache.
+    pub cache_write: f64,
+    /// As pi sums it.
+    pub total: f64,
+}
+
+/// How often pi tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Retries {
+    /// Attempts begun after the first.
+    pub count: u64,
+    /// How many pi allows itself; absent if it never tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u64>,
+    /// Whether it has given up.
+    pub exhausted: bool,
+}

@@ -3,8 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use super::report::Cost;
-use super::told::UsageReport;
+use super::told::{Cost, UsageReport};
 use crate::pure::json::fields::Fields;
 
 /// Sums over answers. Tokens are as they are on the wire: reasoning is part of output.
