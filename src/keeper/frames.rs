@@ -243,18 +243,12 @@ impl Header {
 }
 
 /// Takes frames out of the bytes of the log pipe, however reads cut them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FrameDecoder {
     header: Gather<FRAME_HEADER_BYTES>,
     current: Option<Header>,
     /// What has come of a payload that is not Data; bounded by `Header::parse`.
     payload: Vec<u8>,
-}
-
-impl Default for FrameDecoder {
-    fn default() -> Self {
-        Self { header: Gather::new(), current: None, payload: Vec::new() }
-    }
 }
 
 impl FrameDecoder {

@@ -215,11 +215,13 @@ pub(super) struct Gather<const N: usize> {
     have: usize,
 }
 
-impl<const N: usize> Gather<N> {
-    pub(super) const fn new() -> Self {
+impl<const N: usize> Default for Gather<N> {
+    fn default() -> Self {
         Self { bytes: [0; N], have: 0 }
     }
+}
 
+impl<const N: usize> Gather<N> {
     /// The next record, taken off the front of `input`; None when `input` is used up.
     pub(super) fn take(&mut self, input: &mut &[u8]) -> Option<[u8; N]> {
         let free = self.bytes.iter_mut().skip(self.have);
@@ -235,17 +237,11 @@ impl<const N: usize> Gather<N> {
 }
 
 /// Takes acknowledgements out of the bytes of the ack pipe, however reads cut them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AckDecoder {
     record: Gather<ACK_BYTES>,
     /// Bytes of a page that are still to come.
     page_left: usize,
-}
-
-impl Default for AckDecoder {
-    fn default() -> Self {
-        Self { record: Gather::new(), page_left: 0 }
-    }
 }
 
 impl AckDecoder {
@@ -277,14 +273,8 @@ impl AckDecoder {
 }
 
 /// Takes guard records out of the bytes of the guard pipe, however reads cut them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GuardDecoder(Gather<GUARD_RECORD_BYTES>);
-
-impl Default for GuardDecoder {
-    fn default() -> Self {
-        Self(Gather::new())
-    }
-}
 
 impl GuardDecoder {
     /// The next record, taken off the front of `input`; None when `input` is used up.
