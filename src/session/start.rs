@@ -4,8 +4,7 @@ use std::ffi::CString;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use crate::sys::spawn::{Began, SpawnError};
-use crate::sys::spawn_report::Starting;
+use crate::sys::spawn::{Began, SpawnError, Starting};
 
 /// How far the leader is.
 #[derive(Debug)]

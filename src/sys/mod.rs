@@ -8,8 +8,7 @@
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
 //! | `signals` | the signalfd, and what children must find reset |
 //! | `spawn` | the path from clone to exec, with failures as (step, errno) |
-//! | `spawn_child` | what a new process does until then |
-//! | `spawn_report` | how far a child has got that is started apart |
+//! | `few_fds` | a new process's few descriptors, however many are open here |
 //! | `mounts` | which paths lead onto file systems that may hang |
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
@@ -52,8 +51,6 @@ pub mod run_limit;
 pub mod signals;
 pub mod socket;
 pub mod spawn;
-pub mod spawn_child;
-pub mod spawn_report;
 pub mod start_pages;
 pub mod stdio;
 pub mod terminal;

@@ -6,11 +6,10 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use super::few_fds;
-use super::io::{self, Io, errno};
-use super::spawn::{Announcement, Began, Plan, SpawnError, Step};
-use super::spawn_report::{self, Report};
-use super::{pty, run_limit, signals};
+use super::plan::{Announcement, Plan, SpawnError, Step};
+use super::report::{self, Began, Report};
+use crate::sys::io::{self, Io, errno};
+use crate::sys::{few_fds, host, pty, run_limit, signals};
 
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
 const REPORT_FD: RawFd = 3;
@@ -72,7 +71,7 @@ impl Order<'_> {
     fn tell(&self, report: Report) {
         let report_fd = self.report_fd.load(Ordering::SeqCst);
         if report_fd >= 0 {
-            spawn_report::send(report_fd, report);
+            report::send(report_fd, report);
             return;
         }
         match report {
@@ -102,7 +101,7 @@ pub(super) extern "C" fn child_main(order: *mut c_void) -> c_int {
 /// Writes the record with our pid in it; whether that was done.
 fn announce(announcement: &Announcement) -> bool {
     let mut record = [0; 32];
-    let pid = super::host::pid().to_le_bytes();
+    let pid = host::pid().to_le_bytes();
     let bytes = announcement.head.iter().chain(&pid).chain(&announcement.tail);
     record.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
     io::write(announcement.fd, &record) == Io::Moved(record.len())

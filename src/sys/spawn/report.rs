@@ -3,8 +3,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::io::{self, Io};
-use super::spawn::{Began, SpawnError, Step};
+use super::plan::{SpawnError, Step};
+use crate::sys::io::{self, Io};
 
 /// Bytes of a record: what it is, and a number.
 const RECORD_BYTES: usize = 8;
@@ -25,6 +25,15 @@ pub enum Report {
     Tries(i32),
     /// It could not be started.
     Failed(SpawnError),
+}
+
+/// What has become of a child when the call returns.
+#[derive(Debug)]
+pub enum Began {
+    /// It runs the program of this number.
+    Runs(usize),
+    /// It is on its way there.
+    Starting(Starting),
 }
 
 /// A child that was left on its way to exec.
