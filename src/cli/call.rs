@@ -77,19 +77,9 @@ impl Fresh {
         let entries: Vec<CString> = entries.collect();
         let argv: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
         let envp: Vec<&CStr> = entries.iter().map(CString::as_c_str).collect();
-        let plan = Plan {
-            programs: &[c"/proc/self/exe"],
-            looked_up: false,
-            argv: &argv,
-            envp: &envp,
-            cwd: None,
-            stdio: [input_theirs.as_raw_fd(), output_theirs.as_raw_fd(), 2],
-            terminal: false,
-            // It notices by itself when nobody reads any more, and ends its sessions then.
-            die_with_us: false,
-            run_limit: None,
-            apart: false,
-        };
+        let stdio = [input_theirs.as_raw_fd(), output_theirs.as_raw_fd(), 2];
+        // The execd notices by itself when nobody reads any more, and ends its sessions then.
+        let plan = Plan::of_execd(&argv, &envp, stdio);
         spawner.spawn(&plan).map_err(|failure| system(failure.errno))?;
         Ok(Self { input, output, lines: LineSplitter::new(MAX_MAX_LINE_BYTES), next_id: 1 })
     }

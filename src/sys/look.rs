@@ -123,18 +123,9 @@ fn start(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32]) -> Option<(Child, 
     let (what, list) = (CString::new(what).ok()?, CString::new(numbers.join(",")).ok()?);
     let (ours, theirs) = io::pipe_to_child(true).ok()?;
     let null = io::dev_null().ok()?;
-    let plan = Plan {
-        programs: &[c"/proc/self/exe"],
-        looked_up: false,
-        argv: &[c"execd", FLAG, &what, &list],
-        envp: &[],
-        cwd: None,
-        stdio: [null.as_raw_fd(), theirs.as_raw_fd(), null.as_raw_fd()],
-        terminal: false,
-        die_with_us: true,
-        run_limit: None,
-        apart: false,
-    };
+    let argv: [&CStr; 4] = [c"execd", FLAG, &what, &list];
+    let stdio = [null.as_raw_fd(), theirs.as_raw_fd(), null.as_raw_fd()];
+    let plan = Plan { die_with_us: true, ..Plan::of_execd(&argv, &[], stdio) };
     Some((spawner.spawn(&plan).ok()?, ours))
 }
 

@@ -65,18 +65,7 @@ impl KeeperLink {
         let argv = self.plan.argv.iter().chain(&self.plan.place).map(CString::as_c_str);
         let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
-        let plan = Plan {
-            programs: &[c"/proc/self/exe"],
-            looked_up: false,
-            argv: &argv,
-            envp: &envp,
-            cwd: None,
-            stdio,
-            terminal: false,
-            die_with_us: false,
-            run_limit: None,
-            apart: false,
-        };
+        let plan = Plan::of_execd(&argv, &envp, stdio);
         spawner.spawn(&plan).map_err(|failure| failure.errno)
     }
 

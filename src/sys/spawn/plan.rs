@@ -74,6 +74,24 @@ pub struct Plan<'a> {
     pub apart: bool,
 }
 
+impl<'a> Plan<'a> {
+    /// This very program once more, in the same directory, with these words and descriptors.
+    pub fn of_execd(argv: &'a [&'a CStr], envp: &'a [&'a CStr], stdio: [RawFd; 3]) -> Self {
+        Self {
+            programs: &[c"/proc/self/exe"],
+            looked_up: false,
+            argv,
+            envp,
+            cwd: None,
+            stdio,
+            terminal: false,
+            die_with_us: false,
+            run_limit: None,
+            apart: false,
+        }
+    }
+}
+
 /// A record that the child writes about itself before it does anything else: whoever reads it
 /// knows of the child before that can start anybody, even if we are killed meanwhile.
 #[derive(Clone, Copy, Debug)]
