@@ -12,7 +12,8 @@ use crate::limits::{MAX_MAX_LINE_BYTES, NS_PER_MS, READ_BUFFER_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::clock;
-use crate::sys::io::{self, Io, Watch};
+use crate::sys::io::Io;
+use crate::sys::poll::{self, Watch};
 use crate::sys::{host, socket};
 
 /// The user who may be everybody's.
@@ -165,13 +166,11 @@ impl Connection {
             if self.ended {
                 return Err(format!("{}: execd has ended", self.path.display()));
             }
-            let left_ms = due_ns.map(|due| due.saturating_sub(clock::now_ns()).div_ceil(NS_PER_MS));
-            if left_ms == Some(0) {
+            if due_ns.is_some_and(|due_ns| due_ns <= clock::now_ns()) {
                 return Err(format!("{}: no answer", self.path.display()));
             }
-            let timeout = left_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
             let mut watch = [Watch::new(self.fd(), true, self.unsent_bytes() > 0)];
-            io::wait_for(&mut watch, timeout);
+            poll::wait_for(&mut watch, due_ns);
             if watch[0].writable {
                 self.flush();
             }

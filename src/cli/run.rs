@@ -7,7 +7,8 @@ use crate::limits::{PTY_COLS, PTY_ROWS};
 use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;
 use crate::sys::pty::{self, Size};
-use crate::sys::stdio::{self, NoEcho};
+use crate::sys::stdio;
+use crate::sys::terminal::{Changed, Keys};
 use crate::wire;
 
 /// Runs the command; gives its exit status (124 after --timeout, 128 + n after signal n).
@@ -36,7 +37,7 @@ pub fn main(options: RunOptions) -> i32 {
     };
     let Some(mut daemon) = super::start(config) else { return EXIT_START };
     // The command's terminal echoes what is typed; ours would do so a second time.
-    let _no_echo = (tty && stdio::is_terminal(0)).then(NoEcho::new);
+    let _unseen = (tty && stdio::is_terminal(0)).then(|| Changed::new(0, Keys::Unseen));
     if let Err((failure, status)) = daemon.run_in_front(&spec, timeout_s, json) {
         complain(&format!("execd: {failure}"));
         return status;

@@ -17,7 +17,8 @@ use crate::pure::terminal::answers::typed_in;
 use crate::pure::terminal::detach_keys::{DetachKeys, Typed};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;
-use crate::sys::io::{self, Io, Watch};
+use crate::sys::io::Io;
+use crate::sys::poll::{self, Watch};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;
 use crate::sys::terminal::{Changed, Keys};
@@ -127,9 +128,7 @@ impl Show {
 
     /// Waits for anything to do, and moves the bytes that wait.
     fn wait(&mut self) {
-        let due = self.detach_due_ns.into_iter().chain(self.redraw_due_ns).min();
-        let due_ms = due.map(|due| due.saturating_sub(now_ns()).div_ceil(NS_PER_MS));
-        let timeout = due_ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
+        let due_ns = self.detach_due_ns.into_iter().chain(self.redraw_due_ns).min();
         let may_type = self.connection.unsent_bytes() < KEYS_QUEUE_BYTES;
         let may_read = self.queue.len() < TERMINAL_QUEUE_BYTES;
         let keyboard = self.keyboard.as_ref().and_then(|(channel, _)| channel.poll_fd());
@@ -143,7 +142,7 @@ impl Show {
         // A screen that is a file is always ready; messages may be here already.
         let ready =
             (screen < 0 && !self.queue.is_empty()) || (may_read && self.connection.has_message());
-        io::wait_for(&mut all, if ready { 0 } else { timeout });
+        poll::wait_for(&mut all, if ready { Some(0) } else { due_ns });
         if all[1].writable {
             self.connection.flush();
         }
@@ -352,9 +351,7 @@ impl Show {
         self.write_screen();
         while !self.queue.is_empty() && now_ns() < due_ns {
             let screen = self.screen.poll_fd().unwrap_or(-1);
-            let left_ms = due_ns.saturating_sub(now_ns()).div_ceil(NS_PER_MS);
-            let left_ms = i32::try_from(left_ms).unwrap_or(i32::MAX);
-            io::wait_for(&mut [Watch::new(screen, false, true)], left_ms);
+            poll::wait_for(&mut [Watch::new(screen, false, true)], Some(due_ns));
             self.write_screen();
         }
         let params = json!({"session_id": self.session});
@@ -378,10 +375,9 @@ impl Show {
         self.write_screen();
         let Some((keyboard, _)) = &mut self.keyboard else { return came };
         let mut due_ns = begin_ns + TERMINAL_LAST_ANSWER_MS * NS_PER_MS;
-        while let Some(left_ns) = due_ns.checked_sub(now_ns()).filter(|left| *left > 0) {
-            let left_ms = i32::try_from(left_ns.div_ceil(NS_PER_MS)).unwrap_or(0);
+        while now_ns() < due_ns {
             let mut all = [Watch::new(keyboard.poll_fd().unwrap_or(-1), true, false)];
-            io::wait_for(&mut all, left_ms);
+            poll::wait_for(&mut all, Some(due_ns));
             let mut buffer = [0; KEYS_READ_BYTES];
             match keyboard.read(&mut buffer) {
                 Io::Moved(bytes) => {

@@ -1,14 +1,14 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
 //! started again (architecture.md, The keeper).
 
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use mio::Interest;
 
 use super::{Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, Owner, logs};
-use crate::limits::SWEEP_WAIT_MS;
+use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
 use crate::session::SessionId;
-use crate::sys::{keeper_calls, record_files};
+use crate::sys::{clock, poll, record_files};
 
 impl Daemon {
     /// Starts the helpers, and ends what those of others could not.
@@ -26,7 +26,8 @@ impl Daemon {
         }
         match self.keeper.start_sweep(&self.spawner) {
             Ok(sweep) => {
-                let done = keeper_calls::has_ended_within(sweep.pidfd.as_fd(), SWEEP_WAIT_MS);
+                let until_ns = clock::now_ns() + SWEEP_WAIT_MS * NS_PER_MS;
+                let done = poll::is_readable(sweep.pidfd.as_raw_fd(), Some(until_ns));
                 self.debug(format_args!("ended what a killed execd left: {done}"));
             }
             Err(errno) => self.debug(format_args!("sweep: {}", logs::errno_text(errno))),

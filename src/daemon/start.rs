@@ -22,9 +22,10 @@ use crate::session::census::Lookout;
 use crate::session::looks::Looks;
 use crate::sys::clock::{self, Timer};
 use crate::sys::host::{self, FileLimit};
-use crate::sys::log_files::ENOENT;
+use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
+use crate::sys::proc;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
@@ -137,6 +138,8 @@ fn stdio_client(max_line_bytes: usize) -> Result<Client, StartError> {
 /// ask for, they shrink to what there is, and this says so.
 fn file_limit(config: &mut Config) -> (FileLimit, Option<String>) {
     let limit = host::raise_file_limit();
+    // For the time when all others are used up.
+    proc::hold_spares();
     let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
     let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
     if limit.raised == 0 || fit >= config.max_sessions.max(config.max_running) {

@@ -8,11 +8,12 @@
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::pure::process::run_mark::{RunMark, RunMarks};
-use crate::sys::keeper_calls::{SIGKILL, pause};
+use crate::sys::host;
+use crate::sys::poll::pause;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::run_limit;
+use crate::sys::signals::SIGKILL;
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 /// The user whose commands may run as anybody.
 const ROOT: u32 = 0;
@@ -100,12 +101,13 @@ impl Guard {
 
     /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
     /// remembers the sessions that have proved to be the recorded ones.
-    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> io::Result<Vec<ProcStat>> {
-        let us = proc::own_uid();
+    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> Result<Vec<ProcStat>, i32> {
+        let us = host::uid();
         // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
         let may_be_ours = |pid: i32| us == ROOT || proc::owner(pid) == Some(us);
+        let pids: Vec<i32> = proc::all_pids()?.collect::<Result<_, _>>()?;
         let (recorded, others): (Vec<i32>, Vec<i32>) =
-            proc::pids()?.into_iter().filter(|pid| *pid != self.execd_pid).partition(|pid| {
+            pids.into_iter().filter(|pid| *pid != self.execd_pid).partition(|pid| {
                 proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
             });
         let seen: Vec<ProcStat> = recorded
@@ -161,7 +163,7 @@ impl Guard {
 }
 
 /// Ends whoever `scan` finds until it finds nobody. Whether a scan has succeeded.
-fn end_all(mut scan: impl FnMut() -> io::Result<Vec<ProcStat>>) -> bool {
+fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) -> bool {
     let mut signalled = HashSet::new();
     let mut seen = false;
     for _ in 0..GUARD_SCANS {
@@ -242,7 +244,7 @@ mod tests {
     /// The record of sessions was deleted although nobody could see whether they had ended.
     #[test]
     fn where_no_scan_succeeds_nothing_counts_as_ended() {
-        let refused = || Err(io::Error::from_raw_os_error(24));
+        let refused = || Err(24);
         assert!(!end_all(refused));
         let mut scans = 0;
         assert!(end_all(|| {

@@ -15,7 +15,8 @@ use crate::limits::{
 use crate::pure::buffer::log_index::{Block, Marks, Parsed, Run, begins_at};
 use crate::pure::buffer::source::Source;
 use crate::sys::index_files::PlacedFile;
-use crate::sys::log_files::{ENOENT, LogDir, Page};
+use crate::sys::io::ENOENT;
+use crate::sys::log_files::{LogDir, Page};
 
 const BLOCK: u64 = LOG_INDEX_BLOCK_BYTES as u64;
 

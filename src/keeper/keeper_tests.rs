@@ -7,13 +7,14 @@ use super::frames::{
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
 use crate::pure::buffer::source::Source;
-use crate::sys::keeper_calls::SIGKILL;
+use crate::sys::io::ENOENT;
 use crate::sys::keeper_calls::testing::{Spawned, members_of};
-use crate::sys::log_files::{ENOENT, LogDir};
+use crate::sys::log_files::LogDir;
 use crate::sys::proc;
+use crate::sys::signals::SIGKILL;
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread::JoinHandle;
 
@@ -22,8 +23,8 @@ struct Running {
     log: PipeWriter,
     ack: PipeReader,
     guard: PipeWriter,
-    keeper: JoinHandle<Result<(), Stop>>,
-    watcher: JoinHandle<Result<(), Stop>>,
+    keeper: JoinHandle<Result<(), Nonsense>>,
+    watcher: JoinHandle<Result<(), Nonsense>>,
     acks: AckDecoder,
 }
 
@@ -34,10 +35,11 @@ fn start(dir: &Path) -> Running {
     let dir = dir.to_path_buf();
     let keeper = std::thread::spawn(move || {
         let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), None);
-        let pipes = Pipes { log: log_read.as_fd(), ack: ack_write.as_fd() };
+        let pipes = (log_read.as_raw_fd(), ack_write.as_raw_fd());
         Keeper::new(pipes, writer, Guard::new("abc", 1), (1, "abc")).serve()
     });
-    let watcher = std::thread::spawn(move || watch(&mut Guard::new("abc", 1), guard_read.as_fd()));
+    let watcher =
+        std::thread::spawn(move || watch(&mut Guard::new("abc", 1), guard_read.as_raw_fd()));
     Running { log, ack, guard, keeper, watcher, acks: AckDecoder::default() }
 }
 
@@ -64,7 +66,7 @@ impl Running {
     }
 
     /// Hangs up everything and gives how both ended.
-    fn end(self) -> Result<(), Stop> {
+    fn end(self) -> Result<(), Nonsense> {
         drop((self.log, self.ack, self.guard));
         self.keeper.join().unwrap().and(self.watcher.join().unwrap())
     }
@@ -218,10 +220,10 @@ fn nonsense_stops_it() {
     let temp = tempfile::tempdir().unwrap();
     let mut running = start(temp.path());
     running.log.write_all(&[9; 16]).unwrap();
-    assert!(matches!(running.end(), Err(Stop::Nonsense(_))));
+    assert!(running.end().is_err());
     let mut running = start(temp.path());
     running.guard.write_all(&[9; 32]).unwrap();
-    assert!(matches!(running.end(), Err(Stop::Nonsense(_))));
+    assert!(running.end().is_err());
 }
 
 #[test]

@@ -28,15 +28,17 @@ pub mod writer;
 use crate::limits::{
     EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS,
 };
-use crate::sys::keeper_calls::{self, Pipes, Role};
+use crate::sys::host;
+use crate::sys::io::{self, Io};
+use crate::sys::keeper_calls::{self, GUARD_PIPE, Role, WRITER_PIPES};
 use crate::sys::log_place::Wanted;
+use crate::sys::poll::{self, Watch};
 use crate::sys::start_pages;
 use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
 use guard::Guard;
 use record::Record;
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::RawFd;
 use writer::Writer;
 
 /// Exit status after flags or frames that make no sense.
@@ -45,6 +47,8 @@ const EXIT_NONSENSE: i32 = 2;
 const MAX_INSTANCE_BYTES: usize = 64;
 /// Bytes of a page written at a time: PIPE_BUF.
 const PAGE_PIECE_BYTES: usize = 4096;
+/// A pipe from execd is something else than that.
+const UNREADABLE: Nonsense = Nonsense("a pipe cannot be read");
 /// Guard records read at a time: a round number of records, though none is needed.
 const GUARD_READ_BYTES: usize = 64 * frames::GUARD_RECORD_BYTES;
 
@@ -78,7 +82,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     keeper_calls::settle(role);
     let mut guard = Guard::new(&flags.instance, flags.execd_pid);
     let served = match role {
-        Role::Guard => watch(&mut guard, keeper_calls::guard_pipe()),
+        Role::Guard => watch(&mut guard, GUARD_PIPE),
         Role::Sweep => {
             record::end_what_is_left();
             Ok(())
@@ -86,8 +90,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
         Role::Writer => {
             let (writer, told) = place::open(flags.log_dir.as_ref(), flags.max_bytes);
             let execd = (flags.execd_pid, flags.instance.as_str());
-            let pipes = keeper_calls::writer_pipes();
-            let mut keeper = Keeper::new(pipes, writer, guard, execd);
+            let mut keeper = Keeper::new(WRITER_PIPES, writer, guard, execd);
             keeper.tell_place(told).and_then(|()| {
                 start_pages::give_back();
                 keeper.writer.keep(flags.keep_days);
@@ -103,17 +106,19 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
 
 /// The guard's whole life: it learns who is to be ended until its pipe hangs up, and touches no
 /// disk.
-fn watch(guard: &mut Guard, pipe: BorrowedFd) -> Result<(), Stop> {
+fn watch(guard: &mut Guard, pipe: RawFd) -> Result<(), Nonsense> {
     let mut buffer = [0; GUARD_READ_BYTES];
     start_pages::give_back();
     loop {
-        keeper_calls::wait(pipe, None)?;
-        match keeper_calls::read(pipe, &mut buffer)? {
-            Some(len) => guard.feed(buffer.get(..len).unwrap_or_default())?,
-            None => {
+        poll::is_readable(pipe, None);
+        match io::read(pipe, &mut buffer) {
+            Io::Moved(len) => guard.feed(&buffer[..len])?,
+            Io::WouldBlock => {}
+            Io::Ended => {
                 guard.hung_up();
                 return Ok(());
             }
+            Io::HungUp | Io::Failed(_) => return Err(UNREADABLE),
         }
     }
 }
@@ -160,28 +165,10 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     })
 }
 
-/// Why the loop cannot go on.
-#[derive(Debug)]
-enum Stop {
-    Nonsense(#[allow(dead_code, reason = "for whoever prints it in a test")] Nonsense),
-    Pipe(#[allow(dead_code, reason = "for whoever prints it in a test")] io::Error),
-}
-
-impl From<Nonsense> for Stop {
-    fn from(what: Nonsense) -> Stop {
-        Stop::Nonsense(what)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Pipe(error)
-    }
-}
-
 /// The log writer's loop.
-struct Keeper<'a> {
-    pipes: Pipes<'a>,
+struct Keeper {
+    log: RawFd,
+    acks: RawFd,
     frames: FrameDecoder,
     writer: Writer,
     /// What the guard knows, for when there is none.
@@ -191,19 +178,19 @@ struct Keeper<'a> {
     execd_pid: i32,
 }
 
-impl<'a> Keeper<'a> {
+impl Keeper {
     fn new(
-        pipes: Pipes<'a>,
+        (log, acks): (RawFd, RawFd),
         writer: Writer,
         guard: Guard,
         (execd_pid, instance): (i32, &str),
-    ) -> Keeper<'a> {
+    ) -> Keeper {
         let (frames, record) = (FrameDecoder::default(), Record::new(instance, execd_pid));
-        Keeper { pipes, frames, writer, guard, record, execd_pid }
+        Keeper { log, acks, frames, writer, guard, record, execd_pid }
     }
 
     /// Works until the log pipe has ended.
-    fn serve(&mut self) -> Result<(), Stop> {
+    fn serve(&mut self) -> Result<(), Nonsense> {
         let mut buffer = vec![0; KEEPER_READ_BYTES];
         while self.read_log(&mut buffer)? {}
         self.writer.close_all();
@@ -216,10 +203,9 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    fn tell_place(&self, told: Option<place::Told>) -> Result<(), Stop> {
+    fn tell_place(&self, told: Option<place::Told>) -> Result<(), Nonsense> {
         let Some((ack, bytes)) = told else { return Ok(()) };
-        self.send(ack)?;
-        self.send_page(&bytes)
+        self.send(&ack, &bytes)
     }
 
     /// Whether execd has ended, where its pipe has: one that gave this process up and started
@@ -227,25 +213,27 @@ impl<'a> Keeper<'a> {
     fn execd_is_gone(&self) -> bool {
         let looks = EXECD_END_WAIT_MS / EXECD_END_PAUSE_MS;
         (0..looks).any(|_| {
-            let gone = keeper_calls::parent() != self.execd_pid;
+            let gone = host::parent_pid() != self.execd_pid;
             if !gone {
-                keeper_calls::pause(EXECD_END_PAUSE_MS);
+                poll::pause(EXECD_END_PAUSE_MS);
             }
             gone
         })
     }
 
     /// Takes in what has come; false at the pipe's end.
-    fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Stop> {
-        let ready = keeper_calls::wait(self.pipes.log, self.writer.clean_in_ms())?;
+    fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Nonsense> {
+        let ready = poll::is_readable(self.log, self.writer.clean_due_ns());
         self.writer.clean();
         if !ready {
             return Ok(true);
         }
-        let Some(len) = keeper_calls::read(self.pipes.log, buffer)? else {
-            return Ok(false);
+        let mut input = match io::read(self.log, buffer) {
+            Io::Moved(len) => &buffer[..len],
+            Io::WouldBlock => return Ok(true),
+            Io::Ended => return Ok(false),
+            Io::HungUp | Io::Failed(_) => return Err(UNREADABLE),
         };
-        let mut input = buffer.get(..len).unwrap_or_default();
         while let Some(frame) = self.frames.next(&mut input)? {
             // All sessions that a new writer is told of go down at once; none waits for a log.
             if !matches!(frame, Frame::Guard(_)) {
@@ -258,59 +246,52 @@ impl<'a> Keeper<'a> {
         Ok(true)
     }
 
-    fn take(&mut self, frame: Frame) -> Result<(), Stop> {
-        self.take_one(frame)?;
-        self.writer.take_told().into_iter().try_for_each(|ack| self.send(ack))
-    }
-
-    fn take_one(&mut self, frame: Frame) -> Result<(), Stop> {
-        match frame {
-            Frame::Open { session, name } => {
-                let ack = self.writer.open(session, &name);
-                self.send(ack)?;
+    fn take(&mut self, frame: Frame) -> Result<(), Nonsense> {
+        let mut page = Vec::new();
+        let ack = match frame {
+            Frame::Open { session, name } => Some(self.writer.open(session, &name)),
+            Frame::Reopen { session, log } => Some(self.writer.reopen(session, &log)),
+            Frame::Data { session, source, bytes } => self.writer.data(session, source, bytes),
+            Frame::Sync { session, token } => Some(self.writer.sync(session, token)),
+            Frame::ReadPage(wanted) => {
+                let ack;
+                (ack, page) = self.writer.page(&wanted);
+                Some(ack)
             }
-            Frame::Reopen { session, log } => {
-                let ack = self.writer.reopen(session, &log);
-                self.send(ack)?;
+            Frame::Close { session } => {
+                self.writer.close(session);
+                None
             }
-            Frame::Data { session, source, bytes } => {
-                if let Some(ack) = self.writer.data(session, source, bytes) {
-                    self.send(ack)?;
-                }
-            }
-            Frame::Sync { session, token } => {
-                let ack = self.writer.sync(session, token);
-                self.send(ack)?;
-            }
-            Frame::ReadPage(page) => {
-                let (ack, bytes) = self.writer.page(&page);
-                self.send(ack)?;
-                self.send_page(&bytes)?;
-            }
-            Frame::Close { session } => self.writer.close(session),
             Frame::Guard(event) => {
                 self.guard.take(event);
                 self.record.note(event);
+                None
             }
-            Frame::Goodbye => self.guard.take(GuardEvent::Goodbye),
-        }
-        Ok(())
+            Frame::Goodbye => {
+                self.guard.take(GuardEvent::Goodbye);
+                None
+            }
+        };
+        ack.iter().try_for_each(|ack| self.send(ack, &page))?;
+        self.writer.take_told().iter().try_for_each(|ack| self.send(ack, &[]))
     }
 
-    /// An execd that is gone needs no acks; its logs are written all the same.
-    fn send(&self, ack: Ack) -> Result<(), Stop> {
-        match keeper_calls::write_record(self.pipes.ack, &ack.encode()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// In pieces that a pipe takes whole or not at all: see pipe(7), PIPE_BUF.
-    fn send_page(&self, bytes: &[u8]) -> Result<(), Stop> {
-        for piece in bytes.chunks(PAGE_PIECE_BYTES) {
-            match keeper_calls::write_record(self.pipes.ack, piece) {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-                _ => {}
+    /// Sends an acknowledgement, and the bytes that stand behind it, in pieces that a pipe takes
+    /// whole or not at all (PIPE_BUF, pipe(7)). An execd that is gone needs none; its logs are
+    /// written all the same.
+    fn send(&self, ack: &Ack, behind: &[u8]) -> Result<(), Nonsense> {
+        let ack = ack.encode();
+        for piece in [&ack[..]].into_iter().chain(behind.chunks(PAGE_PIECE_BYTES)) {
+            loop {
+                match io::write(self.acks, piece) {
+                    Io::Moved(_) => break,
+                    // Somebody made the pipe non-blocking; the wait is the same.
+                    Io::WouldBlock => {
+                        poll::wait_for(&mut [Watch::new(self.acks, false, true)], None);
+                    }
+                    Io::Ended | Io::HungUp => return Ok(()),
+                    Io::Failed(_) => return Err(Nonsense("a pipe cannot be written")),
+                }
             }
         }
         Ok(())

@@ -6,7 +6,8 @@ use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN
 use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
-use crate::sys::log_files::{ENOENT, LogDir, LogFile, errno_of};
+use crate::sys::io::ENOENT;
+use crate::sys::log_files::{LogDir, LogFile, errno_of};
 
 /// Whether a log's last write or open worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

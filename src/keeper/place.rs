@@ -3,7 +3,7 @@
 
 use super::frames::{Ack, AckKind};
 use super::writer::Writer;
-use crate::sys::log_files::ENOENT;
+use crate::sys::io::ENOENT;
 use crate::sys::log_place::{Wanted, find};
 use std::os::unix::ffi::OsStrExt;
 

@@ -10,8 +10,9 @@ use super::one_log::Log;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
+use crate::sys::io::ENOENT;
 use crate::sys::log_clean::Cleaner;
-use crate::sys::log_files::{ENOENT, LogDir, ensure_private_dir, errno_of};
+use crate::sys::log_files::{LogDir, ensure_private_dir, errno_of};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -57,9 +58,9 @@ impl Writer {
         self.clean();
     }
 
-    /// Milliseconds until more names are to be looked at; `None` when there is nothing to do.
-    pub fn clean_in_ms(&self) -> Option<u64> {
-        self.cleaner.as_ref().map(Cleaner::due_in_ms)
+    /// When more names are to be looked at; `None` when there is nothing to do.
+    pub fn clean_due_ns(&self) -> Option<u64> {
+        self.cleaner.as_ref().map(Cleaner::due_ns)
     }
 
     /// Looks at some more names for old logs, when they are due.

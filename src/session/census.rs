@@ -6,13 +6,13 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::io;
 use std::rc::Rc;
 
 use super::looks::Looks;
 use crate::limits::{
     CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, HOLDER_LOOKS_PER_TURN, OPENED_PER_TURN,
 };
+use crate::sys::io::ENOENT;
 use crate::sys::proc::{self, Pids, ProcStat};
 
 /// Who was in which session at a time.
@@ -99,7 +99,7 @@ impl Lookout {
 
     /// A census that was not begun before `turn`. None: it is not complete yet, and goes on in the
     /// next turn. Errors: it cannot be told now (EMFILE, ENOMEM).
-    pub fn since(&mut self, turn: u64) -> io::Result<Option<&Census>> {
+    pub fn since(&mut self, turn: u64) -> Result<Option<&Census>, i32> {
         while self.last.as_ref().is_none_or(|last| last.begun < turn) {
             if turn > self.turn || !self.go_on()? {
                 return Ok(None);
@@ -109,18 +109,18 @@ impl Lookout {
     }
 
     /// A census of this turn, whatever it takes. Errors: as above.
-    pub fn at_once(&mut self) -> io::Result<&Census> {
+    pub fn at_once(&mut self) -> Result<&Census, i32> {
         while self.last.as_ref().is_none_or(|last| last.begun < self.turn) {
             let left = std::mem::replace(&mut self.reads_left, usize::MAX);
             let done = self.go_on();
             self.reads_left = left;
             done?;
         }
-        self.last.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.last.as_ref().ok_or(ENOENT)
     }
 
     /// Reads on, a bounded amount. Whether a census is complete by now.
-    fn go_on(&mut self) -> io::Result<bool> {
+    fn go_on(&mut self) -> Result<bool, i32> {
         let mut taking = match self.taking.take() {
             Some(taking) => taking,
             None => Taking {

@@ -4,13 +4,13 @@
 //! checked after opening, and looked for again on each event until none is left. After the grace,
 //! what is left gets SIGKILL the same way; after a further while the survivors are named.
 
-use std::io;
 use std::os::fd::RawFd;
 
 use super::census::Lookout;
 use super::family::{Family, Number};
 use super::report::NamedProcess;
 use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
+use crate::sys::poll;
 use crate::sys::proc::{self, Target};
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
@@ -233,9 +233,9 @@ impl Ending {
         lookout: &mut Lookout,
         ours: &impl Fn(i32) -> bool,
         watch: &mut Vec<RawFd>,
-    ) -> io::Result<Looked> {
+    ) -> Result<Looked, i32> {
         let mut ended =
-            proc::have_ended(self.members.iter().map(|one| one.target.fd())).into_iter();
+            poll::are_readable(self.members.iter().map(|one| one.target.fd())).into_iter();
         // First, because the look may need the descriptors that this gives back.
         self.members.retain(|_| ended.next() == Some(false));
         let Some(candidates) = self.family.candidates(turn, lookout, ours)? else {
@@ -255,9 +255,9 @@ impl Ending {
                 break;
             }
             match proc::open_member(pid, sid) {
-                Err(error) => {
+                Err(errno) => {
                     // Those that were opened are signalled: their ends make room for the next.
-                    opened = Err(error);
+                    opened = Err(errno);
                     break;
                 }
                 Ok(Some((_, seen))) if !seen.is_alive() => {}
@@ -314,7 +314,7 @@ impl Ending {
 impl Member {
     fn send(&mut self, signal: i32) {
         self.signalled = true;
-        self.refused = self.target.signal(signal).err().and_then(|error| error.raw_os_error());
+        self.refused = self.target.signal(signal).err();
         if signal != SIGKILL {
             // A stopped process acts on a signal only when it is continued.
             let _ = self.target.signal(SIGCONT);

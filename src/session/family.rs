@@ -2,7 +2,6 @@
 //! the kernel knows it by, and those who have left it by setsid.
 
 use std::collections::HashSet;
-use std::io;
 
 use super::census::{Lookout, descendants};
 use crate::pure::process::run_mark::RunMark;
@@ -66,7 +65,7 @@ impl Family {
         turn: u64,
         lookout: &mut Lookout,
         ours: &impl Fn(i32) -> bool,
-    ) -> io::Result<Option<Vec<(i32, i32)>>> {
+    ) -> Result<Option<Vec<(i32, i32)>>, i32> {
         let sid = Some(self.sid).filter(|_| self.number != Number::Free);
         if sid.is_none() && self.spares_detached() {
             return Ok(Some(Vec::new()));

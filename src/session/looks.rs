@@ -2,7 +2,7 @@
 //! for people, and whose orphan one is.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 use super::SessionId;
@@ -10,8 +10,8 @@ use crate::limits::{
     LOOK_AGAIN_MS, LOOK_PIDS, LOOK_REMEMBERED, LOOK_WAIT_MS, NS_PER_MS, PROCESS_COMMAND_BYTES,
 };
 use crate::sys::clock;
-use crate::sys::keeper_calls;
 use crate::sys::look::{self, Owner, Told, Wanted};
+use crate::sys::poll;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::spawn::Spawner;
 
@@ -96,10 +96,7 @@ impl Looks {
         let until_ns = *self.until_ns.get_or_insert(now_ns + LOOK_WAIT_MS * NS_PER_MS);
         let Some(spawner) = &self.spawner else { return Vec::new() };
         // One that SIGKILL does not end stays the only one.
-        if self
-            .killed
-            .as_ref()
-            .is_some_and(|pidfd| !keeper_calls::has_ended_within(pidfd.as_fd(), 0))
+        if self.killed.as_ref().is_some_and(|pidfd| !poll::is_readable(pidfd.as_raw_fd(), Some(0)))
         {
             return Vec::new();
         }

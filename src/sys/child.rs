@@ -1,9 +1,10 @@
 //! Waiting for children: peeking at any, reaping one (wait(2)).
 
 use std::mem::MaybeUninit;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
-use super::io::{errno, owned};
+use super::io::errno;
+use super::pidfd;
 use crate::pure::process::life::ExitStatus;
 
 /// What a peek found: a child with an event that is still to be taken.
@@ -119,34 +120,17 @@ pub fn take_stop(pid: i32) {
     }
 }
 
-/// As [`reap_now`]; gives the exit status.
-pub fn exit_status(pid: i32) -> Option<i32> {
+/// Waits for the end of a child that has ended already or does so at once (a failed spawn). Gives
+/// its exit status; `None` where it has none.
+pub fn reap_now(pid: i32) -> Option<ExitStatus> {
     let (info, _) = wait(libc::P_PID, libc::id_t::try_from(pid).ok()?, libc::WEXITED).ok()??;
-    match status_of(&info) {
-        ExitStatus::Code(code) => Some(code),
-        ExitStatus::Signal(_) => None,
-    }
-}
-
-/// Waits for the end of a child that has ended already or does so at once (a failed spawn).
-pub fn reap_now(pid: i32) {
-    if let Ok(id) = libc::id_t::try_from(pid) {
-        let _ = wait(libc::P_PID, id, libc::WEXITED);
-    }
+    Some(status_of(&info))
 }
 
 /// Sends SIGKILL through a pidfd to a child that is to be taken back.
 pub fn kill_now(pidfd: RawFd) {
-    let nothing: *const libc::siginfo_t = std::ptr::null();
-    // SAFETY: a descriptor of ours; no siginfo is given.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, libc::SIGKILL, nothing, 0) };
-}
-
-/// A pidfd of a child that was not reaped yet (close-on-exec, pidfd_open(2)), or an errno.
-pub(super) fn open_pidfd(pid: i32) -> Result<OwnedFd, i32> {
-    // SAFETY: takes two numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    owned(i32::try_from(fd).unwrap_or(-1))
+    // Whoever has ended needs no end.
+    let _ = pidfd::signal(pidfd, libc::SIGKILL);
 }
 
 /// Ends a child of which there is no pidfd, and waits for its end.

@@ -5,22 +5,27 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use super::io::{self, errno, owned};
 use crate::limits::{NS_PER_MS, NS_PER_S};
 
-fn read_clock(clock: libc::clockid_t) -> libc::timespec {
+fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec; the clock ids used here always exist.
+    // SAFETY: the pointer is to a live timespec, which stays as it is where there is no such clock.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time
 }
 
+/// A clock in nanoseconds; 0 where there is no such clock.
+pub(super) fn read_ns(clock: libc::clockid_t) -> u64 {
+    let time = read(clock);
+    time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
+}
+
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn now_ns() -> u64 {
-    let time = read_clock(libc::CLOCK_MONOTONIC);
-    time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
+    read_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// CLOCK_REALTIME in milliseconds since 1970 (UTC).
 pub fn wall_ms() -> i64 {
-    let time = read_clock(libc::CLOCK_REALTIME);
+    let time = read(libc::CLOCK_REALTIME);
     time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
 }
 

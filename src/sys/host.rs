@@ -11,6 +11,12 @@ pub fn pid() -> i32 {
     unsafe { libc::getpid() }
 }
 
+/// The process that this one is a child of.
+pub fn parent_pid() -> i32 {
+    // SAFETY: getppid has no preconditions.
+    unsafe { libc::getppid() }
+}
+
 /// Our effective user id.
 pub fn uid() -> u32 {
     // SAFETY: geteuid has no preconditions.
@@ -39,7 +45,7 @@ pub fn give_memory_back() {
     }
 }
 
-/// The limit of open files as it is.
+/// The limit of open files as it is; none that can be had is a limit of 0.
 pub fn file_limit() -> FileLimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes the rlimit that it is given.
@@ -47,19 +53,16 @@ pub fn file_limit() -> FileLimit {
     FileLimit { original: limit, raised: limit.rlim_cur }
 }
 
-/// Raises the soft limit of open files to the hard one (architecture.md, Starting a child),
-/// and sets descriptors aside for the time when all are used up.
+/// Raises the soft limit of open files to the hard one (architecture.md, Starting a child).
 pub fn raise_file_limit() -> FileLimit {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: getrlimit writes the rlimit that it is given.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } < 0 {
-        return FileLimit { original: limit, raised: 0 };
+    let now = file_limit();
+    let raised = libc::rlimit { rlim_cur: now.original.rlim_max, ..now.original };
+    if raised.rlim_cur == 0 {
+        return now;
     }
-    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
     // SAFETY: setrlimit reads a live rlimit.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0;
-    super::proc::hold_spares();
-    FileLimit { original: limit, raised: if set { limit.rlim_max } else { limit.rlim_cur } }
+    FileLimit { raised: if set { raised.rlim_cur } else { now.raised }, ..now }
 }
 
 /// Makes orphans of our sessions our children (PR_SET_CHILD_SUBREAPER, prctl(2)).

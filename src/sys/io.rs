@@ -1,7 +1,12 @@
 //! Reading and writing raw descriptors, with every outcome named.
+//!
+//! Errors of system calls are errnos, plain numbers, in all of src/sys and in what it tells: what
+//! they mean is said in words only where somebody is told (`errno_text` of the logs).
 
-use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// No such file, see errno(3): also what is wrong with a log that has lost its name.
+pub const ENOENT: i32 = libc::ENOENT;
 
 /// How often a call that a signal interrupted is tried again before it counts as failed.
 const EINTR_TRIES: usize = 64;
@@ -23,7 +28,17 @@ pub enum Io {
 
 /// The calling thread's errno.
 pub fn errno() -> i32 {
-    Error::last_os_error().raw_os_error().unwrap_or(0)
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The errno of a call that went through the standard library; EIO for an error that has none.
+pub(super) fn errno_of(error: std::io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Ok where a call that returns -1 for a failure did not; else its errno.
+pub(super) fn done(result: i32) -> Result<(), i32> {
+    if result < 0 { Err(errno()) } else { Ok(()) }
 }
 
 /// Runs a call until it is not interrupted (EINTR), a bounded number of times, and gives its
@@ -100,9 +115,7 @@ pub fn splice(from: RawFd, to: RawFd, most: usize) -> Io {
 
 /// Takes a fresh descriptor that a call returned, or its errno.
 pub(super) fn owned(fd: i32) -> Result<OwnedFd, i32> {
-    if fd < 0 {
-        return Err(errno());
-    }
+    done(fd)?;
     // SAFETY: the call that returned it made this descriptor for us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -111,24 +124,18 @@ pub(super) fn owned(fd: i32) -> Result<OwnedFd, i32> {
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), i32> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for the two descriptors that pipe2 writes.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(errno());
-    }
+    done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     Ok((owned(ends[0])?, owned(ends[1])?))
 }
 
-/// Sets O_NONBLOCK on a description that only this process uses.
-pub fn set_nonblocking(fd: &OwnedFd) -> Result<(), i32> {
-    // SAFETY: fcntl with integer arguments on a descriptor that is open.
-    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
-    if flags < 0 {
-        return Err(errno());
-    }
+/// Sets O_NONBLOCK on the description behind `fd`; gives the flags that it had, or an errno.
+pub fn set_nonblocking(fd: RawFd) -> Result<i32, i32> {
+    // SAFETY: fcntl with integer arguments.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    done(flags)?;
     // SAFETY: as above.
-    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
-        return Err(errno());
-    }
-    Ok(())
+    done(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) })?;
+    Ok(flags)
 }
 
 /// A pipe whose read end (`ours_reads`) or write end is ours and non-blocking; the other end is
@@ -136,7 +143,7 @@ pub fn set_nonblocking(fd: &OwnedFd) -> Result<(), i32> {
 pub fn pipe_to_child(ours_reads: bool) -> Result<(OwnedFd, OwnedFd), i32> {
     let (read_end, write_end) = pipe()?;
     let (ours, theirs) = if ours_reads { (read_end, write_end) } else { (write_end, read_end) };
-    set_nonblocking(&ours)?;
+    set_nonblocking(ours.as_raw_fd())?;
     Ok((ours, theirs))
 }
 
@@ -152,55 +159,4 @@ pub fn set_pipe_size(fd: &OwnedFd, bytes: usize) -> Result<usize, i32> {
 pub fn dev_null() -> Result<OwnedFd, i32> {
     // SAFETY: the path is a C string literal.
     owned(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })
-}
-
-/// A descriptor that is waited for, and what has become of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Watch {
-    /// The descriptor; a negative one is passed over.
-    pub fd: RawFd,
-    /// Whether something to read is waited for.
-    pub for_input: bool,
-    /// Whether room to write is.
-    pub for_room: bool,
-    /// It can be read, or has ended.
-    pub readable: bool,
-    /// It can be written.
-    pub writable: bool,
-}
-
-impl Watch {
-    /// Waits for something to read, for room, for both, or for neither.
-    pub fn new(fd: RawFd, for_input: bool, for_room: bool) -> Self {
-        let fd = if for_input || for_room { fd } else { -1 };
-        Self { fd, for_input, for_room, readable: false, writable: false }
-    }
-}
-
-/// Waits until something has become of one of `all`, at most `timeout_ms`; -1 is for ever.
-pub fn wait_for(all: &mut [Watch], timeout_ms: i32) {
-    let wants = |watch: &Watch| {
-        let input = if watch.for_input { libc::POLLIN } else { 0 };
-        input | if watch.for_room { libc::POLLOUT } else { 0 }
-    };
-    let mut entries: Vec<libc::pollfd> = all
-        .iter()
-        .map(|watch| libc::pollfd { fd: watch.fd, events: wants(watch), revents: 0 })
-        .collect();
-    let count = libc::nfds_t::try_from(entries.len()).unwrap_or_default();
-    // SAFETY: live pollfds, and as many as the count says.
-    let got = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout_ms) };
-    for (watch, entry) in all.iter_mut().zip(&entries) {
-        let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-        let came = if got > 0 { entry.revents } else { 0 };
-        watch.readable = came & (libc::POLLIN | over) != 0;
-        watch.writable = came & (libc::POLLOUT | over) != 0;
-    }
-}
-
-/// Waits until `fd` is readable (or hung up), at most `timeout_ms`; true when it is.
-pub fn wait_readable(fd: RawFd, timeout_ms: i32) -> bool {
-    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one live pollfd, and the count says so.
-    unsafe { libc::poll(&raw mut entry, 1, timeout_ms) > 0 }
 }

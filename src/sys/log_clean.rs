@@ -5,7 +5,7 @@
 use super::index_files::INDEX_SUFFIX;
 use super::io::{errno, owned};
 use super::log_files::{LogDir, is_log_name, is_our_file};
-use super::{clock, proc};
+use super::{clock, host};
 use crate::limits::{CLEAN_NAMES, CLEAN_PAUSE_MS, CLEAN_STAMP_BYTES, NS_PER_MS};
 use crate::pure::time::clean_stamp::{Stamp, begins_at};
 use std::ffi::{CStr, CString, OsStr};
@@ -64,9 +64,9 @@ impl Cleaner {
         Some(cleaner)
     }
 
-    /// Milliseconds until the next names are due.
-    pub fn due_in_ms(&self) -> u64 {
-        self.due_ns.saturating_sub(clock::now_ns()).div_ceil(NS_PER_MS)
+    /// When the next names are due, on the monotonic clock.
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
     /// Looks at some names, when they are due. False when all have been looked at.
@@ -129,7 +129,7 @@ impl Cleaner {
     fn is_old(&self, dir: &LogDir, name: &CStr) -> bool {
         dir.stat_at(name).is_some_and(|found| {
             let regular = found.st_mode & libc::S_IFMT == libc::S_IFREG;
-            let ours = regular && found.st_uid == proc::own_uid();
+            let ours = regular && found.st_uid == host::uid();
             ours && found.st_mode & libc::S_ISVTX == 0 && found.st_mtime < self.oldest_s
         })
     }

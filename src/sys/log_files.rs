@@ -10,9 +10,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// No such file: also what is wrong with a log that has lost its name, see errno(3).
-pub const ENOENT: i32 = libc::ENOENT;
-
 /// What the owner may do with a file here.
 const OWNERS: u32 = 0o600;
 /// Permission bits that anyone but the owner has.
@@ -81,7 +78,7 @@ fn check_private(dir: &File, created: bool) -> Result<(), String> {
         dir.set_permissions(mode).map_err(|error| error.to_string())?;
     }
     let found = dir.metadata().map_err(|error| error.to_string())?;
-    let (owner, us) = (found.uid(), super::proc::own_uid());
+    let (owner, us) = (found.uid(), super::host::uid());
     if owner != us {
         return Err(format!("belongs to uid {owner}, not to uid {us}: name another place"));
     }
@@ -218,7 +215,7 @@ impl LogDir {
 
 pub(super) fn is_our_file(file: &File) -> io::Result<bool> {
     let found = file.metadata()?;
-    Ok(found.is_file() && found.uid() == super::proc::own_uid())
+    Ok(found.is_file() && found.uid() == super::host::uid())
 }
 
 /// Whether a file name is exactly `execd-<digits>-<8 hex>.log`.

@@ -10,9 +10,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use super::child;
 use super::clock;
 use super::io::{self, Io};
+use super::poll;
 use super::proc;
 use super::spawn::{Child, Plan, Spawner};
-use crate::limits::{LOOK_PIDS, NS_PER_MS, PROCESS_COMMAND_BYTES};
+use crate::limits::{LOOK_PIDS, PROCESS_COMMAND_BYTES};
 use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 
 /// The first argument of the program for this.
@@ -93,9 +94,8 @@ pub fn ask(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32], until_ns: u64) -
     let mut told = Vec::new();
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
     while told.len() < pids.len() {
-        let left_ns = until_ns.saturating_sub(clock::now_ns());
-        let left_ms = i32::try_from(left_ns.div_ceil(NS_PER_MS)).unwrap_or(i32::MAX);
-        if left_ns == 0 || !io::wait_readable(answers.as_raw_fd(), left_ms) {
+        let in_time = clock::now_ns() < until_ns;
+        if !in_time || !poll::is_readable(answers.as_raw_fd(), Some(until_ns)) {
             break;
         }
         match io::read(answers.as_raw_fd(), &mut buffer) {

@@ -2,7 +2,8 @@
 //!
 //! | file | what it wraps |
 //! |---|---|
-//! | `io` | read, write and pipes of raw descriptors, as one enum of outcomes |
+//! | `io` | read, write and pipes of raw descriptors, as one enum of outcomes; errnos |
+//! | `poll` | waiting for descriptors |
 //! | `stdio` | stdin and stdout of whatever kind, without leaking O_NONBLOCK |
 //! | `terminal` | the terminal that somebody sits at |
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
@@ -12,6 +13,7 @@
 //! | `mounts` | which paths lead onto file systems that may hang |
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
+//! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
@@ -23,7 +25,7 @@
 //! | `log_place` | which directory logs go to |
 //! | `log_clean` | deleting old logs |
 //! | `record_files` | files that say which sessions an execd had |
-//! | `keeper_calls` | what only the keeper process needs |
+//! | `keeper_calls` | making the keeper's processes what they are |
 //! | `start_pages` | giving back what only the start has needed |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
@@ -43,6 +45,8 @@ pub mod log_place;
 pub mod look;
 pub mod memory_file;
 pub mod mounts;
+pub mod pidfd;
+pub mod poll;
 pub mod proc;
 pub mod proc_work;
 pub mod pty;

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use super::poll;
 use crate::limits::MOUNTINFO_BYTES;
 use crate::pure::process::mounts::{Entry, Mounts};
 
@@ -58,7 +59,7 @@ impl MountTable {
     /// for mounts that concern no command.
     fn refresh(&mut self) {
         let Some(file) = &mut self.file else { return };
-        if !self.stale && !has_changed(file) {
+        if !self.stale && !poll::has_changed(file.as_raw_fd()) {
             return;
         }
         // What is said of a change is said once, so it must not get lost when reading fails.
@@ -74,13 +75,6 @@ impl MountTable {
             self.mounts = Mounts::of(&text);
         }
     }
-}
-
-/// Whether mounts have come or gone since this was last asked.
-fn has_changed(file: &File) -> bool {
-    let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
-    // SAFETY: one live pollfd, and the count says so.
-    unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
 }
 
 /// What is at a place whose file system does not hang.

@@ -3,11 +3,13 @@
 //! A pid alone names a process only for as long as nobody reaps it. Whoever is to be
 //! signalled is therefore pinned by a pidfd first and looked at again behind it.
 
-use crate::limits::ENVIRON_BYTES;
+use super::io::{self, errno, errno_of};
+use super::{clock, pidfd};
+use crate::limits::{ENVIRON_BYTES, NS_PER_S};
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::fs::{File, ReadDir};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 /// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
@@ -49,26 +51,18 @@ pub fn stat(pid: i32) -> Option<ProcStat> {
 
 /// Reads /proc/PID/stat. None: no such process. Errors: it cannot be told (EMFILE, ENOMEM);
 /// who takes that for an absence would leave somebody running.
-fn read_stat(pid: i32) -> io::Result<Option<ProcStat>> {
-    let mut buffer = [0; STAT_BYTES];
-    let read = open(&format!("/proc/{pid}/stat")).and_then(|file| read_once(&file, &mut buffer));
-    match read {
-        Ok(len) => Ok(buffer.get(..len).and_then(parse_stat)),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ESRCH) => Ok(None),
-            _ => Err(error),
-        },
+fn read_stat(pid: i32) -> Result<Option<ProcStat>, i32> {
+    match read_stat_at(&format!("/proc/{pid}/stat")) {
+        Err(libc::ENOENT | libc::ESRCH) => Ok(None),
+        read => read,
     }
 }
 
-/// One read of a file, again where a signal interrupted it.
-fn read_once(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match file.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    }
+/// Reads such a file, of a process or of a thread.
+fn read_stat_at(path: &str) -> Result<Option<ProcStat>, i32> {
+    let mut buffer = [0; STAT_BYTES];
+    let len = io::read_or_errno(open(path)?.as_raw_fd(), &mut buffer)?;
+    Ok(parse_stat(&buffer[..len]))
 }
 
 /// The name in parentheses may hold anything, parentheses and newlines too; what follows the
@@ -113,61 +107,41 @@ pub fn hold_spares() {
 
 /// Makes a descriptor, out of a spare one where no other is left. What is given away here is
 /// taken back by [`hold_spares`] at the next look.
-fn with_spare<T>(make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+fn with_spare<T>(make: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     match make() {
-        Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
-            match SPARES.with_borrow_mut(Vec::pop) {
-                None => Err(error),
-                Some(spare) => {
-                    drop(spare);
-                    make()
-                }
-            }
-        }
+        Err(libc::EMFILE) if SPARES.with_borrow_mut(Vec::pop).is_some() => make(),
         made => made,
     }
 }
 
-fn open(path: &str) -> io::Result<File> {
-    with_spare(|| File::open(path))
+fn open(path: &str) -> Result<File, i32> {
+    with_spare(|| File::open(path).map_err(errno_of))
 }
 
-/// The pids in /proc, in its order. Errors: /proc cannot be read (to its end).
-pub fn pids() -> io::Result<Vec<i32>> {
-    hold_spares();
-    let mut pids = Vec::new();
-    for entry in with_spare(|| std::fs::read_dir("/proc"))? {
-        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
-    }
-    hold_spares();
-    Ok(pids)
+fn open_dir(path: &str) -> Result<ReadDir, i32> {
+    with_spare(|| std::fs::read_dir(path).map_err(errno_of))
 }
 
 /// The pids in /proc as they are read, in its order.
 #[derive(Debug)]
-pub struct Pids(std::fs::ReadDir);
+pub struct Pids(ReadDir);
 
 /// Begins to read the pids in /proc. Errors: /proc cannot be read; of an item too.
-pub fn all_pids() -> io::Result<Pids> {
+pub fn all_pids() -> Result<Pids, i32> {
     hold_spares();
-    let pids = with_spare(|| std::fs::read_dir("/proc")).map(Pids);
+    let pids = open_dir("/proc").map(Pids);
     hold_spares();
     pids
 }
 
 impl Iterator for Pids {
-    type Item = io::Result<i32>;
+    type Item = Result<i32, i32>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let entry = match self.0.next()? {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error)),
-            };
-            if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
-                return Some(Ok(pid));
-            }
-        }
+        self.0.find_map(|entry| match entry {
+            Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
+            Err(error) => Some(Err(errno_of(error))),
+        })
     }
 }
 
@@ -179,8 +153,8 @@ pub fn session_of(pid: i32) -> Option<i32> {
         return Some(sid);
     }
     // A security module may refuse the question; /proc then still has the answer.
-    match io::Error::last_os_error().raw_os_error() {
-        Some(libc::ESRCH) => None,
+    match errno() {
+        libc::ESRCH => None,
         _ => stat(pid).map(|found| found.sid),
     }
 }
@@ -191,18 +165,17 @@ pub fn owner(pid: i32) -> Option<u32> {
     std::fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid())
 }
 
-/// The user that we run as (effective uid, see geteuid(2)).
-pub fn own_uid() -> u32 {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 /// The name of a process (comm), which tells less than its command line and can always be read: the
 /// command line and the environment are in the memory of the process, and reading them waits for as
 /// long as it holds the map of it. Empty for one that is gone.
 pub fn name(pid: i32) -> String {
     let name = read_some(&format!("/proc/{pid}/comm"), STAT_BYTES).unwrap_or_default();
-    let text = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+    printable(name.trim_ascii_end())
+}
+
+/// Bytes of another process for people, their control characters made `?`.
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
@@ -221,15 +194,10 @@ pub fn has_work(pid: i32) -> bool {
 
 /// Whether one of the first threads of a process is in such a state.
 fn any_thread(pid: i32, fits: impl Fn(u8) -> bool) -> bool {
-    let Ok(threads) = with_spare(|| std::fs::read_dir(format!("/proc/{pid}/task"))) else {
-        return false;
-    };
+    let Ok(threads) = open_dir(&format!("/proc/{pid}/task")) else { return false };
     threads.flatten().take(THREADS_ASKED).any(|thread| {
-        let mut buffer = [0; STAT_BYTES];
         let path = thread.path().join("stat");
-        let read = path.to_str().map(open).and_then(Result::ok);
-        let read = read.and_then(|file| read_once(&file, &mut buffer).ok());
-        let found = read.and_then(|len| parse_stat(buffer.get(..len)?));
+        let found = path.to_str().and_then(|path| read_stat_at(path).ok().flatten());
         found.is_some_and(|found| fits(found.state))
     })
 }
@@ -263,10 +231,7 @@ pub(super) fn command(pid: i32, max_bytes: usize) -> String {
             *byte = b' ';
         }
     }
-    let mut text: String = String::from_utf8_lossy(&bytes)
-        .chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
+    let mut text = printable(&bytes);
     text.truncate(text.floor_char_boundary(max_bytes));
     text
 }
@@ -308,56 +273,23 @@ pub struct Target {
 
 /// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
 /// left its session. Errors: pidfd_open(2), EMFILE above all.
-pub fn open_target(seen: &ProcStat) -> io::Result<Option<Target>> {
-    let Some(pidfd) = with_spare(|| pidfd_open(seen.pid)).map(Some).or_else(absent)? else {
-        return Ok(None);
-    };
-    let target = Target { pidfd, pid: seen.pid, start_ticks: seen.start_ticks };
-    // The pidfd came by number: only what /proc says behind it proves whom we hold.
-    let same = read_stat(seen.pid)?
-        .is_some_and(|now| now.sid == seen.sid && now.start_ticks == seen.start_ticks);
-    Ok(same.then_some(target))
+pub fn open_target(seen: &ProcStat) -> Result<Option<Target>, i32> {
+    let found = open_member(seen.pid, seen.sid)?;
+    Ok(found.and_then(|(target, now)| (now.start_ticks == seen.start_ticks).then_some(target)))
 }
 
 /// Pins the process `pid` if it is in the session `sid`, dead ones too, and gives what /proc says
 /// of it. None: it is not, any more. Errors: as [`open_target`].
-pub fn open_member(pid: i32, sid: i32) -> io::Result<Option<(Target, ProcStat)>> {
-    let Some(pidfd) = with_spare(|| pidfd_open(pid)).map(Some).or_else(absent)? else {
-        return Ok(None);
+pub fn open_member(pid: i32, sid: i32) -> Result<Option<(Target, ProcStat)>, i32> {
+    let pidfd = match with_spare(|| pidfd::open(pid)) {
+        // No process with that number is no failure.
+        Err(libc::ESRCH | libc::EINVAL) => return Ok(None),
+        opened => opened?,
     };
     // The pidfd came by number: only what /proc says behind it proves whom we hold.
     let seen = read_stat(pid)?.filter(|now| now.sid == sid);
     let target = |seen: ProcStat| (Target { pidfd, pid, start_ticks: seen.start_ticks }, seen);
     Ok(seen.map(target))
-}
-
-/// No process with that number is no failure.
-fn absent(error: io::Error) -> io::Result<Option<OwnedFd>> {
-    match error.raw_os_error() {
-        Some(libc::ESRCH | libc::EINVAL) => Ok(None),
-        _ => Err(error),
-    }
-}
-
-/// For each pidfd whether its process has ended: all of its threads, reaped or not.
-pub fn have_ended(pidfds: impl Iterator<Item = RawFd>) -> Vec<bool> {
-    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut entries: Vec<libc::pollfd> = pidfds.map(entry).collect();
-    let count = entries.len() as libc::nfds_t;
-    // SAFETY: poll writes to `count` entries, which live through the call. A failure leaves all of
-    // them as living, to be asked again.
-    unsafe { libc::poll(entries.as_mut_ptr(), count, 0) };
-    entries.iter().map(|entry| entry.revents != 0).collect()
-}
-
-fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    match RawFd::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 impl Target {
@@ -376,18 +308,9 @@ impl Target {
         self.pidfd.as_raw_fd()
     }
 
-    /// Sends a signal. One that is gone already is no error. Errors: EPERM, EINVAL, see
-    /// pidfd_send_signal(2).
-    pub fn signal(&self, sig: i32) -> io::Result<()> {
-        let no_info = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the descriptor is open for as long as self lives; a null siginfo is allowed.
-        let sent =
-            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd(), sig, no_info, 0) };
-        if sent == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
+    /// Sends a signal, as [`pidfd::signal`] does.
+    pub fn signal(&self, signal: i32) -> Result<(), i32> {
+        pidfd::signal(self.fd(), signal)
     }
 }
 
@@ -403,7 +326,7 @@ pub fn id_in_use(id: i32) -> bool {
         let owner = FileOwner { kind: F_OWNER_PID, id };
         // SAFETY: a descriptor of ours, and a live struct f_owner_ex.
         let set = unsafe { libc::fcntl(spare.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
-        set == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+        set == 0 || errno() != libc::ESRCH
     })
 }
 
@@ -426,17 +349,10 @@ const F_SETOWN_EX: libc::c_int = 15;
 /// Now, in clock ticks since boot and rounded down, as /proc counts start times: a process
 /// started after this call has at least this as its `start_ticks`.
 pub fn boot_ticks_now() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: clock_gettime writes one timespec, which lives through the call.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) } != 0;
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100);
-    if failed {
-        return 0;
-    }
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(per_second) + nanos.saturating_mul(per_second) / 1_000_000_000
+    let now_ns = clock::read_ns(libc::CLOCK_BOOTTIME);
+    now_ns / NS_PER_S * per_second + now_ns % NS_PER_S * per_second / NS_PER_S
 }
 
 #[cfg(test)]
@@ -481,7 +397,7 @@ mod tests {
         };
         assert!(pid > 0, "fork");
         while !is_stuck(pid) {
-            crate::sys::keeper_calls::pause(1);
+            crate::sys::poll::pause(1);
         }
         let told = command(pid, 256);
         for member in members_of(pid) {
@@ -501,14 +417,14 @@ mod tests {
             if members.len() == 2 {
                 break members;
             }
-            crate::sys::keeper_calls::pause(1);
+            crate::sys::poll::pause(1);
         };
         assert!(members.iter().all(|one| one.start_ticks >= before && one.sid == child.pid));
         let has = |mark: &[u8]| environ_any(child.pid, |entry| entry == mark);
         assert_eq!(has(b"EXECD_INSTANCE=abc"), Some(true));
         assert_eq!(has(b"X=1"), Some(true));
         assert_eq!(has(b"EXECD_INSTANCE=ab"), Some(false));
-        assert_eq!(owner(child.pid), Some(own_uid()));
+        assert_eq!(owner(child.pid), Some(crate::sys::host::uid()));
         assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
         assert_eq!(command(child.pid, 9), "/bin/sh -");
         hold_spares();

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use super::clock;
+
 /// In the id of a process's clock: user and system time, to the nanosecond (CPUCLOCK_SCHED of
 /// clock_getcpuclockid(3)).
 const CPU_TIME: i32 = 2;
@@ -78,11 +80,7 @@ fn link_of(pid: &str, fd: i32) -> Result<Link, ()> {
 
 /// The CPU time that all threads of a process have used, in nanoseconds; 0 for one that is gone.
 pub fn cpu_ns(pid: i32) -> u64 {
-    let clock = (!pid << 3) | CPU_TIME;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec, which stays as it is where there is no such clock.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec.unsigned_abs() * crate::limits::NS_PER_S + time.tv_nsec.unsigned_abs()
+    clock::read_ns((!pid << 3) | CPU_TIME)
 }
 
 #[cfg(test)]

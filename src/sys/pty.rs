@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::io::{errno, owned};
+use super::io::{done, owned};
 use crate::pure::terminal::line::LineChars;
 
 /// A size in character cells.
@@ -13,10 +13,6 @@ pub struct Size {
     pub cols: u16,
     /// Rows.
     pub rows: u16,
-}
-
-fn done(result: i32) -> Result<(), i32> {
-    if result < 0 { Err(errno()) } else { Ok(()) }
 }
 
 /// Opens a PTY of this size, with IUTF8 set: (master, slave), both close-on-exec, the master
@@ -33,19 +29,25 @@ pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd), i32> {
     // TIOCGPTPEER needs no path: it works whatever is mounted on /dev/pts here.
     // SAFETY: TIOCGPTPEER takes the open flags by value and returns a descriptor.
     let slave = owned(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) })?;
-    let mut modes = termios(slave.as_raw_fd())?;
+    let mut modes = modes(slave.as_raw_fd())?;
     modes.c_iflag |= libc::IUTF8;
-    // SAFETY: a live termios that tcgetattr filled in.
-    done(unsafe { libc::tcsetattr(slave.as_raw_fd(), libc::TCSANOW, &raw const modes) })?;
+    set_modes(slave.as_raw_fd(), &modes)?;
     Ok((master, slave))
 }
 
-fn termios(fd: RawFd) -> Result<libc::termios, i32> {
+/// The modes of the terminal behind `fd`; an errno where it is none.
+pub(super) fn modes(fd: RawFd) -> Result<libc::termios, i32> {
     let mut modes = MaybeUninit::<libc::termios>::zeroed();
     // SAFETY: tcgetattr writes the termios it is given.
     done(unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) })?;
     // SAFETY: filled in by the call above.
     Ok(unsafe { modes.assume_init() })
+}
+
+/// Sets the modes of the terminal behind `fd` at once; gives an errno.
+pub(super) fn set_modes(fd: RawFd, modes: &libc::termios) -> Result<(), i32> {
+    // SAFETY: a live termios.
+    done(unsafe { libc::tcsetattr(fd, libc::TCSANOW, std::ptr::from_ref(modes)) })
 }
 
 /// Sets the size; the foreground group gets SIGWINCH when it changed. Gives an errno.
@@ -58,7 +60,7 @@ pub fn set_size(master: RawFd, size: Size) -> Result<(), i32> {
 /// The line discipline's special characters when the terminal is in canonical mode; `None`
 /// when it is not (or cannot be asked). The master answers for the slave (termios(3)).
 pub fn canonical_mode(master: RawFd) -> Option<LineChars> {
-    let modes = termios(master).ok()?;
+    let modes = modes(master).ok()?;
     if modes.c_lflag & libc::ICANON == 0 {
         return None;
     }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{log_files, proc, socket};
+use super::{host, log_files, proc, socket};
 use crate::limits::{RECORD_FILE_BYTES, SOCKET_DIR_ENTRIES};
 
 /// How the files are named: whose they are before it.
@@ -32,7 +32,7 @@ impl Owner {
     pub fn parent(pid: i32, instance: &str) -> Option<Owner> {
         let start_ticks = proc::stat(pid)?.start_ticks;
         let owner = Owner { namespace: namespace()?, pid, start_ticks, instance: instance.into() };
-        (super::keeper_calls::parent() == pid).then_some(owner)
+        (host::parent_pid() == pid).then_some(owner)
     }
 
     fn file_name(&self) -> String {
@@ -129,7 +129,7 @@ impl LeftRecord {
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = options.open(&self.path)?;
         let found = file.metadata()?;
-        if !found.is_file() || found.uid() != proc::own_uid() {
+        if !found.is_file() || found.uid() != host::uid() {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
         let mut bytes = Vec::new();
@@ -146,7 +146,7 @@ impl LeftRecord {
 /// The records of this user's execds that are gone, in all places where they may be. Those of
 /// other pid namespaces are nobody's business here.
 pub fn left_behind() -> Vec<LeftRecord> {
-    let us = proc::own_uid();
+    let us = host::uid();
     let mut places = socket::directories();
     // Where $XDG_RUNTIME_DIR mostly is, should it not be set here.
     places.push(PathBuf::from(format!("/run/user/{us}/execd")));

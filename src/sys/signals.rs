@@ -27,6 +27,8 @@ pub const SIGWINCH: i32 = libc::SIGWINCH;
 pub const SIGCONT: i32 = libc::SIGCONT;
 /// Ctrl-C.
 pub const SIGINT: i32 = libc::SIGINT;
+/// The signal that nothing survives, see signal(7).
+pub const SIGKILL: i32 = libc::SIGKILL;
 
 /// Sent for a write over RLIMIT_FSIZE, see setrlimit(2).
 pub const SIGXFSZ: i32 = libc::SIGXFSZ;

@@ -26,7 +26,8 @@ use super::child;
 use super::few_fds::{self, Places};
 use super::host::FileLimit;
 use super::io::{self, errno};
-use super::signals;
+use super::{pidfd, signals};
+use crate::pure::process::life::ExitStatus;
 
 /// The child's stack. It needs little: the deepest call is a system call's wrapper.
 const STACK_BYTES: usize = 64 * 1024;
@@ -98,7 +99,7 @@ impl Spawner {
         let argument = (&raw const first).cast_mut().cast();
         // SAFETY: the stack is ours and large enough, and `first` outlives the child.
         let pid = unsafe { libc::clone(close_one, self.stack_top(), flags, argument) };
-        pid > 0 && child::exit_status(pid) == Some(0) && places.is_open()
+        pid > 0 && child::reap_now(pid) == Some(ExitStatus::Code(0)) && places.is_open()
     }
 
     /// Whether a vfork-style child really shares our memory (it doesn't under some emulators).
@@ -220,7 +221,7 @@ impl Spawner {
             // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
             return Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }));
         }
-        match child::open_pidfd(pid) {
+        match pidfd::open(pid) {
             Ok(pidfd) => Ok((pid, pidfd)),
             Err(errno) => {
                 // Who can be neither watched nor ended safely is no session.

@@ -6,7 +6,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
-use super::io::{self, Io, errno, outcome, owned, retried};
+use super::clock;
+use super::io::{self, Io, done, outcome, owned, retried};
+use super::poll::{self, Watch};
 use crate::limits::NS_PER_MS;
 
 /// How a descriptor is moved without blocking.
@@ -37,9 +39,7 @@ pub struct Channel {
 fn kind_of(fd: RawFd) -> Result<u32, i32> {
     let mut facts = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: fstat writes the stat that it is given.
-    if unsafe { libc::fstat(fd, facts.as_mut_ptr()) } < 0 {
-        return Err(errno());
-    }
+    done(unsafe { libc::fstat(fd, facts.as_mut_ptr()) })?;
     // SAFETY: filled in by the call above.
     Ok(unsafe { facts.assume_init() }.st_mode & libc::S_IFMT)
 }
@@ -58,17 +58,6 @@ fn reopen(fd: RawFd, access: i32) -> Result<OwnedFd, i32> {
     owned(unsafe { libc::open(path.as_ptr().cast(), flags) })
 }
 
-/// Sets O_NONBLOCK on an inherited description; gives the flags it had.
-fn borrow(fd: RawFd) -> Result<i32, i32> {
-    // SAFETY: fcntl with integer arguments.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above.
-    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
-        return Err(errno());
-    }
-    Ok(flags)
-}
-
 impl Channel {
     /// Looks at `fd` (0 or 1) and chooses the way to move its bytes. Gives an errno when the
     /// descriptor is not open or cannot be made non-blocking.
@@ -81,7 +70,7 @@ impl Channel {
             libc::S_IFCHR if terminal => match reopen(fd, access) {
                 Ok(own) => Way::Own(own),
                 // After su(1), say: the terminal is another user's and can't be opened.
-                Err(_) => Way::Borrowed(borrow(fd)?),
+                Err(_) => Way::Borrowed(io::set_nonblocking(fd)?),
             },
             _ => Way::Always,
         };
@@ -162,23 +151,16 @@ impl Channel {
     /// Writes all of it, and waits for room for as long as this in all; what nobody takes until
     /// then is not written.
     pub fn write_within(&mut self, bytes: &[u8], most_ms: u64) {
-        let until_ns = super::clock::now_ns() + most_ms * NS_PER_MS;
+        let until_ns = clock::now_ns() + most_ms * NS_PER_MS;
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.write(rest) {
                 Io::Moved(bytes) => rest = &rest[bytes.min(rest.len())..],
-                Io::WouldBlock => {
-                    let left_ns = until_ns.saturating_sub(super::clock::now_ns());
-                    let left_ms =
-                        left_ns.div_ceil(NS_PER_MS).try_into().unwrap_or(libc::c_int::MAX);
+                Io::WouldBlock if clock::now_ns() < until_ns => {
                     let fd = self.poll_fd().unwrap_or(self.fd);
-                    let mut room = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
-                    // SAFETY: one live pollfd.
-                    if left_ms == 0 || unsafe { libc::poll(&raw mut room, 1, left_ms) } == 0 {
-                        return;
-                    }
+                    poll::wait_for(&mut [Watch::new(fd, false, true)], Some(until_ns));
                 }
-                Io::Ended | Io::HungUp | Io::Failed(_) => return,
+                Io::WouldBlock | Io::Ended | Io::HungUp | Io::Failed(_) => return,
             }
         }
     }
@@ -191,7 +173,7 @@ impl Channel {
         {
             return false;
         }
-        match borrow(self.fd) {
+        match io::set_nonblocking(self.fd) {
             Ok(flags) => {
                 self.way = Way::Borrowed(flags);
                 true
@@ -212,42 +194,5 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         self.give_back();
-    }
-}
-
-/// Keeps our own terminal from echoing what is typed, until it is dropped.
-#[derive(Debug)]
-pub struct NoEcho(Option<libc::termios>);
-
-impl NoEcho {
-    /// Turns echo off on stdin's terminal; does nothing where that can't be done.
-    pub fn new() -> Self {
-        let mut modes = MaybeUninit::<libc::termios>::zeroed();
-        // SAFETY: tcgetattr writes the termios it is given.
-        if unsafe { libc::tcgetattr(0, modes.as_mut_ptr()) } < 0 {
-            return Self(None);
-        }
-        // SAFETY: filled in by the call above.
-        let before = unsafe { modes.assume_init() };
-        let mut silent = before;
-        silent.c_lflag &= !libc::ECHO;
-        // SAFETY: a live termios.
-        unsafe { libc::tcsetattr(0, libc::TCSANOW, &raw const silent) };
-        Self(Some(before))
-    }
-}
-
-impl Default for NoEcho {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Drop for NoEcho {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            // SAFETY: a live termios, as it was given to us.
-            unsafe { libc::tcsetattr(0, libc::TCSANOW, before) };
-        }
     }
 }

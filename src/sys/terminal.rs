@@ -1,11 +1,10 @@
 //! The terminal that somebody sits at: raw while a session is shown in it, and put back whatever
 //! happens (termios(3)).
 
-use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-use super::io::errno;
+use super::pty;
 use crate::limits::TYPED_BACK_BYTES;
 
 /// The terminal that is to be put back, and how it was.
@@ -18,6 +17,8 @@ pub enum Keys {
     Raw,
     /// Whole lines, edited and echoed by the terminal; Ctrl-\ is a byte like any other.
     Lines,
+    /// Whole lines, edited by the terminal, which does not echo them: somebody else does.
+    Unseen,
 }
 
 /// A terminal in another mode, until this is dropped. A panic puts it back too.
@@ -32,36 +33,25 @@ impl std::fmt::Debug for Changed {
     }
 }
 
-fn set(fd: RawFd, modes: &libc::termios) -> Result<(), i32> {
-    // SAFETY: a live termios.
-    let done = unsafe { libc::tcsetattr(fd, libc::TCSANOW, std::ptr::from_ref(modes)) };
-    if done < 0 { Err(errno()) } else { Ok(()) }
-}
-
 fn put_back() {
     // Whoever panicked while it was locked has not changed it: there is nothing that could.
     let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((fd, before)) = changed.take() {
         // A terminal that is gone needs nothing.
-        let _ = set(fd, &before);
+        let _ = pty::set_modes(fd, &before);
     }
 }
 
 impl Changed {
     /// Changes the mode of the terminal behind `fd`; an errno where that can't be done.
     pub fn new(fd: RawFd, keys: Keys) -> Result<Self, i32> {
-        let mut modes = MaybeUninit::<libc::termios>::zeroed();
-        // SAFETY: tcgetattr writes the termios it is given.
-        if unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) } < 0 {
-            return Err(errno());
-        }
-        // SAFETY: filled in by the call above.
-        let before = unsafe { modes.assume_init() };
+        let before = pty::modes(fd)?;
         let mut now = before;
         match keys {
             // SAFETY: cfmakeraw changes the termios that it is given.
             Keys::Raw => unsafe { libc::cfmakeraw(&raw mut now) },
             Keys::Lines => now.c_cc[libc::VQUIT] = libc::_POSIX_VDISABLE,
+            Keys::Unseen => now.c_lflag &= !libc::ECHO,
         }
         {
             let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -74,14 +64,14 @@ impl Changed {
             tell(panic);
         }));
         let changed = Self { fd, now };
-        set(fd, &now)?;
+        pty::set_modes(fd, &now)?;
         Ok(changed)
     }
 
     /// Changes it once more: while we were stopped, it was somebody else's.
     pub fn again(&self) {
         // A terminal that is gone says so when it is read.
-        let _ = set(self.fd, &self.now);
+        let _ = pty::set_modes(self.fd, &self.now);
     }
 }
 
@@ -104,16 +94,12 @@ pub fn type_back(fd: RawFd, bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pty::{self, Size};
     use super::*;
+    use crate::sys::pty::Size;
     use std::os::fd::AsRawFd;
 
     fn modes(fd: RawFd) -> (u32, u32, u32, [u8; 32]) {
-        let mut modes = MaybeUninit::<libc::termios>::zeroed();
-        // SAFETY: tcgetattr writes the termios it is given.
-        assert_eq!(unsafe { libc::tcgetattr(fd, modes.as_mut_ptr()) }, 0);
-        // SAFETY: filled in by the call above.
-        let modes = unsafe { modes.assume_init() };
+        let modes = pty::modes(fd).unwrap();
         (modes.c_iflag, modes.c_oflag, modes.c_lflag, modes.c_cc)
     }
 
@@ -123,7 +109,7 @@ mod tests {
         let (_master, slave) = pty::open(Size { cols: 80, rows: 24 }).unwrap();
         let fd = slave.as_raw_fd();
         let before = modes(fd);
-        for keys in [Keys::Raw, Keys::Lines] {
+        for keys in [Keys::Raw, Keys::Lines, Keys::Unseen] {
             let changed = Changed::new(fd, keys).unwrap();
             assert_ne!(modes(fd), before);
             drop(changed);

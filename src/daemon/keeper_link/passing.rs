@@ -25,7 +25,7 @@ pub struct Tray {
 impl Tray {
     fn new() -> Option<Self> {
         let (out, into) = io::pipe().ok()?;
-        io::set_nonblocking(&out).ok()?;
+        io::set_nonblocking(out.as_raw_fd()).ok()?;
         // A frame has one page more than its bytes when it does not begin with a page.
         io::set_pipe_size(&into, TRAY_PIPE_BYTES).ok()?;
         Some(Self { out, into })

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::Ack;
-use crate::limits::{NS_PER_MS, NS_PER_S};
+use crate::limits::NS_PER_MS;
 use crate::sys::log_place::Wanted;
-use crate::sys::{clock, io};
+use crate::sys::{clock, poll};
 
 /// The log directory.
 #[derive(Debug)]
@@ -100,12 +100,10 @@ impl KeeperLink {
         let mut changed = Vec::new();
         while matches!(self.place, Place::Unknown) {
             let Hand::Process(Some(keeper)) = &self.hand else { return true };
-            let left_ns = until_ns.saturating_sub(clock::now_ns()).min(NS_PER_S * 60);
-            let left_ms = i32::try_from(left_ns / NS_PER_MS).unwrap_or(0);
-            if left_ms == 0 {
+            if clock::now_ns() >= until_ns {
                 break;
             }
-            if io::wait_readable(keeper.acks.as_raw_fd(), left_ms)
+            if poll::is_readable(keeper.acks.as_raw_fd(), Some(until_ns))
                 && !self.take_acks(buffer, &mut changed)
             {
                 return false;

@@ -148,8 +148,7 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
         // SAFETY: this prctl takes its arguments by value.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
         // If the parent died before the prctl, no signal will come (prctl(2)).
-        // SAFETY: getppid has no preconditions.
-        if unsafe { libc::getppid() } != order.parent {
+        if host::parent_pid() != order.parent {
             return Err((Step::Session, libc::ESRCH));
         }
     }

@@ -84,7 +84,7 @@ impl Starting {
                 Taken::Failed(failure) => return Err(failure),
                 Taken::Some if apart && self.prepared => {
                     // Of a pipe, with nothing but numbers: this cannot fail.
-                    let _ = io::set_nonblocking(&self.report);
+                    let _ = io::set_nonblocking(self.fd());
                     return Ok(Began::Starting(self));
                 }
                 Taken::Some => {}

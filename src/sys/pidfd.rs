@@ -1,0 +1,25 @@
+//! Descriptors of processes: whoever holds one means that process and no other that gets its
+//! number later (pidfd_open(2)).
+
+use std::os::fd::{OwnedFd, RawFd};
+
+use super::io::{errno, owned};
+
+/// A pidfd (close-on-exec) of the process that has this number now, or an errno.
+pub(super) fn open(pid: i32) -> Result<OwnedFd, i32> {
+    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    owned(i32::try_from(fd).unwrap_or(-1))
+}
+
+/// Sends a signal. That the process has ended is no error. Gives the errno of a refusal: EPERM,
+/// EINVAL, see pidfd_send_signal(2).
+pub fn signal(pidfd: RawFd, signal: i32) -> Result<(), i32> {
+    let no_info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a descriptor number and a signal's; a null siginfo is allowed.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, no_info, 0) };
+    match if sent < 0 { errno() } else { 0 } {
+        0 | libc::ESRCH => Ok(()),
+        errno => Err(errno),
+    }
+}
