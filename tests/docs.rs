@@ -567,7 +567,7 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
     let all: String = documents().iter().map(|name| read(name)).collect::<Vec<_>>().join("\n");
     let missing: Vec<&String> = known.iter().filter(|flag| !all.contains(*flag)).collect();
     assert!(missing.is_empty(), "flags that no document names: {missing:?}");
-    let config = read("pi-extension/src/config.ts");
+    let config = read("pi-extension/src/pi/settings.ts");
     let extensions: Vec<String> = config
         .lines()
         .filter_map(|line| line.split_once("_FLAG = \""))

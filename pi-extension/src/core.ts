@@ -1,6 +1,6 @@
 /** What other extensions may import: `pi-execd/core`. */
 import { isAbsolute } from "node:path";
-import { readConfig, type TmuxBashConfig } from "./windows/config.ts";
+import { readConfig, type TmuxBashConfig } from "./bash/config.ts";
 import {
   type Scope,
   type ScopeContext,
@@ -8,13 +8,13 @@ import {
   gitRootOf,
   passes,
   scopeOf,
-} from "./windows/scope.ts";
-import { execds, shared } from "./windows/shared.ts";
+} from "./bash/scope.ts";
+import { execds, shared } from "./bash/shared.ts";
 
-export type { TmuxBashConfig } from "./windows/config.ts";
+export type { TmuxBashConfig } from "./bash/config.ts";
 
 /** The key of the status that tells how many background windows run: `2`. */
-export { BACKGROUND_STATUS_KEY as backgroundBashStatusKey } from "./windows/status.ts";
+export { BACKGROUND_STATUS_KEY as backgroundBashStatusKey } from "./bash/status.ts";
 
 /** Which windows one sees, and from where. */
 export interface TmuxBashContext {

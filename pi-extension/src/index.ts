@@ -16,17 +16,17 @@ import {
   killCommand,
   sessionsCommand,
   tailCommand,
-} from "./commands.ts";
-import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./config.ts";
-import type { Host } from "./host.ts";
+} from "./pi/commands.ts";
+import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./pi/settings.ts";
+import type { Host } from "./pi/host.ts";
 import { renderWakeMessage } from "./render/wake.ts";
 import { PiSession } from "./session.ts";
 import { bash } from "./tools/bash.ts";
 import { stream } from "./tools/stream.ts";
 import { unified } from "./tools/unified.ts";
-import { WAKE_MESSAGE_TYPE } from "./wakes.ts";
+import { WAKE_MESSAGE_TYPE } from "./pi/wakes.ts";
 
-export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./config.ts";
+export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./pi/settings.ts";
 
 /** The extension's factory, as pi calls it. */
 export default function piExecd(pi: ExtensionAPI): void {

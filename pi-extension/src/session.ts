@@ -3,25 +3,25 @@
  * at its end, and what is handed on at /reload. Which families of tools there are is not known here,
  * nor what they do. Nothing is shared between sessions.
  */
-import { Client, type ClientEvents } from "./client.ts";
-import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./config.ts";
-import { type RequestOptions, isObject } from "./daemon.ts";
-import { earlierIds } from "./earlier-ids.ts";
+import { Client, type ClientEvents } from "./execd/client.ts";
+import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
+import { type RequestOptions, isObject } from "./execd/daemon.ts";
+import { earlierIds } from "./pi/earlier-ids.ts";
 import {
   type Beginning, type SessionNames, handOver, handedOver, leave, takeLeft,
-} from "./handover.ts";
-import { type HoldMode, hold, holdText, holdsIn } from "./hold.ts";
-import type { Host, HostContext } from "./host.ts";
-import { Mending } from "./mending.ts";
-import { messageOf } from "./message-of.ts";
-import { Sessions } from "./sessions.ts";
-import { Steering } from "./steering.ts";
-import { type Telling, sending } from "./telling.ts";
+} from "./pi/handover.ts";
+import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
+import type { Host, HostContext } from "./pi/host.ts";
+import { Mending } from "./pi/mending.ts";
+import { messageOf } from "./text/values.ts";
+import { Sessions } from "./execd/sessions.ts";
+import { Steering } from "./pi/steering.ts";
+import { type Telling, sending } from "./pi/telling.ts";
 import type { ToolContext } from "./tools/context.ts";
 import type { Family, Keeper, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
-import { Ui } from "./ui.ts";
-import { WAKE_MESSAGE_TYPE, Wakes } from "./wakes.ts";
+import { Ui } from "./pi/ui.ts";
+import { WAKE_MESSAGE_TYPE, Wakes } from "./pi/wakes.ts";
 import type { SessionExited, SessionStarted } from "./wire-results.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */

@@ -5,8 +5,8 @@
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
 import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
-import type { TmuxBashConfig } from "../windows/config.ts";
-import { shownCommand } from "../windows/templates.ts";
+import type { TmuxBashConfig } from "../bash/config.ts";
+import { shownCommand } from "../bash/templates.ts";
 import { PREVIEW_LINES, logLack } from "./body.ts";
 import { asides, call, title } from "./call.ts";
 import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";

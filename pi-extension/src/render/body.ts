@@ -3,7 +3,7 @@
  * show until it is expanded; notices; and one line that says how the command stands.
  */
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
-import { home } from "../home.ts";
+import { home } from "../text/home.ts";
 import type { Block, RowContext, Span } from "./row.ts";
 import { expandHint, span } from "./row.ts";
 import { tildify } from "./safe.ts";

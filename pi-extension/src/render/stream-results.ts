@@ -2,7 +2,7 @@
  * How the results of the stream tools look. Details may be the daemon's, those of an older version,
  * or `{}` after a thrown error: every field is looked at before it is used.
  */
-import { plainText } from "../plain.ts";
+import { plainText } from "../text/plain.ts";
 import type { StreamSession, LogPage } from "../wire-results.ts";
 import { bodyBlocks, logLack, notice, shownPath } from "./body.ts";
 import type { Fields } from "./fields.ts";

@@ -1,6 +1,6 @@
 /** The end of a command's output, live: it follows until somebody scrolls up. */
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
-import { cutSequence, plainText } from "../plain.ts";
+import { cutSequence, plainText } from "../text/plain.ts";
 import { type Theme, wrap } from "./row.ts";
 import { cutToCells, drawable, oneLine, stripControls } from "./safe.ts";
 

@@ -1,8 +1,8 @@
 /** How a wake message is drawn in the conversation. */
 import type { MessageRenderer } from "@earendil-works/pi-coding-agent";
 import { Box, Text } from "@earendil-works/pi-tui";
-import { home } from "../home.ts";
-import type { Ended, WakeDetails } from "../wakes.ts";
+import { home } from "../text/home.ts";
+import type { Ended, WakeDetails } from "../pi/wakes.ts";
 import { formatAge, oneLine, stripControls, tildify } from "./safe.ts";
 
 const COMMAND_CELLS = 80;

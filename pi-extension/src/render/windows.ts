@@ -1,8 +1,8 @@
 /** How messages about background windows are drawn in the conversation. */
 import type { MessageRenderer } from "@earendil-works/pi-coding-agent";
 import { Box } from "@earendil-works/pi-tui";
-import type { WindowReport } from "../windows/background.ts";
-import type { TmuxBashConfig } from "../windows/config.ts";
+import type { WindowReport } from "../bash/background.ts";
+import type { TmuxBashConfig } from "../bash/config.ts";
 import { lineLimit, outputBlocks } from "./bash.ts";
 import { logLack } from "./body.ts";
 import { arrayOf, fieldsOf, labelOf, numberOf, partOf, stringOf } from "./fields.ts";

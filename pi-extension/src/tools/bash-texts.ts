@@ -3,9 +3,9 @@
  * say.
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { ParameterSchema, ToolSchema } from "../coerce.ts";
-import { type TmuxBashConfig, TMUX_ACTIONS } from "../windows/keys.ts";
-import { expand } from "../windows/templates.ts";
+import type { ParameterSchema, ToolSchema } from "./coerce.ts";
+import { type TmuxBashConfig, TMUX_ACTIONS } from "../bash/keys.ts";
+import { expand } from "../bash/templates.ts";
 import type { ToolText } from "./tool.ts";
 
 /** The texts of the tool that runs commands. `attachCommand` is what people attach with. */

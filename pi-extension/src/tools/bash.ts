@@ -2,19 +2,19 @@
  * The bash family: bash and tmux, under the names that tmux-bash.jsonc gives them. Each call is one
  * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
-import type { Call, Host, ToolResult } from "../host.ts";
+import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { drawCard, windowMessageRenderer } from "../render/windows.ts";
 import type { BashResult, Progress, TmuxResult } from "../wire-results.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
-import { attachCommand } from "../windows/attach.ts";
-import { actElsewhere, addressIn, idHere, listEverywhere } from "../windows/everywhere.ts";
-import { shownCommand } from "../windows/templates.ts";
+import { attachCommand } from "../bash/attach.ts";
+import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
+import { shownCommand } from "../bash/templates.ts";
 import {
   COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, type ReportDetails,
-} from "../windows/deliveries.ts";
-import { Windows } from "../windows/windows.ts";
-import { startContext, viewContext } from "../windows/wire-context.ts";
+} from "../bash/deliveries.ts";
+import { Windows } from "../bash/windows.ts";
+import { startContext, viewContext } from "../bash/wire-context.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { type Params, type Tool, answer, definition, given } from "./tool.ts";

@@ -2,13 +2,13 @@
  * What a tool sees of the session of pi that it runs in. The session is one of these; a tool knows
  * nothing else of it, nor of the other families.
  */
-import type { Client } from "../client.ts";
-import type { RequestOptions } from "../daemon.ts";
-import type { Host } from "../host.ts";
-import type { Sessions } from "../sessions.ts";
-import type { Steering } from "../steering.ts";
-import type { Ui } from "../ui.ts";
-import type { Wakes } from "../wakes.ts";
+import type { Client } from "../execd/client.ts";
+import type { RequestOptions } from "../execd/daemon.ts";
+import type { Host } from "../pi/host.ts";
+import type { Sessions } from "../execd/sessions.ts";
+import type { Steering } from "../pi/steering.ts";
+import type { Ui } from "../pi/ui.ts";
+import type { Wakes } from "../pi/wakes.ts";
 
 export interface ToolContext {
   /** pi itself: flags, settings, the bus of events between extensions. */

@@ -3,10 +3,10 @@
  * said in index.ts and nowhere else.
  */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { Beginning, Kept } from "../handover.ts";
-import type { Awaited } from "../hold.ts";
-import type { HostContext } from "../host.ts";
-import type { Telling } from "../telling.ts";
+import type { Beginning, Kept } from "../pi/handover.ts";
+import type { Awaited } from "../pi/hold.ts";
+import type { HostContext } from "../pi/host.ts";
+import type { Telling } from "../pi/telling.ts";
 import type { SessionInfo } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";

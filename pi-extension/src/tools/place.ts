@@ -3,10 +3,10 @@
  * starts one.
  */
 import { resolve } from "node:path";
-import { resolveNoLog } from "../config.ts";
-import { commandEnv } from "../environment.ts";
-import { expandHome } from "../home.ts";
-import type { Call } from "../host.ts";
+import { resolveNoLog } from "../pi/settings.ts";
+import { commandEnv } from "../pi/environment.ts";
+import { expandHome } from "../text/home.ts";
+import type { Call } from "../pi/host.ts";
 import type { ToolContext } from "./context.ts";
 import { given } from "./tool.ts";
 

@@ -2,10 +2,10 @@
  * Which families are registered with pi, and when: those that were asked for, whose names are free.
  * What a family does is its own affair.
  */
-import type { Client } from "../client.ts";
-import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../config.ts";
-import type { Host } from "../host.ts";
-import type { Ui } from "../ui.ts";
+import type { Client } from "../execd/client.ts";
+import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
+import type { Host } from "../pi/host.ts";
+import type { Ui } from "../pi/ui.ts";
 import type { Family } from "./family.ts";
 import type { FamilyWords } from "./words.ts";
 

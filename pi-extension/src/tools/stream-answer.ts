@@ -1,7 +1,7 @@
 /** What a model reads of the results of the stream tools: facts, a rule, output, how to go on. */
 import { stdinNote } from "../render/fields.ts";
 import { forgottenText, formatAge, formatSize, oneLine } from "../render/safe.ts";
-import { cutSequence, plainText } from "../plain.ts";
+import { cutSequence, plainText } from "../text/plain.ts";
 import type { StreamList, StreamReport, StreamSession, LogPage, StdinResult } from "../wire-results.ts";
 import type { Told } from "./tool.ts";
 import type { Waited } from "./stream-wait.ts";

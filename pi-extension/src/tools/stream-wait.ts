@@ -1,8 +1,8 @@
 /** An attached wait of the stream tools: one bash_stream or poll_process, up to its reply. */
 import { setTimeout as delay } from "node:timers/promises";
-import { throwIfCancelled } from "../client.ts";
-import type { RequestOptions } from "../daemon.ts";
-import type { Call } from "../host.ts";
+import { throwIfCancelled } from "../execd/client.ts";
+import type { RequestOptions } from "../execd/daemon.ts";
+import type { Call } from "../pi/host.ts";
 import type { ChunkNote, StreamReport } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";

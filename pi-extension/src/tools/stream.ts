@@ -2,8 +2,8 @@
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
  * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
-import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../config.ts";
-import type { Call, ToolResult } from "../host.ts";
+import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
 import type { StreamList, LogPage, StdinResult } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";

@@ -1,10 +1,10 @@
 /** What the tools of all families are made of, and what becomes of a call that fails. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { type Client, ClientClosed, NotSent } from "../client.ts";
-import { type ToolSchema, coerce } from "../coerce.ts";
-import { DaemonGone, NoAnswer, RpcError } from "../daemon.ts";
-import type { Call, HostContext, ToolResult } from "../host.ts";
-import { messageOf } from "../message-of.ts";
+import { type Client, ClientClosed, NotSent } from "../execd/client.ts";
+import { type ToolSchema, coerce } from "./coerce.ts";
+import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
+import type { Call, HostContext, ToolResult } from "../pi/host.ts";
+import { messageOf } from "../text/values.ts";
 import type { ToolRenderers } from "../render/row.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";

@@ -2,8 +2,8 @@
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
  * resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
-import { resolveMaxEmptyPollMs } from "../config.ts";
-import type { Call, ToolResult } from "../host.ts";
+import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import type { KillResult, ListResult, SetOnExitResult } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";

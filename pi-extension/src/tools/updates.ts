@@ -1,5 +1,5 @@
 /** What pi is shown of a call while it waits. */
-import type { Call } from "../host.ts";
+import type { Call } from "../pi/host.ts";
 
 /** How often pi is told: its event stream has every update. */
 export interface Pace {

@@ -1,5 +1,5 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
-import type { Call, ToolResult } from "../host.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
 import type { Progress, WaitResult } from "../wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";

@@ -1,5 +1,5 @@
 /** The words in which a family speaks of itself and of its tools. */
-import type { Voice } from "../ui.ts";
+import type { Voice } from "../pi/ui.ts";
 
 /** What a family says to people, and to the model where a call fails. */
 export interface FamilyWords extends Voice {

@@ -6,9 +6,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
-import { type TmuxBashConfig, configPath, readConfig } from "../../src/windows/config.ts";
-import { KEYS, TMUX_ONLY } from "../../src/windows/keys.ts";
-import { deleteLogs, logDirFlags } from "../../src/windows/logs.ts";
+import { type TmuxBashConfig, configPath, readConfig } from "../../src/bash/config.ts";
+import { KEYS, TMUX_ONLY } from "../../src/bash/keys.ts";
+import { deleteLogs, logDirFlags } from "../../src/bash/logs.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "execd-config-"));
 after(() => rmSync(dir, { recursive: true, force: true }));

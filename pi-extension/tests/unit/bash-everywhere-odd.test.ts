@@ -7,8 +7,8 @@ import { type Server, type Socket, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
-import { OTHERS_MAX, askAll } from "../../src/windows/asking.ts";
-import { otherExecds } from "../../src/windows/others.ts";
+import { OTHERS_MAX, askAll } from "../../src/execd/asking.ts";
+import { otherExecds } from "../../src/execd/others.ts";
 import { BashPi, withBash } from "./bash-lib.ts";
 import { processesWith, runs, textOf } from "./lib.ts";
 

@@ -5,8 +5,8 @@ import { type Server, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
-import { Gone, Silent, ask } from "../../src/windows/asking.ts";
-import { execdName, otherExecds } from "../../src/windows/others.ts";
+import { Gone, Silent, ask } from "../../src/execd/asking.ts";
+import { execdName, otherExecds } from "../../src/execd/others.ts";
 import { BashPi, withBash } from "./bash-lib.ts";
 import { processesWith, runs, textOf, until } from "./lib.ts";
 

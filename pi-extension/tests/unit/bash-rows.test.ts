@@ -5,7 +5,7 @@ import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import { bashRenderers, tmuxRenderers } from "../../src/render/bash.ts";
 import type { ToolRenderers } from "../../src/render/row.ts";
 import { drawCard, windowMessageRenderer } from "../../src/render/windows.ts";
-import { type TmuxBashConfig, readConfig } from "../../src/windows/config.ts";
+import { type TmuxBashConfig, readConfig } from "../../src/bash/config.ts";
 import type { TestResult, TestRow } from "./render-harness.ts";
 import {
   assertHarmless, CWD, draw, drawnBy, give, screen, start, theme, withoutColours,

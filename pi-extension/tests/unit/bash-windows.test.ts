@@ -11,11 +11,11 @@ import {
   loadTmuxBashConfig,
   resolveTmuxBashContext,
 } from "../../src/core.ts";
-import { Background } from "../../src/windows/background.ts";
-import { attachCommand } from "../../src/windows/attach.ts";
-import { gitRootOf } from "../../src/windows/scope.ts";
-import { backgroundStatus } from "../../src/windows/status.ts";
-import { shownCommand } from "../../src/windows/templates.ts";
+import { Background } from "../../src/bash/background.ts";
+import { attachCommand } from "../../src/bash/attach.ts";
+import { gitRootOf } from "../../src/bash/scope.ts";
+import { backgroundStatus } from "../../src/bash/status.ts";
+import { shownCommand } from "../../src/bash/templates.ts";
 import { BashPi, type Sent, withBash } from "./bash-lib.ts";
 import { EXECD, kill, parentOf, Pi, processesWith, runs, textOf, until } from "./lib.ts";
 

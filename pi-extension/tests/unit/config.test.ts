@@ -1,7 +1,7 @@
 /** The pure parts: configuration, coercion, environment, lines, the widget. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { coerce, type ToolSchema } from "../../src/coerce.ts";
+import { coerce, type ToolSchema } from "../../src/tools/coerce.ts";
 import {
   logKeepFlags,
   resolveBashMaxOutputChars,
@@ -9,12 +9,12 @@ import {
   resolveHoldMs,
   resolveNoLog,
   resolveFamilies,
-} from "../../src/config.ts";
-import { commandEnv } from "../../src/environment.ts";
+} from "../../src/pi/settings.ts";
+import { commandEnv } from "../../src/pi/environment.ts";
 import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
-import { LineSplitter } from "../../src/lines.ts";
+import { LineSplitter } from "../../src/execd/lines.ts";
 import { UNIFIED_WORDS } from "../../src/tools/words.ts";
-import { widgetLines } from "../../src/ui.ts";
+import { widgetLines } from "../../src/pi/ui.ts";
 
 it("the cap of empty polls", () => {
   const cases: [string | undefined, number][] = [

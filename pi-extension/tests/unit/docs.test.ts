@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { it } from "node:test";
-import type { ToolSchema } from "../../src/coerce.ts";
-import { KEYS, TMUX_ACTIONS } from "../../src/windows/keys.ts";
+import type { ToolSchema } from "../../src/tools/coerce.ts";
+import { KEYS, TMUX_ACTIONS } from "../../src/bash/keys.ts";
 import { Pi } from "./lib.ts";
 
 const root = resolve(import.meta.dirname, "..", "..");

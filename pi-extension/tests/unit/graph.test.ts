@@ -10,12 +10,40 @@ import { it } from "node:test";
 
 const SRC = resolve(import.meta.dirname, "..", "..", "src");
 
+/** The floors from the lowest one up: a folder, or files that stand directly in src. */
+const FLOORS: string[][] = [
+  ["text"], ["execd", "wire.ts", "wire-results.ts"], ["pi"], ["bash"], ["render"], ["tools"], ["session.ts"],
+  ["index.ts", "core.ts"],
+];
+
+/** Imports that still go up. */
+const UPWARD = [
+  "bash/background.ts imports render/safe.ts",
+  "bash/everywhere.ts imports render/safe.ts",
+  "bash/windows.ts imports render/safe.ts",
+  "execd/asking.ts imports render/safe.ts",
+  "pi/commands.ts imports render/safe.ts",
+  "pi/follow.ts imports render/tail-view.ts",
+  "pi/hold.ts imports render/safe.ts",
+  "pi/pick.ts imports render/safe.ts",
+  "pi/ui.ts imports render/safe.ts",
+  "pi/wakes.ts imports render/safe.ts",
+  "text/plain.ts imports render/safe.ts",
+];
+
+/** The files of the families, which only index.ts may name. */
+const FAMILIES = ["tools/unified.ts", "tools/stream.ts", "tools/bash.ts"];
+
 /** Which files each file imports, by their paths below src. */
 function importsOf(): Map<string, string[]> {
+  return new Map([...textsOf()].map(([file, text]) => [file, importsIn(file, text)]));
+}
+
+/** The text of each file, by its path below src. */
+function textsOf(): Map<string, string> {
   const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"));
-  const read = (file: string) => readFileSync(join(SRC, file), "utf8");
-  return new Map(files.map((file) => [file, importsIn(file, read(file))]));
+  return new Map(files.map((file) => [file, readFileSync(join(SRC, file), "utf8")]));
 }
 
 /** The relative imports and re-exports in the text of a file. */
@@ -55,6 +83,39 @@ it("every import names a file that is there", () => {
   assert.ok(graph.size > 50, `${graph.size} files below ${relative(process.cwd(), SRC)}`);
   for (const [file, imports] of graph) {
     for (const path of imports) assert.ok(graph.has(path), `${file} imports ${path}`);
+  }
+});
+
+/** The number of the floor that a file stands on. */
+function floorOf(file: string): number {
+  const [first = ""] = file.split("/");
+  return FLOORS.findIndex((names) => names.includes(first));
+}
+
+it("no import goes up", () => {
+  const upward: string[] = [];
+  for (const [file, imports] of importsOf()) {
+    assert.ok(floorOf(file) >= 0, `${file} stands on no floor`);
+    for (const path of imports) {
+      if (floorOf(path) > floorOf(file)) upward.push(`${file} imports ${path}`);
+    }
+  }
+  assert.deepEqual(upward.sort(), UPWARD);
+});
+
+it("index.ts is the only file that names the families", () => {
+  for (const family of FAMILIES) {
+    const importers = [...importsOf()].filter(([, imports]) => imports.includes(family));
+    assert.deepEqual(importers.map(([file]) => file), ["index.ts"], family);
+  }
+});
+
+it("execd/ and text/ know nothing of pi", () => {
+  for (const [file, text] of textsOf()) {
+    // The width of a character on a terminal is the only thing that they ask it for.
+    const ofPi = [...text.matchAll(/ from "(@[^"]+)"/g)].map(([, name]) => name)
+      .filter((name) => name !== "@earendil-works/pi-tui" || floorOf(file) > 0);
+    if (floorOf(file) < floorOf("pi")) assert.deepEqual(ofPi, [], file);
   }
 });
 

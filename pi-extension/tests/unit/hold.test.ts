@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { type TestContext, it } from "node:test";
-import { hold, holdText } from "../../src/hold.ts";
+import { hold, holdText } from "../../src/pi/hold.ts";
 import { BashPi } from "./bash-lib.ts";
 import { Pi } from "./lib.ts";
 

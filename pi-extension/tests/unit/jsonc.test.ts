@@ -1,7 +1,7 @@
 /** JSON with comments and trailing commas. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { parseJsonc } from "../../src/jsonc.ts";
+import { parseJsonc } from "../../src/text/jsonc.ts";
 
 it("comments and trailing commas are read over, in strings they are text", () => {
   const cases: [string, unknown][] = [

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
 import { promisify } from "node:util";
-import { Client } from "../../src/client.ts";
-import { locate, silenceSeconds } from "../../src/locate.ts";
+import { Client } from "../../src/execd/client.ts";
+import { locate, silenceSeconds } from "../../src/execd/locate.ts";
 import { EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, it } from "node:test";
 import { reportText } from "../../src/tools/stream-answer.ts";
 import * as words from "../../src/tools/words.ts";
-import { wakeText } from "../../src/wakes.ts";
+import { wakeText } from "../../src/pi/wakes.ts";
 import { withBash } from "./bash-lib.ts";
 import { EXECD, Pi } from "./lib.ts";
 

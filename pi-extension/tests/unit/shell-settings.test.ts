@@ -5,7 +5,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { it } from "node:test";
-import { shellSettings } from "../../src/windows/settings.ts";
+import { shellSettings } from "../../src/pi/shell.ts";
 import { withBash } from "./bash-lib.ts";
 import { type Result, textOf } from "./lib.ts";
 

@@ -9,7 +9,7 @@ import { renderers, streamRenderers } from "../../src/render/index.ts";
 import type { ToolRenderers } from "../../src/render/row.ts";
 import { windowMessageRenderer } from "../../src/render/windows.ts";
 import { prefixed } from "../../src/tools/tool.ts";
-import { readConfig } from "../../src/windows/config.ts";
+import { readConfig } from "../../src/bash/config.ts";
 import { withBash } from "./bash-lib.ts";
 import { Pi, type Result, textOf, until } from "./lib.ts";
 import { CWD, drawnBy, give, screen, theme, withoutColours } from "./render-harness.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { cutSequence } from "../../src/plain.ts";
+import { cutSequence } from "../../src/text/plain.ts";
 import { pageText, reportText } from "../../src/tools/stream-answer.ts";
 import type { Told } from "../../src/tools/tool.ts";
 import type { StreamList, StreamReport, LogPage, StdinResult } from "../../src/wire-results.ts";

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { holdsIn } from "../../src/hold.ts";
-import { STEER_CHECK_MS, Steering } from "../../src/steering.ts";
-import { GATHER_MS } from "../../src/telling.ts";
-import { type WakeDetails, Wakes, wakeText } from "../../src/wakes.ts";
+import { holdsIn } from "../../src/pi/hold.ts";
+import { STEER_CHECK_MS, Steering } from "../../src/pi/steering.ts";
+import { GATHER_MS } from "../../src/pi/telling.ts";
+import { type WakeDetails, Wakes, wakeText } from "../../src/pi/wakes.ts";
 import { kill, parentOf, outputOf, Pi, runs, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));

@@ -29,7 +29,8 @@ export interface Located {
 /** The platform package that holds the binary. Linux on x64 is what is packaged. */
 export const PLATFORM_PACKAGE = "@pi-execd/linux-x64";
 
-const HERE = dirname(fileURLToPath(import.meta.url));
+/** The directory of the extension's sources. */
+const SRC = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
  * Looks for execd as `env` says.
@@ -38,7 +39,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
  * and exclude everything else. Without them: the platform package beside the extension, `execd` on
  * PATH, and the release build of the checkout that the extension lies in.
  */
-export function locate(env: NodeJS.ProcessEnv, here: string = HERE): Located {
+export function locate(env: NodeJS.ProcessEnv, here: string = SRC): Located {
   const line = env.EXECD_COMMAND?.trim();
   if (line) return { candidates: [commandLine(line)], missing: [] };
   const bin = env.EXECD_BIN?.trim();
@@ -79,7 +80,7 @@ function binary(source: string, path: string, explicit: boolean): Candidate {
 
 function packaged(here: string): string | undefined {
   try {
-    const require = createRequire(join(here, "locate.ts"));
+    const require = createRequire(join(here, "index.ts"));
     return join(dirname(require.resolve(`${PLATFORM_PACKAGE}/package.json`)), "bin", "execd");
   } catch {
     return undefined;

@@ -7,8 +7,8 @@ import { oneLine } from "../render/safe.ts";
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
   nameWithInstance, processIn, textIn, unreadable, windowsIn,
-} from "./asking.ts";
-import { type OpenPlace, type Other, otherExecds } from "./others.ts";
+} from "../execd/asking.ts";
+import { type OpenPlace, type Other, otherExecds } from "../execd/others.ts";
 import type { Windows } from "./windows.ts";
 import { viewContext } from "./wire-context.ts";
 

@@ -1,11 +1,11 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
 import { existsSync } from "node:fs";
-import { commandEnv, isExecdsOwn } from "../environment.ts";
-import type { HostContext } from "../host.ts";
+import { commandEnv, isExecdsOwn } from "../pi/environment.ts";
+import type { HostContext } from "../pi/host.ts";
 import { attachCommand } from "./attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
-import { checkShell, shellSettings } from "./settings.ts";
+import { checkShell, shellSettings } from "../pi/shell.ts";
 import type { Windows } from "./windows.ts";
 
 const PIS_BASH = "/bin/bash";

@@ -2,13 +2,13 @@
  * What the bash family has of its own in one session of pi: its settings, its background windows,
  * and who is told of them. Which texts its tools give is said elsewhere.
  */
-import type { Client } from "../client.ts";
-import type { Beginning } from "../handover.ts";
-import type { Awaited } from "../hold.ts";
-import type { Host, HostContext } from "../host.ts";
+import type { Client } from "../execd/client.ts";
+import type { Beginning } from "../pi/handover.ts";
+import type { Awaited } from "../pi/hold.ts";
+import type { Host, HostContext } from "../pi/host.ts";
 import { oneLine } from "../render/safe.ts";
-import { sending } from "../telling.ts";
-import type { Ui } from "../ui.ts";
+import { sending } from "../pi/telling.ts";
+import type { Ui } from "../pi/ui.ts";
 import type { SessionInfo } from "../wire-results.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";

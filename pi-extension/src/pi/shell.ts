@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { SettingsManager, getAgentDir } from "@earendil-works/pi-coding-agent";
-import { expandHome } from "../home.ts";
-import type { Host, HostContext } from "../host.ts";
+import { expandHome } from "../text/home.ts";
+import type { Host, HostContext } from "./host.ts";
 
 /** What pi's own bash runs commands with. */
 export interface ShellSettings {

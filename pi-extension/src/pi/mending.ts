@@ -3,11 +3,11 @@
  * gone meanwhile is asked for, so that what is shown and what is waited for is right again. What a
  * family has to mend of its own it does by itself.
  */
-import type { Client } from "./client.ts";
-import { isObject } from "./daemon.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Client } from "../execd/client.ts";
+import { isObject } from "../execd/daemon.ts";
+import type { Sessions } from "../execd/sessions.ts";
 import type { Wakes } from "./wakes.ts";
-import type { SessionInfo, SessionStarted } from "./wire-results.ts";
+import type { SessionInfo, SessionStarted } from "../wire-results.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;

@@ -2,7 +2,7 @@
  * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
  * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
  */
-import { isObject } from "./daemon.ts";
+import { isObject } from "../execd/daemon.ts";
 
 /** A parameter of a tool, as JSON Schema. One of several types has `anyOf` in place of `type`. */
 export interface ParameterSchema {

@@ -3,7 +3,7 @@
  * /resume and the like before `session_start`, so rows need their renderers when the factory runs.
  * And what a family keeps outlives the session, with the execd that it runs in.
  */
-import type { Client } from "./client.ts";
+import type { Client } from "../execd/client.ts";
 
 /** /reload loads the modules anew; only what hangs on globalThis lives through it. */
 const KEY = Symbol.for("pi-execd.handover");

@@ -2,8 +2,8 @@
  * Wakes: a session that was started with `on_exit: "wake"` ended and no call told it. Exactly one
  * message to the model says so; it has no output, only where to find it.
  */
-import { messageOf } from "./message-of.ts";
-import { oneLine } from "./render/safe.ts";
+import { messageOf } from "../text/values.ts";
+import { oneLine } from "../render/safe.ts";
 import { Telling } from "./telling.ts";
 
 /** More than these are not spelled out in one message. */

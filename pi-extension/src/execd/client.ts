@@ -5,7 +5,7 @@
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
-import { execdName } from "./windows/others.ts";
+import { execdName } from "./others.ts";
 
 /** The extension's pings come at a third of `--exit-after-silence`. */
 const PINGS_PER_SILENCE = 3;

@@ -2,7 +2,7 @@
  * The background windows of one execd, and what is still to be told of them. It outlives pi's
  * sessions: /new and the like hand it on, together with the client.
  */
-import { isObject } from "../daemon.ts";
+import { isObject } from "../execd/daemon.ts";
 import { oneLine } from "../render/safe.ts";
 import type { WindowExited, WindowPoll } from "../wire-results.ts";
 import { type Scope, passes } from "./scope.ts";

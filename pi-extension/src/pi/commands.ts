@@ -2,19 +2,19 @@
  * The commands for people: /unified-exec-sessions, /jobs, /tail and /kill. They take nothing away
  * from the model: no exit, no unread output.
  */
-import type { Client } from "./client.ts";
-import { isObject } from "./daemon.ts";
+import type { Client } from "../execd/client.ts";
+import { isObject } from "../execd/daemon.ts";
 import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
-import { messageOf } from "./message-of.ts";
+import { messageOf } from "../text/values.ts";
 import { pick } from "./pick.ts";
-import { plainText } from "./plain.ts";
-import { drawable, forgottenText, formatAge, oneLine } from "./render/safe.ts";
-import type { Sessions } from "./sessions.ts";
+import { plainText } from "../text/plain.ts";
+import { drawable, forgottenText, formatAge, oneLine } from "../render/safe.ts";
+import type { Sessions } from "../execd/sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {
   StreamList, StreamReport, StreamSession, KillResult, ListResult, LogPage, SessionInfo,
-} from "./wire-results.ts";
+} from "../wire-results.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";

@@ -3,8 +3,8 @@
  * another version, or of no execd at all: it is bounded, looked at, and made fit to be read.
  */
 import { type Socket, connect } from "node:net";
-import { isObject } from "../daemon.ts";
-import { LineSplitter } from "../lines.ts";
+import { isObject } from "./daemon.ts";
+import { LineSplitter } from "./lines.ts";
 import { oneLine, stripControls } from "../render/safe.ts";
 import type { Other } from "./others.ts";
 

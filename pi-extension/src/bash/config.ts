@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
-import { expandHome } from "../home.ts";
-import { parseJsonc } from "../jsonc.ts";
-import { messageOf } from "../message-of.ts";
-import { isObject } from "../daemon.ts";
+import { expandHome } from "../text/home.ts";
+import { parseJsonc } from "../text/jsonc.ts";
+import { messageOf } from "../text/values.ts";
+import { isObject } from "../execd/daemon.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
 
 export type { TmuxBashConfig };

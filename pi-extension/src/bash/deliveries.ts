@@ -2,8 +2,8 @@
  * Telling the model what became of its background windows. Reports wait in the table of windows
  * until pi has taken them.
  */
-import { messageOf as whyOf } from "../message-of.ts";
-import { Telling } from "../telling.ts";
+import { messageOf as whyOf } from "../text/values.ts";
+import { Telling } from "../pi/telling.ts";
 import type { Background, Report, WindowReport } from "./background.ts";
 import type { Scope } from "./scope.ts";
 
