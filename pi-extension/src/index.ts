@@ -19,7 +19,7 @@ import {
 } from "./pi/commands.ts";
 import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./pi/settings.ts";
 import type { Host } from "./pi/host.ts";
-import { renderWakeMessage } from "./render/wake.ts";
+import { renderWakeMessage } from "./render/messages.ts";
 import { PiSession } from "./session.ts";
 import { bash } from "./tools/bash.ts";
 import { stream } from "./tools/stream.ts";

@@ -4,28 +4,37 @@
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
-import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
-import type { TmuxBashConfig } from "../bash/config.ts";
 import { shownCommand } from "../bash/templates.ts";
-import { PREVIEW_LINES, logLack } from "./body.ts";
-import { asides, call, title } from "./call.ts";
-import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { Block, RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
-import { expandHint, reuse, span } from "./row.ts";
-import { formatSeconds, formatSize, stripControls } from "./safe.ts";
-import { keepTicking, rowState, settle, startTicker, stopTicker } from "./state.ts";
+import { PREVIEW_LINES, result } from "./body.ts";
+import { asides, call, labelled, title } from "./calls.ts";
+import type { Fields } from "./fields.ts";
+import { arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import type { RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
+import { fitting, span } from "./row.ts";
+import { formatSize, stripControls } from "./safe.ts";
+import { rowState, stopTicker } from "./state.ts";
+import type { Outcome, RowView } from "./view.ts";
+import { logLack, timeFact } from "./view.ts";
 
 /** Whose lines are counted. */
 export type Shown = "bash" | "completed" | "poll" | "peek";
 
+/** The settings of tmux-bash.jsonc that say how much of an output is drawn. */
+type LineLimits = Readonly<
+  Record<`${Shown}${"Compact" | "TruncatedCompact" | "Expanded"}DisplayLines`, number>
+>;
+
 /** What the renderers look at, at the moment of drawing. */
-interface Settings {
-  readonly config: TmuxBashConfig;
+export interface Settings {
+  readonly config: LineLimits & {
+    readonly displayCommandStartMarker: string;
+    readonly tmuxToolName: string;
+  };
 }
 
 /** How many lines of output are drawn. */
 export function lineLimit(
-  config: TmuxBashConfig,
+  config: LineLimits,
   shown: Shown,
   expanded: boolean,
   truncated: boolean,
@@ -35,37 +44,25 @@ export function lineLimit(
   return config[`${shown}${compact}`];
 }
 
-/** Output with as many lines as the settings say. */
-export function outputBlocks(
-  text: string,
-  limit: number,
-  context: object,
-): Block[] {
-  if (text.trim() === "") return [];
-  const hint = `earlier lines (${expandHint(context)})`;
-  const output = { kind: "output" as const, text, tone: "toolOutput" as const, limit, hint };
-  return [{ kind: "gap" }, { ...output, keep: "end" }];
-}
-
 /** The renderers of the tool that runs commands. */
 export function bashRenderers(settings: Settings): ToolRenderers {
   const pis = createBashToolDefinition(process.cwd());
   const pisCall = pis.renderCall as RenderCall | undefined;
   const pisResult = pis.renderResult as RenderResult | undefined;
+  const ownResult = result((outcome) => bashView(outcome, settings));
   return {
     renderCall: (args, theme, context) => {
-      const shown = shownArgs(args, settings.config);
+      const shown = shownArgs(args, settings);
       if (!pisCall) return ownCall(shown, theme, context);
       return Within.of(context, (inside) => pisCall(shown, theme, inside));
     },
-    renderResult: (result, options, theme, context) => {
-      const { config } = settings;
-      if (!pisResult || !isAsPis(config, result, options.expanded)) {
+    renderResult: (given, options, theme, context) => {
+      if (!pisResult || !isAsPis(settings, given, options.expanded)) {
         stopPisTicker(context);
-        return ownResult(config)(result, options, theme, context);
+        return ownResult(given, options, theme, context);
       }
       stopTicker(rowState(context));
-      return Within.of(context, (inside) => pisResult(stripped(result), options, theme, inside));
+      return Within.of(context, (inside) => pisResult(stripped(given), options, theme, inside));
     },
   };
 }
@@ -88,8 +85,7 @@ class Within implements Component {
   }
 
   render(width: number): string[] {
-    return this.#inner.render(width).map((line) =>
-      visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
+    return fitting(this.#inner.render(width), width);
   }
 
   invalidate(): void {
@@ -103,18 +99,18 @@ type Result = Parameters<RenderResult>[0];
  * The result without what would steer the terminal: pi strips less. Of a log that lacks something
  * pi is given the path with that, in place of the footer that the model reads.
  */
-function stripped(result: Result): Result {
-  const details = fieldsOf(fieldsOf(result).details);
+function stripped(given: Result): Result {
+  const details = fieldsOf(fieldsOf(given).details);
   const path = stringOf(details.fullOutputPath);
   const lack = lackOf(details);
-  const content = arrayOf(fieldsOf(result).content).map((item) => {
+  const content = arrayOf(fieldsOf(given).content).map((item) => {
     const { text } = fieldsOf(item);
     if (typeof text !== "string") return item;
     const clean = stripControls(text);
     return { ...fieldsOf(item), text: lack === "" ? clean : withoutFooter(clean, path) };
   });
-  const shown = lack === "" ? result.details : { ...details, fullOutputPath: `${path}${lack}` };
-  return { ...result, content: content as Result["content"], details: shown };
+  const shown = lack === "" ? given.details : { ...details, fullOutputPath: `${path}${lack}` };
+  return { ...given, content: content as Result["content"], details: shown };
 }
 
 /** What the log that is named lacks. */
@@ -124,7 +120,7 @@ function lackOf(details: Fields): string {
 }
 
 /** The arguments with the command as people see it. */
-function shownArgs(args: unknown, config: TmuxBashConfig): Fields {
+function shownArgs(args: unknown, { config }: Settings): Fields {
   const fields = fieldsOf(args);
   const { command } = fields;
   if (typeof command !== "string") return fields;
@@ -133,12 +129,17 @@ function shownArgs(args: unknown, config: TmuxBashConfig): Fields {
 }
 
 /** Whether pi by itself draws as many lines of this as the settings say. */
-function isAsPis(config: TmuxBashConfig, result: Result, expanded: boolean): boolean {
-  const details = fieldsOf(fieldsOf(result).details);
-  const limit = lineLimit(config, "bash", expanded, fieldsOf(details.truncation).truncated === true);
+function isAsPis({ config }: Settings, given: Result, expanded: boolean): boolean {
+  const details = fieldsOf(fieldsOf(given).details);
+  const limit = lineLimit(config, "bash", expanded, isTruncated(details));
   if (!expanded) return limit === PREVIEW_LINES;
-  const text = withoutFooter(textOf(result), stringOf(details.fullOutputPath));
-  return text.trimEnd().split("\n").length <= limit;
+  const text = stripControls(contentText(fieldsOf(given).content));
+  const output = withoutFooter(text, stringOf(details.fullOutputPath));
+  return output.trimEnd().split("\n").length <= limit;
+}
+
+function isTruncated(details: Fields): boolean {
+  return fieldsOf(details.truncation).truncated === true;
 }
 
 /** pi's own renderer may have drawn the row before, and left it ticking. */
@@ -148,31 +149,21 @@ function stopPisTicker(context: RowContext): void {
   state.interval = undefined;
 }
 
-const ownCall: RenderCall = call((args) => [
+const ownCall = call((args) => [
   title(`$ ${stringOf(args.command) ?? "..."}`),
   ...asides([args.timeout === undefined ? undefined : `timeout ${labelOf(args.timeout)}s`]),
 ]);
 
-/** pi's result of its own bash, with other numbers of lines. */
-function ownResult(config: TmuxBashConfig): RenderResult {
-  return (given, { expanded, isPartial }, theme, context) => {
-    const state = rowState(context);
-    const partial = isPartial && !context.isError;
-    if (partial) startTicker(state, context);
-    else settle(state);
-    const details = fieldsOf(fieldsOf(given).details);
-    const cut = fieldsOf(details.truncation);
-    const path = stringOf(details.fullOutputPath);
-    const text = withoutFooter(textOf(given), partial ? undefined : path);
-    const limit = lineLimit(config, "bash", expanded, cut.truncated === true);
-    const log = path && `${path}${lackOf(details)}`;
-    const below = [...cutSpans(cut, log), ...timeSpans(context, partial)];
-    const blocks = [
-      ...outputBlocks(text, limit, context),
-      ...below.flatMap((one): Block[] => [{ kind: "gap" }, { kind: "text", spans: [one] }]),
-    ];
-    const row = reuse(context.lastComponent);
-    return row.show(blocks, theme, partial ? keepTicking(state, context) : undefined);
+/** What pi's row of its own bash shows, with other numbers of lines. */
+function bashView(outcome: Outcome, { config }: Settings): RowView {
+  const { details, partial, expanded } = outcome;
+  const path = stringOf(details.fullOutputPath);
+  const text = withoutFooter(stripControls(outcome.text), partial ? undefined : path);
+  const limit = lineLimit(config, "bash", expanded, isTruncated(details));
+  return {
+    body: { text, limit },
+    notices: [...cutNotice(details), ...timeNotice(outcome)],
+    isSpaced: true,
   };
 }
 
@@ -183,22 +174,25 @@ function withoutFooter(text: string, path: string | undefined): string {
   return isFooter ? text.slice(0, at) : text;
 }
 
-function cutSpans(cut: Fields, path: string | undefined): Span[] {
-  const lines = labelOf(cut.outputLines) ?? "?";
-  const what = cut.truncated !== true ? undefined
-    : cut.truncatedBy === "lines"
-      ? `Truncated: showing ${lines} of ${labelOf(cut.totalLines) ?? "?"} lines`
-      : `Truncated: ${lines} lines shown (${formatSize(numberOf(cut.maxBytes) ?? 0)} limit)`;
-  const parts = [path && `Full output: ${path}`, what].filter(Boolean);
+function cutNotice(details: Fields): Span[] {
+  const path = stringOf(details.fullOutputPath);
+  const truncation = fieldsOf(details.truncation);
+  const lines = labelOf(truncation.outputLines) ?? "?";
+  const what = !isTruncated(details) ? undefined
+    : truncation.truncatedBy === "lines"
+      ? `Truncated: showing ${lines} of ${labelOf(truncation.totalLines) ?? "?"} lines`
+      : `Truncated: ${lines} lines shown (${formatSize(numberOf(truncation.maxBytes) ?? 0)} limit)`;
+  const parts = [path && `Full output: ${path}${lackOf(details)}`, what].filter(Boolean);
   return parts.length === 0 ? [] : [span(`[${parts.join(". ")}]`, "warning")];
 }
 
-function timeSpans(context: RowContext, partial: boolean): Span[] {
+/** pi's own call has noted in the row's state when the command started. */
+function timeNotice({ context, partial }: Outcome): Span[] {
   const state = rowState(context) as { startedAt?: number; endedAt?: number };
   if (state.startedAt === undefined) return [];
   if (!partial) state.endedAt ??= Date.now();
   const ms = (state.endedAt ?? Date.now()) - state.startedAt;
-  return [span(`${partial ? "Elapsed" : "Took"} ${formatSeconds(ms)}`, "muted")];
+  return [timeFact(partial ? "Elapsed" : "Took", ms)];
 }
 
 /** The renderers of the tool that inspects windows. */
@@ -209,26 +203,14 @@ export function tmuxRenderers(settings: Settings): ToolRenderers {
       title(`${tmuxToolName} ${labelOf(args.action) ?? "…"}`),
       ...(labelOf(args.window) === undefined ? [] : [span(` ${labelOf(args.window)}`, "accent")]),
       ...asides([
-        args.pollInterval === undefined ? undefined : `every ${labelOf(args.pollInterval)}s`,
-        args.pollLines === undefined ? undefined : `${labelOf(args.pollLines)} lines`,
+        labelled("every ", args.pollInterval, "s"), labelled("", args.pollLines, " lines"),
       ]),
     ]),
-    renderResult: (given, { expanded, isPartial }, theme, context) => {
-      const state = rowState(context);
-      if (!isPartial || context.isError) settle(state);
-      state.hasResult = true;
-      state.redrawCall?.();
-      const text = textOf(given);
+    renderResult: result(({ text: raw, expanded }) => {
+      const text = stripControls(raw);
       // A peek's footer tells that its beginning was cut.
       const truncated = /\n\[Showing [^\n]*\]\s*$/.test(text);
-      const limit = lineLimit(settings.config, "peek", expanded, truncated);
-      return reuse(context.lastComponent).show(outputBlocks(text, limit, context), theme);
-    },
+      return { body: { text, limit: lineLimit(settings.config, "peek", expanded, truncated) } };
+    }),
   };
-}
-
-function textOf(result: unknown): string {
-  const { content } = fieldsOf(result);
-  const texts = arrayOf(content).map((item) => stringOf(fieldsOf(item).text) ?? "");
-  return stripControls(texts.join("\n"));
 }

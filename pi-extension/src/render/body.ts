@@ -1,91 +1,119 @@
 /**
- * The lower part of a command's row, the same for all tools: output, of which a few visual lines
- * show until it is expanded; notices; and one line that says how the command stands.
+ * How a view of a result becomes the lower part of a row, the same for all families: which parts
+ * stand where, how much of them a collapsed row shows, and when the row ticks.
  */
-import type { ThemeColor } from "@earendil-works/pi-coding-agent";
-import { home } from "../text/home.ts";
-import type { Block, RowContext, Span } from "./row.ts";
-import { expandHint, span } from "./row.ts";
-import { tildify } from "./safe.ts";
+import type { Fields } from "./fields.ts";
+import { contentText, fieldsOf, partOf, stringOf } from "./fields.ts";
+import type { Block, RenderResult, Span } from "./row.ts";
+import { expandHint, reuse } from "./row.ts";
+import type { RowState } from "./state.ts";
+import { elapsedMs, keepTicking, rowState, settle, startTicker } from "./state.ts";
+import type { Body, Entry, List, Names, Outcome, ResultView, RowView } from "./view.ts";
+import { clipped, dotted, factsOf, muted, timeFact } from "./view.ts";
 
-/** How many visual lines of output a collapsed row shows. */
+/** How many visual lines of output, and entries of a list, a collapsed row shows. */
 export const PREVIEW_LINES = 5;
 
-/** The most of a note or a name that is drawn. */
-const MAX_NOTE_CHARS = 4096;
+/** The visual lines of an error's text while collapsed; its beginning says what is wrong. */
+const ERROR_LINES = 10;
 
-/** What a body is made of. All texts may be anybody's: the row strips them. */
-export interface Body {
-  /** What the command printed; empty for nothing. */
-  output: string;
-  /** The colour of the output; `toolOutput` unless said otherwise. */
-  outputTone?: ThemeColor;
-  /** Visual lines of output while collapsed; `PREVIEW_LINES` unless said otherwise. */
-  previewLines?: number;
-  /** Which end of the output shows while collapsed; the end unless said otherwise. */
-  keep?: "end" | "start";
-  /** Lines of their own between output and status: truncation, notes, failures. */
-  notices?: Span[];
-  /** The parts of the status line, joined with ` · `; what is undefined is left out. */
-  status?: (Span | undefined)[];
-}
+/** An empty line. */
+export const GAP: Block = { kind: "gap" };
 
-/**
- * Takes a body, whether the row is expanded, and the renderer's context (for the keys that expand
- * it), and gives the blocks to show, beginning with an empty line.
- */
-export function bodyBlocks(body: Body, expanded: boolean, context: RowContext): Block[] {
-  const blocks: Block[] = [];
-  if (body.output.trim() !== "") {
-    blocks.push({ kind: "gap" }, outputBlock(body, expanded, context));
-  }
-  const below = [...(body.notices ?? []).map(noticeBlock), ...statusBlocks(body.status ?? [])];
-  if (below.length > 0) blocks.push({ kind: "gap" }, ...below);
-  return blocks;
-}
-
-/** Takes text and a colour and gives a notice, cut where it is absurdly long; nothing for none. */
-export function notice(text: string | undefined, tone: ThemeColor): Span[] {
-  return text === undefined || text.trim() === "" ? [] : [span(clipped(text.trim()), tone)];
-}
-
-/** Takes text and gives at most as much of it as a note may have, with `…` where it was cut. */
-export function clipped(text: string): string {
-  return text.length > MAX_NOTE_CHARS ? `${text.slice(0, MAX_NOTE_CHARS)}…` : text;
-}
-
-/** Takes a path and gives it as a row shows it: with `~`, and not absurdly long. */
-export function shownPath(path: string): string {
-  return tildify(clipped(path), home());
-}
-
-/** What stands behind the path of a log that lacks something; empty where it lacks nothing. */
-export function logLack(complete: unknown, truncated: unknown): string {
-  if (complete === false) return " (incomplete)";
-  return truncated === true ? " (truncated)" : "";
-}
-
-function outputBlock(body: Body, expanded: boolean, context: RowContext): Block {
-  const keep = body.keep ?? "end";
-  // "earlier lines" also where it is one: pi's rows and the tool that this one follows say so.
-  const what = keep === "end" ? "earlier lines" : "more lines";
-  return {
-    kind: "output",
-    text: body.output,
-    tone: body.outputTone ?? "toolOutput",
-    limit: expanded ? undefined : (body.previewLines ?? PREVIEW_LINES),
-    keep,
-    hint: `${what} (${expandHint(context)})`,
+/** Makes a renderer of a function that gives the view of a result. */
+export function result(view: ResultView): RenderResult {
+  return (given, { expanded, isPartial }, theme, context) => {
+    const state = rowState(context);
+    const partial = isPartial && !context.isError && !state.settled;
+    if (partial) startTicker(state, context);
+    else settle(state);
+    const { details: told, content } = fieldsOf(given);
+    const details = fieldsOf(told);
+    tellCall(state, details);
+    const outcome = { details, text: contentText(content), expanded, partial, context, state };
+    const blocks = viewBlocks(view(outcome), expanded, context);
+    const onDraw = partial ? keepTicking(state, context) : undefined;
+    return reuse(context.lastComponent).show(blocks, theme, onDraw);
   };
 }
 
-function noticeBlock(text: Span): Block {
-  return { kind: "text", spans: [text] };
+/** Makes the view of what may be a thrown error, which leaves nothing but its message. */
+export function orError(view: ResultView): ResultView {
+  return (outcome) => {
+    const { details, text, context, expanded } = outcome;
+    if (!context.isError || Object.keys(details).length > 0) return view(outcome);
+    const limit = expanded ? undefined : ERROR_LINES;
+    return { body: { text, tone: "error", keep: "start", limit } };
+  };
 }
 
-function statusBlocks(status: (Span | undefined)[]): Block[] {
-  const parts = status.filter((part) => part !== undefined);
-  if (parts.length === 0) return [];
-  const dotted = parts.flatMap((part, i) => (i === 0 ? [part] : [span(" · ", "muted"), part]));
-  return [{ kind: "text", spans: dotted }];
+/** The call's slot was drawn before this one and learns here where the command really runs. */
+function tellCall(state: RowState, details: Fields): void {
+  const cwd = stringOf(details.cwd);
+  if (state.hasResult && (cwd === undefined || cwd === state.cwd)) return;
+  state.hasResult = true;
+  if (cwd !== undefined) state.cwd = clipped(cwd);
+  state.redrawCall?.();
+}
+
+/** The output that stands in the model's text, where the details tell its place. */
+export function toldOutput({ details, text }: Outcome): string | undefined {
+  return partOf(text, details.output_at);
+}
+
+/** The facts of a session that still runs: `elapsed 1.3s · session_id=2 · log: ~/…`. */
+export function runningFacts({ details, state }: Outcome, names: Names): (Span | undefined)[] {
+  const { id, log } = factsOf(details, names);
+  return [timeFact("elapsed", elapsedMs(state)), id, log];
+}
+
+/**
+ * Takes a view, whether it is expanded, and what pi gave the renderer (for the keys that expand),
+ * and gives the blocks to show.
+ */
+export function viewBlocks(view: RowView, expanded: boolean, keys: object): Block[] {
+  const { title = [], body, list, notices = [], facts = [], isSpaced = false } = view;
+  const lines = [...notices.map((one) => [one]), dotted(facts)];
+  const below = lines.filter((spans) => spans.length > 0);
+  return [
+    ...title.map(line),
+    ...(body && body.text.trim() !== "" ? [GAP, outputBlock(body, expanded, keys)] : []),
+    ...(list ? listBlocks(list, expanded, keys) : []),
+    ...below.flatMap((spans, i) => (i === 0 || isSpaced ? [GAP, line(spans)] : [line(spans)])),
+  ];
+}
+
+function outputBlock(body: Body, expanded: boolean, keys: object): Block {
+  const { text, tone = "toolOutput", keep = "end" } = body;
+  // "earlier lines" also where it is one: pi's rows and the tool that this one follows say so.
+  const what = keep === "end" ? "earlier lines" : "more lines";
+  const limit = body.limit ?? (expanded ? undefined : PREVIEW_LINES);
+  return { kind: "output", text, tone, limit, keep, hint: `${what} (${expandHint(keys)})` };
+}
+
+function listBlocks(list: List, expanded: boolean, keys: object): Block[] {
+  const { entries, nouns, none, last } = list;
+  const shown = expanded ? entries : entries.slice(0, PREVIEW_LINES);
+  const hidden = entries.length - shown.length;
+  const what = hidden === 1 ? nouns[0] : nouns[1];
+  return [
+    GAP,
+    ...(entries.length === 0 ? [line([muted(none)])] : []),
+    ...shown.flatMap((entry) => entryBlocks(entry, expanded)),
+    ...(hidden > 0 ? [cut([muted(`… ${hidden} more ${what} (${expandHint(keys)})`)])] : []),
+    ...(last === undefined ? [] : [cut([muted(last)])]),
+  ];
+}
+
+function entryBlocks({ spans, below, isCut = false }: Entry, expanded: boolean): Block[] {
+  if (!expanded || isCut) return [cut(spans)];
+  return [line(spans), ...(below ? [line([below])] : [])];
+}
+
+function line(spans: Span[]): Block {
+  return { kind: "text", spans };
+}
+
+function cut(spans: Span[]): Block {
+  return { kind: "cut", spans };
 }

@@ -1,140 +1,100 @@
 /**
- * How the calls of the six unified-exec tools look: `$ cmd (yield 2.5s · cwd: ~/project)`,
- * `⟳ poll → session_id=2`, `» ^C → session_id=2`, and titles for the rest.
+ * How the calls of all tools are drawn: one text, and a clock while nothing has come back. Which
+ * words a call consists of is the family's; the words that more than one family has are here.
  */
-import { resolve } from "node:path";
-import { clipped, shownPath } from "./body.ts";
-import { MAX_COMMAND_CHARS, asides, call, commandSpans, title } from "./call.ts";
 import type { Fields } from "./fields.ts";
-import { base64Bytes, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { RenderCall, RowContext, Span } from "./row.ts";
-import { span } from "./row.ts";
-import { formatSeconds, oneLine } from "./safe.ts";
-import { rowState } from "./state.ts";
+import { fieldsOf, labelOf } from "./fields.ts";
+import type { Block, RenderCall, RowContext, Span } from "./row.ts";
+import { reuse, span } from "./row.ts";
+import { elapsedMs, keepTicking, rowState, startTicker } from "./state.ts";
+import type { CallText } from "./view.ts";
+import { muted, timeFact } from "./view.ts";
 
-/** The cells of input that a collapsed row shows. */
-const INPUT_CELLS = 200;
+/** The most of a command that is drawn: some models write whole files into one. */
+const MAX_COMMAND_CHARS = 32 * 1024;
 
-/** Draws `$ cmd (yield 2.5s · cwd: ~/project · tty) [wake]`. */
-export const renderExecCall: RenderCall = call(execSpans);
+/** A call that has no result yet says so after this time; most are faster, and would flicker. */
+const SILENCE_MS = 500;
 
-/** Draws `⟳ poll → session_id=2 (yield 5.0s)` or `» input → session_id=2`. */
-export const renderWriteCall: RenderCall = call(writeSpans);
-
-/** Draws `✕ kill_session → session_id=2 SIGTERM`. */
-export const renderKillCall: RenderCall = call(killSpans);
-
-/** Draws `list_sessions`. */
-export const renderListCall: RenderCall = call((args) => [
-  title("list_sessions"),
-  ...asides([args.peek === true ? "peek" : undefined]),
-]);
-
-/** Draws `set_on_exit session_id=2 → wake`. */
-export const renderSetOnExitCall: RenderCall = call((args) => [
-  title("set_on_exit"),
-  ...target(args, " "),
-  span(` → ${labelOf(args.on_exit) ?? "…"}`, "toolOutput"),
-]);
-
-/** Draws `resize_session session_id=2 → 100x40`. */
-export const renderResizeCall: RenderCall = call((args) => [
-  title("resize_session"),
-  ...target(args, " "),
-  span(` → ${labelOf(args.cols) ?? "…"}x${labelOf(args.rows) ?? "…"}`, "toolOutput"),
-]);
-
-function execSpans(args: Fields, context: RowContext): Span[] {
-  const notes = [
-    yieldText(args),
-    `cwd: ${shownPath(effectiveCwd(args, context))}`,
-    args.tty === true ? "tty" : undefined,
-  ];
-  const wake = args.on_exit === "wake" ? [span(" [wake]", "accent")] : [];
-  return [...commandSpans(args.cmd), ...asides(notes), ...wake];
+/** Makes a renderer of a function that gives the call's text. */
+export function call(text: CallText): RenderCall {
+  return (args, theme, context) => {
+    const row = reuse(context.lastComponent);
+    const state = rowState(context);
+    const waits = context.executionStarted && context.isPartial && !state.settled;
+    const draw = (): void => {
+      const waiting = waits && !state.hasResult;
+      const blocks: Block[] = [{ kind: "text", spans: text(fieldsOf(args), context) }];
+      if (waiting) blocks.push(...waitingBlocks(elapsedMs(state)));
+      row.show(blocks, theme, waiting ? keepTicking(state, context) : undefined);
+    };
+    state.redrawCall = draw;
+    if (waits) startTicker(state, context);
+    draw();
+    return row;
+  };
 }
 
-/** Where the command runs: as the daemon told, else as the arguments and pi say. */
-function effectiveCwd(args: Fields, context: RowContext): string {
-  const told = rowState(context).cwd;
-  if (told !== undefined) return told;
-  return resolve(stringOf(context.cwd) ?? "", clipped(stringOf(args.workdir) ?? ""));
+/** A silent command sends nothing that a result could be drawn from: its call shows life. */
+function waitingBlocks(ms: number): Block[] {
+  if (ms < SILENCE_MS) return [];
+  return [{ kind: "gap" }, { kind: "text", spans: [timeFact("elapsed", ms)] }];
 }
 
-function writeSpans(args: Fields, context: RowContext): Span[] {
-  const input = inputSpans(args, context);
-  const eof = args.eof === true || args.eof === "true";
-  const notes = [eof && input.length > 0 ? "eof" : undefined, yieldText(args)];
-  const head = input.length > 0 ? [title("» "), ...input] : [title(eof ? "» (eof)" : "⟳ poll")];
-  return [...head, ...target(args, " → "), ...asides(notes)];
+/** Takes text and gives it as the title of a row. */
+export function title(text: string): Span {
+  return span(text, "toolTitle", true);
 }
 
-function inputSpans(args: Fields, context: RowContext): Span[] {
-  const base64 = stringOf(args.chars_b64) ?? "";
-  if (base64.trim() !== "") {
-    const bytes = base64Bytes(base64);
-    return [title(`(base64, ${bytes} ${bytes === 1 ? "byte" : "bytes"})`)];
+/** Takes the command of a call, in any state, and gives `$ command`. */
+export function commandSpans(command: unknown): Span[] {
+  if (command === undefined || command === null || command === "") {
+    return [title("$ "), span("…", "toolOutput")];
   }
-  if (args.chars !== undefined && args.chars !== null && typeof args.chars !== "string") {
-    return [span("[invalid arg]", "error")];
-  }
-  const chars = args.chars ?? "";
-  if (chars === "") return [];
-  return [title(context.expanded ? wholeInput(chars) : oneLine(inputText(chars), INPUT_CELLS))];
+  if (typeof command !== "string") return [title("$ "), span("[invalid arg]", "error")];
+  const { head, more } = bounded(command);
+  return [title(`$ ${head.trim()}`), ...(more === "" ? [] : [muted(more)])];
 }
 
-function wholeInput(chars: string): string {
-  const over = chars.length - MAX_COMMAND_CHARS;
-  return over > 0 ? `${inputText(chars)}… ${over} more characters` : inputText(chars);
+/** Takes a text and gives as much of it as is drawn, and what is said of the rest. */
+export function bounded(text: string): { head: string; more: string } {
+  const over = text.length - MAX_COMMAND_CHARS;
+  return {
+    head: text.slice(0, MAX_COMMAND_CHARS),
+    more: over > 0 ? `… ${over} more characters` : "",
+  };
 }
 
-/** Escapes of a control character in `chars`, after any escaped backslash, and raw ones. */
-const KEYS = /\\(\\|e|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\})|[\x00-\x1f\x7f]/g;
-
-/** The keys that people know by these names; other escapes stay as the model wrote them. */
-const CARETS = new Map([
-  [0x03, "^C"],
-  [0x04, "^D"],
-  [0x1b, "^["],
-]);
-
-const RAW_NAMES = new Map([
-  ["\n", "\\n"],
-  ["\r", "\\r"],
-  ["\t", "\\t"],
-]);
-
-/** Takes the `chars` of a write_stdin call and gives them with control characters one can read. */
-export function inputText(chars: string): string {
-  return chars.slice(0, MAX_COMMAND_CHARS).replace(KEYS, (found, escape?: string) => {
-    if (escape === undefined) return RAW_NAMES.get(found) ?? caret(found.charCodeAt(0));
-    if (escape === "\\") return found;
-    const code = escape === "e" ? 0x1b : Number.parseInt(escape.replace(/[^0-9a-fA-F]/g, ""), 16);
-    return CARETS.get(code) ?? found;
-  });
+/** Takes what stands before it, the session's id and its label, and gives ` → session_id=2`. */
+export function target(before: string, id: unknown, label = ""): Span[] {
+  return [muted(before), span(`${label}${labelOf(id) ?? "…"}`, "accent")];
 }
 
-function caret(code: number): string {
-  return `^${String.fromCharCode(code ^ 0x40)}`;
-}
-
-function killSpans(args: Fields, context: RowContext): Span[] {
-  // While the arguments stream in a signal may still come; afterwards none means SIGTERM.
+/** Takes the arguments of a kill and the signal that stands for none, and gives the signal. */
+export function signalSpan({ signal }: Fields, context: RowContext, fallback: string): Span {
+  // While the arguments stream in a signal may still come; afterwards none means the fallback.
   const streaming = context.isPartial && !context.argsComplete && !context.executionStarted;
-  const signal = labelOf(args.signal) ?? (streaming ? "" : "SIGTERM");
-  return [title("✕ kill_session"), ...target(args, " → "), span(` ${signal}`, "toolOutput")];
+  return span(` ${labelOf(signal) ?? (streaming ? "" : fallback)}`, "toolOutput");
 }
 
-function target(args: Fields, before: string): Span[] {
-  return [
-    span(before, "muted"),
-    span(`session_id=${labelOf(args.session_id) ?? "…"}`, "accent"),
-  ];
+/** Takes notes and gives those that are there as ` (yield 2.5s · tty)`; nothing for none. */
+export function asides(notes: (string | undefined)[]): Span[] {
+  const told = notes.filter((note) => note !== undefined);
+  return told.length === 0 ? [] : [muted(` (${told.join(" · ")})`)];
 }
 
-function yieldText(args: Fields): string | undefined {
-  const until = labelOf(args.yield_until);
-  if (until !== undefined) return `until ${until}`;
-  const ms = numberOf(args.yield_time_ms);
-  return ms === undefined ? undefined : `yield ${formatSeconds(ms)}`;
+/** Takes a value and what stands around its label; undefined where the value has no label. */
+export function labelled(before: string, value: unknown, after = ""): string | undefined {
+  const label = labelOf(value);
+  return label === undefined ? undefined : `${before}${label}${after}`;
+}
+
+/** Takes a number and gives `12 bytes`. */
+export function byteCount(bytes: number): string {
+  return `${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
+}
+
+/** Takes what a call says of the end of input and gives the note of it. */
+export function eofNote(eof: unknown): string | undefined {
+  return eof === true || eof === "true" ? "eof" : undefined;
 }

@@ -7,6 +7,9 @@ import { oneLine } from "./safe.ts";
 /** The fields of an object whose types nobody has checked. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** The fields of a wire type, as nobody has checked them. */
+export type Unchecked<T> = { readonly [K in keyof T]?: unknown };
+
 /** The most cells that an id, a signal or a number takes in a row. */
 const LABEL_CELLS = 40;
 
@@ -45,6 +48,13 @@ export function partOf(text: string, place: unknown): string | undefined {
   // Another extension may have put a text of its own in place of ours.
   if (!isPlace || Number(to) > text.length) return undefined;
   return text.slice(Number(from), Number(to));
+}
+
+/** Takes the content of a result or a message, in any shape, and gives its text. */
+export function contentText(content: unknown): string {
+  if (typeof content === "string") return content;
+  const texts = arrayOf(content).map((item) => stringOf(fieldsOf(item).text));
+  return texts.filter((text) => text !== undefined).join("\n");
 }
 
 /** Takes base64 text and gives how many bytes it stands for, blanks and padding left out. */

@@ -203,11 +203,15 @@ function cutSpans(spans: Span[], width: number, theme: Theme | undefined): strin
   return truncateToWidth(painted(parts, theme), width, "…");
 }
 
-/** pi's word wrap. A line that is too wide ends pi, so none leaves here, whatever was measured. */
+/** pi's word wrap. */
 export function wrap(text: string, width: number): string[] {
-  return wrapTextWithAnsi(text, width).map((line) =>
-    visibleWidth(line) > width ? truncateToWidth(line, width, "") : line,
-  );
+  return fitting(wrapTextWithAnsi(text, width), width);
+}
+
+/** Cuts lines that are too wide, whatever was measured: one such line ends pi. */
+export function fitting(lines: string[], width: number): string[] {
+  return lines.map((line) =>
+    visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
 }
 
 function painted(parts: Span[], theme: Theme | undefined): string {

@@ -4,15 +4,13 @@
  */
 import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
-import { drawCard, windowMessageRenderer } from "../render/windows.ts";
+import { windowMessageRenderer } from "../render/messages.ts";
 import type { BashResult, Progress, TmuxResult } from "../wire-results.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../bash/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
 import { shownCommand } from "../bash/templates.ts";
-import {
-  COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, type ReportDetails,
-} from "../bash/deliveries.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/deliveries.ts";
 import { Windows } from "../bash/windows.ts";
 import { startContext, viewContext } from "../bash/wire-context.ts";
 import type { ToolContext } from "./context.ts";
@@ -41,11 +39,8 @@ function registerRenderers(host: Host, windows: Windows): void {
   const renderer = windowMessageRenderer(windows);
   host.registerMessageRenderer(COMPLETED_MESSAGE_TYPE, renderer);
   host.registerMessageRenderer(POLL_MESSAGE_TYPE, renderer);
-  host.registerEntryRenderer?.(POLL_MESSAGE_TYPE, (entry, options, theme) => {
-    const shown = (entry.data as Partial<ReportDetails> | undefined)?.windows ?? [];
-    const card = { windows: shown, text: "", expanded: options.expanded, keys: options };
-    return drawCard(card, windows.config, theme);
-  });
+  host.registerEntryRenderer?.(POLL_MESSAGE_TYPE, (entry, options, theme) =>
+    renderer({ content: "", details: entry.data }, options, theme));
 }
 
 function tools(windows: Windows): Tool[] {

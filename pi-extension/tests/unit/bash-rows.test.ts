@@ -4,7 +4,7 @@ import { it } from "node:test";
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import { bashRenderers, tmuxRenderers } from "../../src/render/bash.ts";
 import type { ToolRenderers } from "../../src/render/row.ts";
-import { drawCard, windowMessageRenderer } from "../../src/render/windows.ts";
+import { windowMessageRenderer } from "../../src/render/messages.ts";
 import { type TmuxBashConfig, readConfig } from "../../src/bash/config.ts";
 import type { TestResult, TestRow } from "./render-harness.ts";
 import {
@@ -143,9 +143,8 @@ it("tmux: its action, its window, its answer; the peek…DisplayLines", () => {
 /** A message as pi would draw it. */
 function message(windows: object[], given: Partial<TmuxBashConfig> = {}, expanded = false): string {
   const renderer = windowMessageRenderer(settings(given));
-  const drawn = renderer(
-    { content: "as the model reads it", details: { windows } } as never, { expanded } as never, theme);
-  const rows = drawn?.render(80) ?? [];
+  const drawn = renderer({ content: "as the model reads it", details: { windows } }, { expanded }, theme);
+  const rows = drawn.render(80);
   for (const line of rows) assertHarmless(line, 80);
   return rows.map((line) => withoutColours(line).trim()).join("\n").trim();
 }
@@ -183,10 +182,12 @@ it("the completed…DisplayLines and poll…DisplayLines", () => {
 });
 
 it("nothing of a message steers the terminal, whatever it holds", () => {
+  const drawMessage = windowMessageRenderer(settings({}));
   for (const hostile of Object.values(HOSTILE)) {
     message([{ ...ENDED, name: hostile, command: hostile, tail: hostile, signal: hostile }]);
-    const card = { windows: [hostile, null, 7, { tail: 7 }], text: hostile, expanded: true, keys: {} };
-    for (const line of drawCard(card, defaults, theme).render(60)) assertHarmless(line, 60);
+    const details = { windows: [hostile, null, 7, { tail: 7 }] };
+    const card = drawMessage({ content: hostile, details }, { expanded: true }, theme);
+    for (const line of card.render(60)) assertHarmless(line, 60);
   }
 });
 
@@ -207,7 +208,8 @@ it("a log that lacks something is not named without saying so, in a row and in a
   }
   const window = { kind: "exited", window: "@1", name: "n", command: "c", tail: "x\n", exit_code: 0 };
   const facts = { ...window, truncated: true, log_path: LOG, log_complete: false };
-  const card = { windows: [facts], text: "", expanded: false, keys: {} };
-  const shown = drawCard(card, defaults, theme).render(200).map(withoutColours).join("\n");
+  const message = { content: "", details: { windows: [facts] } };
+  const card = windowMessageRenderer(settings({}))(message, { expanded: false }, theme);
+  const shown = card.render(200).map(withoutColours).join("\n");
   assert.match(shown, new RegExp(`\\[Full output: ${LOG} \\(incomplete\\)\\]`));
 });

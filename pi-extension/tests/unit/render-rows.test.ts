@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { TestRow } from "./render-harness.ts";
 import { context, CWD, draw, give, HOME, row, screen, start, theme } from "./render-harness.ts";
 import { renderers } from "../../src/render/index.ts";
-import { describeSession } from "../../src/render/results.ts";
+import { SNAKE, describeSession } from "../../src/render/view.ts";
 
 const LOG = `${HOME}/.cache/execd-2-5d0c71b2.log`;
 const ROUNDS = Array.from({ length: 12 }, (_, i) => `round ${i + 1}\n`).join("");
@@ -392,11 +392,11 @@ describe("list_sessions", () => {
     assert.deepEqual(screen(target), ["list_sessions (peek)", "", "no live sessions"]);
   });
 
-  test("describeSession makes the line that other views show too", () => {
+  test("describeSession bounds the command, and makes a line of nothing", () => {
     const told = { session_id: 2, elapsed_ms: 41_000, command: "npm  run\ndev", cwd: CWD };
-    assert.equal(describeSession(told, 80), "#2 41s npm run dev (~/project)");
-    assert.equal(describeSession(told, 5), "#2 41s npm … (~/project)");
-    assert.equal(describeSession({}, 5), "#? 0s");
+    assert.equal(describeSession(told, SNAKE, 80), "#2 41s npm run dev (~/project)");
+    assert.equal(describeSession(told, SNAKE, 5), "#2 41s npm … (~/project)");
+    assert.equal(describeSession({}, SNAKE, 5), "#? 0s");
   });
 });
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderers, streamRenderers } from "../../src/render/index.ts";
 import type { ToolRenderers } from "../../src/render/row.ts";
-import { windowMessageRenderer } from "../../src/render/windows.ts";
+import { windowMessageRenderer } from "../../src/render/messages.ts";
 import { prefixed } from "../../src/tools/tool.ts";
 import { readConfig } from "../../src/bash/config.ts";
 import { withBash } from "./bash-lib.ts";
@@ -94,7 +94,7 @@ test("bash: a look, and the message of an end, have the output once", async () =
       const lines = 3 * message.details.windows.length;
       assert.equal(JSON.stringify(message).match(MARK)?.length, lines);
       const draw = windowMessageRenderer({ config: readConfig("/no/such/file").config });
-      const drawn = draw(message as never, { expanded: false } as never, theme)?.render(80) ?? [];
+      const drawn = draw(message, { expanded: false }, theme).render(80);
       assert.equal(withoutColours(drawn.join("\n")).match(MARK)?.length, lines);
     }
     const peek = await pi.call("tmux", { action: "peek", window: "@1" });

@@ -1,0 +1,111 @@
+/** How messages in the conversation are drawn: of sessions that have ended, of windows. */
+import { Box } from "@earendil-works/pi-tui";
+import { type Settings, lineLimit } from "./bash.ts";
+import { GAP, viewBlocks } from "./body.ts";
+import { labelled } from "./calls.ts";
+import type { Fields } from "./fields.ts";
+import {
+  arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
+} from "./fields.ts";
+import { type Block, Row, type Span, type Theme, span } from "./row.ts";
+import { formatAge, oneLine } from "./safe.ts";
+import { type RowView, logLack, muted, shownPath } from "./view.ts";
+
+const WAKE_COMMAND_CELLS = 80;
+const WINDOW_COMMAND_CELLS = 200;
+const PATH_CELLS = 120;
+const NAME_CELLS = 60;
+
+/** What is drawn: a message, or an entry that people see and no model reads. */
+interface Message {
+  content: unknown;
+  details?: unknown;
+}
+
+/** What pi gives a renderer of messages; newer ones tell the keys. */
+interface Options {
+  expanded: boolean;
+}
+
+/** Draws a wake: two lines a session, and the whole text that the model got when expanded. */
+export function renderWakeMessage(message: Message, { expanded }: Options, theme: Theme): Box {
+  const sessions = arrayOf(fieldsOf(message.details).sessions);
+  const views = sessions.map((ended) => wakeView(fieldsOf(ended)));
+  if (expanded || views.length === 0) views.push(textView(contentText(message.content)));
+  return boxed(views.flatMap((view) => viewBlocks(view, expanded, {})), theme);
+}
+
+/** The renderer of messages about windows: how each stands, its command, the end of its output. */
+export function windowMessageRenderer(settings: Settings) {
+  return (message: Message, options: Options, theme: Theme): Box => {
+    const text = contentText(message.content);
+    const windows = arrayOf(fieldsOf(message.details).windows).map(fieldsOf);
+    const views = windows.map((facts) => windowView(facts, text, options.expanded, settings));
+    if (views.length === 0) views.push(textView(text));
+    const blocks = views.map((view) => viewBlocks(view, options.expanded, options));
+    return boxed(blocks.flatMap((some, i) => (i === 0 ? some : [GAP, ...some])), theme);
+  };
+}
+
+function boxed(blocks: Block[], theme: Theme): Box {
+  const box = new Box(1, 1, (line) => theme.bg("customMessageBg", line));
+  box.addChild(new Row().show(blocks, theme));
+  return box;
+}
+
+function textView(text: string): RowView {
+  return { title: [[muted(text)]] };
+}
+
+function wakeView(ended: Fields): RowView {
+  const how = labelled("signal=", ended.signal) ?? `exit_code=${labelOf(ended.exit_code) ?? "?"}`;
+  const ms = numberOf(ended.elapsed_ms);
+  const age = ms === undefined ? "" : ` · took ${formatAge(ms)}`;
+  const head = `session ${labelOf(ended.session_id) ?? "?"} ended · ${how}${age}`;
+  const log = oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS);
+  const command = commandSpan(ended, WAKE_COMMAND_CELLS);
+  return {
+    title: [
+      [outcomeSpan(ended.exit_code === 0, head)],
+      log === "" ? [command] : [command, muted(` · log: ${log}`)],
+    ],
+  };
+}
+
+function windowView(
+  facts: Fields,
+  text: string,
+  expanded: boolean,
+  { config }: Settings,
+): RowView {
+  const isTruncated = facts.truncated === true;
+  const kind = facts.kind === "poll" ? "poll" : "completed";
+  const path = stringOf(facts.log_path);
+  const isCut = isTruncated || facts.kind === "lost";
+  const log = path && `${path}${logLack(facts.log_complete, facts.log_truncated)}`;
+  return {
+    title: [[windowHead(facts)], [commandSpan(facts, WINDOW_COMMAND_CELLS)]],
+    body: {
+      text: partOf(text, facts.tail_at) ?? stringOf(facts.tail) ?? "",
+      limit: lineLimit(config, kind, expanded, isTruncated),
+    },
+    notices: isCut && log ? [span(`[Full output: ${log}]`, "warning")] : [],
+  };
+}
+
+function windowHead(facts: Fields): Span {
+  const name = `${oneLine(labelOf(facts.name) ?? "", NAME_CELLS)} ${labelOf(facts.window) ?? "?"}`;
+  if (facts.kind === "poll") return span(`⟳ ${name} is running`, "accent");
+  if (facts.kind === "lost") return outcomeSpan(false, `${name} is lost`);
+  const code = numberOf(facts.exit_code);
+  const how = labelOf(facts.signal) ?? `exit code ${code ?? "?"}`;
+  return outcomeSpan(code === 0, `${name} finished · ${how}`);
+}
+
+function outcomeSpan(isGood: boolean, text: string): Span {
+  return isGood ? span(`✓ ${text}`, "success") : span(`✗ ${text}`, "error");
+}
+
+function commandSpan(facts: Fields, cells: number): Span {
+  return span(`$ ${oneLine(stringOf(facts.command) ?? "", cells)}`, "toolTitle");
+}

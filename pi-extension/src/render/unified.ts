@@ -1,0 +1,301 @@
+/**
+ * How the six unified-exec tools look: the words of their calls (`$ cmd (yield 2.5s · cwd: ~/x)`,
+ * `⟳ poll → session_id=2`, `» ^C → session_id=2`), and the views of their results.
+ */
+import { resolve } from "node:path";
+import type { ThemeColor } from "@earendil-works/pi-coding-agent";
+import type {
+  KillResult, ListResult, SessionInfo, Truncation, WaitResult,
+} from "../wire-results.ts";
+import { runningFacts, toldOutput } from "./body.ts";
+import {
+  asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
+} from "./calls.ts";
+import type { Fields, Unchecked } from "./fields.ts";
+import { arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
+import type { RowContext, Span } from "./row.ts";
+import { span } from "./row.ts";
+import { formatSeconds, formatSize, oneLine } from "./safe.ts";
+import { rowState } from "./state.ts";
+import type { Entry, Look, Outcome, RowView } from "./view.ts";
+import {
+  LIST_CELLS, SNAKE, clipped, entryOf, factsOf, muted, notice, saying, shownPath, timeFact,
+} from "./view.ts";
+
+/** The cells of input that a collapsed row shows. */
+const INPUT_CELLS = 200;
+
+/** The most processes that survived a kill or outlived a session that are named. */
+const MAX_NAMED = 16;
+
+/** The unified-exec tools. */
+export const UNIFIED = {
+  exec_command: { call: execCall, view: waitView },
+  write_stdin: { call: writeCall, view: waitView },
+  kill_session: { call: killCall, view: killView },
+  list_sessions: { call: listCall, view: listView },
+  set_on_exit: { call: setOnExitCall, view: setOnExitView },
+  resize_session: { call: resizeCall, view: resizeView },
+} satisfies Record<string, Look>;
+
+/** `$ cmd (yield 2.5s · cwd: ~/project · tty) [wake]` */
+function execCall(args: Fields, context: RowContext): Span[] {
+  const notes = [
+    yieldNote(args),
+    `cwd: ${shownPath(effectiveCwd(args, context))}`,
+    args.tty === true ? "tty" : undefined,
+  ];
+  const wake = args.on_exit === "wake" ? [span(" [wake]", "accent")] : [];
+  return [...commandSpans(args.cmd), ...asides(notes), ...wake];
+}
+
+/** Where the command runs: as the daemon told, else as the arguments and pi say. */
+function effectiveCwd(args: Fields, context: RowContext): string {
+  const told = rowState(context).cwd;
+  if (told !== undefined) return told;
+  return resolve(stringOf(context.cwd) ?? "", clipped(stringOf(args.workdir) ?? ""));
+}
+
+/** `⟳ poll → session_id=2 (yield 5.0s)`, or `» input → session_id=2` */
+function writeCall(args: Fields, context: RowContext): Span[] {
+  const input = inputSpans(args, context);
+  const eof = eofNote(args.eof);
+  const notes = [input.length > 0 ? eof : undefined, yieldNote(args)];
+  const head = input.length > 0 ? [title("» "), ...input] : [title(eof ? "» (eof)" : "⟳ poll")];
+  return [...head, ...session(" → ", args), ...asides(notes)];
+}
+
+function inputSpans({ chars, chars_b64 }: Fields, { expanded }: RowContext): Span[] {
+  const base64 = stringOf(chars_b64) ?? "";
+  if (base64.trim() !== "") return [title(`(base64, ${byteCount(base64Bytes(base64))})`)];
+  if (chars === undefined || chars === null || chars === "") return [];
+  if (typeof chars !== "string") return [span("[invalid arg]", "error")];
+  const { head, more } = bounded(chars);
+  const input = inputText(head);
+  return [title(expanded ? `${input}${more}` : oneLine(input, INPUT_CELLS))];
+}
+
+/** Escapes of a control character in `chars`, after any escaped backslash, and raw ones. */
+const KEYS = /\\(\\|e|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\})|[\x00-\x1f\x7f]/g;
+
+/** The keys that people know by these names; other escapes stay as the model wrote them. */
+const CARETS = new Map([
+  [0x03, "^C"],
+  [0x04, "^D"],
+  [0x1b, "^["],
+]);
+
+const RAW_NAMES = new Map([
+  ["\n", "\\n"],
+  ["\r", "\\r"],
+  ["\t", "\\t"],
+]);
+
+/** Takes the `chars` of a write_stdin call and gives them with control characters one can read. */
+function inputText(chars: string): string {
+  return chars.replace(KEYS, (found, escape?: string) => {
+    if (escape === undefined) return RAW_NAMES.get(found) ?? caret(found.charCodeAt(0));
+    if (escape === "\\") return found;
+    const code = escape === "e" ? 0x1b : Number.parseInt(escape.replace(/[^0-9a-fA-F]/g, ""), 16);
+    return CARETS.get(code) ?? found;
+  });
+}
+
+function caret(code: number): string {
+  return `^${String.fromCharCode(code ^ 0x40)}`;
+}
+
+/** `✕ kill_session → session_id=2 SIGTERM` */
+function killCall(args: Fields, context: RowContext): Span[] {
+  return [title("✕ kill_session"), ...session(" → ", args), signalSpan(args, context, "SIGTERM")];
+}
+
+/** `list_sessions (peek)` */
+function listCall({ peek }: Fields): Span[] {
+  return [title("list_sessions"), ...asides([peek === true ? "peek" : undefined])];
+}
+
+/** `set_on_exit session_id=2 → wake` */
+function setOnExitCall(args: Fields): Span[] {
+  return setCall("set_on_exit", args, labelOf(args.on_exit) ?? "…");
+}
+
+/** `resize_session session_id=2 → 100x40` */
+function resizeCall(args: Fields): Span[] {
+  const [cols, rows] = [args.cols, args.rows].map((size) => labelOf(size) ?? "…");
+  return setCall("resize_session", args, `${cols}x${rows}`);
+}
+
+function setCall(tool: string, args: Fields, value: string): Span[] {
+  return [title(tool), ...session(" ", args), span(` → ${value}`, "toolOutput")];
+}
+
+function session(before: string, args: Fields): Span[] {
+  return target(before, args.session_id, "session_id=");
+}
+
+function yieldNote(args: Fields): string | undefined {
+  const ms = numberOf(args.yield_time_ms);
+  return labelled("until ", args.yield_until)
+    ?? (ms === undefined ? undefined : `yield ${formatSeconds(ms)}`);
+}
+
+/** A wait's output, its notices and `took 4.2s · exit_code=0 · log: ~/…`. */
+function waitView(outcome: Outcome): RowView {
+  const { details, text, context, partial } = outcome;
+  const wait: Unchecked<WaitResult> = details;
+  const output = toldOutput(outcome) ?? stringOf(wait.output);
+  const isTold = context.isError && output === undefined;
+  return {
+    body: { text: output ?? belowHeader(text), tone: isTold ? "error" : "toolOutput" },
+    notices: [
+      ...truncationNotices(details),
+      ...notice(stringOf(wait.warning), "warning"),
+      ...notice(stringOf(wait.note), "warning"),
+      ...notice(stringOf(wait.failure_message), "error"),
+    ],
+    facts: partial ? runningFacts(outcome, SNAKE) : waitFacts(outcome),
+  };
+}
+
+/** Takes the model's text, where nothing else is left, and gives what stands below its header. */
+function belowHeader(text: string): string {
+  const header = text.startsWith("[still running]") || text.startsWith("[exited]");
+  const rule = header ? text.indexOf("\n---\n") : -1;
+  const below = rule < 0 ? text : text.slice(rule + "\n---\n".length);
+  return below === "(no output)" ? "" : below;
+}
+
+/** Says what part of a call's output is shown, as the daemon says it to the model. */
+function truncationNotices(details: Fields): Span[] {
+  const { fullOutput } = factsOf(details, SNAKE);
+  const omitted = numberOf(details.omitted_bytes) ?? 0;
+  const truncation: unknown = details.truncation;
+  const isCut = typeof truncation === "object" && truncation !== null;
+  return [
+    omitted > 0 ? `${formatSize(omitted)} of output between the calls was omitted` : undefined,
+    isCut ? shownPart(fieldsOf(truncation)) : undefined,
+  ].flatMap((text) => (text === undefined ? [] : [span(`[${text}.${fullOutput}]`, "warning")]));
+}
+
+function shownPart(truncation: Unchecked<Truncation>): string {
+  const total = numberOf(truncation.totalLines);
+  const shown = numberOf(truncation.outputLines);
+  const limit = formatSize(numberOf(truncation.maxBytes) ?? 0);
+  if (truncation.lastLinePartial === true) return `Showing last ${limit} of final line`;
+  if (total === undefined || shown === undefined) return "Output truncated";
+  const lines = `Showing lines ${total - shown + 1}-${total} of ${total}`;
+  return truncation.truncatedBy === "bytes" ? `${lines} (${limit} limit)` : lines;
+}
+
+function waitFacts({ details, context }: Outcome): (Span | undefined)[] {
+  const { id, exit, log } = factsOf(details, SNAKE);
+  const seconds = numberOf(details.wall_time_seconds);
+  const wallMs = seconds === undefined ? undefined : seconds * 1000;
+  if (exit === undefined && details.session_id !== undefined) {
+    return [yieldedFact(details, wallMs), id, log];
+  }
+  const ms = wallMs ?? numberOf(context.durationMs);
+  return [ms === undefined ? undefined : timeFact("took", ms), exit, log];
+}
+
+/** How long the call waited. Restored rows have no clock, so that only the details count. */
+function yieldedFact(wait: Unchecked<WaitResult>, wallMs: number | undefined): Span {
+  const ms = numberOf(wait.effective_wait_ms) ?? wallMs ?? numberOf(wait.yield_time_ms);
+  const why = stringOf(wait.wait_status);
+  const early = why === "cancelled" || why === "shutting_down" ? ` (${why})` : "";
+  return timeFact("yielded", ms, early);
+}
+
+/** What kill_session did, and the last output of the session. */
+function killView(outcome: Outcome): RowView {
+  const { details, text, context, partial } = outcome;
+  const kill: Unchecked<KillResult> = details;
+  if (partial) return { facts: runningFacts(outcome, SNAKE) };
+  if (kill.found === false) return notFoundView(outcome);
+  const output = toldOutput(outcome) ?? stringOf(kill.final_output);
+  const summary = stringOf(kill.summary);
+  const done = kill.killed !== false && !context.isError;
+  return {
+    body: { text: output ?? (summary === undefined ? text : "") },
+    notices: [
+      ...truncationNotices(details),
+      ...arrayOf(kill.survivors).slice(0, MAX_NAMED).map(survivorSpan),
+      ...notice(stringOf(kill.failure_message), "error"),
+    ],
+    facts: [...notice(summary, done ? "muted" : "error"), factsOf(details, SNAKE).log],
+  };
+}
+
+function survivorSpan(survivor: unknown): Span {
+  const { pid, command, reason } = fieldsOf(survivor);
+  const why = stringOf(reason);
+  const name = oneLine(stringOf(command) ?? "", LIST_CELLS);
+  const because = why === undefined ? "" : ` (${oneLine(why, LIST_CELLS)})`;
+  return span(`still alive: ${labelOf(pid) ?? "?"} ${name}${because}`, "error");
+}
+
+function notFoundView({ details, context }: Outcome): RowView {
+  const asked = fieldsOf(context.args).session_id;
+  const id = labelOf(details.session_id) ?? labelOf(asked);
+  const text = id === undefined ? "no such session" : `no session with session_id=${id}`;
+  return { facts: [span(text, "error")] };
+}
+
+/** One line for each session. */
+function listView({ details, text, partial, expanded }: Outcome): RowView {
+  const list: Unchecked<ListResult> = details;
+  if (!Array.isArray(list.sessions)) return partial ? {} : { body: { text } };
+  const left = arrayOf(list.left).slice(0, MAX_NAMED);
+  const entries = [
+    ...list.sessions.map((one) => sessionEntry(fieldsOf(one), expanded)),
+    ...left.map((one) => leftEntry(fieldsOf(one))),
+  ];
+  return { list: { entries, nouns: ["session", "sessions"], none: "no live sessions" } };
+}
+
+function sessionEntry(session: Unchecked<SessionInfo>, expanded: boolean): Entry {
+  const exit = factsOf(session, SNAKE).exit ?? muted("exited");
+  const marks = [
+    session.tty === true ? muted("tty") : undefined,
+    session.wake_armed === true ? span("[wake]", "accent") : undefined,
+    session.shell_exited === true ? muted("shell exited") : undefined,
+    session.running === false ? exit : undefined,
+    ...notice(stringOf(session.failure_message), "error"),
+  ];
+  return entryOf(session, SNAKE, marks, expanded);
+}
+
+function leftEntry(left: Fields): Entry {
+  const command = oneLine(stringOf(left.command) ?? "", LIST_CELLS);
+  const id = labelOf(left.session_id) ?? "?";
+  const text = `#${id} ended, left pid ${labelOf(left.pid) ?? "?"} ${command}`;
+  return { spans: [muted(text)], isCut: true };
+}
+
+/** What became of a wake, in words. */
+const WAKES: ReadonlyMap<unknown, [string, ThemeColor]> = new Map<unknown, [string, ThemeColor]>([
+  ["armed", ["wake armed", "muted"]],
+  ["already_armed", ["wake was armed already", "muted"]],
+  ["disarmed", ["wake disarmed", "muted"]],
+  ["already_none", ["no wake was armed", "muted"]],
+  ["too_late", ["too late: the session has exited", "warning"]],
+]);
+
+/** What became of the wake, in one line. */
+function setOnExitView(outcome: Outcome): RowView {
+  const { details, text, context, partial } = outcome;
+  if (partial) return {};
+  if (details.found === false) return notFoundView(outcome);
+  return saying(...(WAKES.get(details.status) ?? [text, context.isError ? "error" : "muted"]));
+}
+
+/** The size that the terminal has now. */
+function resizeView({ details, text, context, partial }: Outcome): RowView {
+  if (partial) return {};
+  const cols = labelOf(details.cols);
+  const rows = labelOf(details.rows);
+  const known = cols !== undefined && rows !== undefined;
+  const words = known ? `terminal is ${cols}x${rows} now` : text;
+  return saying(words, context.isError ? "error" : "muted");
+}

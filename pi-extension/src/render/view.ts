@@ -1,0 +1,220 @@
+/**
+ * What a row shows, in one model for the tools of all families: a family reads the fields of its
+ * replies and makes a `RowView` of them. Here are the model and the parts of it that are the same
+ * everywhere (how a session ended, where its log is, how it stands in a list). Where the parts
+ * stand in a row is decided in body.ts, how text is stripped, wrapped and painted in row.ts.
+ */
+import type { ThemeColor } from "@earendil-works/pi-coding-agent";
+import { home } from "../text/home.ts";
+import type { SessionInfo, StreamReport, StreamSession, WaitResult } from "../wire-results.ts";
+import type { Fields } from "./fields.ts";
+import { labelOf, numberOf, stringOf } from "./fields.ts";
+import type { RowContext, Span } from "./row.ts";
+import { span } from "./row.ts";
+import { formatAge, formatSeconds, oneLine, tildify } from "./safe.ts";
+import type { RowState } from "./state.ts";
+
+/** The cells of a command in a list while collapsed, before the line is cut at the width. */
+export const LIST_CELLS = 300;
+
+/** The most of a note or a name that is drawn. */
+const MAX_NOTE_CHARS = 4096;
+
+/** All that a result or a message shows. Every text may be anybody's: the row strips it. */
+export interface RowView {
+  /** The first lines of a message; a tool's row has its call there. */
+  title?: Span[][];
+  body?: Body | undefined;
+  list?: List;
+  /** Lines of their own below: truncation, notes, failures. */
+  notices?: Span[];
+  /** The parts of the last line, joined with ` · `; what is undefined is left out. */
+  facts?: (Span | undefined)[];
+  /** Whether an empty line stands before every notice, as in pi's own rows of bash. */
+  isSpaced?: boolean;
+}
+
+/** What a command printed, or the text of an error. */
+export interface Body {
+  /** Blank for nothing. */
+  text: string;
+  /** `toolOutput` unless said otherwise. */
+  tone?: ThemeColor;
+  /** Which end shows where not all does; the end unless said otherwise. */
+  keep?: "end" | "start";
+  /** How many visual lines show; unless said otherwise a few while collapsed, else all. */
+  limit?: number | undefined;
+}
+
+/** Sessions below each other, a few of them while collapsed. */
+export interface List {
+  entries: Entry[];
+  /** What one and what several entries are called. */
+  nouns: [one: string, several: string];
+  /** What is said where there are no entries. */
+  none: string;
+  /** A line below. */
+  last?: string | undefined;
+}
+
+/** One entry of a list. */
+export interface Entry {
+  spans: Span[];
+  /** A second line, while the row is expanded. */
+  below?: Span | undefined;
+  /** Whether the entry is one visual line also while the row is expanded. */
+  isCut?: boolean;
+}
+
+/** How a tool looks. */
+export interface Look {
+  call: CallText;
+  view: ResultView;
+}
+
+/** Gives a call's text for arguments in any state. */
+export type CallText = (args: Fields, context: RowContext) => Span[];
+
+/** Gives what is shown of a result. */
+export type ResultView = (outcome: Outcome) => RowView;
+
+/** A result as it came, and how its row stands. */
+export interface Outcome {
+  details: Fields;
+  /** The result's text, as the model got it. */
+  text: string;
+  expanded: boolean;
+  /** Still running, and no error. */
+  partial: boolean;
+  context: RowContext;
+  state: RowState;
+}
+
+/** How a family spells what all families tell of a session. */
+export type Names = Record<keyof typeof SNAKE, string>;
+
+/** The spelling of the unified tools. */
+export const SNAKE = {
+  id: "session_id",
+  exit: "exit_code",
+  log: "log_path",
+  complete: "log_complete",
+  truncated: "log_truncated",
+  age: "elapsed_ms",
+} as const satisfies Record<string, keyof WaitResult | keyof SessionInfo>;
+
+/** The spelling of the stream tools. */
+export const CAMEL = {
+  id: "sessionId",
+  exit: "exitCode",
+  log: "logPath",
+  complete: "logComplete",
+  truncated: "logTruncated",
+  age: "durationMs",
+} as const satisfies Record<keyof typeof SNAKE, keyof StreamReport | keyof StreamSession>;
+
+/**
+ * Takes the fields of a reply and how they are spelled, and gives what rows say of its session:
+ * `session_id=2`, `exit_code=0`, `log: ~/x.log (incomplete)` and, for a notice, the log behind a
+ * blank. What the reply does not tell is undefined, and empty in a notice.
+ */
+export function factsOf(fields: Fields, names: Names) {
+  const id = labelOf(fields[names.id]);
+  const path = logPath(fields, names);
+  const lack = logLack(fields[names.complete], fields[names.truncated]);
+  const tone = lack === "" ? "muted" : "warning";
+  return {
+    id: id === undefined ? undefined : muted(`${names.id}=${id}`),
+    exit: exitFact(fields, names),
+    log: path === undefined ? undefined : span(`log: ${path}${lack}`, tone),
+    fullOutput: path === undefined ? "" : ` Full output: ${path}${lack}`,
+  };
+}
+
+function exitFact(fields: Fields, names: Names): Span | undefined {
+  const signal = labelOf(fields.signal);
+  if (signal !== undefined) return span(`signal=${signal}`, "error");
+  const code = labelOf(fields[names.exit]);
+  if (code === undefined) return undefined;
+  return span(`${names.exit}=${code}`, code === "0" ? "muted" : "error");
+}
+
+function logPath(fields: Fields, names: Names): string | undefined {
+  const path = stringOf(fields[names.log]);
+  return path ? shownPath(path) : undefined;
+}
+
+/** What stands behind the path of a log that lacks something; empty where it lacks nothing. */
+export function logLack(complete: unknown, truncated: unknown): string {
+  if (complete === false) return " (incomplete)";
+  return truncated === true ? " (truncated)" : "";
+}
+
+/** Takes a time in ms, where it is known, and gives `took 4.2s`. */
+export function timeFact(what: string, ms: number | undefined, aside = ""): Span {
+  return muted(`${what}${ms === undefined ? "" : ` ${formatSeconds(ms)}`}${aside}`);
+}
+
+/** Takes a session as a list tells it and what else is said of it, and gives its entry. */
+export function entryOf(
+  session: Fields,
+  names: Names,
+  marks: (Span | undefined)[],
+  expanded: boolean,
+): Entry {
+  const cells = expanded ? LIST_CELLS * 10 : LIST_CELLS;
+  const path = logPath(session, names);
+  return {
+    spans: dotted([span(describeSession(session, names, cells), "toolOutput"), ...marks]),
+    below: path === undefined ? undefined : muted(`   log: ${path}`),
+  };
+}
+
+/**
+ * Takes a session as a list tells it and gives `#2 41s npm run dev (~/project)`, with its name
+ * before the command where it has one; `cells` bounds the command.
+ */
+export function describeSession(session: Fields, names: Names, cells: number): string {
+  const name = stringOf(session.name);
+  const command = oneLine(stringOf(session.command) ?? "", cells);
+  const cwd = stringOf(session.cwd);
+  const words = [
+    `#${labelOf(session[names.id]) ?? "?"}`,
+    formatAge(numberOf(session[names.age]) ?? 0),
+    name ? `${oneLine(name, cells)}: ${command}` : command,
+    cwd ? `(${oneLine(shownPath(cwd), LIST_CELLS)})` : undefined,
+  ];
+  return words.filter((word) => word).join(" ");
+}
+
+/** Takes any text and gives a view that says it in one line; a view of nothing for blanks. */
+export function saying(text: string, tone: ThemeColor): RowView {
+  const words = oneLine(text, LIST_CELLS);
+  return { facts: [words === "" ? undefined : span(words, tone)] };
+}
+
+/** Takes spans and gives those that are there, with ` · ` between them. */
+export function dotted(parts: (Span | undefined)[]): Span[] {
+  const told = parts.filter((part) => part !== undefined);
+  return told.flatMap((part, i) => (i === 0 ? [part] : [muted(" · "), part]));
+}
+
+/** Takes text and a colour and gives a notice, cut where it is absurdly long; nothing for none. */
+export function notice(text: string | undefined, tone: ThemeColor): Span[] {
+  return text === undefined || text.trim() === "" ? [] : [span(clipped(text.trim()), tone)];
+}
+
+/** Takes text and gives at most as much of it as a note may have, with `…` where it was cut. */
+export function clipped(text: string): string {
+  return text.length > MAX_NOTE_CHARS ? `${text.slice(0, MAX_NOTE_CHARS)}…` : text;
+}
+
+/** Takes a path and gives it as a row shows it: with `~`, and not absurdly long. */
+export function shownPath(path: string): string {
+  return tildify(clipped(path), home());
+}
+
+/** Takes text and gives it in the colour of what matters less. */
+export function muted(text: string): Span {
+  return span(text, "muted");
+}
