@@ -1,14 +1,14 @@
 /**
- * Makes src/wire.ts: the params of execd's methods as types, from the table that `execd --describe`
+ * Makes src/execd/wire.ts: the params of execd's methods as types, from the table that `execd --describe`
  * prints (`npm run wire`). A unit test holds the file against the execd that it runs with. What
- * execd answers is not in that table; src/wire-results.ts has it, written by hand.
+ * execd answers is not in that table; src/execd/wire-results.ts has it, written by hand.
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /** The file that is made. */
-export const WIRE_FILE = fileURLToPath(new URL("../src/wire.ts", import.meta.url));
+export const WIRE_FILE = fileURLToPath(new URL("../src/execd/wire.ts", import.meta.url));
 
 /** The binary, unless EXECD_TEST_BIN names another one. */
 const EXECD = fileURLToPath(new URL("../../target/release/execd", import.meta.url));
@@ -44,7 +44,7 @@ export function describe(execd: string): Described {
   return JSON.parse(execFileSync(execd, ["--describe"], { encoding: "utf8" })) as Described;
 }
 
-/** Takes the table of methods and gives the text of src/wire.ts. */
+/** Takes the table of methods and gives the text of src/execd/wire.ts. */
 export function wireSource({ methods }: Described): string {
   const shared = new Map<string, string>();
   const members = methods.map(({ name, summary, params, otherParams }) => {

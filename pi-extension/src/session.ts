@@ -22,7 +22,7 @@ import type { Family, Keeper, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
 import { Ui } from "./pi/ui.ts";
 import { WAKE_MESSAGE_TYPE, Wakes } from "./pi/wakes.ts";
-import type { SessionExited, SessionStarted } from "./wire-results.ts";
+import type { SessionExited, SessionStarted } from "./execd/wire-results.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
 const START_WAIT_MS = 2_000;

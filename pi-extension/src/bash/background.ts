@@ -3,8 +3,8 @@
  * sessions: /new and the like hand it on, together with the client.
  */
 import { isObject } from "../execd/daemon.ts";
-import { oneLine } from "../render/safe.ts";
-import type { WindowExited, WindowPoll } from "../wire-results.ts";
+import { oneLine } from "../text/safe.ts";
+import type { WindowExited, WindowPoll } from "../execd/wire-results.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";
 

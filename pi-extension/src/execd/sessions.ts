@@ -1,5 +1,5 @@
 /** The sessions that run at this moment, as the daemon's notifications tell. */
-import type { SessionExited, SessionStarted } from "../wire-results.ts";
+import type { SessionExited, SessionStarted } from "./wire-results.ts";
 
 /** A running session, for the footer, the widget and the details of a wait. */
 export interface RunningSession extends SessionStarted {

@@ -9,12 +9,12 @@ import type { HostContext } from "./host.ts";
 import { messageOf } from "../text/values.ts";
 import { pick } from "./pick.ts";
 import { plainText } from "../text/plain.ts";
-import { drawable, forgottenText, formatAge, oneLine } from "../render/safe.ts";
+import { drawable, forgottenText, formatAge, oneLine } from "../text/safe.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {
   StreamList, StreamReport, StreamSession, KillResult, ListResult, LogPage, SessionInfo,
-} from "../wire-results.ts";
+} from "../execd/wire-results.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";

@@ -3,8 +3,8 @@ import type { Client } from "../execd/client.ts";
 import { DaemonGone } from "../execd/daemon.ts";
 import type { HostContext } from "./host.ts";
 import { messageOf } from "../text/values.ts";
-import { TailView } from "../render/tail-view.ts";
-import type { LogPage } from "../wire-results.ts";
+import { TailView } from "./tail-view.ts";
+import type { LogPage } from "../execd/wire-results.ts";
 
 /** Pause between two looks for more, also where there is more: pi has other things to do. */
 const LOOK_MS = 250;

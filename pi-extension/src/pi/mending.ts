@@ -7,7 +7,7 @@ import type { Client } from "../execd/client.ts";
 import { isObject } from "../execd/daemon.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import type { Wakes } from "./wakes.ts";
-import type { SessionInfo, SessionStarted } from "../wire-results.ts";
+import type { SessionInfo, SessionStarted } from "../execd/wire-results.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;

@@ -1,7 +1,7 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
 import { home } from "../text/home.ts";
 import type { HostContext, HostUi } from "./host.ts";
-import { formatAge, oneLine, tildify } from "../render/safe.ts";
+import { formatAge, oneLine, tildify } from "../text/safe.ts";
 import type { RunningSession, Sessions } from "../execd/sessions.ts";
 
 /** Key of the status and of the widget. */

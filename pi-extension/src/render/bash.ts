@@ -11,7 +11,7 @@ import type { Fields } from "./fields.ts";
 import { arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
 import { fitting, span } from "./row.ts";
-import { formatSize, stripControls } from "./safe.ts";
+import { formatSize, stripControls } from "../text/safe.ts";
 import { rowState, stopTicker } from "./state.ts";
 import type { Outcome, RowView } from "./view.ts";
 import { logLack, timeFact } from "./view.ts";

@@ -8,7 +8,7 @@ import {
   arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
 } from "./fields.ts";
 import { type Block, Row, type Span, type Theme, span } from "./row.ts";
-import { formatAge, oneLine } from "./safe.ts";
+import { formatAge, oneLine } from "../text/safe.ts";
 import { type RowView, logLack, muted, shownPath } from "./view.ts";
 
 const WAKE_COMMAND_CELLS = 80;

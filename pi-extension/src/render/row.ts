@@ -10,7 +10,7 @@ import {
   visibleWidth,
   wrapTextWithAnsi,
 } from "@earendil-works/pi-tui";
-import { drawable, stripControls } from "./safe.ts";
+import { drawable, stripControls } from "../text/safe.ts";
 
 export type { Theme };
 

@@ -3,7 +3,7 @@
  * `⟳ poll → 3`, `» 12 bytes → 3 (eof)`, `✕ kill 3 SIGKILL`), and the views of their results.
  */
 import { plainText } from "../text/plain.ts";
-import type { LogPage, StreamSession } from "../wire-results.ts";
+import type { LogPage, StreamSession } from "../execd/wire-results.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
   asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
@@ -14,7 +14,7 @@ import {
 } from "./fields.ts";
 import type { RowContext, Span } from "./row.ts";
 import { span } from "./row.ts";
-import { forgottenText, formatSeconds, formatSize } from "./safe.ts";
+import { forgottenText, formatSeconds, formatSize } from "../text/safe.ts";
 import type { Entry, Look, Outcome, RowView } from "./view.ts";
 import { CAMEL, entryOf, factsOf, muted, notice, saying, shownPath, timeFact } from "./view.ts";
 

@@ -6,12 +6,12 @@
  */
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import { home } from "../text/home.ts";
-import type { SessionInfo, StreamReport, StreamSession, WaitResult } from "../wire-results.ts";
+import type { SessionInfo, StreamReport, StreamSession, WaitResult } from "../execd/wire-results.ts";
 import type { Fields } from "./fields.ts";
 import { labelOf, numberOf, stringOf } from "./fields.ts";
 import type { RowContext, Span } from "./row.ts";
 import { span } from "./row.ts";
-import { formatAge, formatSeconds, oneLine, tildify } from "./safe.ts";
+import { formatAge, formatSeconds, oneLine, tildify } from "../text/safe.ts";
 import type { RowState } from "./state.ts";
 
 /** The cells of a command in a list while collapsed, before the line is cut at the width. */

@@ -1,5 +1,5 @@
 /** Raw output as text that one can read, for people and models. */
-import { stripControls } from "../render/safe.ts";
+import { stripControls } from "./safe.ts";
 
 /** The longest sequence that a page may cut, and that is left to the next one. */
 const SEQUENCE_CHARS = 4_096;

@@ -5,7 +5,7 @@
 import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { windowMessageRenderer } from "../render/messages.ts";
-import type { BashResult, Progress, TmuxResult } from "../wire-results.ts";
+import type { BashResult, Progress, TmuxResult } from "../execd/wire-results.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../bash/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";

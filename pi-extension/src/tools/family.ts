@@ -7,7 +7,7 @@ import type { Beginning, Kept } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { HostContext } from "../pi/host.ts";
 import type { Telling } from "../pi/telling.ts";
-import type { SessionInfo } from "../wire-results.ts";
+import type { SessionInfo } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
 import type { Call } from "../pi/host.ts";
-import type { ChunkNote, StreamReport } from "../wire-results.ts";
+import type { ChunkNote, StreamReport } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
 import { type Params, given } from "./tool.ts";

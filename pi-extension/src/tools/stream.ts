@@ -5,7 +5,7 @@
 import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
-import type { StreamList, LogPage, StdinResult } from "../wire-results.ts";
+import type { StreamList, LogPage, StdinResult } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";

@@ -5,7 +5,7 @@
 import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
-import type { KillResult, ListResult, SetOnExitResult } from "../wire-results.ts";
+import type { KillResult, ListResult, SetOnExitResult } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";

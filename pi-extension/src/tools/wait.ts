@@ -1,6 +1,6 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
 import type { Call, ToolResult } from "../pi/host.ts";
-import type { Progress, WaitResult } from "../wire-results.ts";
+import type { Progress, WaitResult } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";

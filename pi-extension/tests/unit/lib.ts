@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ExtensionAPI, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { KillResult, WaitResult } from "../../src/wire-results.ts";
+import type { KillResult, WaitResult } from "../../src/execd/wire-results.ts";
 import factory from "../../src/index.ts";
 
 /** The binary under test. */

@@ -10,7 +10,7 @@ import {
   oneLine,
   stripControls,
   tildify,
-} from "../../src/render/safe.ts";
+} from "../../src/text/safe.ts";
 import { millis, randomText, seeded } from "./render-random.ts";
 
 const between = (code: number, low: number, high: number): boolean => code >= low && code <= high;

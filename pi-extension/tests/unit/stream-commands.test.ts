@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { plainText } from "../../src/text/plain.ts";
-import type { StreamReport } from "../../src/wire-results.ts";
+import type { StreamReport } from "../../src/execd/wire-results.ts";
 import {
   EXECD, Pi, type Result, kill, parentOf, processesWith, runs, textOf, until,
 } from "./lib.ts";

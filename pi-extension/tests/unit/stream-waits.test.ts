@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { LIVE_TAIL_BYTES, LiveTail } from "../../src/tools/live-tail.ts";
-import type { StreamReport } from "../../src/wire-results.ts";
+import type { StreamReport } from "../../src/execd/wire-results.ts";
 import {
   EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, type Result, textOf, until,
 } from "./lib.ts";

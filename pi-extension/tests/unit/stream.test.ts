@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { cutSequence } from "../../src/text/plain.ts";
 import { pageText, reportText } from "../../src/tools/stream-answer.ts";
 import type { Told } from "../../src/tools/tool.ts";
-import type { StreamList, StreamReport, LogPage, StdinResult } from "../../src/wire-results.ts";
+import type { StreamList, StreamReport, LogPage, StdinResult } from "../../src/execd/wire-results.ts";
 import { outputOf, Pi, type Result, processesWith, textOf, until } from "./lib.ts";
 
 process.env.PI_EXECD_TOOLS = "stream";

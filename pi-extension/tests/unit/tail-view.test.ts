@@ -1,7 +1,7 @@
 /** The live tail of /jobs: what it draws, whatever is printed. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { TailView } from "../../src/render/tail-view.ts";
+import { TailView } from "../../src/pi/tail-view.ts";
 import { HOSTILE } from "./hostile-texts.ts";
 import { assertHarmless } from "./render-harness.ts";
 

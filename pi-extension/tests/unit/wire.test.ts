@@ -11,9 +11,9 @@ function made(properties: Record<string, Schema>, required: string[] = []): stri
   return wireSource({ methods: [{ name: "m", summary: "Does it.", params, otherParams: null }] });
 }
 
-it("src/wire.ts is made of the table that this execd prints", () => {
+it("src/execd/wire.ts is made of the table that this execd prints", () => {
   const source = wireSource(describe(EXECD));
-  assert.equal(readFileSync(WIRE_FILE, "utf8"), source, "src/wire.ts is old: npm run wire");
+  assert.equal(readFileSync(WIRE_FILE, "utf8"), source, "src/execd/wire.ts is old: npm run wire");
   for (const line of source.split("\n")) assert.ok(line.length <= 100, line);
 });
 

@@ -1,8 +1,8 @@
 /** The end of a command's output, live: it follows until somebody scrolls up. */
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { cutSequence, plainText } from "../text/plain.ts";
-import { type Theme, wrap } from "./row.ts";
-import { cutToCells, drawable, oneLine, stripControls } from "./safe.ts";
+import { type Theme, wrap } from "../render/row.ts";
+import { cutToCells, drawable, oneLine, stripControls } from "../text/safe.ts";
 
 /** So many lines, and characters of them, can be scrolled back to. */
 const LINES_MAX = 2_000;
