@@ -6,6 +6,8 @@ mod agent_help;
 mod common;
 #[path = "common/ends.rs"]
 mod ends;
+#[path = "common/outside.rs"]
+mod outside;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -102,11 +104,12 @@ fn json_prints_the_events_and_the_result() {
     assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Done.")));
 }
 
-/// So many tool calls that neither a pipe nor what is held back for it takes a line of each.
+/// So many tool calls that neither a pipe nor what is held back for it takes a line of each, and
+/// then the word that all of them are told.
 fn many_tools() -> Vec<Value> {
     let tool = |n: usize| tool_start(&n.to_string(), "bash", json!({"command": "x".repeat(120)}));
     let all = answer("Done.");
-    [&all[..6], &(0..2_000).map(tool).collect::<Vec<Value>>(), &all[6..]].concat()
+    [&all[..6], &(0..2_000).map(tool).collect::<Vec<Value>>(), &answer("All told.")[3..]].concat()
 }
 
 /// Nobody read stderr: the loop stood in its write, and with it the timeouts and pi.
@@ -123,9 +126,12 @@ fn stderr_that_nobody_reads_holds_up_nothing() {
     assert_eq!(status.and_then(|status| status.code()), Some(124));
 
     // Who reads it later is told how much there was no room for, and the end.
-    let place = Place::new(&many_tools(), "touch all; until [ -e go ]; do sleep 0.02; done");
-    let execd = place.spawn(&["Say it"]);
-    eventually("all that pi says is taken", || place.path().join("all").exists());
+    let place = Place::new(&many_tools(), "until [ -e go ]; do sleep 0.02; done");
+    let mut execd = place.spawn(&["Say it"]);
+    let mut stdout = execd.stdout.take().expect("a pipe");
+    let mut text = [0; "Done.\n\nAll told.".len()];
+    stdout.read_exact(&mut text).expect("the text");
+    assert_eq!(text, *b"Done.\n\nAll told.", "all that pi says is taken");
     std::fs::write(place.path().join("go"), "").expect("a file");
     let (status, _, err) = told(execd.wait_with_output().expect("its end"));
     assert_eq!(status, 0, "{err}");
@@ -284,7 +290,11 @@ fn a_slow_reader_gets_every_byte_of_the_text() {
     // A pipe and execd's own buffers take about half of it: pi has to wait.
     let mut all = vec![0; 10];
     stdout.read_exact(&mut all).expect("the beginning");
-    ends::until_idle(i32::try_from(child.id()).expect("a pid"), || 0);
+    // The execd that runs pi is a child of `execd agent`.
+    let [(execd, _)] = outside::children(i32::try_from(child.id()).expect("a pid"))[..] else {
+        panic!("one child")
+    };
+    ends::until_idle(execd, || 0);
     assert!(!place.path().join("done").exists(), "pi did not wait");
     stdout.read_to_end(&mut all).expect("the rest");
     assert_eq!(all.len(), 3_000_001);
@@ -301,4 +311,41 @@ fn nobody_reading_any_more_is_the_end_of_the_run() {
     assert_eq!(status, 1);
     assert!(err.contains("execd: stdout takes no more"), "{err}");
     eventually("pi is gone", || !is_alive(pi));
+}
+
+/// rule: SIGKILL of `execd agent` ends the run: its execd has no reader any more.
+#[test]
+fn a_kill_of_execd_agent_leaves_nothing_behind() {
+    let place = Place::new(&begun(), "setsid sleep 1000 & echo $! > of_tool; sleep 1000");
+    let mut child = place.spawn(&["x"]);
+    eventually("its tool runs", || place.read("of_tool").ends_with('\n'));
+    let tool: i32 = place.read("of_tool").trim().parse().expect("a pid");
+    let pi = place.pi();
+    let [(execd, _)] = outside::children(i32::try_from(child.id()).expect("a pid"))[..] else {
+        panic!("one child")
+    };
+    assert_eq!(outside::comm(execd), "execd");
+    child.kill().expect("SIGKILL");
+    child.wait().expect("its end");
+    eventually("all of it is gone", || [execd, pi, tool].iter().all(|pid| !is_alive(*pid)));
+}
+
+/// rule: A signal ends the run, and sets a stdout that takes nothing a time.
+#[test]
+fn a_signal_does_not_wait_for_a_reader_that_does_not_read() {
+    let text = "0123456789".repeat(100);
+    let mut lines = answer("Done.");
+    lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
+    for (signal, status) in [(15, 143), (1, 129)] {
+        let place = Place::new(&lines, "sleep 1000");
+        let mut child = place.spawn(&["x"]);
+        let mut stdout = child.stdout.take().expect("a pipe");
+        stdout.read_exact(&mut [0; 10]).expect("the beginning");
+        let pi = place.pi();
+        send_signal(i32::try_from(child.id()).expect("a pid"), signal);
+        let (code, _, err) = told(child.wait_with_output().expect("its end"));
+        assert_eq!(code, status, "{err}");
+        assert!(err.contains("execd: cancelled: "), "{err}");
+        assert!(!is_alive(pi), "pi is gone");
+    }
 }

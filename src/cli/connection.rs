@@ -1,9 +1,11 @@
-//! A connection to an execd that runs: requests out, replies and notifications in. It waits in
-//! poll(2), with a deadline where somebody waits for it.
+//! The way to an execd, over its control socket or over pipes: requests go out, replies and
+//! notifications come in. A connection waits in poll(2), with a deadline where its caller has one.
+//! What the messages mean is left to the commands.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +14,7 @@ use crate::limits::{MAX_MAX_LINE_BYTES, NS_PER_MS, READ_BUFFER_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::clock;
-use crate::sys::io::Io;
+use crate::sys::io::{self, Io};
 use crate::sys::poll::{self, Watch};
 use crate::sys::{host, socket};
 
@@ -29,15 +31,20 @@ pub enum Message {
     Reply(u64, Outcome),
     /// A notification: its method and params.
     Note(String, Value),
-    /// It does not talk to us: why.
-    Refusal(String),
+    /// An error that names no request: what was sent could not be read, or execd does not talk to
+    /// this client.
+    Refusal(Value),
 }
 
-/// A connection to the control socket.
+/// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    fd: OwnedFd,
-    path: PathBuf,
+    /// Where messages come from.
+    from: Rc<OwnedFd>,
+    /// Where requests go, a socket's own descriptor again; absent after [`Self::end_requests`].
+    to: Option<Rc<OwnedFd>>,
+    /// The control socket; absent where execd was started for this connection.
+    path: Option<PathBuf>,
     lines: LineSplitter,
     outbox: Outbox,
     next_id: u64,
@@ -67,25 +74,56 @@ impl Connection {
             let shown = path.display();
             return Err(format!("{shown}: another user listens there: it is not asked"));
         }
-        Ok(Self {
-            fd,
-            path: path.to_owned(),
+        let fd = Rc::new(fd);
+        Ok(Self::over(Rc::clone(&fd), fd, Some(path.to_owned())))
+    }
+
+    /// Over two pipes of an execd that was started for this connection; both non-blocking.
+    pub fn of_pipes(from: OwnedFd, to: OwnedFd) -> Self {
+        Self::over(Rc::new(from), Rc::new(to), None)
+    }
+
+    fn over(from: Rc<OwnedFd>, to: Rc<OwnedFd>, path: Option<PathBuf>) -> Self {
+        Self {
+            from,
+            to: Some(to),
+            path,
             lines: LineSplitter::new(MAX_MAX_LINE_BYTES),
             outbox: Outbox::new(),
             next_id: 1,
             ended: false,
             kept: VecDeque::new(),
-        })
+        }
     }
 
-    /// The descriptor, to wait for.
-    pub fn fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+    /// What is to be waited for: messages, where the caller may take them (`may_read`), and room
+    /// for requests that are not sent yet.
+    pub fn watches(&self, may_read: bool) -> [Watch; 2] {
+        let to = self.to.as_ref().map_or(-1, |to| to.as_raw_fd());
+        let unsent = !self.outbox.is_empty();
+        [Watch::new(self.from.as_raw_fd(), may_read, false), Watch::new(to, false, unsent)]
     }
 
-    /// Where it leads.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Sends and reads what can be, after a wait for [`Self::watches`].
+    pub fn move_on(&mut self, watches: &[Watch]) {
+        if watches.iter().any(|watch| watch.writable) {
+            self.flush();
+        }
+        if watches.iter().any(|watch| watch.readable) {
+            self.fill();
+        }
+    }
+
+    /// The control socket that it leads to, where it is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// No more requests will come: what is unsent is dropped, and execd reads the end of its
+    /// stdin.
+    pub fn end_requests(&mut self) {
+        self.outbox.clear();
+        self.to = None;
     }
 
     /// Sends a request; gives its number.
@@ -99,9 +137,10 @@ impl Connection {
     }
 
     /// Sends what is taken now.
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         while !self.outbox.is_empty() {
-            match socket::send(&self.fd, self.outbox.front()) {
+            let Some(to) = &self.to else { return self.outbox.clear() };
+            match io::write(to.as_raw_fd(), self.outbox.front()) {
                 Io::Moved(bytes) => self.outbox.consume(bytes),
                 Io::WouldBlock => return,
                 // Its last words may still be there to be read.
@@ -126,12 +165,21 @@ impl Connection {
     }
 
     /// Reads a piece of what is there.
-    pub fn fill(&mut self) {
+    fn fill(&mut self) {
         let mut buffer = vec![0; READ_BUFFER_BYTES];
-        match socket::receive(&self.fd, &mut buffer) {
+        match io::read(self.from.as_raw_fd(), &mut buffer) {
             Io::Moved(bytes) => self.lines.push(&buffer[..bytes]),
             Io::WouldBlock => {}
             Io::Ended | Io::HungUp | Io::Failed(_) => self.ended = true,
+        }
+    }
+
+    /// The next line as it came, for a caller that passes messages on.
+    pub fn next_text(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Line::Text(line) = self.lines.next_line()? {
+                return Some(line.to_vec());
+            }
         }
     }
 
@@ -159,24 +207,25 @@ impl Connection {
             while let Some(message) = self.next_new() {
                 match message {
                     Message::Reply(of, outcome) if of == id => return Ok(outcome),
-                    Message::Refusal(why) => return Err(why),
+                    // Who alone speaks to an execd has sent what it refuses.
+                    Message::Refusal(error) if self.path.is_none() => return Ok(Err(error)),
+                    Message::Refusal(error) => return Err(message_of(&error)),
                     other => self.kept.push_back(other),
                 }
             }
             if self.ended {
-                return Err(format!("{}: execd has ended", self.path.display()));
+                return Err(match &self.path {
+                    Some(path) => format!("{}: execd has ended", path.display()),
+                    None => "execd ended without an answer: see its message above".to_owned(),
+                });
             }
             if due_ns.is_some_and(|due_ns| due_ns <= clock::now_ns()) {
-                return Err(format!("{}: no answer", self.path.display()));
+                let path = self.path.as_deref().unwrap_or(Path::new("execd"));
+                return Err(format!("{}: no answer", path.display()));
             }
-            let mut watch = [Watch::new(self.fd(), true, self.unsent_bytes() > 0)];
-            poll::wait_for(&mut watch, due_ns);
-            if watch[0].writable {
-                self.flush();
-            }
-            if watch[0].readable {
-                self.fill();
-            }
+            let mut watches = self.watches(true);
+            poll::wait_for(&mut watches, due_ns);
+            self.move_on(&watches);
         }
     }
 
@@ -204,7 +253,7 @@ fn read(mut object: Map<String, Value>) -> Option<Message> {
     };
     match (id, outcome) {
         (Some(id), outcome) => Some(Message::Reply(id, outcome)),
-        (None, Err(error)) => Some(Message::Refusal(message_of(&error))),
+        (None, Err(error)) => Some(Message::Refusal(error)),
         (None, Ok(_)) => None,
     }
 }

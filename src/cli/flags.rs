@@ -1,22 +1,17 @@
-//! Flags of the command line.
+//! From the arguments to what they ask for: which command, and with what.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::agent::{self, AgentOptions};
+use super::agent::flags::{self as agent, AgentOptions};
 use super::completions;
 use super::ls::Form;
+use super::settings::{Reason, next, number, pass_on, setting, text, value};
 use super::survey::Place;
 use super::table::{COMMANDS, SHELLS};
 use super::tail::TailOptions;
-use crate::config::{
-    Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
-};
-use crate::limits::{
-    DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS,
-    MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S,
-    MIN_EMPTY_YIELD_TIME_MS, MIN_MAX_LINE_BYTES, TAIL_LINES,
-};
+use crate::config::Config;
+use crate::limits::{MAX_SILENCE_S, TAIL_LINES};
 use lexopt::prelude::*;
 
 /// What the command line asks for.
@@ -76,15 +71,16 @@ pub struct CallOptions {
     pub place: Option<Place>,
 }
 
-pub(super) type Reason = String;
-
 /// Reads the arguments over the defaults in `config`. Gives a one-line reason when they make no
 /// sense.
 pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let word = arguments.first().and_then(|first| first.to_str()).unwrap_or_default().to_owned();
     match word.as_str() {
         "run" => parse_run(arguments, config),
-        "agent" => agent::parse(arguments, config),
+        "agent" => {
+            let options = agent::parse(arguments, config)?;
+            Ok(options.map_or(Command::Help, |options| Command::Agent(Box::new(options))))
+        }
         "call" => parse_call(arguments, config),
         "ls" | "attach" | "tail" | "kill" | "completions" => parse_client(&word, arguments),
         _ => parse_serve(arguments, config),
@@ -93,7 +89,7 @@ pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
 
 fn parse_serve(arguments: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
     let mut parser = lexopt::Parser::from_args(arguments);
-    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+    while let Some(argument) = next(&mut parser)? {
         match argument {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long("version") | Short('V') => return Ok(Command::Version),
@@ -117,7 +113,7 @@ fn parse_run(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
     let mut options =
         RunOptions { command: vec![], timeout_s: None, tty: false, json: false, config };
     let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
-    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+    while let Some(argument) = next(&mut parser)? {
         match argument {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long("timeout") => {
@@ -134,9 +130,6 @@ fn parse_run(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
             Value(program) => {
                 let rest = parser.raw_args().map_err(|fault| fault.to_string())?;
                 let words = std::iter::once(program).chain(rest);
-                let text = |word: OsString| {
-                    word.into_string().map_err(|word| format!("{word:?} is not UTF-8"))
-                };
                 options.command = words.map(text).collect::<Result<_, _>>()?;
                 break;
             }
@@ -153,7 +146,7 @@ fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, R
     let mut words: Vec<String> = vec![];
     let mut flags: Vec<OsString> = vec![];
     let mut place: Option<Place> = None;
-    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+    while let Some(argument) = next(&mut parser)? {
         match argument {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long(name @ ("pid" | "socket")) => {
@@ -162,8 +155,7 @@ fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, R
             }
             Long(name) => {
                 let name = name.to_owned();
-                flags.push(format!("--{name}").into());
-                flags.extend(setting(&name, &mut parser, &mut config)?);
+                pass_on(&name, &mut parser, &mut config, &mut flags)?;
             }
             Short(other) => return Err(format!("unknown flag -{other}")),
             Value(word) => words.push(word.to_string_lossy().into_owned()),
@@ -188,8 +180,7 @@ fn place_flag(name: &str, parser: &mut lexopt::Parser, place: &mut Place) -> Res
         let pid = number(name, parser, 1, i32::MAX.unsigned_abs().into())?;
         place.pid = i32::try_from(pid).ok();
     } else {
-        let path = parser.value().map_err(|fault| fault.to_string())?;
-        place.socket = Some(PathBuf::from(path));
+        place.socket = Some(PathBuf::from(value(parser)?));
     }
     Ok(())
 }
@@ -228,7 +219,7 @@ fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reas
     let (mut place, mut form, mut words) = (Place::default(), Form::Table, Vec::<String>::new());
     let mut signal: Option<String> = None;
     let mut tail = TailOptions { id: 0, lines: TAIL_LINES, follow: false };
-    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+    while let Some(argument) = next(&mut parser)? {
         match (command, argument) {
             (_, Long("help") | Short('h')) => return Ok(Command::Help),
             ("ls", Long("json")) => form = Form::Json,
@@ -279,158 +270,11 @@ fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reas
     }
 }
 
-/// A flag of the settings; gives its value, where it has one, as it was given.
-pub(super) fn setting(
-    name: &str,
-    parser: &mut lexopt::Parser,
-    config: &mut Config,
-) -> Result<Option<OsString>, Reason> {
-    let mut given = |low: u64, high: u64| number(name, parser, low, high);
-    let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    let value = match name {
-        "max-sessions" => {
-            let value = given(1, MAX_SESSIONS_LIMIT as u64)?;
-            config.max_sessions = size(value);
-            value
-        }
-        "max-line-bytes" => {
-            let value = given(MIN_MAX_LINE_BYTES as u64, MAX_MAX_LINE_BYTES as u64)?;
-            config.max_line_bytes = size(value);
-            value
-        }
-        "max-output-bytes" => {
-            let value = given(1, DEFAULT_MAX_BYTES as u64 * 2)?;
-            config.text.max_bytes = size(value);
-            value
-        }
-        "max-output-lines" => {
-            let value = given(1, HEAD_TAIL_MAX_BYTES as u64)?;
-            config.text.max_lines = size(value);
-            value
-        }
-        "max-empty-poll-ms" => {
-            let value = given(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)?;
-            config.max_empty_poll_ms = value;
-            value
-        }
-        "first-session-id" => {
-            let value = given(1, 1 << 53)?;
-            config.first_session_id = value;
-            value
-        }
-        "exit-after-silence" => {
-            let value = given(1, MAX_SILENCE_S)?;
-            config.exit_after_silence_s = Some(value);
-            value
-        }
-        "log-max-bytes" => {
-            let value = given(0, u64::MAX)?;
-            config.logs.max_bytes = Some(value);
-            value
-        }
-        "log-keep-days" => {
-            let value = given(0, MAX_LOG_KEEP_DAYS)?;
-            config.logs.keep_days = value;
-            value
-        }
-        _ => return setting_of_streams(name, parser, config),
-    };
-    Ok(Some(value.to_string().into()))
-}
-
-/// The flags of the stream family; their values are clamped, as its params are.
-fn setting_of_streams(
-    name: &str,
-    parser: &mut lexopt::Parser,
-    config: &mut Config,
-) -> Result<Option<OsString>, Reason> {
-    let stream = &mut config.stream;
-    let mut given = || number(name, parser, 0, u64::MAX);
-    let value = match name {
-        "bash-yield-ms" => {
-            let value = given()?;
-            stream.yield_ms = job_yield_ms(value);
-            value
-        }
-        "bash-max-output-chars" => {
-            let value = given()?;
-            stream.max_chars = job_output_chars(value);
-            value
-        }
-        "bash-job-ttl-ms" => {
-            let value = given()?;
-            stream.ttl_ms = job_ttl_ms(value);
-            value
-        }
-        "bash-jobs-kept" => {
-            let (least, most) = FINISHED_JOBS_RANGE;
-            let value = number(name, parser, least, most)?;
-            stream.jobs_kept = jobs_kept(value);
-            value
-        }
-        "stdin-cap-bytes" => {
-            let value = given()?;
-            stream.stdin_cap_bytes = (value > 0).then_some(value);
-            value
-        }
-        _ => return setting_of_words(name, parser, config),
-    };
-    Ok(Some(value.to_string().into()))
-}
-
-/// The flags whose value is no number, or that have none.
-fn setting_of_words(
-    name: &str,
-    parser: &mut lexopt::Parser,
-    config: &mut Config,
-) -> Result<Option<OsString>, Reason> {
-    match name {
-        "on-eof" => {
-            let value = parser.value().map_err(|fault| fault.to_string())?;
-            config.on_eof = match value.to_str() {
-                Some("end") => OnEof::End,
-                Some("wait") => OnEof::Wait,
-                _ => return Err(format!("--on-eof must be end or wait, not {value:?}")),
-            };
-            return Ok(Some(value));
-        }
-        "log-dir" => {
-            let value = parser.value().map_err(|fault| fault.to_string())?;
-            config.logs.dir = Some(PathBuf::from(&value));
-            return Ok(Some(value));
-        }
-        "socket" => {
-            let value = parser.value().map_err(|fault| fault.to_string())?;
-            config.socket = SocketPlace::At(PathBuf::from(&value));
-            return Ok(Some(value));
-        }
-        "no-socket" => config.socket = SocketPlace::Off,
-        "no-log" => config.logs.off = true,
-        "no-keeper" => config.keeper = false,
-        "no-vfork" => config.vfork = false,
-        "kill-detached" => config.kill_detached = true,
-        _ => return Err(format!("unknown flag --{name}")),
-    }
-    Ok(None)
-}
-
-/// A number within a range.
-pub(super) fn number(
-    name: &str,
-    parser: &mut lexopt::Parser,
-    low: u64,
-    high: u64,
-) -> Result<u64, Reason> {
-    let value = parser.value().map_err(|fault| fault.to_string())?;
-    let wanted = || format!("--{name} must be a number from {low} to {high}, not {value:?}");
-    let number: u64 = value.to_str().and_then(|text| text.parse().ok()).ok_or_else(wanted)?;
-    if (low..=high).contains(&number) { Ok(number) } else { Err(wanted()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::table::{SETTINGS, Takes, Words};
     use super::*;
+    use crate::config::OnEof;
 
     fn parsed(line: &str) -> Result<Command, Reason> {
         parse(line.split_whitespace().map(OsString::from).collect(), Config::default())

@@ -1,6 +1,7 @@
 //! `execd ls`: the sessions of all running execds of this user.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ fn rows(survey: &Survey) -> Vec<(i64, &Value, bool)> {
 fn json(survey: &Survey) -> Value {
     let mut all = Vec::new();
     for execd in &survey.execds {
-        let socket = execd.connection.path().to_string_lossy();
+        let socket = execd.connection.path().map(Path::to_string_lossy);
         for (rows, left) in [(&execd.sessions, false), (&execd.left, true)] {
             for row in rows {
                 let mut row = row.clone();

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | `table` | the commands and their flags: help and completions come from it |
 //! | `flags` | from arguments to what they ask for |
-//! | `run`, `agent`, `call` | with an execd of their own |
-//! | `connection`, `survey` | to the execds that run: one of them, and all |
+//! | `settings` | the flags that set an execd up |
+//! | `run` | with the loop in this process |
+//! | `fresh` | an execd that is started for one command |
+//! | `agent`, `call` | with such an execd |
+//! | `connection` | the way to an execd |
+//! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
 //! | `show` | a session in a terminal |
 
@@ -15,9 +19,11 @@ mod call;
 mod completions;
 mod connection;
 mod flags;
+mod fresh;
 mod kill;
 mod ls;
 mod run;
+mod settings;
 mod show;
 mod survey;
 mod table;
@@ -38,9 +44,13 @@ use flags::Command;
 /// Exit status for flags that make no sense, and for a start that failed.
 const EXIT_USAGE: i32 = 2;
 const EXIT_START: i32 = 1;
+/// Exit status after a timeout, as timeout(1) has it.
+const EXIT_TIMEOUT: i32 = 124;
+/// A signal's number is added to this, as shells do.
+const EXIT_SIGNAL: i32 = 128;
 
 /// Runs execd with these arguments (without the program's name); gives the exit status.
-pub fn main(arguments: Vec<OsString>) -> i32 {
+pub fn main(mut arguments: Vec<OsString>) -> i32 {
     if arguments.first().is_some_and(|first| first == "--keeper") {
         return keeper::main(arguments.into_iter().skip(1));
     }
@@ -48,6 +58,11 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         && first.as_encoded_bytes() == look::FLAG.to_bytes()
     {
         return look::answer(rest);
+    }
+    let one_session = arguments.first().is_some_and(|first| first == fresh::ONE_SESSION);
+    if one_session {
+        host::be_called(c"execd");
+        arguments.remove(0);
     }
     host::give_memory_back();
     let mut config = Config::default();
@@ -67,7 +82,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Ok(Command::Help) => say(&table::help()),
         Ok(Command::Version) => say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n")),
         Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
-        Ok(Command::Serve(config)) => serve(*config),
+        Ok(Command::Serve(config)) => serve(*config, one_session),
         Ok(Command::Run(options)) => run::main(*options),
         Ok(Command::Agent(options)) => agent::main(*options),
         Ok(Command::Call(options)) => call::main(&options),
@@ -120,10 +135,10 @@ fn start(config: Config) -> Option<Daemon> {
     Some(daemon)
 }
 
-fn serve(config: Config) -> i32 {
+/// Serves requests on stdin and stdout; `one_session`: for one session, for which there is room.
+fn serve(config: Config, one_session: bool) -> i32 {
     let Some(mut daemon) = start(config) else { return EXIT_START };
-    // `execd run` and `execd agent` need one session only, and that there is.
-    if let Some(shrunk) = &daemon.degraded.shrunk {
+    if let Some(shrunk) = daemon.degraded.shrunk.as_ref().filter(|_| !one_session) {
         complain(&format!("execd: {shrunk}"));
     }
     if stdio::is_terminal(0) {

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Message, message_of};
+use super::{EXIT_SIGNAL, EXIT_START};
 use crate::limits::{
     DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
     TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
@@ -24,8 +25,6 @@ use crate::sys::stdio::Channel;
 use crate::sys::terminal::{Changed, Keys};
 use crate::sys::{clock, pty};
 
-/// A signal's number is added to this, as shells do.
-const EXIT_SIGNAL: i32 = 128;
 /// Asks the terminal how it is, and what it answers: DSR, see XTerm Control Sequences.
 const LAST_QUESTION: &[u8] = b"\x1b[5n";
 const LAST_ANSWER: &[u8] = b"\x1b[0n";
@@ -133,9 +132,11 @@ impl Show {
         let may_read = self.queue.len() < TERMINAL_QUEUE_BYTES;
         let keyboard = self.keyboard.as_ref().and_then(|(channel, _)| channel.poll_fd());
         let screen = self.screen.poll_fd().unwrap_or(-1);
+        let [messages, requests] = self.connection.watches(may_read);
         let mut all = [
+            messages,
+            requests,
             Watch::new(self.signals.fd(), true, false),
-            Watch::new(self.connection.fd(), may_read, self.connection.unsent_bytes() > 0),
             Watch::new(keyboard.unwrap_or(-1), may_type, false),
             Watch::new(screen, false, !self.queue.is_empty()),
         ];
@@ -143,12 +144,7 @@ impl Show {
         let ready =
             (screen < 0 && !self.queue.is_empty()) || (may_read && self.connection.has_message());
         poll::wait_for(&mut all, if ready { Some(0) } else { due_ns });
-        if all[1].writable {
-            self.connection.flush();
-        }
-        if all[1].readable && may_read {
-            self.connection.fill();
-        }
+        self.connection.move_on(&all[..2]);
     }
 
     fn take_signals(&mut self) {
@@ -247,7 +243,7 @@ impl Show {
                 Message::Note(method, params) => self.take_note(&method, &params),
                 Message::Reply(_, Err(error)) => self.take_error(&error),
                 Message::Reply(_, Ok(_)) => {}
-                Message::Refusal(reason) => self.end = Some(End::Lost(reason)),
+                Message::Refusal(error) => self.end = Some(End::Lost(message_of(&error))),
             }
         }
         if self.end.is_none() && self.connection.is_over() {
@@ -416,7 +412,7 @@ impl End {
         match self {
             Self::Detached => 0,
             Self::Ended(_, status) => *status,
-            Self::Lost(_) => super::EXIT_START,
+            Self::Lost(_) => EXIT_START,
             Self::Signal(signal) => EXIT_SIGNAL + signal,
         }
     }

@@ -1,7 +1,7 @@
 //! Which execds run, and which sessions they have: asked of all at once, waiting for none longer
 //! than a moment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn nobody_is(name: &str) -> String {
 
 /// Whether this is its name: that of its socket, or its process and its instance.
 fn is_called(execd: &Execd, name: &str) -> bool {
-    let stem = execd.connection.path().file_stem();
+    let stem = execd.connection.path().and_then(Path::file_stem);
     let instance = name.split_once('-').map(|(_, instance)| instance);
     stem.is_some_and(|stem| stem == name) || instance == Some(execd.instance.as_str())
 }

@@ -1,13 +1,12 @@
 //! The pi harness's side of sessions (agent.md): runs of pi from their start to their
 //! result, and what they tell meanwhile.
 
-mod front;
 mod versions;
 
-pub use front::{AgentEnd, FrontAgent};
 pub use versions::{Health, Versions};
 
 use super::Daemon;
+use super::client::Client;
 use super::judge::status_fields;
 use super::launch::LaunchSpec;
 use super::logs::errno_text;
@@ -24,7 +23,7 @@ use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{ClientId, Session, SessionId};
 use crate::sys::memory_file::MemoryFile;
-use crate::wire::{Reason, RpcError};
+use crate::wire::{self, Reason, RpcError};
 
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
@@ -79,6 +78,17 @@ fn prompt_file(prompt: &str) -> Result<Option<MemoryFile>, RpcError> {
     })
 }
 
+/// Sends an event of a run to the client that asked for the run; `request`: the request's id, as
+/// it was sent.
+fn tell_event(client: &mut Client, request: &str, told: &Told<'_>) {
+    let mut event = wire::to_json(told);
+    // The object goes on behind the request's id.
+    event[0] = b',';
+    let mut note = format!(r#"{{"request_id":{request}"#).into_bytes();
+    note.append(&mut event);
+    client.notify_json("agent_event", &note);
+}
+
 impl Daemon {
     /// Refuses one more run when as many go on as may.
     pub fn room_for_agent(&self) -> Result<(), RpcError> {
@@ -101,12 +111,12 @@ impl Daemon {
         if program.contains('/') { self.resolved_cwd(Some(&program)) } else { program }
     }
 
-    /// Starts a run. Gives the end of one that could not be started. Errors: the prompt is too
-    /// long for an argument, and there is no room for a file.
+    /// Starts a run. Gives the result of one that could not be started, as JSON. Errors: the
+    /// prompt is too long for an argument, and there is no room for a file.
     pub fn start_agent(
         &mut self,
         start: AgentStart,
-    ) -> Result<Result<SessionId, AgentEnd>, RpcError> {
+    ) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
         let AgentStart { mut launch, spec, prompt, secret } = start;
         let file = prompt_file(&prompt)?;
         launch.arguments.push(file.as_ref().map_or(prompt, |file| {
@@ -121,7 +131,7 @@ impl Daemon {
                 let failure = start_failure(&launch.program, &failure);
                 let end = End { failure: Some(&failure), ..End::default() };
                 let run = AgentRun::new(RunSettings { keep_events: false });
-                return Ok(Err(AgentEnd::new(&run.report(&end), None)));
+                return Ok(Err(wire::to_json(&run.report(&end))));
             }
         };
         self.ask_version(&launch, &program);
@@ -200,13 +210,11 @@ impl Daemon {
         let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
         let pending = wait.and_then(|wait| self.pending.get(&wait.ticket));
         let mut reader = pending.filter(|_| spec.stream).and_then(|pending| {
-            let client = self.clients.get_mut(pending.client)?;
-            let front = self.front.as_mut().and_then(|front| front.agent_of(id));
-            Some(front::Reader { client, request: pending.id.as_json(), front })
+            Some((self.clients.get_mut(pending.client)?, pending.id.as_json()))
         });
         let mut tell = |told: &Told<'_>| {
-            if let Some(reader) = &mut reader {
-                reader.send(told);
+            if let Some((client, request)) = &mut reader {
+                tell_event(client, request, told);
             }
         };
         match length {
@@ -272,19 +280,17 @@ impl Daemon {
         if wait.kind == WaitKind::Health {
             return self.answer_health(id, wait);
         }
-        let end = self.agent_end(id);
+        let result = self.agent_result(id);
         let Some(pending) = self.take_pending(wait.ticket) else { return };
-        let Some(end) = end else { return };
-        if self.front.is_some() {
-            return self.front_agent_ended(end);
-        }
-        if let Some(client) = self.clients.get_mut(pending.client) {
-            client.reply_json(&pending.id, &end.json, false);
+        if let Some(result) = result
+            && let Some(client) = self.clients.get_mut(pending.client)
+        {
+            client.reply_json(&pending.id, &result, false);
         }
     }
 
-    /// How a run ended.
-    fn agent_end(&mut self, id: SessionId) -> Option<AgentEnd> {
+    /// The result of a run that has ended, as JSON.
+    fn agent_result(&mut self, id: SessionId) -> Option<Vec<u8>> {
         self.advance_agent(id, None);
         let log_path = self.log_path(id);
         let now_ns = self.now_ns;
@@ -307,6 +313,6 @@ impl Daemon {
             executor_version: self.versions.known(&agent.program),
             log_path: log_path.as_deref(),
         };
-        Some(AgentEnd::new(&agent.run.report(&end), agent.stop))
+        Some(wire::to_json(&agent.run.report(&end)))
     }
 }

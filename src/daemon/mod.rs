@@ -261,8 +261,6 @@ const KEEPER_LOG: Token = Token(5);
 const KEEPER_ACKS: Token = Token(6);
 const KEEPER_GUARD: Token = Token(7);
 const LISTENER: Token = Token(9);
-/// stderr of `execd agent`, once it has taken less than was there for it.
-const NOTES: Token = Token(10);
 /// Session tokens: the id above three bits that say which of its descriptors it is.
 const FIRST_SESSION_TOKEN: usize = 16;
 const PORT_BITS: u32 = 3;

@@ -1,14 +1,10 @@
 //! `execd run`: the daemon with one command in front instead of a client. Its output goes to
 //! stdout as it comes, byte for byte; its end is execd's.
 
-use mio::Interest;
-
-use super::agents::{AgentEnd, FrontAgent};
-use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::launch::LaunchSpec;
-use super::{Daemon, NOTES, Pending};
+use super::{Daemon, Pending};
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::parse_signal;
@@ -20,7 +16,7 @@ use crate::sys::io::Io;
 use crate::wire::RequestId;
 
 /// Exit statuses of shells and of timeout(1): timed out, not executable, not found.
-pub const EXIT_TIMEOUT: i32 = 124;
+const EXIT_TIMEOUT: i32 = 124;
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 const EXIT_NOT_FOUND: i32 = 127;
 /// A signal's number is added to this, as shells do.
@@ -43,29 +39,6 @@ pub struct RunFront {
     held: bool,
     /// How it ended.
     pub report: Option<ExecReport>,
-    /// Present for `execd agent`, and how its run ended.
-    agent: Option<(FrontAgent, Option<AgentEnd>)>,
-}
-
-impl RunFront {
-    /// `execd agent`: its events are shown, not its output.
-    pub(super) fn of_agent(session: SessionId, agent: FrontAgent) -> Self {
-        let (collect, feeds_terminal, held, report) = (true, false, false, None);
-        Self { session, collect, feeds_terminal, held, report, agent: Some((agent, None)) }
-    }
-
-    /// How the run is shown, where it is that of this session.
-    pub(super) fn agent_of(&mut self, id: SessionId) -> Option<&mut FrontAgent> {
-        self.agent.as_mut().filter(|_| self.session == id).map(|(agent, _)| agent)
-    }
-
-    /// The run has ended.
-    pub(super) fn end_agent(&mut self, end: AgentEnd, client: &mut Client) {
-        if let Some((agent, ended)) = &mut self.agent {
-            agent.end(&end, client);
-            *ended = Some(end);
-        }
-    }
 }
 
 impl Daemon {
@@ -83,8 +56,8 @@ impl Daemon {
             (failure, status)
         })?;
         let feeds_terminal = spec.tty.is_some();
-        let (held, report, agent) = (false, None, None);
-        self.front = Some(RunFront { session, collect, feeds_terminal, held, report, agent });
+        let (held, report) = (false, None);
+        self.front = Some(RunFront { session, collect, feeds_terminal, held, report });
         if !feeds_terminal {
             // stdin is the command's own: we neither read nor watch it.
             if let Some(fd) = self.clients.stdin.input.poll_fd() {
@@ -133,9 +106,6 @@ impl Daemon {
     /// stdout has taken something: reading goes on.
     pub(super) fn front_drained(&mut self) {
         let room = self.clients.stdin.outbox.len() <= OUTBOX_HIGH_BYTES;
-        if self.clients.stdin.outbox.is_empty() {
-            self.flush_front_notes();
-        }
         if let Some(front) = &mut self.front
             && front.held
             && room
@@ -220,23 +190,6 @@ impl Daemon {
     /// The session of the command in front.
     pub fn front_session(&self) -> Option<&Session> {
         self.front.as_ref().and_then(|front| self.sessions.get(&front.session))
-    }
-
-    /// Writes what waits for stderr of `execd agent`, as far as there is room.
-    fn flush_front_notes(&mut self) {
-        let Some((agent, _)) = self.front.as_mut().and_then(|front| front.agent.as_mut()) else {
-            return;
-        };
-        if let Some(fd) = agent.flush_notes() {
-            // Without a watch it is tried again in each turn.
-            let _ = self.watch(fd, NOTES, Interest::WRITABLE);
-        }
-    }
-
-    /// How the run in front ended, once it has, and who says its last words.
-    pub fn take_front_agent(&mut self) -> Option<(AgentEnd, FrontAgent)> {
-        let (agent, end) = self.front.take()?.agent?;
-        Some((end?, agent))
     }
 
     /// How the command in front ended, once it has.

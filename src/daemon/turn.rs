@@ -8,8 +8,8 @@ use mio::event::Event;
 
 use super::client::Client;
 use super::{
-    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, NOTES, Owner, Port, REPLIES,
-    REQUESTS, SIGNALS, WALL_CLOCK, client_of, session_of,
+    CLOCK, Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Owner, Port, REPLIES, REQUESTS,
+    SIGNALS, WALL_CLOCK, client_of, session_of,
 };
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::session::output::Source;
@@ -121,8 +121,6 @@ impl Daemon {
                 KEEPER_ACKS => self.acks_ready = true,
                 KEEPER_GUARD if event.is_error() => self.keeper.guard_hung_up(),
                 KEEPER_GUARD => self.keeper.pump_guard(),
-                // Each turn looks at these anyway.
-                NOTES => {}
                 LISTENER => self.accept_ready = true,
                 token => match client_of(token) {
                     Some(id) => self.note_client_event(id, event),

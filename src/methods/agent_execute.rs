@@ -258,7 +258,7 @@ fn shown(words: &[String], key: Option<&str>) -> String {
 }
 
 /// From the params to what is started.
-pub fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
+fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
     let params = read(raw)?;
     daemon.room_for_agent()?;
     let (words, prompt) = (arguments(&params), prompt(&params));
@@ -299,7 +299,7 @@ pub fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
 fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let start = read_agent(daemon, call.params)?;
     match daemon.start_agent(start)? {
-        Err(end) => Ok(Answer::Json(end.json)),
+        Err(result) => Ok(Answer::Json(result)),
         Ok(id) => {
             if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
                 daemon.wait_for_agent(id, ticket);

@@ -30,7 +30,7 @@ mod tmux;
 mod window_context;
 mod write_stdin;
 
-pub use agent_execute::{THINKING, read_agent};
+pub use agent_execute::THINKING;
 pub use list_sessions::Row;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Facts about this process and its surroundings, and the settings made once at start.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::path::PathBuf;
 
 use super::io::errno;
@@ -43,6 +43,13 @@ pub fn give_memory_back() {
         // SAFETY: mallopt takes two numbers; no other thread exists yet.
         unsafe { libc::mallopt(setting, GIVEN_BACK_BYTES) };
     }
+}
+
+/// Has ps and top show `comm` as our name, at most 15 bytes (PR_SET_NAME, prctl(2)): who was
+/// started through /proc/self/exe is called "exe" there.
+pub fn be_called(comm: &CStr) {
+    // SAFETY: PR_SET_NAME copies from a live string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, comm.as_ptr()) };
 }
 
 /// The limit of open files as it is; none that can be had is a limit of 0.

@@ -31,6 +31,12 @@ impl Watch {
         let events = input | if for_room { libc::POLLOUT } else { 0 };
         Self { fd, events, readable: false, writable: false }
     }
+
+    /// Waits until nobody is at the other end of a descriptor that is written any more: `readable`
+    /// says so, also of one that [`Self::new`] waits for room in.
+    pub fn for_end(fd: RawFd) -> Self {
+        Self { fd, events: 0, readable: false, writable: false }
+    }
 }
 
 /// Waits until something has become of one of `all`, until `until_ns` of the monotonic clock at the

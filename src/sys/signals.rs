@@ -25,6 +25,8 @@ pub const AT_A_TERMINAL: [i32; 9] = [
 pub const SIGWINCH: i32 = libc::SIGWINCH;
 /// It goes on after it was stopped.
 pub const SIGCONT: i32 = libc::SIGCONT;
+/// A child has ended, or was stopped.
+pub const SIGCHLD: i32 = libc::SIGCHLD;
 /// Ctrl-C.
 pub const SIGINT: i32 = libc::SIGINT;
 /// The signal that nothing survives, see signal(7).
@@ -106,7 +108,7 @@ impl SignalFd {
         Self::on(&WATCHED)
     }
 
-    /// The same for other signals, of a program that has no children.
+    /// The same for other signals, of a program that waits for no child's end.
     pub fn on(signals: &[i32]) -> Result<Self, i32> {
         let set = set_of(signals);
         // SAFETY: a live set; the old mask is not asked for.

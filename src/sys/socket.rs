@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::io::{self, Io, errno, outcome, owned, retried};
+use super::io::{Io, errno, outcome, owned, retried};
 use super::{clock, host, proc};
 use crate::limits::{
     SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
@@ -185,11 +185,6 @@ pub fn send(fd: &OwnedFd, bytes: &[u8]) -> Io {
     // SAFETY: the pointer and the length are those of a live slice.
     let call = || unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
     outcome(retried(call), Io::WouldBlock)
-}
-
-/// Reads what is there.
-pub fn receive(fd: &OwnedFd, buffer: &mut [u8]) -> Io {
-    io::read(fd.as_raw_fd(), buffer)
 }
 
 /// The directories in which this user's execds put their sockets, the preferred one first:

@@ -1,16 +1,16 @@
-//! `execd agent`: pi on one task, for people and scripts (agent.md).
+//! The flags of `execd agent` as params of agent_execute, whose values execd checks.
 
 use std::ffi::OsString;
-use std::io::Read;
 
 use lexopt::prelude::*;
 use serde_json::{Map, Number, Value as Json};
 
-use super::flags::{Command, Reason, number, setting};
-use super::{EXIT_START, EXIT_USAGE, complain};
+use crate::cli::settings::{Reason, next, number, pass_on, setting, text, value};
 use crate::config::Config;
-use crate::daemon::agents::AgentEnd;
-use crate::limits::MAX_LINE_BYTES;
+
+/// Settings that are not passed on to the execd of a run: they are about a client that sends
+/// several requests.
+const NOT_PASSED_ON: [&str; 3] = ["max-line-bytes", "on-eof", "exit-after-silence"];
 
 /// What `execd agent` is to do.
 #[derive(Debug)]
@@ -19,95 +19,27 @@ pub struct AgentOptions {
     pub params: Map<String, Json>,
     /// Prints events and result as NDJSON instead of the text.
     pub json: bool,
-    /// execd's settings.
-    pub config: Config,
-}
-
-/// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
-pub fn main(options: AgentOptions) -> i32 {
-    let AgentOptions { mut params, json, config } = options;
-    if params.get("prompt").and_then(Json::as_str) == Some("-") {
-        match prompt_of_stdin() {
-            Ok(prompt) => params.insert("prompt".to_owned(), prompt.into()),
-            Err(reason) => {
-                complain(&format!("execd: {reason}"));
-                return EXIT_USAGE;
-            }
-        };
-    }
-    let Some(mut daemon) = super::start(config) else { return EXIT_START };
-    let params = Json::Object(params).to_string();
-    let end = match daemon.run_agent_in_front(&params, json) {
-        Err(reason) => {
-            complain(&format!("execd: {reason} (try execd --help)"));
-            return EXIT_USAGE;
-        }
-        Ok(Some(end)) => {
-            if json {
-                super::say_bytes(&end.event());
-            }
-            Some((end, None))
-        }
-        Ok(None) => {
-            let status = daemon.run();
-            let ended = daemon.take_front_agent();
-            ended.map(|(end, front)| (AgentEnd { status, ..end }, Some(front)))
-        }
-    };
-    let mut lines = Vec::new();
-    if daemon.clients.stdin.reader_gone {
-        lines.push("execd: stdout takes no more: the run was ended for that".to_owned());
-    }
-    let (status, front) = match end {
-        None => (EXIT_START, None),
-        Some((end, front)) => {
-            let said = end.lines.iter().filter(|_| !json);
-            lines.extend(said.map(|line| format!("execd: {line}")));
-            (end.status, front)
-        }
-    };
-    match front {
-        Some(front) => front.say_last(&lines),
-        None => lines.iter().for_each(|line| complain(line)),
-    }
-    status
-}
-
-/// The prompt that stdin has, to its end.
-fn prompt_of_stdin() -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let most = MAX_LINE_BYTES as u64;
-    let read = std::io::stdin().take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| format!("the prompt could not be read from stdin: {error}"))?;
-    if bytes.len() > MAX_LINE_BYTES {
-        return Err(format!("the prompt on stdin is longer than {MAX_LINE_BYTES} bytes"));
-    }
-    let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| "the prompt on stdin is not UTF-8".to_owned())?;
-    // What echo and here-documents put behind it is no part of the task.
-    let prompt = text.trim_end_matches(['\n', '\r']);
-    if prompt.is_empty() {
-        Err("the prompt on stdin is empty".to_owned())
-    } else {
-        Ok(prompt.into())
-    }
+    /// The longest request line that was asked for, in bytes.
+    pub max_line_bytes: usize,
+    /// Flags that are passed on to the execd that is started for the run.
+    pub flags: Vec<OsString>,
 }
 
 /// Reads the flags of `execd agent`: they become params of agent_execute, which looks at their
-/// values.
-pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
-    let mut options = AgentOptions { params: Map::new(), json: false, config };
+/// values. None: help is asked for.
+pub fn parse(arguments: Vec<OsString>, mut config: Config) -> Result<Option<AgentOptions>, Reason> {
+    let mut options =
+        AgentOptions { params: Map::new(), json: false, max_line_bytes: 0, flags: Vec::new() };
     let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
-    while let Some(argument) = parser.next().map_err(|fault| fault.to_string())? {
+    while let Some(argument) = next(&mut parser)? {
         let params = &mut options.params;
         let name = match argument {
-            Long("help") | Short('h') => return Ok(Command::Help),
+            Long("help") | Short('h') => return Ok(None),
             Short('e') => "extension".to_owned(),
             Long(name) => name.to_owned(),
             Short(other) => return Err(format!("unknown flag -{other}")),
             Value(word) => {
-                let word = word.into_string().map_err(|word| format!("{word:?} is not UTF-8"))?;
-                if params.insert("prompt".to_owned(), word.into()).is_some() {
+                if params.insert("prompt".to_owned(), text(word)?.into()).is_some() {
                     return Err("agent takes one prompt: quote it, or - for stdin".to_owned());
                 }
                 continue;
@@ -123,20 +55,20 @@ pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
                 params.insert("max_tokens".to_owned(), tokens.into());
             }
             _ if param_of(&name).is_some() => {
-                let text = parser.value().map_err(|fault| fault.to_string())?;
-                let text = text.into_string().map_err(|text| format!("{text:?} is not UTF-8"))?;
-                take(params, &name, text)?;
+                take(params, &name, text(value(&mut parser)?)?)?;
             }
-            _ => {
-                setting(&name, &mut parser, &mut options.config)?;
+            name if NOT_PASSED_ON.contains(&name) => {
+                setting(name, &mut parser, &mut config)?;
             }
+            name => pass_on(name, &mut parser, &mut config, &mut options.flags)?,
         }
     }
     if !options.params.contains_key("prompt") {
         let message = "agent needs a prompt: execd agent --model p/m 'Do it' (- is stdin)";
         return Err(message.to_owned());
     }
-    Ok(Command::Agent(Box::new(options)))
+    options.max_line_bytes = config.max_line_bytes;
+    Ok(Some(options))
 }
 
 /// What agent_execute calls the param of a flag with a value.

@@ -1,0 +1,305 @@
+//! `execd agent`: pi on one task, for people and scripts (docs/agent.md, From a shell). It is a
+//! client of agent_execute: a fresh execd runs pi, and this process shows what that execd tells.
+//! It decides who is waited for, and what a signal and a reader that is gone mean for the run.
+//!
+//! | file | what |
+//! |---|---|
+//! | `flags` | from arguments to the params of agent_execute |
+//! | `text` | from events and result to text and exit status |
+//! | `streams` | stdout and stderr, written as far as they are taken |
+
+pub mod flags;
+mod streams;
+mod text;
+
+use std::io::Read;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::connection::message_of;
+use super::fresh::{Fresh, ONE_SESSION};
+use super::{EXIT_SIGNAL, EXIT_START, EXIT_USAGE, complain};
+use crate::daemon::logs::errno_text;
+use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
+use crate::pure::process::life::ExitStatus;
+use crate::sys::clock;
+use crate::sys::poll::{self, Watch};
+use crate::sys::signals::{self, SignalFd};
+use flags::AgentOptions;
+use streams::Streams;
+use text::RunEnd;
+
+/// Room for a request around its params, in bytes.
+const ENVELOPE_BYTES: usize = 128;
+
+/// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
+pub fn main(mut options: AgentOptions) -> i32 {
+    if options.params.get("prompt").and_then(Value::as_str) == Some("-") {
+        match prompt_of_stdin() {
+            Ok(prompt) => options.params.insert("prompt".to_owned(), prompt.into()),
+            Err(reason) => {
+                complain(&format!("execd: {reason}"));
+                return EXIT_USAGE;
+            }
+        };
+    }
+    match Run::start(options) {
+        Ok(mut run) => {
+            run.follow();
+            run.status()
+        }
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            EXIT_START
+        }
+    }
+}
+
+/// The prompt that stdin has, to its end.
+fn prompt_of_stdin() -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let most = MAX_LINE_BYTES as u64;
+    let read = std::io::stdin().take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the prompt could not be read from stdin: {error}"))?;
+    if bytes.len() > MAX_LINE_BYTES {
+        return Err(format!("the prompt on stdin is longer than {MAX_LINE_BYTES} bytes"));
+    }
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| "the prompt on stdin is not UTF-8".to_owned())?;
+    // What echo and here-documents put behind the prompt is no part of the task.
+    let prompt = text.trim_end_matches(['\n', '\r']);
+    if prompt.is_empty() {
+        Err("the prompt on stdin is empty".to_owned())
+    } else {
+        Ok(prompt.into())
+    }
+}
+
+/// A run, from its request to the end of the execd that carries it out.
+#[derive(Debug)]
+struct Run {
+    execd: Fresh,
+    /// The number of its request.
+    request: u64,
+    signals: SignalFd,
+    streams: Streams,
+    /// Its events and its result are shown as JSON.
+    json: bool,
+    /// What its request was answered.
+    answer: Option<Answer>,
+    /// The first signal that asked for its end.
+    signal: Option<i32>,
+    /// execd has said something: it has taken up the request.
+    heard: bool,
+    /// Nobody read stdout any more before the run had ended: it was cancelled for that.
+    cut_short: bool,
+    /// When a stdout that takes nothing is waited for no longer.
+    give_up_ns: Option<u64>,
+}
+
+/// What the request was answered.
+#[derive(Debug)]
+enum Answer {
+    /// The run has ended.
+    Ended(RunEnd),
+    /// It was refused: why.
+    Refused(String),
+}
+
+/// A line of execd's, as far as it is read.
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    method: Option<&'a str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+impl Run {
+    /// Starts an execd and asks it for the run. Gives a reason for people.
+    fn start(options: AgentOptions) -> Result<Self, String> {
+        let system = |what: &'static str| {
+            move |errno| format!("cannot start: {what}: {}", errno_text(errno))
+        };
+        let AgentOptions { params, json, max_line_bytes, flags } = options;
+        let params = Value::Object(params);
+        // The prompt may be longer than what another client is to send.
+        let request_bytes = params.to_string().len() + ENVELOPE_BYTES;
+        let max_line_bytes = max_line_bytes.max(request_bytes).to_string();
+        let words = [ONE_SESSION, "--max-line-bytes", &max_line_bytes].map(Into::into);
+        // A stdout that may grow no further is an error of its write, not our death.
+        signals::ignore(signals::SIGXFSZ);
+        let signals = SignalFd::open().map_err(system("signalfd"))?;
+        let streams = Streams::open().map_err(system("stdout"))?;
+        let mut execd = Fresh::start(words.into_iter().chain(flags).collect())?;
+        let request = execd.connection.send("agent_execute", &params);
+        Ok(Self {
+            execd,
+            request,
+            signals,
+            streams,
+            json,
+            answer: None,
+            signal: None,
+            heard: false,
+            cut_short: false,
+            give_up_ns: None,
+        })
+    }
+
+    /// Shows the run until execd has ended and stdout has everything that it takes.
+    fn follow(&mut self) {
+        loop {
+            self.streams.write();
+            if self.streams.stdout_is_gone() && self.answer.is_none() && !self.cut_short {
+                self.cut_short = true;
+                self.execd.connection.send("cancel", &json!({"id": self.request}));
+            }
+            if self.execd.connection.is_over() && self.stdout_is_done() {
+                return;
+            }
+            self.wait();
+            self.take_signals();
+            self.take_lines();
+        }
+    }
+
+    /// Whether nothing is waited for on behalf of stdout. A slow reader gets all of the text: only
+    /// a signal sets it a time.
+    fn stdout_is_done(&mut self) -> bool {
+        if self.signal.is_some() && self.give_up_ns.is_none() {
+            self.give_up_ns = Some(clock::now_ns() + LAST_FLUSH_MS * NS_PER_MS);
+        }
+        let late = self.give_up_ns.is_some_and(|due_ns| due_ns <= clock::now_ns());
+        late || self.streams.stdout_is_served()
+    }
+
+    /// Whether execd's messages are taken now. While stdout has not taken what came before, they
+    /// are not, so that pi waits for a slow reader; at the end they are taken in any case.
+    fn may_read(&self) -> bool {
+        self.streams.stdout_is_served() || self.signal.is_some() || self.answer.is_some()
+    }
+
+    fn wait(&mut self) {
+        let [messages, requests] = self.execd.connection.watches(self.may_read());
+        let [stdout, stderr] = self.streams.watches();
+        let signals = Watch::new(self.signals.fd(), true, false);
+        let mut all = [messages, requests, stdout, stderr, signals];
+        let at_once = self.streams.must_try_again();
+        poll::wait_for(&mut all, if at_once { Some(0) } else { self.give_up_ns });
+        self.execd.connection.move_on(&all[..2]);
+        self.streams.note_end(&all[2..4]);
+    }
+
+    /// A signal that asks for the end is execd's: it ends the run, and all that it has started.
+    fn take_signals(&mut self) {
+        while let Some(signal) = self.signals.next() {
+            if signal == signals::SIGCHLD {
+                continue;
+            }
+            let first = self.signal.is_none();
+            self.signal.get_or_insert(signal);
+            if first && !self.heard {
+                // An execd that is still starting would be killed by the signal: its answer says
+                // that the run has begun, so that there will be a result.
+                self.execd.connection.send("ping", &json!({}));
+            } else {
+                self.execd.signal(signal);
+            }
+        }
+    }
+
+    fn take_lines(&mut self) {
+        while let Some(text) = self.execd.connection.next_text() {
+            if !std::mem::replace(&mut self.heard, true)
+                && let Some(signal) = self.signal
+            {
+                self.execd.signal(signal);
+            }
+            let Ok(line) = serde_json::from_slice::<Line<'_>>(&text) else { continue };
+            match line {
+                Line { method: Some("agent_event"), params: Some(params), .. } => {
+                    self.show(params.get());
+                }
+                Line { id, result: Some(result), .. } if id == Some(self.request) => {
+                    self.end(result.get());
+                }
+                Line { id, error: Some(error), .. } if id == Some(self.request) => {
+                    self.take_answer(Answer::Refused(message_of(&error)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&mut self, event: &str) {
+        if !self.json {
+            return text::show(event, &mut self.streams);
+        }
+        // Who has one run needs no number of its request.
+        let request_id = format!(r#"{{"request_id":{},"#, self.request);
+        if let Some(rest) = event.strip_prefix(&request_id) {
+            self.streams.push_line("{", rest);
+        }
+    }
+
+    fn end(&mut self, result: &str) {
+        if self.json {
+            let rest = result.strip_prefix('{').unwrap_or_default();
+            self.streams.push_line(r#"{"event":"result","#, rest);
+        } else {
+            self.streams.end_line();
+        }
+        self.take_answer(Answer::Ended(text::end_of(result)));
+    }
+
+    fn take_answer(&mut self, answer: Answer) {
+        self.answer = Some(answer);
+        self.execd.connection.end_requests();
+    }
+
+    /// Says the last words; gives the exit status.
+    fn status(self) -> i32 {
+        let ended = self.execd.wait();
+        let mut lines = Vec::new();
+        if self.streams.stdout_is_gone() {
+            lines.push("execd: stdout takes no more: the run was ended for that".to_owned());
+        }
+        let status = match self.answer {
+            Some(Answer::Ended(end)) => {
+                let said = end.lines.iter().filter(|_| !self.json);
+                lines.extend(said.map(|line| format!("execd: {line}")));
+                end.status
+            }
+            Some(Answer::Refused(reason)) => {
+                if self.signal.is_none() {
+                    lines.push(format!("execd: {reason} (try execd --help)"));
+                }
+                EXIT_USAGE
+            }
+            // An execd that exited by itself has said why.
+            None => {
+                if matches!(ended, Some(ExitStatus::Signal(_))) && self.signal.is_none() {
+                    lines.push("execd: execd was killed: there is no result".to_owned());
+                }
+                EXIT_START
+            }
+        };
+        self.streams.say_last(&lines);
+        match (self.signal, ended) {
+            (Some(signal), _) => EXIT_SIGNAL + signal,
+            // Somebody has sent a signal to execd itself.
+            (None, Some(ExitStatus::Code(code))) if code > EXIT_SIGNAL => code,
+            (None, _) if self.cut_short => EXIT_START,
+            (None, _) => status,
+        }
+    }
+}

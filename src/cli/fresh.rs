@@ -1,0 +1,63 @@
+//! An execd that is started for one command of ours, and spoken to over pipes. What it is asked is
+//! left to the commands.
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+
+use super::connection::Connection;
+use crate::daemon::logs::errno_text;
+use crate::pure::process::life::ExitStatus;
+use crate::sys::spawn::{Child, Plan, Spawner};
+use crate::sys::{child, host, io, pidfd};
+
+/// The first word of an execd that is started for one session: it says nothing of the room in its
+/// table.
+pub const ONE_SESSION: &str = "--one-session";
+
+/// A fresh execd. It ends, and ends its sessions, when nobody reads its answers any more: also
+/// when this process is killed.
+#[derive(Debug)]
+pub struct Fresh {
+    /// The way to it.
+    pub connection: Connection,
+    child: Child,
+}
+
+impl Fresh {
+    /// Starts one with these flags; its stderr is ours. It leads a session of its own, so the
+    /// signals of our terminal do not reach it. Gives a reason for people.
+    pub fn start(flags: Vec<OsString>) -> Result<Self, String> {
+        let system = |errno| format!("start execd: {}", errno_text(errno));
+        let spawner = Spawner::new(host::file_limit(), true).map_err(system)?;
+        let (to, stdin) = io::pipe_to_child(false).map_err(system)?;
+        let (from, stdout) = io::pipe_to_child(true).map_err(system)?;
+        let c_strings = |all: Vec<Vec<u8>>| -> Vec<CString> {
+            all.into_iter().filter_map(|one| CString::new(one).ok()).collect()
+        };
+        let words = [OsString::from("execd")].into_iter().chain(flags);
+        let words = c_strings(words.map(OsStringExt::into_vec).collect());
+        let entries = host::environment()
+            .into_iter()
+            .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat());
+        let entries = c_strings(entries.collect());
+        let argv: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
+        let envp: Vec<&CStr> = entries.iter().map(CString::as_c_str).collect();
+        let stdio = [stdin.as_raw_fd(), stdout.as_raw_fd(), 2];
+        let plan = Plan::of_execd(&argv, &envp, stdio);
+        let child = spawner.spawn(&plan).map_err(|failure| system(failure.errno))?;
+        Ok(Self { connection: Connection::of_pipes(from, to), child })
+    }
+
+    /// Passes a signal on to it.
+    pub fn signal(&self, signal: i32) {
+        // One that has ended needs none.
+        let _ = pidfd::signal(self.child.pidfd.as_raw_fd(), signal);
+    }
+
+    /// Waits for its end, which comes when nobody reads its answers any more; gives how it ended.
+    pub fn wait(self) -> Option<ExitStatus> {
+        drop(self.connection);
+        child::reap_now(self.child.pid)
+    }
+}
