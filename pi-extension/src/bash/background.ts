@@ -3,7 +3,7 @@
  * sessions: /new and the like hand it on, together with the client.
  */
 import { isObject } from "../execd/daemon.ts";
-import { oneLine } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import type { WindowExited, WindowPoll } from "../execd/wire-results.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";

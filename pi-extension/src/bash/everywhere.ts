@@ -3,7 +3,7 @@
  * has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd attach` takes
  * it too.
  */
-import { oneLine } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
   nameWithInstance, processIn, textIn, unreadable, windowsIn,

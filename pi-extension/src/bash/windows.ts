@@ -6,7 +6,7 @@ import type { Client } from "../execd/client.ts";
 import type { Beginning } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { Host, HostContext } from "../pi/host.ts";
-import { oneLine } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import { sending } from "../pi/telling.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { SessionInfo } from "../execd/wire-results.ts";

@@ -5,7 +5,8 @@
 import { type Socket, connect } from "node:net";
 import { isObject } from "./daemon.ts";
 import { LineSplitter } from "./lines.ts";
-import { oneLine, stripControls } from "../text/safe.ts";
+import { stripControls } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import type { Other } from "./others.ts";
 
 /** How long the others have to say which windows they have: what is late is not waited for. */

@@ -9,7 +9,9 @@ import type { HostContext } from "./host.ts";
 import { messageOf } from "../text/values.ts";
 import { pick } from "./pick.ts";
 import { plainText } from "../text/plain.ts";
-import { drawable, forgottenText, formatAge, oneLine } from "../text/safe.ts";
+import { forgottenText, formatAge } from "../text/figures.ts";
+import { drawable } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {

@@ -1,8 +1,9 @@
 /** The end of a command's output, live: it follows until somebody scrolls up. */
+import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { cutSequence, plainText } from "../text/plain.ts";
-import { type Theme, wrap } from "../render/row.ts";
-import { cutToCells, drawable, oneLine, stripControls } from "../text/safe.ts";
+import { drawable, stripControls } from "../text/safe.ts";
+import { cutToCells, oneLine, wrap } from "../text/width.ts";
 
 /** So many lines, and characters of them, can be scrolled back to. */
 const LINES_MAX = 2_000;

@@ -1,7 +1,8 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
-import { home } from "../text/home.ts";
 import type { HostContext, HostUi } from "./host.ts";
-import { formatAge, oneLine, tildify } from "../text/safe.ts";
+import { formatAge } from "../text/figures.ts";
+import { tildify } from "../text/home.ts";
+import { oneLine } from "../text/width.ts";
 import type { RunningSession, Sessions } from "../execd/sessions.ts";
 
 /** Key of the status and of the widget. */
@@ -157,7 +158,7 @@ export function widgetLines(
   const shown = sessions.slice(0, WIDGET_SESSIONS).map(
     ({ session_id, startedAtMs, command, cwd }) =>
       `  ${sessionLabel(session_id, nowMs - startedAtMs, command, marks(isArmed(session_id)))} `
-      + `(${oneLine(tildify(cwd, home()), CWD_CELLS)})`,
+      + `(${oneLine(tildify(cwd), CWD_CELLS)})`,
   );
   const more = sessions.length - shown.length;
   return [

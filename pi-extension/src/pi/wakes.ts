@@ -3,7 +3,7 @@
  * message to the model says so; it has no output, only where to find it.
  */
 import { messageOf } from "../text/values.ts";
-import { oneLine } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 import { Telling } from "./telling.ts";
 
 /** More than these are not spelled out in one message. */

@@ -5,13 +5,15 @@
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
 import { shownCommand } from "../bash/templates.ts";
+import { formatSize } from "../text/figures.ts";
+import { stripControls } from "../text/safe.ts";
+import { fitting } from "../text/width.ts";
 import { PREVIEW_LINES, result } from "./body.ts";
 import { asides, call, labelled, title } from "./calls.ts";
 import type { Fields } from "./fields.ts";
 import { arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
-import { fitting, span } from "./row.ts";
-import { formatSize, stripControls } from "../text/safe.ts";
+import { span } from "./row.ts";
 import { rowState, stopTicker } from "./state.ts";
 import type { Outcome, RowView } from "./view.ts";
 import { logLack, timeFact } from "./view.ts";

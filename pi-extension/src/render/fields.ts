@@ -2,7 +2,7 @@
  * Reading values that may be anything: arguments still streaming in, details of an older version,
  * `{}` after a thrown error.
  */
-import { oneLine } from "../text/safe.ts";
+import { oneLine } from "../text/width.ts";
 
 /** The fields of an object whose types nobody has checked. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,7 @@
 /** How messages in the conversation are drawn: of sessions that have ended, of windows. */
 import { Box } from "@earendil-works/pi-tui";
+import { formatAge } from "../text/figures.ts";
+import { oneLine } from "../text/width.ts";
 import { type Settings, lineLimit } from "./bash.ts";
 import { GAP, viewBlocks } from "./body.ts";
 import { labelled } from "./calls.ts";
@@ -8,7 +10,6 @@ import {
   arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
 } from "./fields.ts";
 import { type Block, Row, type Span, type Theme, span } from "./row.ts";
-import { formatAge, oneLine } from "../text/safe.ts";
 import { type RowView, logLack, muted, shownPath } from "./view.ts";
 
 const WAKE_COMMAND_CELLS = 80;

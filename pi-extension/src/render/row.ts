@@ -4,13 +4,9 @@
  */
 import type { Theme, ThemeColor, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Component } from "@earendil-works/pi-tui";
-import {
-  getKeybindings,
-  truncateToWidth,
-  visibleWidth,
-  wrapTextWithAnsi,
-} from "@earendil-works/pi-tui";
+import { getKeybindings, truncateToWidth } from "@earendil-works/pi-tui";
 import { drawable, stripControls } from "../text/safe.ts";
+import { wrap } from "../text/width.ts";
 
 export type { Theme };
 
@@ -201,17 +197,6 @@ function layOut(spans: Span[], width: number, theme: Theme | undefined): string[
 function cutSpans(spans: Span[], width: number, theme: Theme | undefined): string {
   const parts = cleaned(spans).map((part) => ({ ...part, text: part.text.replace(/\n/g, " ") }));
   return truncateToWidth(painted(parts, theme), width, "…");
-}
-
-/** pi's word wrap. */
-export function wrap(text: string, width: number): string[] {
-  return fitting(wrapTextWithAnsi(text, width), width);
-}
-
-/** Cuts lines that are too wide, whatever was measured: one such line ends pi. */
-export function fitting(lines: string[], width: number): string[] {
-  return lines.map((line) =>
-    visibleWidth(line) > width ? truncateToWidth(line, width, "") : line);
 }
 
 function painted(parts: Span[], theme: Theme | undefined): string {

@@ -2,8 +2,9 @@
  * How the tools of bash_stream look: the words of their calls (`$ cmd (yield 60s · pty)`,
  * `⟳ poll → 3`, `» 12 bytes → 3 (eof)`, `✕ kill 3 SIGKILL`), and the views of their results.
  */
-import { plainText } from "../text/plain.ts";
 import type { LogPage, StreamSession } from "../execd/wire-results.ts";
+import { forgottenText, formatSeconds, formatSize } from "../text/figures.ts";
+import { plainText } from "../text/plain.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
   asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
@@ -14,7 +15,6 @@ import {
 } from "./fields.ts";
 import type { RowContext, Span } from "./row.ts";
 import { span } from "./row.ts";
-import { forgottenText, formatSeconds, formatSize } from "../text/safe.ts";
 import type { Entry, Look, Outcome, RowView } from "./view.ts";
 import { CAMEL, entryOf, factsOf, muted, notice, saying, shownPath, timeFact } from "./view.ts";
 

@@ -7,6 +7,8 @@ import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type {
   KillResult, ListResult, SessionInfo, Truncation, WaitResult,
 } from "../execd/wire-results.ts";
+import { formatSeconds, formatSize } from "../text/figures.ts";
+import { oneLine } from "../text/width.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
   asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
@@ -15,7 +17,6 @@ import type { Fields, Unchecked } from "./fields.ts";
 import { arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import type { RowContext, Span } from "./row.ts";
 import { span } from "./row.ts";
-import { formatSeconds, formatSize, oneLine } from "../text/safe.ts";
 import { rowState } from "./state.ts";
 import type { Entry, Look, Outcome, RowView } from "./view.ts";
 import {

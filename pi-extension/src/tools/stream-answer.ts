@@ -1,8 +1,11 @@
 /** What a model reads of the results of the stream tools: facts, a rule, output, how to go on. */
 import { stdinNote } from "../render/fields.ts";
-import { forgottenText, formatAge, formatSize, oneLine } from "../text/safe.ts";
+import { forgottenText, formatAge, formatSize } from "../text/figures.ts";
+import { oneLine } from "../text/width.ts";
 import { cutSequence, plainText } from "../text/plain.ts";
-import type { StreamList, StreamReport, StreamSession, LogPage, StdinResult } from "../execd/wire-results.ts";
+import type {
+  LogPage, StdinResult, StreamList, StreamReport, StreamSession,
+} from "../execd/wire-results.ts";
 import type { Told } from "./tool.ts";
 import type { Waited } from "./stream-wait.ts";
 

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import {
-  cutToCells,
-  drawable,
-  formatAge,
-  formatSeconds,
-  formatSize,
-  oneLine,
-  stripControls,
-  tildify,
-} from "../../src/text/safe.ts";
+import { formatAge, formatSeconds, formatSize } from "../../src/text/figures.ts";
+import { tildify } from "../../src/text/home.ts";
+import { drawable, stripControls } from "../../src/text/safe.ts";
+import { cutToCells, oneLine } from "../../src/text/width.ts";
 import { millis, randomText, seeded } from "./render-random.ts";
 
 const between = (code: number, low: number, high: number): boolean => code >= low && code <= high;
