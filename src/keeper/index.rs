@@ -6,7 +6,6 @@
 //! skip.
 
 use std::collections::VecDeque;
-use std::io;
 
 use crate::limits::{
     LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES, LOG_INDEX_QUEUE_BLOCKS, LOG_PAGE_BLOCKS_MAX,
@@ -14,9 +13,9 @@ use crate::limits::{
 };
 use crate::pure::buffer::log_index::{Block, Marks, Parsed, Run, begins_at};
 use crate::pure::buffer::source::Source;
-use crate::sys::index_files::PlacedFile;
-use crate::sys::io::ENOENT;
-use crate::sys::log_files::{LogDir, Page};
+use crate::sys::index_files::{Page, PlacedFile};
+use crate::sys::io::{EIO, ENOENT};
+use crate::sys::log_files::LogDir;
 
 const BLOCK: u64 = LOG_INDEX_BLOCK_BYTES as u64;
 
@@ -124,7 +123,7 @@ impl Index {
         }
     }
 
-    fn write(&mut self, dir: &LogDir, log: &str) -> io::Result<()> {
+    fn write(&mut self, dir: &LogDir, log: &str) -> Result<(), i32> {
         let file = match self.file.take() {
             Some(file) => file,
             None => dir.write_index(log, self.fresh)?,
@@ -142,7 +141,7 @@ impl Index {
 
 /// The place and the end of the last block that makes sense. What a killed writer has left behind
 /// that is none is overwritten.
-fn last_block(index: &PlacedFile) -> io::Result<(u64, Marks)> {
+fn last_block(index: &PlacedFile) -> Result<(u64, Marks), i32> {
     let mut bytes = [0; LOG_INDEX_BLOCK_BYTES];
     let blocks = index.size()?.div_ceil(BLOCK);
     for place in (0..blocks).rev().take(2) {
@@ -151,7 +150,7 @@ fn last_block(index: &PlacedFile) -> io::Result<(u64, Marks)> {
             return Ok((place, block.to()));
         }
     }
-    Err(io::Error::from_raw_os_error(ENOENT))
+    Err(ENOENT)
 }
 
 /// Reads a page of one stream: of its bytes from `offset` on at most `length`, as far as they lie
@@ -163,12 +162,11 @@ pub fn read_page(
     source: Source,
     offset: i64,
     length: u64,
-) -> io::Result<Page> {
+) -> Result<Page, i32> {
     let index = dir.read_index(log)?;
     let (last, end) = last_block(&index)?;
     let size = end.streams[source as usize];
-    let back = offset.unsigned_abs();
-    let begins = if offset < 0 { size.saturating_sub(back) } else { back.min(size) };
+    let begins = Page::begins(offset, size);
     let reader = LogReader::new(dir.read_log(log)?);
     let lead = begins.saturating_sub(LOG_PAGE_LOOKBACK_BYTES);
     let mut page = Picked { source, begins, length, offset: lead, bytes: Vec::new(), reader };
@@ -189,7 +187,7 @@ pub fn read_page(
 }
 
 /// The last of an index's blocks, up to `last`, that begins no later than this byte of a stream.
-fn block_of(index: &PlacedFile, last: u64, source: Source, offset: u64) -> io::Result<u64> {
+fn block_of(index: &PlacedFile, last: u64, source: Source, offset: u64) -> Result<u64, i32> {
     let mut head = [0; LOG_INDEX_HEAD_BYTES];
     let (mut low, mut high) = (0, last + 1);
     while low + 1 < high {
@@ -216,7 +214,7 @@ struct Picked {
 
 impl Picked {
     /// Takes in what comes next in the log at `marks`; false when the page is complete.
-    fn take(&mut self, marks: Marks, run: Run) -> io::Result<bool> {
+    fn take(&mut self, marks: Marks, run: Run) -> Result<bool, i32> {
         let (from, next) = (self.of(marks), self.of(marks.behind(run)));
         let reached = self.offset + self.bytes.len() as u64;
         if next <= reached {
@@ -266,7 +264,7 @@ impl LogReader {
 
     /// Appends bytes of the log to `out`. False when enough was read for one page. Errors:
     /// pread(2); EIO where the log is shorter than its index says.
-    fn append(&mut self, out: &mut Vec<u8>, offset: u64, bytes: usize) -> io::Result<bool> {
+    fn append(&mut self, out: &mut Vec<u8>, offset: u64, bytes: usize) -> Result<bool, i32> {
         let end = offset.saturating_add(bytes as u64);
         let mut at = offset;
         while at < end {
@@ -281,7 +279,7 @@ impl LogReader {
                 self.window.truncate(read);
                 self.begins_at = at;
                 if read == 0 {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+                    return Err(EIO);
                 }
                 continue;
             }

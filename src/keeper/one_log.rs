@@ -7,10 +7,10 @@ use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
-use crate::sys::log_files::{LogDir, LogFile, errno_of};
+use crate::sys::log_files::{LogDir, LogFile};
 
 /// Whether a log's last write or open worked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) errno: i32,
     pub(super) failing: bool,
@@ -53,17 +53,14 @@ enum Limit {
 
 impl Log {
     pub(super) fn new(name: &str) -> Log {
-        let (errno, noted) = (0, 0);
-        let (failing, truncated, space, named) = (false, false, false, false);
-        let state = State { errno, failing, truncated, space, named, noted };
         Log {
             name: name.to_owned(),
             file: None,
             logged: 0,
             missing: 0,
             untold: 0,
-            state,
-            acked: state,
+            state: State::default(),
+            acked: State::default(),
             next_check: 0,
             looked_ns: clock::now_ns(),
             index: Index::new(),
@@ -116,7 +113,7 @@ impl Log {
     ) {
         if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
             // One that is gone begins anew, with a line of what it lacks.
-            self.opened(dir.create(&self.name).map_err(|error| errno_of(&error)));
+            self.opened(dir.create(&self.name));
         }
         self.try_space();
         if !self.state.truncated && self.logged >= self.next_check {

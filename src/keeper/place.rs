@@ -26,19 +26,8 @@ pub fn open(wanted: Option<&Wanted>, max_bytes: Option<u64>) -> (Writer, Option<
         }
         Err(reason) => reason.as_bytes().to_vec(),
     };
-    let ack = Ack {
-        kind: AckKind::Place,
-        session: 0,
-        token: 0,
-        logged: 0,
-        missing: bytes.len() as u64,
-        noted: 0,
-        errno: 0,
-        truncated: false,
-        space: false,
-        named: false,
-        failing: found.is_err(),
-    };
+    let (missing, failing) = (bytes.len() as u64, found.is_err());
+    let ack = Ack { missing, failing, ..Ack::of(AckKind::Place) };
     let dir = found.map(|place| place.dir).map_err(|_| ENOENT);
     (Writer::new(dir, max_bytes), Some((ack, bytes)))
 }

@@ -138,6 +138,25 @@ fn push_guard(out: &mut Vec<u8>, kind: u8, record: GuardRecord) {
 }
 
 impl Ack {
+    /// One of this kind that tells nothing else.
+    pub const fn of(kind: AckKind) -> Self {
+        let (session, token, logged, missing, noted, errno) = (0, 0, 0, 0, 0, 0);
+        let (truncated, space, named, failing) = (false, false, false, false);
+        Self {
+            kind,
+            session,
+            token,
+            logged,
+            missing,
+            noted,
+            errno,
+            truncated,
+            space,
+            named,
+            failing,
+        }
+    }
+
     /// The record's bytes.
     pub fn encode(&self) -> [u8; ACK_BYTES] {
         let flags = if self.truncated { FLAG_TRUNCATED } else { 0 }

@@ -12,7 +12,7 @@ use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::log_clean::Cleaner;
-use crate::sys::log_files::{LogDir, ensure_private_dir, errno_of};
+use crate::sys::log_files::{LogDir, ensure_private_dir};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -41,6 +41,10 @@ impl Writer {
         let (max_bytes, logs) = (max_bytes.unwrap_or(u64::MAX), HashMap::new());
         let (told, unindexed) = (Vec::new(), Vec::new());
         Writer { dir, max_bytes, logs, unindexed, told, path, cleaner: None }
+    }
+
+    fn dir(&self) -> Result<&LogDir, i32> {
+        self.dir.as_ref().map_err(|errno| *errno)
     }
 
     /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too.
@@ -76,11 +80,7 @@ impl Writer {
     /// came in between is counted.
     pub fn open(&mut self, session: u64, name: &str) -> Ack {
         self.look_at_dir();
-        let opened = self
-            .dir
-            .as_ref()
-            .map_err(|errno| *errno)
-            .and_then(|dir| dir.create(name).map_err(|error| errno_of(&error)));
+        let opened = self.dir().and_then(|dir| dir.create(name));
         let log = self.logs.entry(session).or_insert_with(|| Log::new(name));
         name.clone_into(&mut log.name);
         log.opened(opened);
@@ -90,9 +90,9 @@ impl Writer {
     /// Goes on with a log that an earlier keeper wrote: finds out from its size how much of
     /// the stream it lacks, and says so in it.
     pub fn reopen(&mut self, session: u64, known: &Reopen) -> Ack {
-        let opened = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
-            let opened = dir.reopen(&known.name).and_then(|file| Ok((file.size()?, file)));
-            opened.map_err(|error| errno_of(&error))
+        let opened = self.dir().and_then(|dir| {
+            let file = dir.reopen(&known.name)?;
+            Ok((file.size()?, file))
         });
         let mut log = Log::new(&known.name);
         let size = opened.as_ref().map_or(0, |(size, _)| *size);
@@ -161,27 +161,20 @@ impl Writer {
     pub fn page(&mut self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
         self.write_indexes();
         let length = wanted.length.min(LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES);
-        let read = self.dir.as_ref().map_err(|errno| *errno).and_then(|dir| {
-            let page = match wanted.only {
-                None => dir.read_page(&wanted.name, wanted.offset, length),
-                Some(source) => index::read_page(dir, &wanted.name, source, wanted.offset, length),
-            };
-            page.map_err(|error| errno_of(&error))
+        let read = self.dir().and_then(|dir| match wanted.only {
+            None => dir.read_page(&wanted.name, wanted.offset, length),
+            Some(source) => index::read_page(dir, &wanted.name, source, wanted.offset, length),
         });
         let errno = read.as_ref().err().copied().unwrap_or(0);
         let page = read.unwrap_or_default();
         let ack = Ack {
-            kind: AckKind::Page,
-            session: 0,
             token: wanted.token,
             logged: page.offset,
             missing: page.bytes.len() as u64,
             noted: page.size,
             errno,
-            truncated: false,
             failing: errno != 0,
-            space: false,
-            named: false,
+            ..Ack::of(AckKind::Page)
         };
         (ack, page.bytes)
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::io::{self, errno, owned};
+use super::io::{self, done, owned};
 use crate::limits::{NS_PER_MS, NS_PER_S};
 
 fn read(clock: libc::clockid_t) -> libc::timespec {
@@ -74,10 +74,9 @@ impl Timer {
             it_value: at,
         };
         // SAFETY: the new value is a live itimerspec, the old value is not asked for.
-        let done = unsafe {
+        done(unsafe {
             libc::timerfd_settime(self.fd(), self.flags, &raw const spec, std::ptr::null_mut())
-        };
-        if done < 0 { Err(errno()) } else { Ok(()) }
+        })
     }
 
     /// Takes the expiry (or the cancellation) off the descriptor.

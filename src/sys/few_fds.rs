@@ -8,7 +8,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::io::{self, errno};
+use super::io::{self, done, errno};
 
 /// A table that ends below this is not worth two calls for each descriptor.
 const FEW_FDS: RawFd = 64;
@@ -71,9 +71,7 @@ pub fn take(mut stdio: [RawFd; 3], places: [RawFd; 3]) -> Result<[RawFd; 3], i32
     if !are_few(&stdio) {
         for (fd, place) in stdio.iter_mut().zip(places) {
             // SAFETY: plain descriptor numbers; the place is nobody else's.
-            if unsafe { libc::dup3(*fd, place, libc::O_CLOEXEC) } < 0 {
-                return Err(errno());
-            }
+            done(unsafe { libc::dup3(*fd, place, libc::O_CLOEXEC) })?;
             *fd = place;
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsString};
 use std::path::PathBuf;
 
-use super::io::errno;
+use super::io::done;
 
 /// Our process id.
 pub fn pid() -> i32 {
@@ -75,8 +75,7 @@ pub fn raise_file_limit() -> FileLimit {
 /// Makes orphans of our sessions our children (PR_SET_CHILD_SUBREAPER, prctl(2)).
 pub fn become_subreaper() -> Result<(), i32> {
     // SAFETY: this prctl takes its arguments by value.
-    let done = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    if done < 0 { Err(errno()) } else { Ok(()) }
+    done(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 }
 
 /// Sixteen hexadecimal digits from getrandom(2); from the clock and pid where that fails.

@@ -1,19 +1,33 @@
-//! The file beside a log that tells which of its bytes are whose, and the log itself where parts of
-//! it are read: files in the log directory that are read and written at places.
+//! Files in the log directory that are read and written at places: a log's index, which tells which
+//! of the log's bytes are whose, and the log itself, of which pages are read.
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::log_files::{LogDir, is_our_file};
+use super::io::{EIO, errno_of};
+use super::log_files::LogDir;
 
 /// What a log's index is named, behind the log's own name.
 pub const INDEX_SUFFIX: &str = ".index";
 
-/// The name of the index of the log of this name.
-pub fn index_name(log: &str) -> String {
-    format!("{log}{INDEX_SUFFIX}")
+/// A page of a log.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// The file's size.
+    pub size: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Page {
+    /// Where a page begins in something of `size` bytes: a negative offset counts from its end, one
+    /// past the end is its end.
+    pub fn begins(offset: i64, size: u64) -> u64 {
+        let far = offset.unsigned_abs();
+        if offset < 0 { size.saturating_sub(far) } else { far.min(size) }
+    }
 }
 
 /// A file in the log directory that is read and written at places.
@@ -24,54 +38,58 @@ impl LogDir {
     /// Opens an index to write it, an empty one where `fresh`; creates it (mode 0600) where it is
     /// not there. Errors: openat(2), ftruncate(2); EEXIST when the name belongs to something that
     /// is no file of ours.
-    pub fn write_index(&self, log: &str, fresh: bool) -> io::Result<PlacedFile> {
-        let file = self.placed(&index_name(log), libc::O_CREAT | libc::O_RDWR)?;
+    pub fn write_index(&self, log: &str, fresh: bool) -> Result<PlacedFile, i32> {
+        let file = self.open_ours(log.to_owned() + INDEX_SUFFIX, libc::O_CREAT | libc::O_RDWR)?;
         if fresh {
-            file.0.set_len(0)?;
+            file.set_len(0).map_err(errno_of)?;
         }
-        Ok(file)
+        Ok(PlacedFile(file))
     }
 
     /// Opens an index to read it. Errors: as above.
-    pub fn read_index(&self, log: &str) -> io::Result<PlacedFile> {
-        self.placed(&index_name(log), libc::O_RDONLY)
+    pub fn read_index(&self, log: &str) -> Result<PlacedFile, i32> {
+        self.read_log(&(log.to_owned() + INDEX_SUFFIX))
     }
 
     /// Opens a log to read parts of it. Errors: as above.
-    pub fn read_log(&self, log: &str) -> io::Result<PlacedFile> {
-        self.placed(log, libc::O_RDONLY)
+    pub fn read_log(&self, log: &str) -> Result<PlacedFile, i32> {
+        self.open_ours(log, libc::O_RDONLY).map(PlacedFile)
     }
 
-    fn placed(&self, name: &str, flags: libc::c_int) -> io::Result<PlacedFile> {
-        let file = self.open_at(OsStr::new(name), flags)?;
-        if !is_our_file(&file)? {
-            return Err(io::Error::from_raw_os_error(libc::EEXIST));
-        }
-        Ok(PlacedFile(file))
+    /// Reads a page of `length` bytes of a log, or fewer where the log ends. Errors: as above, and
+    /// pread(2); EIO when the log has become shorter meanwhile.
+    pub fn read_page(&self, log: &str, offset: i64, length: u64) -> Result<Page, i32> {
+        let file = self.read_log(log)?;
+        let size = file.size()?;
+        let offset = Page::begins(offset, size);
+        let length = length.min(size - offset);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = file.read_at(&mut bytes, offset)?;
+        if read < bytes.len() { Err(EIO) } else { Ok(Page { offset, size, bytes }) }
     }
 }
 
 impl PlacedFile {
     /// Its size in bytes. Errors: fstat(2).
-    pub fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+    pub fn size(&self) -> Result<u64, i32> {
+        self.0.metadata().map(|found| found.len()).map_err(errno_of)
     }
 
     /// Writes bytes at a place. Errors: pwrite(2).
-    pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), i32> {
+        self.0.write_all_at(bytes, offset).map_err(errno_of)
     }
 
     /// Reads at a place until `buffer` is full or the file ends; gives how many bytes that were.
     /// Errors: pread(2).
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, i32> {
         let mut done = 0;
         while done < buffer.len() {
             match self.0.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => break,
                 Ok(bytes) => done += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(errno_of(error)),
             }
         }
         Ok(done)

@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// No such file, see errno(3): also what is wrong with a log that has lost its name.
 pub const ENOENT: i32 = libc::ENOENT;
+/// What cannot be read although it should be there.
+pub const EIO: i32 = libc::EIO;
 
 /// How often a call that a signal interrupted is tried again before it counts as failed.
 const EINTR_TRIES: usize = 64;

@@ -3,16 +3,15 @@
 //! What has the sticky bit is kept for good ([`LogDir::keep_for_good`]).
 
 use super::index_files::INDEX_SUFFIX;
-use super::io::{errno, owned};
-use super::log_files::{LogDir, is_log_name, is_our_file};
+use super::io::{ENOENT, errno, owned};
+use super::log_files::{LogDir, is_log_name};
 use super::{clock, host};
 use crate::limits::{CLEAN_NAMES, CLEAN_PAUSE_MS, CLEAN_STAMP_BYTES, NS_PER_MS};
 use crate::pure::time::clean_stamp::{Stamp, begins_at};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::IntoRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 
@@ -44,14 +43,14 @@ impl Cleaner {
         let now_s = clock::wall_ms().div_euclid(1_000);
         let keep_s = i64::try_from(keep_days.saturating_mul(SECONDS_PER_DAY)).ok()?;
         let oldest_s = now_s.checked_sub(keep_s)?;
-        let (stamp, last) = match dir.open_at(OsStr::new(STAMP), libc::O_RDWR) {
+        let (stamp, last) = match dir.open_ours(STAMP, libc::O_RDWR) {
             Ok(file) => {
                 // Locked is one that another execd goes by just now.
                 file.try_lock().ok()?;
                 let last = read_stamp(&file, now_s).ok()?;
                 (Some(file), last)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
+            Err(ENOENT) => (None, None),
             Err(_) => return None,
         };
         let place = begins_at(last, keep_days)?;
@@ -90,8 +89,7 @@ impl Cleaner {
                 if !self.has_stamp(dir) {
                     return false;
                 }
-                // What cannot be deleted is left.
-                let _ = self.delete(dir, &name);
+                self.delete(dir, &name);
             }
         }
         if !self.has_stamp(dir) {
@@ -109,7 +107,7 @@ impl Cleaner {
         }
         self.finished = true;
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-        match dir.open_at(OsStr::new(STAMP), flags) {
+        match dir.open_at(STAMP, flags) {
             Ok(file) if file.try_lock().is_ok() => self.stamp = Some(file),
             _ => return false,
         }
@@ -134,20 +132,17 @@ impl Cleaner {
         })
     }
 
-    fn delete(&self, dir: &LogDir, name: &CStr) -> io::Result<()> {
-        let file = dir.open_at(OsStr::from_bytes(name.to_bytes()), libc::O_RDONLY)?;
+    /// What cannot be deleted is left.
+    fn delete(&self, dir: &LogDir, name: &CStr) {
+        let Ok(file) = dir.open_ours(name.to_bytes(), libc::O_RDONLY) else { return };
         // Locked first: the keeper that holds the log cannot write between check and deletion.
-        if !is_our_file(&file)?
-            || file.try_lock().is_err()
-            || file.metadata()?.mtime() >= self.oldest_s
-        {
-            return Ok(());
+        let free = file.try_lock().is_ok();
+        let old = file.metadata().is_ok_and(|found| found.mtime() < self.oldest_s);
+        if free && old && unlink(dir, name) {
+            // Most have none.
+            let index = [name.to_bytes(), INDEX_SUFFIX.as_bytes()].concat();
+            let _ = CString::new(index).map(|index| unlink(dir, &index));
         }
-        unlink(dir, name)?;
-        // Most have none.
-        let index = [name.to_bytes(), INDEX_SUFFIX.as_bytes()].concat();
-        let _ = CString::new(index).map(|index| unlink(dir, &index));
-        Ok(())
     }
 }
 
@@ -155,10 +150,9 @@ fn exists(dir: &LogDir, name: &[u8]) -> bool {
     CString::new(name).is_ok_and(|name| dir.stat_at(&name).is_some())
 }
 
-fn unlink(dir: &LogDir, name: &CStr) -> io::Result<()> {
+fn unlink(dir: &LogDir, name: &CStr) -> bool {
     // SAFETY: the name ends in NUL and lives through the call.
-    let done = unsafe { libc::unlinkat(dir.raw_fd(), name.as_ptr(), 0) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    unsafe { libc::unlinkat(dir.raw_fd(), name.as_ptr(), 0) == 0 }
 }
 
 impl Drop for Cleaner {
@@ -170,9 +164,6 @@ impl Drop for Cleaner {
 
 /// What a stamp of ours says, and its age in seconds.
 fn read_stamp(file: &File, now_s: i64) -> io::Result<Option<(Stamp, i64)>> {
-    if !is_our_file(file)? {
-        return Err(io::Error::from_raw_os_error(libc::EEXIST));
-    }
     let mut text = String::new();
     file.take(CLEAN_STAMP_BYTES).read_to_string(&mut text)?;
     let age_s = now_s.saturating_sub(file.metadata()?.mtime());

@@ -1,13 +1,14 @@
 //! The log directory and the files in it: private, never through a symlink, nothing touched
 //! that is not ours.
 
+use super::host;
+use super::io::{ENOENT, errno_of, owned};
 use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// What the owner may do with a file here.
@@ -18,9 +19,9 @@ const OTHERS: u32 = 0o077;
 /// waiting, should a name turn out to be a FIFO.
 const CAREFULLY: libc::c_int = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
 
-/// The errno of a failed call; EIO for an error that has none.
-pub fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(libc::EIO)
+/// By what a file is known whatever it is named: device and number.
+pub(super) fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 /// Makes sure that `path` is a directory of ours that nobody else may enter: creates it with
@@ -57,8 +58,8 @@ pub fn ensure_private_dir(path: &Path) -> Result<PathBuf, String> {
     let dir = open_dir(&path).map_err(|error| says(&format!("cannot be opened ({error})")))?;
     check_private(&dir, created).map_err(|what| says(&what))?;
     let real = path.canonicalize().map_err(|error| says(&error.to_string()))?;
-    let held = dir.metadata().map(|one| (one.dev(), one.ino())).ok();
-    let named = real.symlink_metadata().map(|one| (one.dev(), one.ino())).ok();
+    let held = dir.metadata().ok().as_ref().map(identity);
+    let named = real.symlink_metadata().ok().as_ref().map(identity);
     // Somebody who may rename it under our eyes may do so later, too.
     if held.is_none() || held != named {
         return Err(says("was replaced while it was looked at: name another place"));
@@ -78,7 +79,7 @@ fn check_private(dir: &File, created: bool) -> Result<(), String> {
         dir.set_permissions(mode).map_err(|error| error.to_string())?;
     }
     let found = dir.metadata().map_err(|error| error.to_string())?;
-    let (owner, us) = (found.uid(), super::host::uid());
+    let (owner, us) = (found.uid(), host::uid());
     if owner != us {
         return Err(format!("belongs to uid {owner}, not to uid {us}: name another place"));
     }
@@ -87,17 +88,6 @@ fn check_private(dir: &File, created: bool) -> Result<(), String> {
         return Err(format!("others may enter it (mode {mode:04o}): chmod 700, or name another"));
     }
     Ok(())
-}
-
-/// A page of a log.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// Where it begins in the file.
-    pub offset: u64,
-    /// The file's size.
-    pub size: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
 }
 
 /// The log directory, held open: should it be moved or deleted, files are not suddenly
@@ -130,70 +120,59 @@ impl LogDir {
 
     /// Whether its path still leads to it: it may have been moved or deleted.
     pub fn is_in_place(&self) -> bool {
-        let place = |found: Metadata| (found.dev(), found.ino());
-        let held = self.dir.metadata().map(place);
-        self.path.symlink_metadata().is_ok_and(|named| held.is_ok_and(|held| held == place(named)))
+        let held = self.dir.metadata().ok();
+        let named = self.path.symlink_metadata().ok();
+        held.zip(named).is_some_and(|(held, named)| identity(&held) == identity(&named))
     }
 
     /// Whether this name in it leads to this log.
     pub fn holds(&self, name: &str, log: &LogFile) -> bool {
         let named = CString::new(name).ok().and_then(|name| self.stat_at(&name));
         let held = log.0.metadata().ok();
-        named
-            .zip(held)
-            .is_some_and(|(named, held)| (named.st_dev, named.st_ino) == (held.dev(), held.ino()))
+        named.zip(held).is_some_and(|(named, held)| (named.st_dev, named.st_ino) == identity(&held))
     }
 
     /// Creates a new log, which only its owner may read. Errors: openat(2), EEXIST when the name
     /// is taken.
-    pub fn create(&self, name: &str) -> io::Result<LogFile> {
+    pub fn create(&self, name: &str) -> Result<LogFile, i32> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
-        self.open_at(OsStr::new(name), flags).map(LogFile::new)
+        self.open_at(name, flags).map(LogFile::new)
     }
 
     /// Opens a log that exists for appending, or creates it again if it has vanished. Errors:
     /// openat(2); EEXIST when the name belongs to something that is no log of ours.
-    pub fn reopen(&self, name: &str) -> io::Result<LogFile> {
-        let file = match self.open_at(OsStr::new(name), libc::O_WRONLY | libc::O_APPEND) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.create(name),
-            other => other?,
-        };
-        if !is_our_file(&file)? {
-            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+    pub fn reopen(&self, name: &str) -> Result<LogFile, i32> {
+        match self.open_ours(name, libc::O_WRONLY | libc::O_APPEND) {
+            Err(ENOENT) => self.create(name),
+            opened => opened.map(LogFile::new),
         }
-        Ok(LogFile::new(file))
     }
 
-    /// Reads `length` bytes of a log from `offset` on, or fewer where it ends; a negative offset
-    /// counts from its end, one past the end is its end. Errors: openat(2), pread(2); EEXIST
-    /// when the name belongs to something that is no log of ours.
-    pub fn read_page(&self, name: &str, offset: i64, length: u64) -> io::Result<Page> {
-        let file = self.open_at(OsStr::new(name), libc::O_RDONLY)?;
-        if !is_our_file(&file)? {
-            return Err(io::Error::from_raw_os_error(libc::EEXIST));
-        }
-        let size = file.metadata()?.len();
-        let back = offset.unsigned_abs();
-        let offset = if offset < 0 { size.saturating_sub(back) } else { back.min(size) };
-        let length = length.min(size - offset);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        file.read_exact_at(&mut bytes, offset)?;
-        Ok(Page { offset, size, bytes })
+    /// Opens a file. Errors: openat(2); EEXIST when the name belongs to something that is no file
+    /// of ours.
+    pub(super) fn open_ours(
+        &self,
+        name: impl Into<Vec<u8>>,
+        flags: libc::c_int,
+    ) -> Result<File, i32> {
+        let file = self.open_at(name, flags)?;
+        if is_our_file(&file)? { Ok(file) } else { Err(libc::EEXIST) }
     }
 
-    pub(super) fn open_at(&self, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
-        let name = CString::new(name.as_bytes())?;
-        let (dir, flags) = (self.dir.as_raw_fd(), flags | CAREFULLY);
+    pub(super) fn open_at(
+        &self,
+        name: impl Into<Vec<u8>>,
+        flags: libc::c_int,
+    ) -> Result<File, i32> {
+        let name = CString::new(name).map_err(|_| libc::EINVAL)?;
         loop {
             // SAFETY: the name ends in NUL and lives through the call.
-            let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, self.mode) };
-            if fd >= 0 {
-                // SAFETY: the kernel has just made this descriptor and nobody else owns it.
-                return Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }));
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            let opened = owned(unsafe {
+                libc::openat(self.raw_fd(), name.as_ptr(), flags | CAREFULLY, self.mode)
+            });
+            match opened {
+                Err(libc::EINTR) => {}
+                opened => return opened.map(File::from),
             }
         }
     }
@@ -213,9 +192,22 @@ impl LogDir {
     }
 }
 
-pub(super) fn is_our_file(file: &File) -> io::Result<bool> {
-    let found = file.metadata()?;
-    Ok(found.is_file() && found.uid() == super::host::uid())
+fn is_our_file(file: &File) -> Result<bool, i32> {
+    let found = file.metadata().map_err(errno_of)?;
+    Ok(found.is_file() && found.uid() == host::uid())
+}
+
+/// The content of a small file of ours anywhere, at most `most_bytes` of it. Errors: open(2);
+/// EACCES when the path leads to something that is no file of ours.
+pub(super) fn read_ours(path: &Path, most_bytes: u64) -> Result<Vec<u8>, i32> {
+    let file = OpenOptions::new().read(true).custom_flags(CAREFULLY).open(path);
+    let file = file.map_err(errno_of)?;
+    if !is_our_file(&file)? {
+        return Err(libc::EACCES);
+    }
+    let mut bytes = Vec::new();
+    file.take(most_bytes).read_to_end(&mut bytes).map_err(errno_of)?;
+    Ok(bytes)
 }
 
 /// Whether a file name is exactly `execd-<digits>-<8 hex>.log`.
@@ -254,15 +246,15 @@ impl LogFile {
                 Ok(0) => return (done, Err(libc::EIO)),
                 Ok(len) => done += len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return (done, Err(errno_of(&error))),
+                Err(error) => return (done, Err(errno_of(error))),
             }
         }
         (done, Ok(()))
     }
 
     /// Its size in bytes. Errors: fstat(2).
-    pub fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+    pub fn size(&self) -> Result<u64, i32> {
+        self.0.metadata().map(|found| found.len()).map_err(errno_of)
     }
 
     /// Whether its file system is nearly full: below `FREE_SPACE_MIN_BYTES` and below

@@ -2,12 +2,12 @@
 //! temporary files. What others can put in that one's place does not stop execd: logs go to a
 //! fresh private directory then, which is remembered beside the control sockets.
 
-use super::log_files::{LogDir, ensure_private_dir, is_our_file};
+use super::log_files::{LogDir, ensure_private_dir, read_ours};
 use super::{host, socket};
 use crate::limits::{NAMES_BESIDE, PATH_BYTES, RANDOM_NAME_DIGITS};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -101,22 +101,14 @@ fn make_beside(path: &Path) -> Option<PathBuf> {
 }
 
 fn read_remembered(runtime: &Path) -> Option<PathBuf> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(runtime.join(REMEMBERED))
-        .ok()?;
-    let mut bytes = Vec::new();
-    is_our_file(&file).ok()?.then_some(())?;
-    file.take(PATH_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = read_ours(&runtime.join(REMEMBERED), PATH_BYTES).ok()?;
     let path = PathBuf::from(OsStr::from_bytes(&bytes));
     path.is_absolute().then_some(path)
 }
 
 fn remember(runtime: &Path, dir: &Path) -> std::io::Result<()> {
     let fresh = runtime.join(format!("{REMEMBERED}.{}", host::random_hex()));
-    let mut file: File =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     // Whole or not at all, for an execd that starts meanwhile.
     let done = file
         .write_all(dir.as_os_str().as_bytes())

@@ -1,14 +1,17 @@
 //! A file that is in memory alone and gone with its owner, however that ends.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 
 use super::host;
-use super::io::{self, Io, errno, owned};
+use super::io::{errno_of, owned};
 
 /// An anonymous file, see memfd_create(2).
 #[derive(Debug)]
-pub struct MemoryFile(OwnedFd);
+pub struct MemoryFile(File);
 
 impl MemoryFile {
     /// Makes one with these contents; `name` is what lists of open files show. Gives an errno when
@@ -16,20 +19,10 @@ impl MemoryFile {
     pub fn with(name: &CStr, contents: &[u8]) -> Result<Self, i32> {
         // SAFETY: a live C string and plain flags.
         let file = owned(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
+        let mut file = File::from(file);
         // It is made for everybody, and what leads to it is open to processes of our user only.
-        // SAFETY: fchmod takes two numbers.
-        if unsafe { libc::fchmod(file.as_raw_fd(), 0o600) } < 0 {
-            return Err(errno());
-        }
-        let mut rest = contents;
-        while !rest.is_empty() {
-            match io::write(file.as_raw_fd(), rest) {
-                Io::Moved(bytes) if bytes > 0 => rest = &rest[bytes..],
-                Io::Failed(errno) => return Err(errno),
-                // No memory takes nothing and has no errno.
-                _ => return Err(libc::ENOSPC),
-            }
-        }
+        let done = file.set_permissions(Permissions::from_mode(0o600));
+        done.and_then(|()| file.write_all(contents)).map_err(errno_of)?;
         Ok(Self(file))
     }
 

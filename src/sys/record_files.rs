@@ -2,7 +2,7 @@
 //! would end them. They lie beside the control sockets; their names say whose they are.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -124,17 +124,8 @@ pub struct LeftRecord {
 
 impl LeftRecord {
     /// Its content, as far as `RECORD_FILE_BYTES`. Errors: it is not ours, or cannot be read.
-    pub fn read(&self) -> io::Result<Vec<u8>> {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(&self.path)?;
-        let found = file.metadata()?;
-        if !found.is_file() || found.uid() != host::uid() {
-            return Err(io::Error::from_raw_os_error(libc::EACCES));
-        }
-        let mut bytes = Vec::new();
-        file.take(RECORD_FILE_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
+    pub fn read(&self) -> Result<Vec<u8>, i32> {
+        log_files::read_ours(&self.path, RECORD_FILE_BYTES)
     }
 
     /// It has been dealt with.

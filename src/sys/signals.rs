@@ -3,7 +3,7 @@
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::io::{self, Io, errno, owned};
+use super::io::{self, Io, done, owned};
 
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -112,9 +112,7 @@ impl SignalFd {
     pub fn on(signals: &[i32]) -> Result<Self, i32> {
         let set = set_of(signals);
         // SAFETY: a live set; the old mask is not asked for.
-        if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } < 0 {
-            return Err(errno());
-        }
+        done(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })?;
         let flags = libc::SFD_NONBLOCK | libc::SFD_CLOEXEC;
         // SAFETY: a live set; -1 asks for a new descriptor.
         Ok(Self(owned(unsafe { libc::signalfd(-1, &raw const set, flags) })?))

@@ -10,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::io::{Io, errno, outcome, owned, retried};
+use super::io::{Io, done, errno_of, outcome, owned, retried};
+use super::log_files::identity;
 use super::{clock, host, proc};
 use crate::limits::{
     SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
@@ -93,35 +94,28 @@ impl Listener {
         let fd = stream_socket()?;
         // The file gets the socket's own mode: there is no moment in which it is open to others.
         // SAFETY: fchmod takes two numbers.
-        if unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) } < 0 {
-            return Err(errno());
-        }
+        done(unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) })?;
         let at = (&raw const address).cast();
         // SAFETY: a live address and its length.
-        let bind = || unsafe { libc::bind(fd.as_raw_fd(), at, length) };
-        if bind() < 0 {
-            let why = errno();
-            if why != IN_USE || !is_abandoned(path) {
-                return Err(why);
+        let bind = || done(unsafe { libc::bind(fd.as_raw_fd(), at, length) });
+        match bind() {
+            Err(IN_USE) if is_abandoned(path) => {
+                fs::remove_file(path).map_err(errno_of)?;
+                bind()?;
             }
-            fs::remove_file(path).map_err(|error| error.raw_os_error().unwrap_or(0))?;
-            if bind() < 0 {
-                return Err(errno());
-            }
+            bound => bound?,
         }
         let found = path.symlink_metadata().ok();
         if found.as_ref().is_some_and(|found| found.mode() & 0o7777 != 0o600) {
             // A strange umask has taken bits away from us.
             let mode = fs::Permissions::from_mode(0o600);
-            fs::set_permissions(path, mode).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+            fs::set_permissions(path, mode).map_err(errno_of)?;
         }
-        let file = found.map(|found| (found.dev(), found.ino()));
+        let file = found.as_ref().map(identity);
         let listener = Self { fd, path: path.to_owned(), file };
         let backlog = i32::try_from(SOCKET_BACKLOG_COUNT).unwrap_or(i32::MAX);
         // SAFETY: listen takes two numbers.
-        if unsafe { libc::listen(listener.fd(), backlog) } < 0 {
-            return Err(errno());
-        }
+        done(unsafe { libc::listen(listener.fd(), backlog) })?;
         Ok(listener)
     }
 
@@ -156,7 +150,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let found = self.path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()));
+        let found = self.path.symlink_metadata().ok().as_ref().map(identity);
         if found.is_some() && found == self.file {
             // A file that stays is found abandoned by the next execd that starts.
             let _ = fs::remove_file(&self.path);
@@ -173,7 +167,7 @@ pub fn peer_uid(fd: &OwnedFd) -> Result<u32, i32> {
     let place = (&raw mut who).cast();
     // SAFETY: a live ucred and its length.
     let got = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, place, &raw mut length) };
-    if got < 0 { Err(errno()) } else { Ok(who.uid) }
+    done(got).map(|()| who.uid)
 }
 
 /// Sends what fits at once; a peer that is gone is told by the outcome, not by a signal.

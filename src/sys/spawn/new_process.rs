@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use super::plan::{Announcement, Plan, SpawnError, Step};
 use super::report::{self, Began, Report};
-use crate::sys::io::{self, Io, errno};
+use crate::sys::io::{self, Io, done, errno};
 use crate::sys::{few_fds, host, pty, run_limit, signals};
 
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
@@ -121,9 +121,7 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
         signals::set_default(signal);
     }
     // SAFETY: setsid has no preconditions; a fresh child leads no group, so it succeeds.
-    if unsafe { libc::setsid() } < 0 {
-        return Err((Step::Session, errno()));
-    }
+    done(unsafe { libc::setsid() }).map_err(|errno| (Step::Session, errno))?;
     if plan.terminal {
         pty::take_as_terminal(plan.stdio[0]).map_err(|errno| (Step::Terminal, errno))?;
     }
@@ -134,9 +132,7 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
     for (source, target) in stdio.into_iter().zip(0..) {
         // dup2 onto itself leaves the descriptor alone, which is right: 0 to 2 are inheritable.
         // SAFETY: plain descriptor numbers.
-        if unsafe { libc::dup2(source, target) } < 0 {
-            return Err((Step::Stdio, errno()));
-        }
+        done(unsafe { libc::dup2(source, target) }).map_err(|errno| (Step::Stdio, errno))?;
     }
     keep_only_stdio(order);
     // SAFETY: a live rlimit. A failure leaves the raised limit, which harms nobody.
