@@ -8,10 +8,11 @@
 //! | [`pure`] | decisions: bytes and times in, values out | limits |
 //! | [`sys`] | every system call, and all `unsafe` | limits, pure |
 //! | [`keeper`] | the helper processes: log writer and guard | limits, pure, sys |
-//! | [`session`] | one session: processes and bytes, no JSON | limits, pure, sys |
+//! | [`session`] | one session: processes and bytes, no JSON | limits, pure, sys, families |
 //! | [`wire`] | JSON-RPC: envelopes, errors, params | limits, pure |
-//! | [`methods`] | one file and one table row a method | all but sys's calls |
-//! | [`daemon`] | the loop that owns and moves everything | all |
+//! | [`engine`] | the loop that owns and moves everything | all |
+//! | [`families`] | the families of tools: methods, state, reports | all |
+//! | [`front`] | the table of methods, and those that are no family's | all |
 //! | [`cli`] | flags, `run`, `call`, help | all |
 //!
 //! tests/tidy.rs holds the `use` lines against this table.
@@ -31,10 +32,11 @@
 
 pub mod cli;
 pub mod config;
-pub mod daemon;
+pub mod engine;
+pub mod families;
+pub mod front;
 pub mod keeper;
 pub mod limits;
-pub mod methods;
 pub mod pure;
 pub mod session;
 pub mod sys;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use ends::{Incoming, Setup, is_notification};
-use execd::methods::check_params;
+use execd::front::check_params;
 use execd::pure::text::lines::{Line, LineSplitter};
 use execd::wire;
 use serde_json::Value;

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 use ends::{Incoming, Lines, Setup, eventually, is_notification, open_pty, value};
-use execd::methods::METHODS;
+use execd::front::METHODS;
 use serde_json::{Value, json};
 
 /// A stamp that no test lives to see.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{COMMANDS, Command, Flag, SETTINGS, SHELLS, SIGNALS, Takes, Words};
-use crate::methods;
+use crate::front;
 
 /// Where ids come from, in all three shells.
 const IDS: &str = "execd ls --ids 2>/dev/null";
@@ -72,7 +72,7 @@ fn bash() -> String {
             Words::None | Words::Program | Words::Text => String::new(),
             Words::Session => format!("$({IDS})"),
             Words::SessionAndSignal => format!("$({IDS}) {}", SIGNALS.join(" ")),
-            Words::Method => methods::names().join(" "),
+            Words::Method => front::names().join(" "),
             Words::Shell => SHELLS.join(" "),
         };
         let name = if command.name.is_empty() { "''" } else { command.name };
@@ -140,7 +140,7 @@ fn zsh() -> String {
             Words::SessionAndSignal => {
                 format!("'1:session:_execd_ids' '2:signal:({})'", SIGNALS.join(" "))
             }
-            Words::Method => format!("'1:method:({})'", methods::names().join(" ")),
+            Words::Method => format!("'1:method:({})'", front::names().join(" ")),
             Words::Program => "'(-)1:program:_command_names -e' '*:file:_files'".to_owned(),
             Words::Shell => format!("'1:shell:({})'", SHELLS.join(" ")),
         };
@@ -179,7 +179,7 @@ fn fish() -> String {
             Words::None | Words::Text => continue,
             Words::Session => format!("-a '({IDS})'"),
             Words::SessionAndSignal => format!("-a '({IDS}) {}'", SIGNALS.join(" ")),
-            Words::Method => format!("-a '{}'", methods::names().join(" ")),
+            Words::Method => format!("-a '{}'", front::names().join(" ")),
             Words::Program => "-a '(__fish_complete_command)'".to_owned(),
             Words::Shell => format!("-a '{}'", SHELLS.join(" ")),
         };

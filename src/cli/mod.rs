@@ -35,10 +35,10 @@ use std::io::Write;
 use crate::config::{
     Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
 };
-use crate::daemon::Daemon;
+use crate::engine::Daemon;
 use crate::pure::text::visible;
 use crate::sys::{host, look, stdio};
-use crate::{keeper, methods};
+use crate::{front, keeper};
 use flags::Command;
 
 /// Exit status for flags that make no sense, and for a start that failed.
@@ -81,7 +81,7 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         }
         Ok(Command::Help) => say(&table::help()),
         Ok(Command::Version) => say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Command::Describe) => say(&format!("{:#}\n", methods::describe())),
+        Ok(Command::Describe) => say(&format!("{:#}\n", front::describe())),
         Ok(Command::Serve(config)) => serve(*config, one_session),
         Ok(Command::Run(options)) => run::main(*options),
         Ok(Command::Agent(options)) => agent::main(*options),
@@ -119,14 +119,15 @@ fn complain(line: &str) {
 /// Starts execd with its control socket. Says why where that is impossible.
 fn start(config: Config) -> Option<Daemon> {
     let asked_for = matches!(config.socket, SocketPlace::At(_));
-    let started = Daemon::start(config).and_then(|mut daemon| match daemon.listen() {
-        Err(reason) if asked_for => Err(reason),
-        Err(reason) => {
-            complain(&format!("execd: nobody can attach: {reason}"));
-            Ok(daemon)
-        }
-        Ok(()) => Ok(daemon),
-    });
+    let started =
+        Daemon::start(config, front::METHODS).and_then(|mut daemon| match daemon.listen() {
+            Err(reason) if asked_for => Err(reason),
+            Err(reason) => {
+                complain(&format!("execd: nobody can attach: {reason}"));
+                Ok(daemon)
+            }
+            Ok(()) => Ok(daemon),
+        });
     let daemon =
         started.map_err(|reason| complain(&format!("execd: cannot start: {reason}"))).ok()?;
     for lack in &daemon.degraded.lacks {

@@ -2,7 +2,7 @@
 
 use super::flags::RunOptions;
 use super::{EXIT_START, complain};
-use crate::daemon::launch::{LaunchSpec, Stdin};
+use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{PTY_COLS, PTY_ROWS};
 use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::methods::THINKING;
+use crate::families::agent::agent_execute::THINKING;
 
 /// What a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! A session knows processes and bytes, not JSON: requests are tickets here. The daemon moves
 //! it along in the steps of its turn; nothing in here waits.
 
-pub mod agent;
 pub mod census;
 pub mod drain;
 pub mod ending;
@@ -11,8 +10,6 @@ mod facts;
 pub mod family;
 pub mod holders;
 pub mod input;
-pub mod job;
-pub mod live;
 pub mod looks;
 pub mod output;
 pub mod report;
@@ -20,10 +17,12 @@ pub mod start;
 pub mod view;
 pub mod viewers;
 pub mod wait;
-pub mod window;
 
 use std::os::fd::OwnedFd;
 
+use crate::families::agent::run::{Agent, Probe};
+use crate::families::stream::job::Job;
+use crate::families::windows::window::{Stage, Window};
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::{ExitStatus, Fact, Life};
@@ -33,19 +32,16 @@ use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
-use agent::{Agent, Probe};
 use drain::Draining;
 use ending::Ending;
 pub use facts::Facts;
 use family::Number;
 use input::Input;
-use job::Job;
 use output::{Output, Source};
 use start::Start;
 use view::View;
 use viewers::Viewers;
 use wait::Wait;
-use window::{Stage, Window};
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;

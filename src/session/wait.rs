@@ -1,7 +1,7 @@
 //! A waiting request as plain data, judged once a turn (architecture.md, A session).
 
 use super::Ticket;
-use super::live::Live;
+use crate::families::stream::live::Live;
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
 
 /// What a wait is for: decides what its answer takes along.

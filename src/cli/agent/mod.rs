@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
 use super::{EXIT_SIGNAL, EXIT_START, EXIT_USAGE, complain};
-use crate::daemon::logs::errno_text;
+use crate::engine::logs::errno_text;
 use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
 use crate::pure::process::life::ExitStatus;
 use crate::sys::clock;

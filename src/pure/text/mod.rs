@@ -7,5 +7,3 @@ pub mod truncate;
 pub mod unescape;
 pub mod utf8;
 pub mod visible;
-pub mod window_name;
-pub mod window_text;

@@ -1,0 +1,36 @@
+//! agent_capabilities: what the executor behind agent_execute can do (agent.md).
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::wire::{self, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "agent_capabilities",
+    summary: "What the executor behind agent_execute can do, and where its costs come from.",
+    params: &[],
+    other_params: None,
+    waits: false,
+    while_closing: true,
+    check,
+    call,
+};
+
+/// The answer, always the same.
+const CAPABILITIES: &str = concat!(
+    r#"{"name":"pi","capabilities":["streaming","tool_control","local_workspace","#,
+    r#""session_resume","budgets"],"cost_model":{"provider":"pi","source":"reported"}}"#
+);
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(_daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    Ok(Answer::Json(CAPABILITIES.as_bytes().to_vec()))
+}

@@ -1,0 +1,420 @@
+//! agent_execute: runs pi on a task, with its events as they come and one result at its end
+//! (agent.md).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::agent::AgentStart;
+use crate::families::agent::run::AgentSpec;
+use crate::limits::{
+    AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SECRET_MAX_BYTES, AGENT_SHOWN_CHARS,
+    AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
+};
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+/// What pi's --thinking takes.
+pub const THINKING: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
+/// What an api_key is replaced by wherever it could be seen.
+const MASK: &str = "***";
+
+pub(crate) const METHOD: Method = Method {
+    name: "agent_execute",
+    summary: "Runs pi on a task: agent_event notifications as it goes on, one result with text, \
+              tokens and cost at its end.",
+    params: &[
+        Param { name: "prompt", kind: Kind::NonEmptyText, required: true, doc: "the task" },
+        Param {
+            name: "model",
+            kind: Kind::NonEmptyText,
+            required: true,
+            doc: "provider/id, as pi's --model takes it; pi's own default is google",
+        },
+        Param::optional(
+            "system_prompt",
+            Kind::Text,
+            "put before the prompt, with a blank line between them",
+        ),
+        Param::optional(
+            "append_system_prompt",
+            Kind::Bool,
+            "hands system_prompt to pi's --append-system-prompt instead",
+        ),
+        Param::optional(
+            "workspace",
+            Kind::NonEmptyText,
+            "working directory; default execd's own, against which a relative one is resolved",
+        ),
+        Param::optional(
+            "allowed_tools",
+            Kind::Words,
+            "tools by name; absent: pi's own defaults, empty: none at all",
+        ),
+        Param::optional("thinking", Kind::Choice(THINKING), "how much the model thinks"),
+        Param::optional(
+            "session",
+            Kind::NonEmptyText,
+            "the pi session to go on with, by its id; absent: none is kept",
+        ),
+        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
+        Param::optional(
+            "pi_path",
+            Kind::NonEmptyText,
+            "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
+        ),
+        Param::optional("extra_args", Kind::Words, "further arguments of pi, before the prompt"),
+        Param::optional(
+            "api_key",
+            Kind::NonEmptyText,
+            "handed to pi in its provider's variable, or by --api-key; shown nowhere",
+        ),
+        Param::optional("extensions", Kind::Words, "extensions to load, by path"),
+        Param::optional(
+            "timeout_ms",
+            Kind::Integer,
+            "the run is ended after so many ms; default 600000",
+        ),
+        Param::optional(
+            "idle_timeout_ms",
+            Kind::Integer,
+            "it is ended when no event came for so many ms and no tool runs; default 180000",
+        ),
+        Param::optional(
+            "first_event_timeout_ms",
+            Kind::Integer,
+            "it is ended when the model's first event took more ms; default 30000",
+        ),
+        Param::optional("max_cost_usd", Kind::Number, "it is ended when it has cost more"),
+        Param::optional(
+            "max_tokens",
+            Kind::Integer,
+            "it is ended when input, cache writes and output are more tokens",
+        ),
+        Param::optional("stream", Kind::Bool, "sends its events as they come; default true"),
+        Param::optional("keep_events", Kind::Bool, "keeps pi's raw events for the result"),
+    ],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    prompt: String,
+    model: String,
+    system_prompt: Option<String>,
+    #[serde(default)]
+    append_system_prompt: bool,
+    workspace: Option<String>,
+    allowed_tools: Option<Vec<String>>,
+    thinking: Option<String>,
+    session: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, Option<String>>,
+    pi_path: Option<String>,
+    #[serde(default)]
+    extra_args: Vec<String>,
+    api_key: Option<String>,
+    #[serde(default)]
+    extensions: Vec<String>,
+    timeout_ms: Option<Int>,
+    idle_timeout_ms: Option<Int>,
+    first_event_timeout_ms: Option<Int>,
+    max_cost_usd: Option<f64>,
+    max_tokens: Option<Int>,
+    stream: Option<bool>,
+    #[serde(default)]
+    keep_events: bool,
+}
+
+fn invalid(name: &str, wanted: &str) -> RpcError {
+    RpcError::invalid_param(name, format!("{name} {wanted}"))
+}
+
+/// What an api_key must be: one that JSON writes otherwise could not be found in pi's stream to be
+/// masked.
+const KEY_WANTED: &str = "must be printable ASCII without blanks, quotes or backslashes, of at \
+                          most 4096 bytes";
+
+fn read(raw: &str) -> Result<Params, RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params).map_err(|error| {
+        if error.message.starts_with("model is required") {
+            return invalid("model", "is required: pi's own default is google, name one");
+        }
+        // Errors quote what was given, and this is for nobody's eyes.
+        let of_key = error.data.get("param").is_some_and(|param| param == "api_key");
+        if of_key { invalid("api_key", KEY_WANTED) } else { error }
+    })?;
+    let (provider, id) = params.model.split_once('/').unwrap_or_default();
+    if provider.is_empty() || id.is_empty() || params.model.starts_with('-') {
+        return Err(invalid("model", "must be provider/id, anthropic/claude-haiku-4-5 say"));
+    }
+    let tools = params.allowed_tools.iter().flatten();
+    if tools.clone().any(|name| name.trim().is_empty() || name.contains(',')) {
+        return Err(invalid("allowed_tools", "must be names of tools, each its own string"));
+    }
+    let none = Vec::new();
+    for (name, words) in [
+        ("allowed_tools", params.allowed_tools.as_ref().unwrap_or(&none)),
+        ("extensions", &params.extensions),
+        ("extra_args", &params.extra_args),
+    ] {
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err(invalid(name, "must not contain NUL: no program can be given one"));
+        }
+    }
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    let fits = |key: &String| key.len() <= AGENT_SECRET_MAX_BYTES && key.bytes().all(plain);
+    if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
+        return Err(invalid("api_key", KEY_WANTED));
+    }
+    if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
+        return Err(invalid("max_cost_usd", "must be 0 or more"));
+    }
+    if params.max_tokens.is_some_and(|tokens| tokens.0 < 0) {
+        return Err(invalid("max_tokens", "must be 0 or more"));
+    }
+    Ok(params)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+/// The variable that pi takes a provider's key from, where it is known.
+fn key_variable(model: &str) -> Option<&'static str> {
+    match model.split('/').next() {
+        Some("anthropic") => Some("ANTHROPIC_API_KEY"),
+        Some("openai") => Some("OPENAI_API_KEY"),
+        Some("google" | "gemini") => Some("GEMINI_API_KEY"),
+        _ => None,
+    }
+}
+
+/// pi's arguments before the prompt (agent.md, How pi is called).
+fn arguments(params: &Params) -> Vec<String> {
+    let mut words = vec!["--mode", "json", "--model", &params.model];
+    match &params.session {
+        None => words.push("--no-session"),
+        Some(session) => words.extend(["--session", session]),
+    }
+    words.push("-p");
+    let tools = params.allowed_tools.as_ref().map(|tools| tools.join(","));
+    match tools.as_deref() {
+        None => {}
+        Some("") => words.push("--no-tools"),
+        Some(tools) => words.extend(["--tools", tools]),
+    }
+    if let Some(thinking) = &params.thinking {
+        words.extend(["--thinking", thinking]);
+    }
+    if let Some(text) = params.system_prompt.as_ref().filter(|_| params.append_system_prompt) {
+        words.extend(["--append-system-prompt", text]);
+    }
+    for extension in &params.extensions {
+        words.extend(["-e", extension]);
+    }
+    if let Some(key) = params.api_key.as_ref().filter(|_| key_variable(&params.model).is_none()) {
+        words.extend(["--api-key", key]);
+    }
+    words.extend(params.extra_args.iter().map(String::as_str));
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// The task as pi is to read it. What begins with - or @ would be a flag or a file to pi, which
+/// knows no way to quote it in all versions: a blank in front makes it text.
+fn prompt(params: &Params) -> String {
+    let before = params
+        .system_prompt
+        .as_ref()
+        .filter(|text| !params.append_system_prompt && !text.is_empty());
+    let prompt = match before {
+        Some(text) => format!("{text}\n\n{}", params.prompt),
+        None => params.prompt.clone(),
+    };
+    if prompt.starts_with(['-', '@']) { format!(" {prompt}") } else { prompt }
+}
+
+/// A command line for lists: words that a shell would break are quoted, long ones are cut, and
+/// the key is masked.
+fn shown(words: &[String], key: Option<&str>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let show = |word: &String| {
+        let word = key.map_or_else(|| word.clone(), |key| word.replace(key, MASK));
+        let word = match word.char_indices().nth(AGENT_SHOWN_CHARS) {
+            Some((at, _)) => format!("{}…", &word[..at]),
+            None => word,
+        };
+        let bare = !word.is_empty() && (word == MASK || word.chars().all(plain));
+        if bare { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.iter().map(show).collect::<Vec<String>>().join(" ")
+}
+
+/// From the params to what is started.
+fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
+    let params = read(raw)?;
+    daemon.room_for_agent()?;
+    let (words, prompt) = (arguments(&params), prompt(&params));
+    let limit = |given: Option<Int>, default_ms| {
+        given.map_or(default_ms, |given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS))
+    };
+    let spec = AgentSpec {
+        timeout_ms: limit(params.timeout_ms, AGENT_TIMEOUT_MS),
+        idle_timeout_ms: limit(params.idle_timeout_ms, AGENT_IDLE_TIMEOUT_MS),
+        first_event_timeout_ms: limit(params.first_event_timeout_ms, AGENT_FIRST_EVENT_TIMEOUT_MS),
+        max_cost_usd: params.max_cost_usd,
+        max_tokens: params.max_tokens.map(|tokens| tokens.clamped(0, u64::MAX)),
+        stream: params.stream.unwrap_or(true),
+        keep_events: params.keep_events,
+    };
+    let program = daemon.pi_program(params.pi_path);
+    let mut env = params.env;
+    let key = params.api_key;
+    if let (Some(name), Some(key)) = (key_variable(&params.model), &key) {
+        env.insert(name.to_owned(), Some(key.clone()));
+    }
+    let all = [std::slice::from_ref(&program), &words, std::slice::from_ref(&prompt)].concat();
+    let launch = LaunchSpec {
+        command: shown(&all, key.as_deref()),
+        program,
+        arguments: words,
+        name: None,
+        workdir: params.workspace,
+        env: env.into_iter().collect(),
+        stdin: Stdin::Null,
+        tty: None,
+        split: true,
+        whole: true,
+    };
+    Ok(AgentStart { launch, spec, prompt, secret: key })
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let start = read_agent(daemon, call.params)?;
+    match daemon.start_agent(start)? {
+        Err(result) => Ok(Answer::Json(result)),
+        Ok(id) => {
+            if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
+                daemon.wait_for_agent(id, ticket);
+            }
+            Ok(Answer::Waits)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn params(more: Value) -> Params {
+        let mut all = json!({"prompt": "Do it", "model": "anthropic/x"});
+        for (name, value) in more.as_object().expect("an object") {
+            all[name] = value.clone();
+        }
+        read(&all.to_string()).expect("params")
+    }
+
+    fn line(more: Value) -> String {
+        let params = params(more);
+        let mut words = arguments(&params);
+        words.push(prompt(&params));
+        words.join(" ")
+    }
+
+    #[test]
+    fn arguments_are_those_of_the_invocation() {
+        let head = "--mode json --model anthropic/x";
+        assert_eq!(line(json!({})), format!("{head} --no-session -p Do it"));
+        let tools = json!({"allowed_tools": ["read", "bash"], "session": "abc"});
+        assert_eq!(line(tools), format!("{head} --session abc -p --tools read,bash Do it"));
+        let none = json!({"allowed_tools": [], "thinking": "low"});
+        let expected = format!("{head} --no-session -p --no-tools --thinking low Do it");
+        assert_eq!(line(none), expected);
+        let more = json!({"extensions": ["/a", "b"], "extra_args": ["--x=1"],
+            "system_prompt": "Be brief", "append_system_prompt": true});
+        let expected = format!(
+            "{head} --no-session -p --append-system-prompt Be brief -e /a -e b --x=1 Do it"
+        );
+        assert_eq!(line(more), expected);
+        let other = json!({"model": "mistral/y", "api_key": "k"});
+        assert_eq!(line(other), "--mode json --model mistral/y --no-session -p --api-key k Do it");
+        assert_eq!(line(json!({"api_key": "k"})), format!("{head} --no-session -p Do it"));
+    }
+
+    #[test]
+    fn a_prompt_is_no_flag_and_no_file_to_pi() {
+        for (given, expected) in [("-x", " -x"), ("@x", " @x"), ("--", " --"), ("x-@", "x-@")] {
+            assert_eq!(prompt(&params(json!({"prompt": given}))), expected);
+        }
+        let both = json!({"prompt": "-x", "system_prompt": "Be brief"});
+        assert_eq!(prompt(&params(both)), "Be brief\n\n-x");
+        let flag = json!({"prompt": "y", "system_prompt": "-x"});
+        assert_eq!(prompt(&params(flag)), " -x\n\ny");
+        assert_eq!(prompt(&params(json!({"system_prompt": ""}))), "Do it");
+    }
+
+    #[test]
+    fn bad_params_are_named() {
+        for (more, message) in [
+            (json!({"model": "gpt"}), "model must be provider/id, anthropic/claude-haiku-4-5 say"),
+            (json!({"model": "/x"}), "model must be provider/id, anthropic/claude-haiku-4-5 say"),
+            (json!({"model": "-x/y"}), "model must be provider/id, anthropic/claude-haiku-4-5 say"),
+            (json!({"prompt": ""}), "prompt must be a string that is not empty, not \"\""),
+            (
+                json!({"allowed_tools": ["a,b"]}),
+                "allowed_tools must be names of tools, each its own string",
+            ),
+            (json!({"max_cost_usd": -1}), "max_cost_usd must be 0 or more"),
+            (json!({"max_tokens": -1}), "max_tokens must be 0 or more"),
+            (
+                json!({"api_key": "k".repeat(4097)}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
+            (
+                json!({"api_key": ["k3y"]}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
+            (
+                json!({"api_key": "a \"key\""}),
+                "api_key must be printable ASCII without blanks, quotes or backslashes, of at \
+                 most 4096 bytes",
+            ),
+            (
+                json!({"extensions": ["a\u{0}"]}),
+                "extensions must not contain NUL: no program can be given one",
+            ),
+        ] {
+            let mut all = json!({"prompt": "Do it", "model": "anthropic/x"});
+            for (name, value) in more.as_object().expect("an object") {
+                all[name] = value.clone();
+            }
+            let Err(error) = read(&all.to_string()) else { panic!("{all} was taken") };
+            assert_eq!(error.message, message, "{all}");
+        }
+        let Err(error) = read(r#"{"prompt": "x"}"#) else { panic!("taken without a model") };
+        assert_eq!(error.code, -32602);
+        let message = "model is required: pi's own default is google, name one";
+        assert_eq!(error.message, message);
+    }
+
+    #[test]
+    fn lists_show_a_command_that_a_shell_would_take_without_its_key() {
+        let words = ["pi", "-p", "it's s3cret", "", "--api-key", "s3cret"].map(str::to_owned);
+        let expected = r"pi -p 'it'\''s ***' '' --api-key ***";
+        assert_eq!(shown(&words, Some("s3cret")), expected);
+        let long = shown(&["é".repeat(AGENT_SHOWN_CHARS + 1)], None);
+        assert_eq!(long, format!("'{}…'", "é".repeat(AGENT_SHOWN_CHARS)));
+    }
+}

@@ -1,0 +1,95 @@
+//! attach_input: what a person types goes straight to a session (bash.md). Nothing of it
+//! is looked at or kept.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::limits::STDIN_BACKLOG_BYTES;
+use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "attach_input",
+    summary: "Writes bytes straight to a session's terminal, or to its stdin; {session_id}.",
+    params: &[
+        Param { name: "session_id", kind: Kind::Integer, required: true, doc: "the session" },
+        Param {
+            name: "data_b64",
+            kind: Kind::Chars,
+            required: true,
+            doc: "the bytes in base64, as they were typed",
+        },
+        Param::optional(
+            "eof",
+            Kind::Bool,
+            "closes stdin after the bytes; for sessions on pipes (a terminal gets the key)",
+        ),
+    ],
+    other_params: None,
+    waits: false,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    session_id: Int,
+    data_b64: String,
+    #[serde(default)]
+    eof: bool,
+}
+
+fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let bytes = STANDARD.decode(&params.data_b64).map_err(|fault| {
+        // The bytes themselves are nobody's to read, not even in an error.
+        RpcError::invalid_param("data_b64", format!("data_b64 is not base64: {fault}"))
+    })?;
+    Ok((params, bytes))
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let (params, bytes) = read(call.params)?;
+    let id = session_id(params.session_id);
+    let session = daemon.use_session(id)?;
+    let tty = session.facts.tty;
+    if tty && params.eof {
+        let message = format!("eof: session {id} has a terminal: send it the key, Ctrl-D");
+        return Err(RpcError::invalid_param("eof", message));
+    }
+    if session.life.finished() {
+        let message = format!("session {id} has exited: nobody reads its input");
+        return Err(RpcError::failed(Reason::SessionExited, message));
+    }
+    if session.input.is_closed() || session.input.is_broken() {
+        let message = format!("session {id} takes no input: its stdin is closed");
+        return Err(RpcError::failed(Reason::StdinClosed, message));
+    }
+    if !session.input.has_room(bytes.len()) {
+        let message = format!(
+            "session {id} does not read: {} of {STDIN_BACKLOG_BYTES} bytes of input wait already",
+            session.input.backlog_bytes()
+        );
+        return Err(RpcError::failed(Reason::StdinBacklogFull, message));
+    }
+    if let Some(chars) = session.canonical_mode() {
+        // What write_stdin knows of the open line goes on from here.
+        session.input.line = session.input.line.after(&bytes, &chars).unwrap_or_default();
+    }
+    session.input.push(&bytes);
+    if params.eof {
+        session.input.close_after();
+    }
+    daemon.feed_now(id);
+    Ok(Answer::of(&json!({ "session_id": id })))
+}

@@ -1,0 +1,120 @@
+//! attach_session: a client sees a session's output as it comes (bash.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::families::attach::Attaching;
+use crate::families::unified::resize_session::cells;
+use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
+use crate::session::SessionId;
+use crate::sys::pty::Size;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "attach_session",
+    summary: "Attaches this client to a session: attach_output notifications bring its last \
+              64 KiB and then all that comes, attach_ended its end. Again: once more from the \
+              start.",
+    params: &[
+        Param { name: "session_id", kind: Kind::Integer, required: true, doc: "the session" },
+        Param::optional(
+            "cols",
+            Kind::Integer,
+            "columns of the client's terminal, clamped to 20..500; the newest size wins",
+        ),
+        Param::optional("rows", Kind::Integer, "its rows, clamped to 5..300"),
+        Param::optional(
+            "redraw",
+            Kind::Bool,
+            "false: a program on a terminal is not made to draw its screen anew; default true",
+        ),
+        Param::optional(
+            "from",
+            Kind::Integer,
+            "the output comes from this byte on, as far as it is kept; default: the start of a \
+             line in the last 64 KiB",
+        ),
+    ],
+    other_params: None,
+    waits: false,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    session_id: Int,
+    cols: Option<Int>,
+    rows: Option<Int>,
+    redraw: Option<bool>,
+    from: Option<Int>,
+}
+
+/// The result.
+#[derive(Serialize)]
+struct Attached {
+    session_id: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    command: String,
+    pid: i32,
+    tty: bool,
+    running: bool,
+    /// Whether attach_input reaches the program.
+    takes_input: bool,
+    /// How many are attached, this client among them.
+    attached: usize,
+    output_bytes_total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+}
+
+fn read(raw: &str) -> Result<Params, RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    if params.cols.is_some() != params.rows.is_some() {
+        let (given, missing) =
+            if params.cols.is_some() { ("cols", "rows") } else { ("rows", "cols") };
+        let message = format!("{given} without {missing}: a terminal's size has both");
+        return Err(RpcError::invalid_param(missing, message));
+    }
+    Ok(params)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params = read(call.params)?;
+    let id = session_id(params.session_id);
+    daemon.use_session(id)?;
+    let size = params.cols.zip(params.rows).map(|(cols, rows)| Size {
+        cols: cells(cols, PTY_COLS_RANGE),
+        rows: cells(rows, PTY_ROWS_RANGE),
+    });
+    let how = Attaching {
+        size,
+        redraw: params.redraw.unwrap_or(true),
+        from: params.from.map(|from| u64::try_from(from.0).unwrap_or(0)),
+    };
+    daemon.attach(id, call.client, how);
+    let log_path = daemon.log_path(id);
+    let session = daemon.use_session(id)?;
+    let facts = &session.facts;
+    Ok(Answer::of(&Attached {
+        session_id: id,
+        name: facts.name.clone(),
+        command: facts.command.clone(),
+        pid: facts.pid,
+        tty: facts.tty,
+        running: !session.life.finished(),
+        takes_input: session.input.fd().is_some() && !session.input.is_closed(),
+        attached: session.viewers.len(),
+        output_bytes_total: session.output_bytes_total(),
+        log_path,
+    }))
+}

@@ -1,0 +1,43 @@
+//! detach_session: the end of attach_session; the session goes on (bash.md).
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "detach_session",
+    summary: "Ends attach_session: the session goes on, in the size that it had before; \
+              {session_id, detached}.",
+    params: &[Param {
+        name: "session_id",
+        kind: Kind::Integer,
+        required: true,
+        doc: "the session; one that this client is not attached to is no error",
+    }],
+    other_params: None,
+    waits: false,
+    while_closing: true,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    session_id: Int,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let id = session_id(params.session_id);
+    let detached = daemon.detach(id, call.client);
+    Ok(Answer::of(&json!({ "session_id": id, "detached": detached })))
+}

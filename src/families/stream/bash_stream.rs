@@ -1,0 +1,138 @@
+//! bash_stream: starts a command whose output comes live, stdout and stderr apart
+//! (bash-stream.md).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::stream::job::JobSpec;
+use crate::families::stream::live::Live;
+use crate::limits::{
+    JOB_OUTPUT_CHARS_MAX, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
+    PTY_COLS, PTY_ROWS,
+};
+use crate::session::wait::{Wait, WaitKind};
+use crate::sys::pty::Size;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "bash_stream",
+    summary: "Runs a command with stdout and stderr apart and its output live. Answers when it \
+              has ended, or when yieldMs is over: then poll_process goes on with it.",
+    params: &[
+        Param {
+            name: "command",
+            kind: Kind::NonEmptyText,
+            required: true,
+            doc: "the command, run as bash -c COMMAND",
+        },
+        Param::optional(
+            "workdir",
+            Kind::NonEmptyText,
+            "working directory; default execd's own, against which a relative one is resolved",
+        ),
+        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
+        Param::optional(
+            "yieldMs",
+            Kind::Integer,
+            "how long to wait, clamped to 1000..120000 ms; default 60000",
+        ),
+        Param::optional(
+            "stdinMode",
+            Kind::Choice(&["pipe", "pty", "null"]),
+            "\"pipe\" (default); \"pty\": a terminal, with one stream, where what the shell leaves \
+             behind gets SIGHUP when the shell ends; \"null\": /dev/null, so that what reads it is at \
+             its end",
+        ),
+        Param::optional("timeoutMs", Kind::Integer, "ends the process after so many ms"),
+        Param::optional("stream", Kind::Bool, "sends its output as it comes; default true"),
+        Param::optional(
+            "maxOutputChars",
+            Kind::Integer,
+            "characters of each text of a reply, clamped to 1..150000; default 30000",
+        ),
+        Param::optional("name", Kind::Text, "a label for lists"),
+    ],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    command: String,
+    workdir: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, Option<String>>,
+    #[serde(rename = "yieldMs")]
+    yield_ms: Option<Int>,
+    #[serde(rename = "stdinMode")]
+    stdin_mode: Option<String>,
+    #[serde(rename = "timeoutMs")]
+    timeout_ms: Option<Int>,
+    stream: Option<bool>,
+    #[serde(rename = "maxOutputChars")]
+    max_output_chars: Option<Int>,
+    name: Option<String>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    daemon.room_for_job()?;
+    let settings = daemon.config.stream;
+    let yield_ms = params
+        .yield_ms
+        .map_or(settings.yield_ms, |given| given.clamped(JOB_YIELD_MIN_MS, JOB_YIELD_MAX_MS));
+    let chars = |given: Int| given.clamped(1, JOB_OUTPUT_CHARS_MAX as u64);
+    let max_chars =
+        params.max_output_chars.map(chars).and_then(|chars| usize::try_from(chars).ok());
+    let mode = params.stdin_mode.as_deref();
+    let pty = mode == Some("pty");
+    let job = JobSpec {
+        yield_ms,
+        timeout_ms: params.timeout_ms.map(|given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
+        max_chars: max_chars.unwrap_or(settings.max_chars),
+        pty,
+        stdin_cap_bytes: settings.stdin_cap_bytes,
+    };
+    let spec = LaunchSpec {
+        program: "bash".to_owned(),
+        arguments: vec!["-c".to_owned(), params.command.clone()],
+        command: params.command,
+        name: params.name,
+        workdir: params.workdir,
+        env: params.env.into_iter().collect(),
+        stdin: if mode == Some("null") { Stdin::Null } else { Stdin::Pipe },
+        tty: pty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
+        split: true,
+        whole: false,
+    };
+    daemon.count_spawn();
+    let id = match daemon.launch(&spec) {
+        Ok(id) => id,
+        Err(failure) => return Ok(Answer::of(&daemon.failed_job(&spec, failure))),
+    };
+    daemon.make_job(id, job);
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
+    let now_ns = daemon.now_ns;
+    daemon.add_wait(
+        id,
+        Wait {
+            due_ns: Some(now_ns + yield_ms * NS_PER_MS),
+            live: params.stream.unwrap_or(true).then(Box::<Live>::default),
+            ..Wait::new(ticket, WaitKind::Stream, now_ns)
+        },
+    );
+    Ok(Answer::Waits)
+}

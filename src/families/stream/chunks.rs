@@ -1,0 +1,110 @@
+//! Live chunks: what comes on a stream goes to the calls that asked for it.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::engine::Daemon;
+use crate::engine::client::Client;
+use crate::engine::logs::{LogStatus, LogTrouble};
+use crate::families::stream::live::Piece;
+use crate::limits::LIVE_CHUNKS_MAX;
+use crate::session::SessionId;
+use crate::session::output::Source;
+use crate::session::wait::Wait;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChunkNote<'a> {
+    #[serde(rename = "request_id")]
+    request_id: &'a RawValue,
+    session_id: SessionId,
+    stream: &'static str,
+    chunk: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TruncatedNote<'a> {
+    #[serde(rename = "request_id")]
+    request_id: &'a RawValue,
+    session_id: SessionId,
+    chunks: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+    #[serde(flatten)]
+    log: LogTrouble,
+}
+
+/// Which stream a chunk is of, on the wire.
+fn stream_name(source: Source) -> &'static str {
+    match source {
+        Source::Output => "stdout",
+        Source::Errors => "stderr",
+    }
+}
+
+impl Daemon {
+    /// Sends what came on a stream to the calls that asked for it live.
+    pub(crate) fn send_chunks(&mut self, id: SessionId, source: Source, length: usize) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        for wait in session.waits.iter_mut() {
+            let Some(live) = &mut wait.live else { continue };
+            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
+            let Some(client) = self.clients.get_mut(pending.client) else { continue };
+            let room = client.has_room() && live.has_room(client.outbox.sent_total());
+            let pieces = live.pieces(source, &self.read_buffer[..length], room);
+            let unsent = client.outbox.len();
+            for piece in pieces {
+                // Only what is said instead of more of them names the log.
+                let truncated = matches!(piece, Piece::Truncated);
+                let log = truncated.then(|| self.keeper.status(id)).flatten();
+                send_piece(client, (pending.id.as_json(), id, source, log), piece);
+            }
+            let outbox = &client.outbox;
+            live.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
+        }
+    }
+
+    /// The unfinished characters at the end of a call's streams.
+    pub(crate) fn send_rest(&mut self, id: SessionId, wait: &mut Wait) {
+        let (Some(live), Some(pending)) = (&mut wait.live, self.pending.get(&wait.ticket)) else {
+            return;
+        };
+        let Some(client) = self.clients.get_mut(pending.client) else { return };
+        for source in [Source::Output, Source::Errors] {
+            for piece in live.rest(source) {
+                send_piece(client, (pending.id.as_json(), id, source, None), piece);
+            }
+        }
+    }
+}
+
+/// Whose a piece is: request id, session and stream; and its log, where that is to be told.
+type Whose<'a> = (&'a str, SessionId, Source, Option<LogStatus>);
+
+/// Sends one piece as a notification.
+fn send_piece(client: &mut Client, whose: Whose<'_>, piece: Piece) {
+    let (request, session_id, source, log) = whose;
+    let Ok(request_id) = serde_json::from_str::<&RawValue>(request) else { return };
+    match piece {
+        Piece::Chunk { text, dropped_bytes } => {
+            let note = ChunkNote {
+                request_id,
+                session_id,
+                stream: stream_name(source),
+                chunk: &text,
+                dropped_bytes: (dropped_bytes > 0).then_some(dropped_bytes),
+            };
+            client.notify_of_chunk("tool_execution_output", &note);
+        }
+        Piece::Truncated => {
+            let log_path = log.as_ref().and_then(|log| log.path.clone());
+            let log = log.map(|log| log.trouble(false)).unwrap_or_default();
+            let chunks = LIVE_CHUNKS_MAX;
+            let note = TruncatedNote { request_id, session_id, chunks, log_path, log };
+            client.notify_of_chunk("tool_execution_truncated", &note);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! get_process_log: any part of a process's output, by pages (bash-stream.md).
+
+use serde::Deserialize;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::engine::pages::{Found, PageSource, PageSpec, PendingPage};
+use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
+use crate::session::output::Source;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "get_process_log",
+    summary: "A page of a process's output, by byte offset; nextOffset leads to the next one. It \
+              takes nothing away.",
+    params: &[
+        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
+        Param::optional("offset", Kind::Integer, "first byte; negative: from the end; default 0"),
+        Param::optional("limit", Kind::Integer, "bytes, clamped to 4..150000; default 30000"),
+        Param::optional(
+            "stream",
+            Kind::Choice(&["stdout", "stderr"]),
+            "only this stream; default both, in the order in which they came",
+        ),
+        Param::optional(
+            "encoding",
+            Kind::Choice(&["utf8", "base64"]),
+            "\"base64\" gives exact bytes; default \"utf8\"",
+        ),
+    ],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    #[serde(rename = "sessionId")]
+    session_id: Int,
+    offset: Option<Int>,
+    limit: Option<Int>,
+    stream: Option<String>,
+    encoding: Option<String>,
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let source = params.stream.as_deref().map(|stream| match stream {
+        "stderr" => Source::Errors,
+        _ => Source::Output,
+    });
+    let limit = params.limit.map_or(LOG_PAGE_BYTES, |given| {
+        // A page of text has room for the longest character, so that each leads on.
+        given.clamped(MAX_CHAR_BYTES as u64, LOG_PAGE_MAX_BYTES)
+    });
+    let spec = PageSpec {
+        id: session_id(params.session_id),
+        offset: params.offset.map_or(0, |given| given.0),
+        limit,
+        source,
+        base64: params.encoding.as_deref() == Some("base64"),
+    };
+    let Found { from, finished, late_from, log } = daemon.find_page(&spec)?;
+    match from {
+        PageSource::Memory(bytes, starts_at) => {
+            let page = Daemon::page_from_memory(&spec, &bytes, starts_at, finished);
+            Ok(Answer::of(&page.with(late_from, log)))
+        }
+        PageSource::Log(name, only) => {
+            if let Some(ticket) = daemon.open_ticket(call, None) {
+                let page = PendingPage { spec, only, finished, late_from, log };
+                daemon.ask_page(ticket, name, page);
+            }
+            Ok(Answer::Waits)
+        }
+    }
+}

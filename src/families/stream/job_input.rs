@@ -1,0 +1,108 @@
+//! write_stdin as the stream family calls it, with sessionId (bash-stream.md): bytes to a
+//! process, at once, without waiting for its output.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::unified::write_stdin::{accept, decode_base64};
+use crate::session::SessionId;
+use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+
+/// The params of this form.
+pub(crate) const PARAMS: &[Param] = &[
+    Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
+    Param::optional(
+        "data",
+        Kind::Data,
+        "what to write, taken literally: a string, or {\"base64\": \"…\"} for exact bytes",
+    ),
+    Param::optional("eof", Kind::Bool, "closes stdin after the bytes"),
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    #[serde(rename = "sessionId")]
+    session_id: Int,
+    data: Option<Value>,
+    #[serde(default)]
+    eof: bool,
+}
+
+#[derive(Serialize)]
+struct Taken {
+    written: usize,
+    queued: usize,
+    eof: bool,
+}
+
+/// Whether the params name a sessionId: then this form is meant.
+pub(crate) fn is_meant(raw: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Which {
+        #[serde(rename = "sessionId")]
+        session_id: Option<serde::de::IgnoredAny>,
+    }
+    raw.contains("\"sessionId\"")
+        && serde_json::from_str::<Which>(raw).is_ok_and(|which| which.session_id.is_some())
+}
+
+/// Reads the params, and the bytes that they stand for.
+fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
+    let params: Params = wire::read_params(raw, PARAMS)?;
+    let bytes = match &params.data {
+        Some(Value::String(text)) => text.clone().into_bytes(),
+        Some(object) => {
+            let text = object["base64"].as_str().unwrap_or_default();
+            decode_base64(text).map_err(|fault| {
+                let shown = wire::quoted(text);
+                let message =
+                    format!("write_stdin: `data` is not valid base64. ({fault}, in {shown:?})");
+                RpcError::invalid_param("data", message)
+            })?
+        }
+        None if params.eof => Vec::new(),
+        None => {
+            let message = "data is required, unless eof is true: what to write";
+            return Err(RpcError::invalid_param("data", message));
+        }
+    };
+    Ok((params, bytes))
+}
+
+/// Reads the params without acting on them.
+pub(crate) fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+pub(crate) fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let (params, mut bytes) = read(call.params)?;
+    let id = session_id(params.session_id);
+    if daemon.is_finished_job(id) {
+        return Err(exited(id));
+    }
+    let session = daemon.live_job(id)?;
+    // Background children may go on, but what was to read it is gone.
+    if session.status().is_some() {
+        return Err(exited(id));
+    }
+    let written = bytes.len();
+    if !session.input.is_broken() {
+        accept(session, id, &mut bytes, params.eof)?;
+        daemon.feed_now(id);
+    }
+    let session = daemon.live_job(id)?;
+    if session.input.is_broken() {
+        let message = format!("process {id} has closed its stdin: the bytes were not delivered");
+        return Err(RpcError::failed(Reason::StdinClosed, message));
+    }
+    let queued = session.input.backlog_bytes();
+    Ok(Answer::of(&Taken { written, queued, eof: params.eof }))
+}
+
+fn exited(id: SessionId) -> RpcError {
+    let message = format!("process {id} has exited: the bytes were not delivered");
+    RpcError::failed(Reason::SessionExited, message)
+}

@@ -1,0 +1,169 @@
+//! Live chunks of one call (bash-stream.md, Live output): text cut into bounded pieces at
+//! characters.
+
+use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
+use crate::pure::text::utf8::{Decoder, floor_boundary};
+use crate::session::output::Source;
+
+/// What becomes of a piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// It is sent; so many bytes before it were dropped.
+    Chunk {
+        /// Its text.
+        text: String,
+        /// Bytes of text dropped since the last chunk.
+        dropped_bytes: u64,
+    },
+    /// The bound of the call is reached: no more chunks come.
+    Truncated,
+}
+
+/// The state of one call's chunks.
+#[derive(Clone, Debug)]
+pub struct Live {
+    decoders: [Decoder; 2],
+    sent: usize,
+    /// It was said that no more of them come.
+    truncated: bool,
+    /// Dropped since the last chunk.
+    dropped_bytes: u64,
+    /// Dropped in all.
+    pub dropped_total: u64,
+    /// Bytes of its chunks that were queued since all of them were sent, at most that many are not.
+    unsent: usize,
+    /// What the client will have been sent, in all, when the last of them is.
+    sent_at: u64,
+}
+
+impl Live {
+    /// No chunk yet.
+    pub fn new() -> Self {
+        let decoders = [Decoder::new(), Decoder::new()];
+        Self {
+            decoders,
+            sent: 0,
+            truncated: false,
+            dropped_bytes: 0,
+            dropped_total: 0,
+            unsent: 0,
+            sent_at: 0,
+        }
+    }
+
+    /// Whether it may queue more, when the client was sent `sent_total` bytes in all.
+    pub fn has_room(&mut self, sent_total: u64) -> bool {
+        if sent_total >= self.sent_at {
+            self.unsent = 0;
+        }
+        self.unsent < LIVE_BACKLOG_BYTES
+    }
+
+    /// Chunks were queued, `bytes` of them; all are sent when `sent_at` bytes are.
+    pub fn queued(&mut self, bytes: usize, sent_at: u64) {
+        if bytes > 0 {
+            self.unsent += bytes;
+            self.sent_at = sent_at;
+        }
+    }
+
+    /// The pieces that `bytes` of `source` give; without `room` for them they are dropped and
+    /// counted.
+    pub fn pieces(&mut self, source: Source, bytes: &[u8], room: bool) -> Vec<Piece> {
+        let text = self.decoders[source as usize].push(bytes);
+        self.cut(&text, room)
+    }
+
+    /// What is left of `source` at the end of its stream: an unfinished character.
+    pub fn rest(&mut self, source: Source) -> Vec<Piece> {
+        let text = self.decoders[source as usize].finish();
+        self.cut(&text, true)
+    }
+
+    fn cut(&mut self, mut text: &str, room: bool) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        while !text.is_empty() {
+            let (chunk, rest) = text.split_at(floor_boundary(text, LIVE_CHUNK_BYTES));
+            text = rest;
+            let all_sent = self.sent == LIVE_CHUNKS_MAX;
+            if !room || all_sent {
+                self.dropped_bytes += chunk.len() as u64;
+                self.dropped_total += chunk.len() as u64;
+                // One small line a call: it waits for no room.
+                if all_sent && !std::mem::replace(&mut self.truncated, true) {
+                    pieces.push(Piece::Truncated);
+                }
+                continue;
+            }
+            self.sent += 1;
+            let dropped_bytes = std::mem::take(&mut self.dropped_bytes);
+            pieces.push(Piece::Chunk { text: chunk.to_owned(), dropped_bytes });
+        }
+        pieces
+    }
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(pieces: Vec<Piece>) -> Vec<String> {
+        let text = |piece| match piece {
+            Piece::Chunk { text, .. } => text,
+            Piece::Truncated => "TRUNCATED".to_owned(),
+        };
+        pieces.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_character_is_never_split_neither_between_reads_nor_between_chunks() {
+        let mut live = Live::new();
+        assert_eq!(texts(live.pieces(Source::Output, b"a\xc3", true)), ["a"]);
+        assert_eq!(texts(live.pieces(Source::Errors, b"x", true)), ["x"], "each has its own");
+        assert_eq!(texts(live.pieces(Source::Output, b"\xa4b", true)), ["äb"]);
+        let long = "ä".repeat(LIVE_CHUNK_BYTES);
+        let pieces = texts(live.pieces(Source::Output, format!("x{long}").as_bytes(), true));
+        assert!(pieces.iter().all(|piece| piece.len() <= LIVE_CHUNK_BYTES));
+        assert_eq!(pieces.concat(), format!("x{long}"));
+        assert_eq!(texts(live.pieces(Source::Output, b"\xc3", true)), [""; 0]);
+        assert_eq!(texts(live.rest(Source::Output)), ["\u{fffd}"]);
+    }
+
+    #[test]
+    fn what_is_dropped_is_counted_in_the_next_chunk() {
+        let mut live = Live::new();
+        assert_eq!(live.pieces(Source::Output, b"gone", false), []);
+        assert_eq!(live.pieces(Source::Output, b"too", false), []);
+        let next = Piece::Chunk { text: "here".to_owned(), dropped_bytes: 7 };
+        assert_eq!(live.pieces(Source::Output, b"here", true), [next]);
+        assert_eq!(live.dropped_total, 7);
+    }
+
+    #[test]
+    fn a_call_has_room_again_when_all_it_queued_is_sent() {
+        let mut live = Live::new();
+        live.queued(LIVE_BACKLOG_BYTES - 1, 500_000);
+        assert!(live.has_room(0));
+        live.queued(1, 500_001);
+        assert!(!live.has_room(500_000));
+        assert!(live.has_room(500_001));
+        assert!(live.has_room(500_001), "nothing of it is unsent");
+    }
+
+    #[test]
+    fn over_the_bound_it_is_said_once_that_no_more_come_whether_there_is_room_or_not() {
+        let mut live = Live::new();
+        for at in 0..LIVE_CHUNKS_MAX {
+            assert_eq!(texts(live.pieces(Source::Output, b"x", true)), ["x"], "{at}");
+        }
+        assert_eq!(live.pieces(Source::Output, b"y", false), [Piece::Truncated]);
+        assert_eq!(live.pieces(Source::Errors, b"z", true), []);
+        assert_eq!(live.dropped_total, 2);
+    }
+}

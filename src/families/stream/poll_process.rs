@@ -1,0 +1,117 @@
+//! poll_process: what a job wrote since the last call, or how it ended (bash-stream.md).
+
+use serde::Deserialize;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::limits::{JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, NS_PER_MS};
+use crate::session::ending::SIGKILL;
+use crate::session::wait::{Wait, WaitKind};
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "poll_process",
+    summary: "What a process wrote since the last call, or how it ended. One that has ended can \
+              be polled again, with the same answer, until its time to live is over.",
+    params: &[
+        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
+        Param::optional(
+            "killIf",
+            Kind::Choice(&["timeout", "always"]),
+            "ends all of it: at once (\"always\"), or if it has not ended when this call's wait is \
+             over (\"timeout\"), which output then does not end",
+        ),
+        Param::optional(
+            "maxDrainMs",
+            Kind::Integer,
+            "how long to wait for output or the end, up to 120000 ms; default 0",
+        ),
+        Param::optional(
+            "waitMs",
+            Kind::Integer,
+            "how long to wait for the end, whatever output comes, up to 1800000 ms; default 0",
+        ),
+    ],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    #[serde(rename = "sessionId")]
+    session_id: Int,
+    #[serde(rename = "killIf")]
+    kill_if: Option<String>,
+    #[serde(rename = "maxDrainMs")]
+    max_drain_ms: Option<Int>,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<Int>,
+}
+
+impl Params {
+    /// How long to wait, and for what. What is 0 says nothing about the wait; of two times the one
+    /// that is over first counts.
+    fn wait(&self) -> Option<(u64, WaitKind)> {
+        let given = |ms: Option<Int>, most_ms| {
+            ms.map(|given| given.clamped(0, most_ms)).filter(|ms| *ms > 0)
+        };
+        let drain_ms = given(self.max_drain_ms, JOB_YIELD_MAX_MS);
+        let ms = drain_ms.into_iter().chain(given(self.wait_ms, JOB_WAIT_MAX_MS)).min()?;
+        let or_kill = self.kill_if.is_some();
+        let ends_by_output = drain_ms.is_some() && !or_kill;
+        Some((ms, if ends_by_output { WaitKind::JobPoll } else { WaitKind::JobEnd { or_kill } }))
+    }
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let id = session_id(params.session_id);
+    let always = params.kill_if.as_deref() == Some("always");
+    // What outlived it in the background is reached by its id.
+    if always && daemon.is_finished_job(id) && daemon.readopt_left(id) {
+        return Ok(end(daemon, call, id, SIGKILL, None));
+    }
+    if let Some(report) = daemon.finished_job(id) {
+        return Ok(Answer::of(&report));
+    }
+    let runs = daemon.live_job(id)?.status().is_none();
+    let (ms, kind) = match params.wait() {
+        _ if always => return Ok(end(daemon, call, id, SIGKILL, None)),
+        Some(wait) => wait,
+        None if params.kill_if.is_none() => return Ok(Answer::of(&daemon.drained_report(id))),
+        None if runs => return Ok(end(daemon, call, id, SIGKILL, None)),
+        // It ends by itself.
+        None => (0, WaitKind::JobEnd { or_kill: true }),
+    };
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
+    let now_ns = daemon.now_ns;
+    let due_ns = Some(now_ns + ms * NS_PER_MS);
+    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, kind, now_ns) });
+    Ok(Answer::Waits)
+}
+
+/// Ends all of a process with `signal`; the request waits for that, for `wait_ms` at most where
+/// it is given.
+pub(crate) fn end(
+    daemon: &mut Daemon,
+    call: &Call<'_>,
+    id: u64,
+    signal: i32,
+    wait_ms: Option<u64>,
+) -> Answer {
+    daemon.signal_job(id, signal);
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Answer::Waits };
+    let now_ns = daemon.now_ns;
+    let due_ns = wait_ms.map(|ms| now_ns + ms * NS_PER_MS);
+    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, WaitKind::JobKill, now_ns) });
+    Answer::Waits
+}

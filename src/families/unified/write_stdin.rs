@@ -1,0 +1,372 @@
+//! write_stdin: drives a session with input, or polls it (unified-exec.md).
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::Deserialize;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::families::stream::job_input;
+use crate::families::unified::tool_time_utc;
+use crate::limits::{
+    CANONICAL_LINE_BYTES, DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS,
+    MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, STDIN_BACKLOG_BYTES,
+};
+use crate::pure::terminal::line::TtyLine;
+use crate::pure::text::unescape::unescape;
+use crate::pure::time::rfc3339::parse_utc;
+use crate::session::wait::{Progress, Until, Wait, WaitKind};
+use crate::session::{Session, SessionId};
+use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "write_stdin",
+    summary: "Writes to a session's stdin, or polls it when there is nothing to write; answers \
+              like exec_command.",
+    params: &[
+        Param {
+            name: "session_id",
+            kind: Kind::Integer,
+            required: true,
+            doc: "the session to write to or to poll",
+        },
+        Param::optional(
+            "chars",
+            Kind::Chars,
+            "text to write; C-style escapes are decoded (\\x03, \\n)",
+        ),
+        Param::optional("chars_b64", Kind::Chars, "exact bytes to write, in base64"),
+        Param::optional(
+            "eof",
+            Kind::Bool,
+            "closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file",
+        ),
+        Param::optional(
+            "yield_time_ms",
+            Kind::Integer,
+            "how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap \
+             (default 5000)",
+        ),
+        Param::optional(
+            "yield_until",
+            Kind::Text,
+            "polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead",
+        ),
+        Param::optional(
+            "max_empty_poll_ms",
+            Kind::Integer,
+            "the cap of a poll in ms; default execd's own (1800000)",
+        ),
+        Param::optional("stream", Kind::Bool, "sends progress notifications while waiting"),
+        Param::optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
+    ],
+    other_params: Some(crate::families::stream::job_input::PARAMS),
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    session_id: Int,
+    chars: Option<String>,
+    chars_b64: Option<String>,
+    #[serde(default)]
+    eof: bool,
+    yield_time_ms: Option<Int>,
+    yield_until: Option<String>,
+    max_empty_poll_ms: Option<Int>,
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    raw_output: bool,
+}
+
+/// The bytes of a base64 text; whitespace in it is fine.
+pub(crate) fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    let compact: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    // Padding may be left out: what is meant is still one value.
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(&STANDARD, config).decode(compact)
+}
+
+/// The two spellings of input, decoded. An empty string counts as absent.
+fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
+    let given = |text: &Option<String>| text.as_ref().filter(|text| !text.is_empty()).cloned();
+    match (given(&params.chars), given(&params.chars_b64)) {
+        (Some(_), Some(_)) => {
+            let message = "write_stdin: pass either `chars` or `chars_b64`, not both.";
+            Err(RpcError::invalid_param("chars_b64", message))
+        }
+        (Some(chars), None) => Ok(unescape(&chars)),
+        (None, Some(text)) => decode_base64(&text).map_err(|fault| {
+            let shown = wire::quoted(&text);
+            let message =
+                format!("write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})");
+            RpcError::invalid_param("chars_b64", message)
+        }),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// The absolute end of the wait, where one is given. Its errors tell the time, so that a model
+/// can correct itself.
+fn until(params: &Params, empty: bool) -> Result<Option<Until>, RpcError> {
+    let Some(stamp) = &params.yield_until else { return Ok(None) };
+    let fault = |param: &str, what: String| {
+        let message = format!("{what}; tool_time_utc: {}", tool_time_utc());
+        Err(RpcError::invalid_param(param, message))
+    };
+    if params.yield_time_ms.is_some() {
+        return fault("yield_until", "pass yield_time_ms or yield_until, not both".to_owned());
+    }
+    if !empty {
+        return fault("yield_until", "yield_until is only valid for an empty poll".to_owned());
+    }
+    match parse_utc(stamp) {
+        Ok(parsed) => Ok(Some(Until { stamp: stamp.clone(), wall_ms: parsed.unix_ms })),
+        Err(why) => {
+            let shown = wire::quoted(stamp);
+            let example = "it must look like 2026-07-21T18:30:00Z";
+            fault("yield_until", format!("yield_until {shown:?}: {why}; {example}"))
+        }
+    }
+}
+
+/// The relative wait in milliseconds, clamped.
+fn yield_time_ms(params: &Params, empty: bool, own_cap_ms: u64) -> u64 {
+    if !empty {
+        return params.yield_time_ms.map_or(DEFAULT_WRITE_STDIN_YIELD_MS, |given| {
+            given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS)
+        });
+    }
+    let cap_ms = match params.max_empty_poll_ms {
+        Some(given) if given.0 > 0 => {
+            given.clamped(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)
+        }
+        _ => own_cap_ms,
+    };
+    let given = params.yield_time_ms.unwrap_or(Int(0));
+    given.clamped(MIN_EMPTY_YIELD_TIME_MS, cap_ms)
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    if job_input::is_meant(raw) {
+        return job_input::check(raw);
+    }
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let empty = input_bytes(&params)?.is_empty() && !params.eof;
+    until(&params, empty).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    if job_input::is_meant(call.params) {
+        return job_input::call(daemon, call);
+    }
+    carry_out(daemon, call).map_err(|error| {
+        // Whoever gives a stamp is told the time with every answer (unified-exec.md).
+        let dated = call.params.contains("\"yield_until\"");
+        if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
+    })
+}
+
+fn carry_out(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let mut bytes = input_bytes(&params)?;
+    let empty = bytes.is_empty() && !params.eof;
+    let until = until(&params, empty)?;
+    let own_cap_ms = daemon.config.max_empty_poll_ms;
+    let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty, own_cap_ms));
+    let id = session_id(params.session_id);
+    let session = daemon.use_session(id)?;
+    let mut failure = None;
+    if !empty {
+        if session.life.finished() || session.input.is_broken() {
+            failure = Some(undelivered(session));
+            bytes.clear();
+        } else {
+            accept(session, id, &mut bytes, params.eof)?;
+        }
+    }
+    let saw_leader = session.status().is_none();
+    if !empty && failure.is_none() {
+        daemon.feed_now(id);
+    }
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
+    let now_ns = daemon.now_ns;
+    daemon.add_wait(
+        id,
+        Wait {
+            due_ns: relative_ms.map(|ms| now_ns + ms * NS_PER_MS),
+            until,
+            yield_time_ms: relative_ms,
+            raw_output: params.raw_output,
+            progress: params.stream.then(Progress::default),
+            saw_leader,
+            failure,
+            ..Wait::new(ticket, if empty { WaitKind::Poll } else { WaitKind::Input }, now_ns)
+        },
+    );
+    Ok(Answer::Waits)
+}
+
+/// What is said of input that could not be delivered.
+fn undelivered(session: &Session) -> String {
+    if session.life.finished() {
+        "the session has exited: the bytes were not delivered".to_owned()
+    } else {
+        crate::families::unified::STDIN_LOST.to_owned()
+    }
+}
+
+/// Queues the input, or refuses it as a whole.
+pub(crate) fn accept(
+    session: &mut Session,
+    id: SessionId,
+    bytes: &mut Vec<u8>,
+    eof: bool,
+) -> Result<(), RpcError> {
+    if session.input.is_closed() {
+        let message = match session.input.is_null() {
+            true => format!("stdin of session {id} is /dev/null: it takes no input"),
+            false => format!("stdin of session {id} is closed: it takes no more input"),
+        };
+        return Err(RpcError::failed(Reason::StdinClosed, message));
+    }
+    within_cap(session, id, bytes.len() as u64)?;
+    let line = if session.facts.tty { terminal_line(session, id, bytes, eof)? } else { None };
+    if !session.input.has_room(bytes.len()) {
+        let queued = session.input.backlog_bytes();
+        let message = format!(
+            "session {id} has {queued} bytes of input that it does not read; {} more would pass \
+             the limit of {STDIN_BACKLOG_BYTES}: nothing was written, try again when it reads",
+            bytes.len()
+        );
+        return Err(RpcError::failed(Reason::StdinBacklogFull, message));
+    }
+    if let Some(line) = line {
+        session.input.line = line;
+    }
+    session.input.push(bytes);
+    if let Some(job) = &mut session.job {
+        job.stdin_bytes += bytes.len() as u64;
+    }
+    if eof && !session.facts.tty {
+        session.input.close_after();
+    }
+    Ok(())
+}
+
+/// Refuses more than a job takes over its life (bash-stream.md).
+fn within_cap(session: &Session, id: SessionId, more: u64) -> Result<(), RpcError> {
+    let Some(job) = &session.job else { return Ok(()) };
+    let (given, cap) = (job.stdin_bytes, job.spec.stdin_cap_bytes);
+    let Some(cap) = cap.filter(|cap| given + more > *cap) else { return Ok(()) };
+    let message = format!(
+        "process {id} has been given {given} bytes of input; {more} more would pass the limit of \
+         {cap} over its life (--stdin-cap-bytes): nothing was written"
+    );
+    Err(RpcError::failed(Reason::StdinCapExceeded, message))
+}
+
+/// Checks input for a terminal, and adds its end-of-file character where that is asked for.
+/// Gives the unfinished line that it leaves.
+fn terminal_line(
+    session: &Session,
+    id: SessionId,
+    bytes: &mut Vec<u8>,
+    eof: bool,
+) -> Result<Option<TtyLine>, RpcError> {
+    let Some(chars) = session.canonical_mode() else {
+        if eof {
+            let message = format!(
+                "eof: the terminal of session {id} is not in canonical mode, where no \
+                 end-of-file character exists: send \\x04 or the program's own quit"
+            );
+            return Err(RpcError::invalid_param("eof", message));
+        }
+        return Ok(Some(TtyLine::new()));
+    };
+    let after = |bytes: &[u8]| {
+        session.input.line.after(bytes, &chars).map_err(|length| {
+            let message = format!(
+                "a line of {length} bytes is too long for the terminal of session {id}: in \
+                 canonical mode it delivers {CANONICAL_LINE_BYTES} and drops the rest; send \
+                 shorter lines, or run the command without tty"
+            );
+            RpcError::failed(Reason::LineTooLongForTerminal, message)
+        })
+    };
+    if eof && chars.eof == 0 {
+        let message = format!("eof: the terminal of session {id} has its end-of-file disabled");
+        return Err(RpcError::invalid_param("eof", message));
+    }
+    if eof {
+        // VEOF hands over an unfinished line; a second one then means the end.
+        let open = after(bytes)?.open_bytes() > 0;
+        bytes.push(chars.eof);
+        if open {
+            bytes.push(chars.eof);
+        }
+    }
+    after(bytes).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(json: &str) -> Params {
+        wire::read_params(json, METHOD.params).expect("valid params")
+    }
+
+    #[test]
+    fn waits_are_clamped_by_what_the_call_is() {
+        let cap = 1_800_000;
+        let cases = [
+            (r#"{"session_id":1}"#, true, 5_000),
+            (r#"{"session_id":1,"yield_time_ms":1}"#, true, 5_000),
+            (r#"{"session_id":1,"yield_time_ms":-7}"#, true, 5_000),
+            (r#"{"session_id":1,"yield_time_ms":99999999}"#, true, 1_800_000),
+            (r#"{"session_id":1,"yield_time_ms":20000,"max_empty_poll_ms":9000}"#, true, 9_000),
+            (r#"{"session_id":1,"yield_time_ms":20000,"max_empty_poll_ms":1}"#, true, 5_000),
+            (r#"{"session_id":1,"yield_time_ms":20000,"max_empty_poll_ms":0}"#, true, 20_000),
+            (r#"{"session_id":1,"yield_time_ms":20000,"max_empty_poll_ms":-1}"#, true, 20_000),
+            (r#"{"session_id":1}"#, false, 250),
+            (r#"{"session_id":1,"yield_time_ms":249}"#, false, 250),
+            (r#"{"session_id":1,"yield_time_ms":30001}"#, false, 30_000),
+        ];
+        for (json, empty, expected) in cases {
+            assert_eq!(yield_time_ms(&params(json), empty, cap), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn base64_is_exact_with_or_without_whitespace_and_padding() {
+        let decoded = |text: &str| {
+            let json = format!(r#"{{"session_id":1,"chars_b64":"{text}"}}"#);
+            input_bytes(&params(&json)).map_err(|error| error.message)
+        };
+        assert_eq!(decoded("G3s6wgo="), Ok(vec![0x1b, 0x7b, 0x3a, 0xc2, 0x0a]));
+        assert_eq!(decoded("G3s6\\n wgo"), Ok(vec![0x1b, 0x7b, 0x3a, 0xc2, 0x0a]));
+        assert_eq!(decoded(""), Ok(vec![]));
+        for bad in ["====", "a", "G3s6wgo*", "é"] {
+            let message = decoded(bad).expect_err(bad);
+            assert!(message.contains("not valid base64"), "{message}");
+        }
+    }
+
+    #[test]
+    fn both_spellings_at_once_are_refused_unless_one_is_empty() {
+        let both = params(r#"{"session_id":1,"chars":"a","chars_b64":"YQ=="}"#);
+        let error = input_bytes(&both).expect_err("both");
+        assert_eq!(error.data["param"], "chars_b64");
+        let one = params(r#"{"session_id":1,"chars":"","chars_b64":"YQ=="}"#);
+        assert_eq!(input_bytes(&one), Ok(b"a".to_vec()));
+    }
+}

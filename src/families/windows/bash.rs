@@ -1,0 +1,186 @@
+//! bash: runs a command as pi's built-in bash does, but goes on in a background window where it
+//! takes longer (bash.md).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::window_context::{CONTEXT, Context};
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::windows::name::{shown_command, window_name};
+use crate::families::windows::start_failure_text;
+use crate::families::windows::text::seconds;
+use crate::families::windows::window::WindowSpec;
+use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
+use crate::session::wait::{Progress, Wait, WaitKind};
+use crate::sys::pty::Size;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "bash",
+    summary: "Runs a command and answers with its output, as pi's bash does. What takes longer \
+              than timeout goes on in a background window, whose end is reported by window_exited.",
+    params: &[
+        Param {
+            name: "command",
+            kind: Kind::NonEmptyText,
+            required: true,
+            doc: "the command, run as bash -c COMMAND",
+        },
+        Param::optional("name", Kind::Text, "the window's name; default: the command's"),
+        Param::optional(
+            "timeout",
+            Kind::Number,
+            "foreground seconds, more than 0; default 30, at most 60",
+        ),
+        Param::optional(
+            "timeoutAction",
+            Kind::Choice(&["background", "kill"]),
+            "what happens then: it goes on in the background (default), or is ended",
+        ),
+        Param::optional("background", Kind::Bool, "runs in the background from its start"),
+        Param::optional(
+            "tty",
+            Kind::Bool,
+            "gives it a terminal, for what asks for input; what the shell leaves behind on it gets \
+             SIGHUP when the shell ends; default context.tty",
+        ),
+        Param::optional(
+            "pollInterval",
+            Kind::Number,
+            "seconds between reports of its output, once it runs in the background; 0: none",
+        ),
+        Param::optional("pollLines", Kind::Integer, "lines of each; default 30"),
+        Param::optional("stream", Kind::Bool, "sends progress while it waits"),
+        Param::optional("context", Kind::Object(CONTEXT), "the caller's settings"),
+    ],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Params {
+    command: String,
+    name: Option<String>,
+    timeout: Option<f64>,
+    timeout_action: Option<String>,
+    #[serde(default)]
+    background: bool,
+    tty: Option<bool>,
+    poll_interval: Option<f64>,
+    poll_lines: Option<Int>,
+    #[serde(default)]
+    stream: bool,
+    context: Option<Box<RawValue>>,
+}
+
+impl Params {
+    /// Whether the command gets a terminal.
+    fn has_tty(&self, context: &Context) -> bool {
+        self.tty.unwrap_or_else(|| context.tty())
+    }
+}
+
+fn read(raw: &str) -> Result<(Params, Context), RpcError> {
+    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let context = Context::read(params.context.as_deref())?;
+    if params.timeout.is_some_and(|seconds| seconds <= 0.0) {
+        let most = seconds(context.timeout_ms(Some(f64::MAX)));
+        let default = seconds(context.timeout_ms(None));
+        let message = format!(
+            "Invalid timeout: must be more than 0 seconds (more than {most} counts as {most}); \
+             without one it is {default}"
+        );
+        return Err(RpcError::invalid_param("timeout", message));
+    }
+    Ok((params, context))
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    read(raw).map(drop)
+}
+
+/// What the window goes by.
+fn window_of(
+    params: &Params,
+    context: &Context,
+    shown: &str,
+    call: &Call<'_>,
+    has_socket: bool,
+) -> WindowSpec {
+    let (template, chars) = (context.name_template(), context.name_chars());
+    let starts_apart = params.background && !params.has_tty(context);
+    WindowSpec {
+        name: window_name(shown, params.name.as_deref(), template, chars),
+        client: call.client,
+        scope: context.scope(),
+        timeout_ms: context.timeout_ms(params.timeout),
+        kill_at_timeout: params.timeout_action.as_deref() == Some("kill"),
+        // Nobody waits for what has no id.
+        background: params.background || call.id.is_none(),
+        lines: context.lines(),
+        completed_lines: context.completed_lines(),
+        max_bytes: context.max_bytes(),
+        always_log_path: context.always_log_path(),
+        auto_close: context.auto_close(),
+        poll: context.poll(params.poll_interval, params.poll_lines),
+        tool: context.tool(),
+        actions: context.actions(),
+        asks: starts_apart.then(|| context.asks(&params.command)).flatten(),
+        // Without a socket nobody can attach.
+        attach: if has_socket { context.attach() } else { String::new() },
+    }
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let (params, context) = read(call.params)?;
+    daemon.room_for_window()?;
+    let shown = shown_command(&params.command, context.marker()).to_owned();
+    let window = window_of(&params, &context, &shown, call, daemon.can_be_attached());
+    let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
+    let tty = params.has_tty(&context);
+    let Params { command, background, stream, .. } = params;
+    let spec = LaunchSpec {
+        program: context.shell(),
+        arguments: vec!["-c".to_owned(), context.whole(&command)],
+        command: shown,
+        name: Some(window.name.clone()),
+        workdir: context.cwd(),
+        env: context.env(),
+        stdin: Stdin::Null,
+        tty: tty.then_some(Size { cols: PTY_COLS, rows: PTY_ROWS }),
+        split: false,
+        whole: false,
+    };
+    daemon.count_spawn();
+    let id = match daemon.launch(&spec) {
+        Ok(id) => id,
+        Err(failure) => {
+            let cwd = daemon.resolved_cwd(spec.workdir.as_deref());
+            let text = start_failure_text(&cwd, &failure);
+            return Ok(Answer::of(&daemon.failed_window(window.name, text)));
+        }
+    };
+    daemon.make_window(id, window);
+    let Some(ticket) = daemon.open_ticket(call, Some(id)) else {
+        daemon.leave_in_background(id);
+        return Ok(Answer::Waits);
+    };
+    let now_ns = daemon.now_ns;
+    let progress = Progress { interval_ms: update_ms, ..Progress::default() };
+    daemon.add_wait(
+        id,
+        Wait {
+            due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
+            progress: (stream && !background).then_some(progress),
+            ..Wait::new(ticket, WaitKind::Bash, now_ns)
+        },
+    );
+    Ok(Answer::Waits)
+}

@@ -1,0 +1,111 @@
+//! The table of methods. A method is one file with its params, its text, its handler and its
+//! tests, plus one row here (CONTRIBUTING.md, Add a method); `execd --describe` prints the table.
+
+mod cancel;
+mod ping;
+mod reserve_session_ids;
+mod server_info;
+mod shutdown;
+#[cfg(test)]
+mod table_tests;
+
+use serde_json::{Value, json};
+
+use crate::engine::contract::Method;
+use crate::families::{agent, attach, stream, unified, windows};
+use crate::limits::PROTOCOL_REVISION;
+use crate::wire::{self, RpcError};
+
+/// All methods, in the order of the documentation.
+pub const METHODS: &[Method] = &[
+    unified::exec_command::METHOD,
+    unified::write_stdin::METHOD,
+    unified::kill_session::METHOD,
+    unified::list_sessions::METHOD,
+    unified::set_on_exit::METHOD,
+    unified::resize_session::METHOD,
+    stream::bash_stream::METHOD,
+    stream::poll_process::METHOD,
+    stream::kill_process::METHOD,
+    stream::list_processes::METHOD,
+    stream::get_process_log::METHOD,
+    windows::bash::METHOD,
+    windows::tmux::METHOD,
+    agent::agent_execute::METHOD,
+    agent::agent_health::METHOD,
+    agent::agent_capabilities::METHOD,
+    attach::attach_session::METHOD,
+    attach::attach_input::METHOD,
+    attach::detach_session::METHOD,
+    cancel::METHOD,
+    reserve_session_ids::METHOD,
+    ping::METHOD,
+    server_info::METHOD,
+    shutdown::METHOD,
+];
+
+/// The method of this name.
+pub fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Whether a method would take these params (JSON text of an object): what it can refuse without
+/// looking at a session.
+pub fn check_params(method: &str, raw: &str) -> Result<(), RpcError> {
+    let method = find(method).ok_or_else(|| RpcError::unknown_method(method, &names()))?;
+    (method.check)(raw)
+}
+
+/// The names of all methods.
+pub fn names() -> Vec<&'static str> {
+    METHODS.iter().map(|method| method.name).collect()
+}
+
+/// The table as JSON, for `execd --describe`.
+pub fn describe() -> Value {
+    let methods: Vec<Value> = METHODS
+        .iter()
+        .map(|method| {
+            json!({
+                "name": method.name,
+                "summary": method.summary,
+                "params": wire::schema(method.params),
+                "otherParams": method.other_params.map(wire::schema),
+            })
+        })
+        .collect();
+    json!({
+        "name": "execd",
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": PROTOCOL_REVISION,
+        "methods": methods,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_row_has_its_text() {
+        for (at, method) in METHODS.iter().enumerate() {
+            assert!(!METHODS[..at].iter().any(|other| other.name == method.name));
+            assert!(method.summary.ends_with('.'), "{}", method.name);
+            for param in method.params {
+                assert!(!param.doc.is_empty(), "{} {}", method.name, param.name);
+            }
+        }
+        assert_eq!(find("ping").map(|method| method.name), Some("ping"));
+        assert!(find("Ping").is_none());
+    }
+
+    #[test]
+    fn the_description_is_a_schema_per_method() {
+        let all = describe();
+        let exec = &all["methods"][0];
+        assert_eq!(exec["name"], "exec_command");
+        assert_eq!(exec["params"]["required"], json!(["cmd"]));
+        assert_eq!(exec["params"]["additionalProperties"], json!(false));
+        assert_eq!(exec["params"]["properties"]["tty"]["type"], "boolean");
+    }
+}

@@ -1,0 +1,55 @@
+//! reserve_session_ids: ids that a client knows from elsewhere are given to nobody.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::limits::MAX_RESERVED_SESSION_ID;
+use crate::wire::{self, Int, Kind, Param, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "reserve_session_ids",
+    summary: "Gives no session that starts from now on an id up to this one: for a client that \
+              goes on with a conversation in which such ids are named.",
+    params: &[Param {
+        name: "up_to",
+        kind: Kind::Integer,
+        required: true,
+        doc: "the highest id that is reserved, 0 to 9007199254740991 (2^53 - 1)",
+    }],
+    other_params: None,
+    waits: false,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    up_to: Int,
+}
+
+impl Params {
+    /// The id, where it can be one.
+    fn up_to(&self) -> Result<u64, RpcError> {
+        u64::try_from(self.up_to.0).ok().filter(|id| *id <= MAX_RESERVED_SESSION_ID).ok_or_else(
+            || {
+                let message = format!("up_to must be from 0 to {MAX_RESERVED_SESSION_ID}");
+                RpcError::invalid_param("up_to", message)
+            },
+        )
+    }
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params)?.up_to().map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let next = daemon.reserve_session_ids(params.up_to()?);
+    Ok(Answer::of(&json!({"next_session_id": next})))
+}

@@ -1,0 +1,86 @@
+//! server_info: what this execd is, its limits in force, its counts and counters.
+
+use serde_json::json;
+
+use crate::config::OnEof;
+use crate::engine::Daemon;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::limits::{
+    HEAD_TAIL_MAX_BYTES, MAX_PENDING_REQUESTS, NS_PER_MS, PROTOCOL_REVISION, SOCKET_CLIENTS_MAX,
+    STDIN_BACKLOG_BYTES,
+};
+use crate::sys::host;
+use crate::wire::{self, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "server_info",
+    summary: "Name, version, pid, protocol revision, limits in force, counts and counters.",
+    params: &[],
+    other_params: None,
+    waits: false,
+    while_closing: true,
+    check,
+    call,
+};
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let live = daemon.live_count();
+    let finished = daemon.listed().count() - live;
+    let (config, counters) = (&daemon.config, daemon.counters);
+    let on_eof = if config.on_eof == OnEof::Wait { "wait" } else { "end" };
+    let mut info = json!({
+        "name": "execd",
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": host::pid(),
+        "protocol": PROTOCOL_REVISION,
+        "instance": daemon.instance,
+        "uptime_ms": (daemon.now_ns - daemon.started_ns) / NS_PER_MS,
+        "limits": {
+            "max_sessions": config.max_sessions,
+            "max_line_bytes": config.max_line_bytes,
+            "max_pending_requests": MAX_PENDING_REQUESTS,
+            "max_output_bytes": config.text.max_bytes,
+            "max_output_lines": config.text.max_lines,
+            "max_empty_poll_ms": config.max_empty_poll_ms,
+            "retention_bytes": HEAD_TAIL_MAX_BYTES,
+            "stdin_backlog_bytes": STDIN_BACKLOG_BYTES,
+            "on_eof": on_eof,
+        },
+        "sessions": {"live": live, "finished": finished},
+        "clients": {"connected": daemon.clients.connected(), "max": SOCKET_CLIENTS_MAX},
+        "pending_requests": daemon.pending_count(),
+        "counters": {
+            "requests": counters.requests,
+            "spawns": counters.spawns,
+            "exits": counters.exits,
+            "bytes_read": counters.bytes_read,
+            "bytes_logged": daemon.keeper.bytes_handed,
+            "loop_turns": counters.turns,
+            "stale_events": counters.stale_events,
+            "log_write_stalls": daemon.keeper.stalls,
+            "slowest_turn_us": counters.slowest_turn_ns / 1_000,
+        },
+    });
+    // A field that does not apply is left out, never null (protocol.md).
+    let degraded: Vec<&String> = daemon.degraded.all().collect();
+    if !degraded.is_empty() {
+        info["degraded"] = json!(degraded);
+    }
+    if let Some(path) = daemon.socket_path() {
+        info["socket"] = json!(path.to_string_lossy());
+    }
+    if let Some(pid) = daemon.keeper.pid() {
+        info["keeper_pid"] = json!(pid);
+    }
+    Ok(Answer::of(&info))
+}

@@ -1,0 +1,34 @@
+//! shutdown: ends every session, answers with what was ended, then execd exits 0.
+
+use crate::engine::Daemon;
+use crate::engine::closing::Cause;
+use crate::engine::contract::{Answer, Call, Method};
+use crate::wire::{self, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "shutdown",
+    summary: "Ends every session (SIGTERM, 1 s, SIGKILL), answers {ended: [{session_id, pid, \
+              command}]}, then execd exits 0.",
+    params: &[],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+}
+
+fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let ticket = daemon.open_ticket(call, None);
+    daemon.close(Cause::Asked, ticket);
+    Ok(Answer::Waits)
+}
