@@ -42,6 +42,8 @@ pub const DEFAULT_WRITE_STDIN_YIELD_MS: u64 = 250;
 pub const DEFAULT_MAX_BACKGROUND_POLL_MS: u64 = 1_800_000;
 /// A cap for empty polls above this is taken as this (ten years: no overflow in nanoseconds).
 pub const MAX_CONFIGURABLE_POLL_MS: u64 = 315_360_000_000;
+/// As good as never: from a signal to a SIGKILL that nobody asked for.
+pub const NEVER_ESCALATES_MS: u64 = MAX_CONFIGURABLE_POLL_MS;
 /// A process that ends sooner never enters the session table.
 pub const EARLY_EXIT_GRACE_PERIOD_MS: u64 = 150;
 /// Progress notifications of one request come no closer together than this.

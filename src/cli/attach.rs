@@ -6,7 +6,7 @@ use super::connection::message_of;
 use super::show::{End, Show};
 use super::survey::{Found, Place, find, newest};
 use super::{EXIT_START, complain};
-use crate::engine::logs::errno_text;
+use crate::sys::errno::errno_text;
 use crate::limits::CLIENT_WAIT_MS;
 use crate::sys::terminal::{self, Keys};
 use crate::sys::{host, pty, stdio};

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::logs::errno_text;
+use crate::sys::errno::errno_text;
 use crate::limits::{MAX_MAX_LINE_BYTES, NS_PER_MS, READ_BUFFER_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::text::lines::{Line, LineSplitter};

@@ -92,7 +92,7 @@ impl Client {
             failed: None,
             output_ready: true,
             output_watched: false,
-            output_watch: (super::REPLIES, Interest::PRIORITY, Interest::WRITABLE),
+            output_watch: (super::watch::REPLIES, Interest::PRIORITY, Interest::WRITABLE),
             reader_gone: false,
             hung_up: false,
             active: true,
@@ -119,7 +119,7 @@ impl Client {
         let output = Channel::of_connection(connection);
         Self {
             output_watch: (
-                super::client_token(id),
+                super::watch::client_token(id),
                 Interest::READABLE,
                 Interest::READABLE | Interest::WRITABLE,
             ),

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::client::Client;
-use super::{Daemon, Pending};
+use super::contract::Families;
+use super::{Engine, Pending};
 use crate::limits::{
     CLIENT_IDLE_MS, CLIENTS_UNREAD_BYTES, CLIENTS_UNSENT_BYTES, NS_PER_MS, OUTBOX_GIVE_UP_BYTES,
 };
@@ -221,67 +222,88 @@ impl Clients {
     }
 }
 
-impl Daemon {
+impl<F: Families> Engine<F> {
     /// Hangs up on clients of the socket that hold too much memory.
-    pub(crate) fn hang_up_on_the_worst(&mut self) {
-        for id in self.clients.hang_up_on_the_worst() {
-            self.debug(format_args!("client {id}: hung up on: it holds too much memory"));
+    pub(super) fn hang_up_on_the_worst(&mut self) {
+        for id in self.cx.clients.hang_up_on_the_worst() {
+            self.cx.debug(format_args!("client {id}: hung up on: it holds too much memory"));
         }
     }
 
     /// Makes room for one more client, where one has been idle for long and waits for nothing.
-    pub(crate) fn make_room_for_client(&mut self) -> bool {
+    pub(super) fn make_room_for_client(&mut self) -> bool {
         let sessions = &self.sessions;
         let waits = |one: &Client| {
             let its = |of: &Session| of.wake == Some(one.id) || of.viewers.has(one.id);
-            !one.in_flight.is_empty() || sessions.values().any(its)
+            !one.in_flight.is_empty() || sessions.iter().any(|entry| its(&entry.core))
         };
-        let Some(id) = self.clients.idlest(self.now_ns, waits) else { return false };
-        if let Some(client) = self.clients.get_mut(id) {
+        let cx = &mut self.cx;
+        let Some(id) = cx.clients.idlest(cx.now_ns, waits) else { return false };
+        if let Some(client) = cx.clients.get_mut(id) {
             let message = "as many clients are connected as may be, and you had been idle longest";
             client.hang_up(Some(&RpcError::failed(Reason::TooManyClients, message)));
         }
-        self.debug(format_args!("client {id}: hung up on: idle, and another came"));
+        cx.debug(format_args!("client {id}: hung up on: idle, and another came"));
         self.forget_client(id);
         true
     }
 
     /// Forgets a client that is gone: its waits and wakes, never a session.
-    pub(crate) fn forget_client(&mut self, id: ClientId) {
-        let Some(client) = self.clients.others.remove(&id) else { return };
-        self.debug(format_args!("client {id}: gone"));
+    fn forget_client(&mut self, id: ClientId) {
+        let Some(client) = self.cx.clients.others.remove(&id) else { return };
+        self.cx.debug(format_args!("client {id}: gone"));
         for ticket in client.in_flight.into_values() {
             self.forget_request(ticket);
         }
-        self.clients.trim_news();
-        self.detach_everywhere(id);
-        for session in self.sessions.values_mut() {
-            session.wake = session.wake.filter(|armed_by| *armed_by != id);
+        self.cx.clients.trim_news();
+        for entry in self.sessions.iter_mut() {
+            let core = &mut entry.core;
+            if core.detach(id) {
+                self.cx.touch(core);
+            }
+            core.wake = core.wake.filter(|armed_by| *armed_by != id);
         }
     }
 
     /// Takes a waiting request off the books: nobody is left to be answered.
     fn forget_request(&mut self, ticket: Ticket) {
-        let Some(pending) = self.pending.remove(&ticket) else { return };
+        let Some(pending) = self.cx.pending.remove(&ticket) else { return };
         self.forget_page(ticket);
         self.forget_shutdown(ticket);
-        if let Some(id) = pending.session
-            && let Some(session) = self.sessions.get_mut(&id)
-        {
-            session.waits.retain(|wait| wait.ticket != ticket);
-            self.touch(id);
+        if let Some(entry) = pending.session.and_then(|id| self.sessions.get_mut(id)) {
+            entry.core.waits.retain(|wait| wait.ticket != ticket);
+            self.cx.touch(&mut entry.core);
         }
     }
 
     /// Step: forgets the clients that are gone, or that have ended their input and are answered.
-    pub(crate) fn drop_clients(&mut self) {
+    pub(super) fn drop_clients(&mut self) {
         // Who has only ended its requests may still watch.
-        let watches = |id| self.sessions.values().any(|session| session.viewers.has(id));
-        let over = self.clients.others().filter(|one| one.is_over());
+        let watches = |id| self.sessions.iter().any(|one| one.core.viewers.has(id));
+        let over = self.cx.clients.others().filter(|one| one.is_over());
         let over: Vec<ClientId> =
             over.filter(|one| one.reader_gone || !watches(one.id)).map(|one| one.id).collect();
         for id in over {
             self.forget_client(id);
+        }
+    }
+
+    /// Clients that lagged behind what they watch and have room now: their sessions are judged.
+    pub(super) fn wake_viewers(&mut self) {
+        if !self.cx.clients.iter().any(|client| client.lags) {
+            return;
+        }
+        let lagging = self.cx.clients.iter_mut().filter(|one| one.lags && one.may_resume_view());
+        let resumed: Vec<ClientId> = lagging
+            .map(|client| {
+                client.lags = false;
+                client.id
+            })
+            .collect();
+        for entry in self.sessions.iter_mut() {
+            if resumed.iter().any(|id| entry.core.viewers.has(*id)) {
+                self.cx.touch(&mut entry.core);
+            }
         }
     }
 }

@@ -1,10 +1,92 @@
-//! What the engine and the methods that it is handed agree on.
+//! The contracts of the engine: what it asks of the families of tools, and what a method is. The
+//! engine knows no family: it is generic over one type that stands for all of them.
+
+use std::fmt::Debug;
 
 use serde::Serialize;
 
-use crate::engine::Daemon;
-use crate::session::{ClientId, SessionId};
+use super::Engine;
+use super::cx::Cx;
+use super::pages::{KeptBytes, PageSpec};
+use crate::session::output::Source;
+use crate::session::report::TruncationReport;
+use crate::session::wait::{FamilyId, Moment, Wait, Why};
+use crate::session::{ClientId, Session, SessionId};
 use crate::wire::{self, Int, Param, RequestId, RpcError};
+
+/// What an answer told: the engine then tells the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// The session's unread output, all of it: later answers have none.
+    pub output: bool,
+    /// The session's end: everybody hears of it now, and nobody needs to be woken for it. Whether
+    /// the session leaves the table of unified-exec is `core.observed`'s.
+    pub end: bool,
+}
+
+/// All families of tools. A value is what one of them keeps of one session (or nothing, of a
+/// session that none has taken); the hooks are called for each session, whoever started it.
+pub trait Families: Debug + Default + 'static {
+    /// What families remember besides their sessions.
+    type Books: Debug + Default;
+    /// Whose wait the command of `execd run` has.
+    const FRONT: FamilyId;
+
+    /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`. It is in the
+    /// session's own buffers already.
+    fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx<Self>);
+
+    /// Whether the session's output may be read, as far as the readers of its events go.
+    fn may_read(&self, core: &Session, cx: &Cx<Self>) -> bool;
+
+    /// When the session is to be looked at although nothing happens to it, on the monotonic clock.
+    fn due_ns(&self, core: &Session) -> Option<u64>;
+
+    /// Something happened to the session, or a deadline is over: before its waits are judged.
+    fn step(&mut self, core: &mut Session, cx: &mut Cx<Self>);
+
+    /// Why a wait is over; `None` while it goes on.
+    fn verdict(&self, core: &Session, wait: &Wait, at: &Moment, cx: &Cx<Self>) -> Option<Why>;
+
+    /// Whether the answer of a wait points at the log, which must be complete then.
+    fn points_at_log(&self, core: &Session, wait: &Wait, why: Why, cx: &Cx<Self>) -> bool;
+
+    /// The text of a progress notification for a wait, and what was cut from it.
+    fn progress(
+        &self,
+        core: &Session,
+        wait: &Wait,
+        cx: &mut Cx<Self>,
+    ) -> (String, Option<TruncationReport>);
+
+    /// Answers a wait, whoever started the session. `takes_output`: no other answer of this turn
+    /// has told the unread output.
+    fn answer(
+        &mut self,
+        core: &mut Session,
+        wait: Wait,
+        why: Why,
+        takes_output: bool,
+        cx: &mut Cx<Self>,
+    ) -> Answered;
+
+    /// The waits that were over are answered.
+    fn settle(&mut self, core: &mut Session, cx: &mut Cx<Self>);
+
+    /// The end of the session is about to be told to everybody.
+    fn tell_end(&mut self, core: &mut Session, cx: &mut Cx<Self>);
+
+    /// The session is over, nobody waits for it any more, and its log is complete (or was given
+    /// up): what is remembered of it is put into the books now.
+    fn remember(&mut self, core: &mut Session, cx: &mut Cx<Self>);
+
+    /// What memory has of one stream of a session, which may be over: then only the books know it.
+    fn kept(
+        live: Option<(&Self, &Session)>,
+        spec: &PageSpec,
+        books: &Self::Books,
+    ) -> Option<KeptBytes>;
+}
 
 /// A request as a method sees it.
 #[derive(Debug)]
@@ -33,9 +115,9 @@ impl Answer {
     }
 }
 
-/// One row of the table.
+/// One row of the table of methods.
 #[derive(Clone, Copy, Debug)]
-pub struct Method {
+pub struct Method<F: Families> {
     /// Its name on the wire.
     pub name: &'static str,
     /// What it does, in a sentence.
@@ -51,16 +133,19 @@ pub struct Method {
     /// Reads its params and acts on nothing: the error that they would be refused with.
     pub check: fn(&str) -> Result<(), RpcError>,
     /// Its handler.
-    pub call: fn(&mut Daemon, &Call<'_>) -> Result<Answer, RpcError>,
+    pub call: fn(&mut Engine<F>, &Call<'_>) -> Result<Answer, RpcError>,
 }
 
-impl Method {
+impl<F: Families> Method<F> {
     /// Whether its reply goes before what is unsent: it says nothing of any session, whose history
     /// stays in order, and tells whether execd lives.
     pub fn overtakes(&self) -> bool {
         matches!(self.name, "ping" | "server_info")
     }
 }
+
+/// The table of methods: the rows of each family, and the front's own.
+pub type Methods<F> = &'static [&'static [Method<F>]];
 
 /// A session id from its number on the wire; one that can't be an id names no session.
 pub fn session_id(number: Int) -> SessionId {

@@ -5,12 +5,25 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use mio::Interest;
 
-use super::{Daemon, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, Owner, logs};
+use super::contract::Families;
+use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
+use super::{Engine, Owner};
 use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
 use crate::session::SessionId;
 use crate::sys::{clock, poll, record_files};
 
-impl Daemon {
+/// What the poll tells of the helpers' pipes.
+#[derive(Debug, Default)]
+pub struct Helpers {
+    /// The log writer has written acknowledgements.
+    pub acks_ready: bool,
+    /// Whether the poll is asked to tell when the log pipe becomes writable.
+    log_watched: bool,
+    /// The same for the guard pipe.
+    guard_watched: bool,
+}
+
+impl<F: Families> Engine<F> {
     /// Starts the helpers, and ends what those of others could not.
     pub(crate) fn start_helpers(&mut self) {
         self.start_keeper();
@@ -24,28 +37,28 @@ impl Daemon {
         if record_files::left_behind().is_empty() {
             return;
         }
-        match self.keeper.start_sweep(&self.spawner) {
+        match self.cx.keeper.start_sweep(&self.launcher.spawner) {
             Ok(sweep) => {
                 let until_ns = clock::now_ns() + SWEEP_WAIT_MS * NS_PER_MS;
                 let done = poll::is_readable(sweep.pidfd.as_raw_fd(), Some(until_ns));
-                self.debug(format_args!("ended what a killed execd left: {done}"));
+                self.cx.debug(format_args!("ended what a killed execd left: {done}"));
             }
-            Err(errno) => self.debug(format_args!("sweep: {}", logs::errno_text(errno))),
+            Err(errno) => self.cx.debug(format_args!("sweep: {}", errno_text(errno))),
         }
     }
 
     /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
     fn start_keeper(&mut self) {
-        if !self.config.keeper {
+        if !self.cx.config.keeper {
             return;
         }
-        match self.keeper.start(&self.spawner, self.now_ns) {
+        match self.cx.keeper.start(&self.launcher.spawner, self.cx.now_ns) {
             Ok((log, acks, guard)) => {
                 self.watch_writer((log, acks));
                 self.watch_guard(guard);
             }
             Err(errno) => {
-                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
                 self.keeper_gone();
                 self.guard_gone();
             }
@@ -53,30 +66,31 @@ impl Daemon {
     }
 
     fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
-        self.lookout.borrow_mut().looks.borrow_mut().helper = self.keeper.pid();
-        let watched = self
-            .watch(log, KEEPER_LOG, Interest::PRIORITY)
-            .and_then(|()| self.watch(acks, KEEPER_ACKS, Interest::READABLE));
+        self.cx.lookout.borrow_mut().looks.borrow_mut().helper = self.cx.keeper.pid();
+        let watch = &self.cx.watch;
+        let watched = watch
+            .add(log, KEEPER_LOG, Interest::PRIORITY)
+            .and_then(|()| watch.add(acks, KEEPER_ACKS, Interest::READABLE));
         if watched.is_err() {
             self.keeper_gone();
         }
     }
 
     fn watch_guard(&mut self, guard: RawFd) {
-        if self.watch(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
+        if self.cx.watch.add(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
             self.guard_gone();
         }
     }
 
     /// A deadline for the log writer has come: it may be started again.
     pub(crate) fn restart_writer(&mut self) {
-        if self.keeper.pid().is_some() || self.closing.is_some() {
+        if self.cx.keeper.pid().is_some() || self.cx.closing.is_some() {
             return;
         }
-        match self.keeper.start_writer(&self.spawner, self.now_ns) {
+        match self.cx.keeper.start_writer(&self.launcher.spawner, self.cx.now_ns) {
             Ok(fds) => self.watch_writer(fds),
             Err(errno) => {
-                self.debug(format_args!("keeper: {}", logs::errno_text(errno)));
+                self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
                 self.keeper_gone();
             }
         }
@@ -84,13 +98,13 @@ impl Daemon {
 
     /// The same for the guard, also while execd ends: that takes its time.
     pub(crate) fn restart_guard(&mut self) {
-        if self.keeper.has_a_guard() {
+        if self.cx.keeper.has_a_guard() {
             return;
         }
-        match self.keeper.start_guard(&self.spawner, self.now_ns) {
+        match self.cx.keeper.start_guard(&self.launcher.spawner, self.cx.now_ns) {
             Ok(fd) => self.watch_guard(fd),
             Err(errno) => {
-                self.debug(format_args!("guard: {}", logs::errno_text(errno)));
+                self.cx.debug(format_args!("guard: {}", errno_text(errno)));
                 self.guard_gone();
             }
         }
@@ -99,40 +113,40 @@ impl Daemon {
     /// The guard is gone: started again when it may be, which mostly is in this turn, before any
     /// request is taken up.
     fn guard_gone(&mut self) {
-        let due_ns = self.keeper.guard_lost(self.now_ns);
-        self.guard_watched = false;
-        self.debug(format_args!("guard lost"));
-        self.deadlines.set(Owner::Guard, Some(due_ns));
+        let due_ns = self.cx.keeper.guard_lost(self.cx.now_ns);
+        self.helpers.guard_watched = false;
+        self.cx.debug(format_args!("guard lost"));
+        self.cx.deadlines.set(Owner::Guard, Some(due_ns));
     }
 
     /// Step: notices that the guard is gone.
     pub(crate) fn look_after_guard(&mut self) {
-        if self.keeper.guard_is_gone() {
+        if self.cx.keeper.guard_is_gone() {
             self.guard_gone();
         }
     }
 
     /// Asks the poll to tell when the log pipe has room, while it has none.
     pub(crate) fn watch_log_pipe(&mut self) {
-        let full = self.keeper.is_full();
-        if let Some(fd) = self.keeper.log_fd()
-            && full != self.log_watched
+        let full = self.cx.keeper.is_full();
+        if let Some(fd) = self.cx.keeper.log_fd()
+            && full != self.helpers.log_watched
         {
             let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
-            if self.rewatch(fd, KEEPER_LOG, interest).is_ok() {
-                self.log_watched = full;
+            if self.cx.watch.change(fd, KEEPER_LOG, interest).is_ok() {
+                self.helpers.log_watched = full;
             }
         }
     }
 
     /// Asks the poll to tell when the guard pipe has room, while records wait for it.
     pub(crate) fn watch_guard_pipe(&mut self) {
-        if let Some((fd, waiting)) = self.keeper.guard_fd()
-            && waiting != self.guard_watched
+        if let Some((fd, waiting)) = self.cx.keeper.guard_fd()
+            && waiting != self.helpers.guard_watched
         {
             let interest = if waiting { Interest::WRITABLE } else { Interest::PRIORITY };
-            if self.rewatch(fd, KEEPER_GUARD, interest).is_ok() {
-                self.guard_watched = waiting;
+            if self.cx.watch.change(fd, KEEPER_GUARD, interest).is_ok() {
+                self.helpers.guard_watched = waiting;
             }
         }
     }
@@ -141,15 +155,15 @@ impl Daemon {
     pub(crate) fn keeper_gone(&mut self) {
         // What it had acknowledged before its end still counts.
         let mut changed = Vec::new();
-        self.keeper.take_acks(&mut self.read_buffer, &mut changed);
-        let due_ns = self.keeper.lost(self.now_ns);
+        self.cx.keeper.take_acks(&mut self.cx.reading.buffer, &mut changed);
+        let due_ns = self.cx.keeper.lost(self.cx.now_ns);
         self.answer_pages();
         self.give_up_pages(true, "nobody can read it now: its keeper is gone");
-        self.log_watched = false;
-        self.debug(format_args!("keeper lost"));
-        self.deadlines.set(Owner::Keeper, Some(due_ns));
+        self.helpers.log_watched = false;
+        self.cx.debug(format_args!("keeper lost"));
+        self.cx.deadlines.set(Owner::Keeper, Some(due_ns));
         // Output that was held back for the log goes on; waits for the log are over.
-        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        let ids: Vec<SessionId> = self.sessions.iter().map(|one| one.core.id).collect();
         for id in ids {
             self.log_moved(id);
         }

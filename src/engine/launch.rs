@@ -8,27 +8,29 @@ use std::rc::Rc;
 
 use mio::Interest;
 
-use super::logs::errno_text;
-use super::{Daemon, Port, token_of};
+use crate::sys::errno::errno_text;
+use super::Engine;
+use super::contract::Families;
+use super::sessions::Entry;
+use super::watch::{Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
-    REPLAY_BYTES,
+    NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
 };
 use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
 use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
-use crate::session::start::Start;
+use crate::session::start::{Start, spawn_failure};
 use crate::session::{Facts, Session, SessionId};
 use crate::sys::pty::{self, Size};
-use crate::sys::spawn::{Child, Plan, SpawnError, Step};
+use crate::sys::mounts::MountTable;
+use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::{child, clock, host, io, proc, run_limit};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
-/// The errno of an argument list that is too long.
-const E2BIG: i32 = 7;
 
 /// What a session's stdin is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +64,7 @@ pub struct LaunchSpec {
     pub tty: Option<Size>,
     /// Whether stderr gets a pipe of its own, where there is no PTY.
     pub split: bool,
-    /// Whether its end is the end of all that it started, whatever session that is in: a run of
-    /// pi.
+    /// Whether its end is the end of all that it started, whatever session that is in.
     pub whole: bool,
 }
 
@@ -71,10 +72,25 @@ pub struct LaunchSpec {
 #[derive(Debug)]
 pub struct BaseEnv {
     entries: Vec<(Vec<u8>, CString)>,
-    /// What runs of pi are known by; None where our own limit leaves no room for it.
+    /// What whole sessions are known by; None where our own limit leaves no room for it.
     pub run_marks: Option<RunMarks>,
-    /// The working directory at start.
-    pub cwd: PathBuf,
+}
+
+/// What children are started with.
+#[derive(Debug)]
+pub struct Launcher {
+    /// The system calls of a start.
+    pub spawner: Rc<Spawner>,
+    /// The mounts, some of which may hang.
+    pub mounts: MountTable,
+    /// execd's environment.
+    pub base_env: BaseEnv,
+    /// A random name of this execd, in the environment of its children.
+    pub instance: String,
+    /// Where the search for the next mark of a whole session begins.
+    pub next_run_number: u16,
+    /// Children that may still be started in this turn.
+    pub spawns_left: usize,
 }
 
 fn entry(name: &[u8], value: &[u8]) -> CString {
@@ -98,7 +114,7 @@ impl BaseEnv {
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
         let run_marks = run_limit::of(0).and_then(|own| RunMarks::new(instance, own));
-        Self { entries, run_marks, cwd: host::current_dir() }
+        Self { entries, run_marks }
     }
 
     /// The child's environment, and its PATH.
@@ -167,13 +183,23 @@ struct Stdio {
     input: Input,
 }
 
-impl Daemon {
+impl<F: Families> Engine<F> {
+    /// One more child is started in this turn. On a busy machine a start may take long, for it
+    /// lasts until the child runs its program: then the next one is begun in the next turn.
+    fn count_spawn(&mut self) {
+        let spent_ns = clock::now_ns().saturating_sub(self.cx.now_ns);
+        let late = spent_ns > SPAWNS_TURN_MS * NS_PER_MS;
+        let left = self.launcher.spawns_left.saturating_sub(1);
+        self.launcher.spawns_left = if late { 0 } else { left };
+    }
+
     /// Starts a session. Gives its id, or the reason for people why it could not be started;
     /// nothing is left of it then.
     pub fn launch(&mut self, spec: &LaunchSpec) -> Result<SessionId, String> {
-        let id = self.next_session_id;
-        let cwd = self.resolve(spec.workdir.as_deref());
-        let (environment, path) = self.base_env.build(spec, id);
+        self.count_spawn();
+        let id = self.sessions.next_id;
+        let cwd = self.cx.resolve(spec.workdir.as_deref());
+        let (environment, path) = self.launcher.base_env.build(spec, id);
         let (places, looked_up) = places_of(&spec.program, &path);
         let name = CString::new(spec.program.as_str()).unwrap_or_default();
         let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
@@ -188,7 +214,7 @@ impl Daemon {
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
-        let whole = spec.whole || self.config.kill_detached;
+        let whole = spec.whole || self.cx.config.kill_detached;
         let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
@@ -203,12 +229,12 @@ impl Daemon {
             apart,
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
-        let announcement = self.keeper.announcement(record);
-        let child = match self.spawner.spawn_announced(&plan, announcement) {
+        let announcement = self.cx.keeper.announcement(record);
+        let child = match self.launcher.spawner.spawn_announced(&plan, announcement) {
             Ok(child) => child,
             Err((failure, announced)) => {
                 if let Some(pid) = announced {
-                    self.keeper.withdraw(pid);
+                    self.cx.keeper.withdraw(pid);
                 }
                 return Err(spawn_failure(&spec.program, &cwd, failure));
             }
@@ -221,13 +247,15 @@ impl Daemon {
             pid: child.pid,
             start_ticks,
             run_mark,
-            started_ns: self.now_ns,
+            window: None,
+            started_ns: self.cx.now_ns,
             started_wall_ms: clock::wall_ms(),
         };
         let record = GuardRecord { sid: child.pid, ..record };
         self.adopt(record, facts, child, stdio)?;
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.start.name(&spec.program, places);
+        if let Some(entry) = self.sessions.get_mut(id) {
+            entry.core.start.name(&spec.program, places);
+            entry.core.ways.whole = spec.whole;
         }
         Ok(id)
     }
@@ -236,12 +264,13 @@ impl Daemon {
     /// and none of those that are over while processes of theirs may run on. None: there are no
     /// marks, and such processes are known by their parents alone.
     fn next_run_mark(&mut self) -> Option<RunMark> {
-        let outlived = &self.outlived;
-        let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.session);
-        let living = self.sessions.values().chain(left).filter_map(|one| one.facts.run_mark);
-        let (mark, next) =
-            self.base_env.run_marks?.next(self.next_run_number, &living.collect())?;
-        self.next_run_number = next;
+        let outlived = &self.sessions.outlived;
+        let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.entry);
+        let living = self.sessions.iter().chain(left).filter_map(|one| one.core.facts.run_mark);
+        let launcher = &mut self.launcher;
+        let marks = launcher.base_env.run_marks?;
+        let (mark, next) = marks.next(launcher.next_run_number, &living.collect())?;
+        launcher.next_run_number = next;
         Some(mark)
     }
 
@@ -251,31 +280,18 @@ impl Daemon {
             let place = Path::new(OsStr::from_bytes(place.to_bytes()));
             cwd.join(place).into_os_string().into_vec()
         };
-        self.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
+        self.launcher.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
     }
 
     /// What tells programs that are looked up apart, without looking: the name where there is
     /// one answer only, else all the places.
     pub fn program_key(&self, spec: &LaunchSpec) -> String {
-        let (_, path) = self.base_env.build(spec, self.next_session_id);
+        let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
         let (places, looked_up) = places_of(&spec.program, &path);
         let relative = !looked_up || places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
-        let cwd = if relative { self.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
+        let cwd = if relative { self.cx.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
         let places = places.iter().map(|place| place.to_string_lossy());
         [std::borrow::Cow::from(cwd)].into_iter().chain(places).collect::<Vec<_>>().join(":")
-    }
-
-    /// The working directory that a command of this workdir has (or would have).
-    pub fn resolved_cwd(&self, workdir: Option<&str>) -> String {
-        self.resolve(workdir).to_string_lossy().into_owned()
-    }
-
-    fn resolve(&self, workdir: Option<&str>) -> PathBuf {
-        match workdir {
-            None => self.base_env.cwd.clone(),
-            // Through its components, so that `./x` and `x/` read as they are meant.
-            Some(dir) => self.base_env.cwd.join(dir).components().collect(),
-        }
     }
 
     fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {
@@ -291,7 +307,7 @@ impl Daemon {
         let failed = |errno| format!("make a pipe: {}", errno_text(errno));
         let (output, output_theirs) = io::pipe_to_child(true).map_err(failed)?;
         let mut pipe_bytes = 0;
-        if self.raised_pipe_bytes + CHILD_PIPE_BYTES <= CHILD_PIPES_TOTAL_BYTES {
+        if self.cx.reading.raised_pipe_bytes + CHILD_PIPE_BYTES <= CHILD_PIPES_TOTAL_BYTES {
             // A refusal (the user's soft limit is used up) leaves the pipe as it is.
             if io::set_pipe_size(&output, CHILD_PIPE_BYTES).is_ok() {
                 pipe_bytes = CHILD_PIPE_BYTES;
@@ -339,7 +355,7 @@ impl Daemon {
         let start_port = start.fd().map(|fd| (fd, Port::Start));
         let mut ports = ports.into_iter().chain(stderr).chain(start_port);
         let watched =
-            ports.try_for_each(|(fd, port)| self.watch(fd, token_of(id, port), Interest::READABLE));
+            ports.try_for_each(|(fd, port)| self.cx.watch.add(fd, token_of(id, port), Interest::READABLE));
         if let Err(error) = watched {
             // A session that can't be watched would be lost: it is taken back.
             child::kill_now(child.pidfd.as_raw_fd());
@@ -347,42 +363,27 @@ impl Daemon {
                 child::reap_now(child.pid);
             }
             // One that hangs is reaped when it comes to its end.
-            self.keeper.withdraw(child.pid);
+            self.cx.keeper.withdraw(child.pid);
             let errno = error.raw_os_error().unwrap_or(0);
             return Err(format!("watch the session: {}", errno_text(errno)));
         }
-        self.next_session_id += 1;
-        self.counters.spawns += 1;
-        self.raised_pipe_bytes += pipe_bytes;
-        self.keeper.guard_add(record, child.announced);
-        self.keeper.open(id, &host::random_hex());
-        self.leaders.insert(child.pid, id);
+        self.sessions.next_id += 1;
+        let cx = &mut self.cx;
+        cx.counters.spawns += 1;
+        cx.reading.raised_pipe_bytes += pipe_bytes;
+        cx.keeper.guard_add(record, child.announced);
+        cx.keeper.open(id, &host::random_hex());
+        cx.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
         // Without a log it has all that pages can be made of (bash-stream.md, Settings).
-        let tail_bytes = if self.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
-        let mut session = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
-        session.start = start;
-        session.errors = errors.map(|errors| Output::new(errors, false, 0));
-        self.debug(format_args!("session {id}: started pid={}", child.pid));
-        self.sessions.insert(id, session);
-        self.touch(id);
+        let tail_bytes = if cx.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
+        let mut core = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
+        core.start = start;
+        core.errors = errors.map(|errors| Output::new(errors, false, 0));
+        cx.debug(format_args!("session {id}: started pid={}", child.pid));
+        cx.touch(&mut core);
+        self.sessions.put(Box::new(Entry { core, family: F::default() }));
         Ok(())
-    }
-}
-
-/// The reason for people why a child could not be started.
-pub(crate) fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
-    let errno = errno_text(failure.errno);
-    match failure.step {
-        Step::Chdir => format!("workdir {}: {errno}", cwd.display()),
-        Step::Exec if failure.errno == E2BIG => format!(
-            "spawn {program}: {errno}; the command or its environment is longer than the kernel \
-             takes (128 KiB an argument): put it into a file and run that"
-        ),
-        Step::Exec => format!("spawn {program}: {errno}"),
-        Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
-        Step::Terminal => format!("take the pseudo-terminal: {errno}"),
-        Step::Session | Step::Stdio => format!("prepare {program}: {errno}"),
     }
 }
 

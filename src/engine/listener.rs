@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use mio::Interest;
 
 use super::client::Client;
-use super::logs::errno_text;
-use super::{Daemon, LISTENER, Owner};
+use crate::sys::errno::errno_text;
+use super::contract::Families;
+use super::watch::LISTENER;
+use super::{Engine, Owner};
 use crate::config::SocketPlace;
 use crate::limits::{
     ACCEPT_RETRY_MS, ACCEPTS_PER_TURN, CLIENT_IDLE_MS, NS_PER_MS, SOCKET_CLIENTS_MAX,
@@ -19,27 +21,42 @@ use crate::wire::{self, Reason, RequestId, RpcError};
 /// The user who may connect to everybody's.
 const ROOT: u32 = 0;
 
-impl Daemon {
+/// The control socket, where there is one.
+#[derive(Debug, Default)]
+pub struct Door {
+    listener: Option<Listener>,
+    /// Somebody may have knocked.
+    pub knocked: bool,
+}
+
+impl Door {
+    /// Whether there is a control socket.
+    pub fn is_open(&self) -> bool {
+        self.listener.is_some()
+    }
+}
+
+impl<F: Families> Engine<F> {
     /// Whether people can attach: there is a control socket.
     pub fn can_be_attached(&self) -> bool {
-        self.listener.is_some()
+        self.door.is_open()
     }
 
     /// Opens the control socket where the settings want one. Gives a reason for people when that
     /// is impossible; execd can do without it, unless its place was asked for.
     pub fn listen(&mut self) -> Result<(), String> {
-        let listener = match self.config.socket.clone() {
+        let listener = match self.cx.config.socket.clone() {
             SocketPlace::Off => return Ok(()),
             SocketPlace::At(path) => {
                 let told = |errno| format!("the socket {}: {}", path.display(), errno_text(errno));
                 // A relative path is one from here, whatever the directory is later.
-                Listener::bind(&self.base_env.cwd.join(&path)).map_err(told)?
+                Listener::bind(&self.cx.cwd.join(&path)).map_err(told)?
             }
             SocketPlace::Default => self.bind_default()?,
         };
-        self.watch(listener.fd(), LISTENER, Interest::READABLE)
+        self.cx.watch.add(listener.fd(), LISTENER, Interest::READABLE)
             .map_err(|error| format!("the socket: {error}"))?;
-        self.listener = Some(listener);
+        self.door.listener = Some(listener);
         Ok(())
     }
 
@@ -59,30 +76,30 @@ impl Daemon {
     }
 
     fn other_name(&self) -> String {
-        socket::other_name_of(host::pid(), &self.instance)
+        socket::other_name_of(host::pid(), &self.launcher.instance)
     }
 
     /// Where the control socket is, if there is one.
     pub fn socket_path(&self) -> Option<&Path> {
-        self.listener.as_ref().map(Listener::path)
+        self.door.listener.as_ref().map(Listener::path)
     }
 
     /// Step: lets in who has knocked, a bounded number.
     pub(crate) fn accept_clients(&mut self) {
         for _ in 0..ACCEPTS_PER_TURN {
-            if !self.accept_ready {
+            if !self.door.knocked {
                 return;
             }
-            let Some(listener) = &self.listener else { return };
+            let Some(listener) = &self.door.listener else { return };
             match listener.accept() {
                 Ok(Some(knock)) => self.let_in(knock),
-                Ok(None) => self.accept_ready = false,
+                Ok(None) => self.door.knocked = false,
                 Err(errno) => {
                     // No descriptor or no memory: whoever waits is let in when there is.
-                    self.debug(format_args!("socket: {}", errno_text(errno)));
-                    self.accept_ready = false;
-                    let due_ns = self.now_ns + ACCEPT_RETRY_MS * NS_PER_MS;
-                    self.deadlines.set(Owner::Listener, Some(due_ns));
+                    self.cx.debug(format_args!("socket: {}", errno_text(errno)));
+                    self.door.knocked = false;
+                    let due_ns = self.cx.now_ns + ACCEPT_RETRY_MS * NS_PER_MS;
+                    self.cx.deadlines.set(Owner::Listener, Some(due_ns));
                 }
             }
         }
@@ -93,7 +110,7 @@ impl Daemon {
         let refusal = if uid != ours && uid != ROOT {
             let message = format!("this execd is uid {ours}'s: uid {uid} may not use it");
             RpcError::failed(Reason::NotYours, message)
-        } else if self.clients.connected() >= SOCKET_CLIENTS_MAX && !self.make_room_for_client() {
+        } else if self.cx.clients.connected() >= SOCKET_CLIENTS_MAX && !self.make_room_for_client() {
             let message = format!(
                 "{SOCKET_CLIENTS_MAX} clients are connected, as many as may be, and none of them \
                  has been idle for {} s: try again when one has gone",
@@ -110,14 +127,14 @@ impl Daemon {
     }
 
     fn take_in(&mut self, connection: std::os::fd::OwnedFd) {
-        let id: ClientId = self.clients.next_id();
-        let mut client = Client::of_connection(id, connection, self.config.max_line_bytes);
-        client.note_activity(self.now_ns);
-        if client.watch(self.poll.registry()).is_err() {
+        let id: ClientId = self.cx.clients.next_id();
+        let mut client = Client::of_connection(id, connection, self.cx.config.max_line_bytes);
+        client.note_activity(self.cx.now_ns);
+        if client.watch(self.cx.watch.registry()).is_err() {
             // It can't be watched: dropping it hangs up, and it may try again.
             return;
         }
-        self.debug(format_args!("client {id}: connected"));
-        self.clients.insert(client);
+        self.cx.debug(format_args!("client {id}: connected"));
+        self.cx.clients.insert(client);
     }
 }

@@ -1,7 +1,6 @@
 //! The books of the logs on execd's side: what was handed over, what the keeper acknowledged
 //! (unified-exec.md, Logs). Moves no bytes itself.
 
-use nix::errno::Errno;
 use serde::Serialize;
 
 use super::keeper_link::Place;
@@ -11,6 +10,7 @@ use crate::limits::{
 };
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
+use crate::sys::errno::errno_text;
 
 /// One session's log.
 #[derive(Debug)]
@@ -138,15 +138,6 @@ impl LogStatus {
             failure_message: self.failure,
         }
     }
-}
-
-/// `ENOSPC: No space left on device`: an errno for people.
-pub fn errno_text(errno: i32) -> String {
-    let known = Errno::from_raw(errno);
-    if known == Errno::UnknownErrno {
-        return format!("errno {errno}");
-    }
-    format!("{known:?}: {}", known.desc())
 }
 
 impl Log {

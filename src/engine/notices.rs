@@ -4,15 +4,17 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Daemon;
+use super::contract::Families;
+use super::cx::Cx;
 use super::judge::status_fields;
-use super::sessions::command_for_lists;
 use crate::config::OnEof;
 use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES, TOLD_COMMAND_BYTES};
 use crate::pure::buffer::news::Item;
 use crate::pure::text::clean::window_text;
-use crate::session::wait::{Progress, Wait, WaitKind};
-use crate::session::{Session, SessionId};
+use crate::pure::text::utf8::floor_boundary;
+use crate::session::report::TruncationReport;
+use crate::session::wait::Wait;
+use crate::session::{Listing, Session, SessionId};
 use crate::wire;
 
 #[derive(Serialize)]
@@ -24,6 +26,8 @@ struct ProgressNote<'a> {
     total_bytes: u64,
     elapsed_ms: u64,
     running: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<&'a str>,
 }
@@ -37,9 +41,8 @@ struct StartedNote<'a> {
     cwd: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
-    /// Of bash's: its id as a window.
     #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<String>,
+    window: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -65,103 +68,102 @@ pub fn tail_text(session: &Session) -> String {
     window_text(&bytes, starts_at > 0)
 }
 
-impl Daemon {
+/// A command as a list shows it: whole, unless it is so long that all of them would be too much.
+pub fn command_for_lists(command: &str, most_bytes: usize) -> String {
+    let cut = floor_boundary(command, most_bytes);
+    if cut == command.len() { command.to_owned() } else { format!("{}…", &command[..cut]) }
+}
+
+impl<F: Families> Cx<F> {
+    /// Enters a session whose family has a cap of its own into the table, where it takes nobody's
+    /// place.
+    pub fn list(&mut self, core: &mut Session) {
+        if core.listing == Listing::Early {
+            core.listing = Listing::Listed;
+            self.announce(core);
+        }
+    }
+
     /// Sends session_started: the session is in the table from now on.
-    pub(crate) fn announce(&mut self, id: SessionId) {
-        let log_path = self.log_path(id);
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.announced = true;
-        let facts = &session.facts;
+    pub(super) fn announce(&mut self, core: &mut Session) {
+        core.announced = true;
+        let facts = &core.facts;
         let note = StartedNote {
-            session_id: id,
+            session_id: core.id,
             pid: facts.pid,
             command: &command_for_lists(&facts.command, TOLD_COMMAND_BYTES),
             tty: facts.tty,
             cwd: &facts.cwd,
-            log_path,
-            window: session.window.is_some().then(|| format!("@{id}")),
+            log_path: self.log_path(core.id),
+            window: facts.window.as_deref(),
         };
         let text = wire::to_json(&note);
         self.clients.tell(Item { ended: false, text, own: None });
     }
 
     /// Sends progress to the waits that asked for it and are due.
-    pub(crate) fn send_progress(&mut self, id: SessionId) {
+    pub(super) fn send_progress(&mut self, core: &mut Session, family: &F) {
         let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let pid = session.facts.pid;
-        let total = session.output_bytes_total();
-        let due = |wait: &Wait| {
-            // What bash sends is another text: send_window_progress.
-            wait.kind != WaitKind::Bash
-                && wait.progress_due_ns(total).is_some_and(|at| at <= now_ns)
-        };
-        if session.finished_ns.is_some() || !session.waits.iter().any(due) {
+        let total = core.output_bytes_total();
+        let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
+        if core.finished_ns.is_some() || !core.waits.iter().any(due) {
             return;
         }
-        let log = self.keeper.status(id).and_then(|status| status.path);
-        // Made for the first who has room for it.
-        let mut tail: Option<String> = None;
-        let elapsed_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        let running = session.life.status().is_none();
-        let mut waits = std::mem::take(&mut session.waits);
-        for wait in waits.iter_mut().filter(|wait| due(wait)) {
-            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
-            if !self.clients.has_room(pending.client) {
-                // Dropped; the next one says it all.
-                if let Some(progress) = &mut wait.progress {
-                    progress.sent_ns = Some(now_ns);
-                }
+        let log_path = self.log_path(core.id);
+        for at in 0..core.waits.len() {
+            let wait = &core.waits[at];
+            if !due(wait) {
                 continue;
             }
-            wait.progress =
-                Some(Progress { sent_ns: Some(now_ns), sent_total: total, ..Progress::default() });
-            let Ok(request_id) = serde_json::from_str::<&RawValue>(pending.id.as_json()) else {
-                continue;
-            };
-            let note = ProgressNote {
-                request_id,
-                session_id: id,
-                pid,
-                tail: tail.get_or_insert_with(|| tail_text(session)),
-                total_bytes: total,
-                elapsed_ms,
-                running,
-                log_path: log.as_deref(),
-            };
-            self.clients.notify(pending.client, "progress", &note);
+            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
+            let (client, request) = (pending.client, pending.id.as_json().to_owned());
+            let room = self.clients.has_room(client);
+            if room && let Ok(request_id) = serde_json::from_str::<&RawValue>(&request) {
+                let (tail, truncation) = family.progress(core, wait, self);
+                let note = ProgressNote {
+                    request_id,
+                    session_id: core.id,
+                    pid: core.facts.pid,
+                    tail: &tail,
+                    total_bytes: total,
+                    elapsed_ms: (now_ns - core.facts.started_ns) / NS_PER_MS,
+                    running: core.status().is_none(),
+                    truncation,
+                    log_path: log_path.as_deref(),
+                };
+                self.clients.notify(client, "progress", &note);
+            }
+            if let Some(progress) = &mut core.waits[at].progress {
+                progress.sent_ns = Some(now_ns);
+                // Without room it was dropped, and the next one says it all.
+                progress.sent_total = if room { total } else { progress.sent_total };
+            }
         }
-        session.waits = waits;
     }
 
     /// Sends session_exited, once, for a session that was announced.
-    pub(crate) fn tell_exit(&mut self, id: SessionId, observed: bool) {
-        // The end of a background window comes first, whoever was told of it by a reply.
-        self.report_window_end(id);
+    pub(super) fn tell_exit(&mut self, core: &mut Session, observed: bool) {
         let with_tail = self.clients.stdin.input_ended && self.config.on_eof == OnEof::Wait;
-        let log_path = self.log_path(id);
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
         if observed {
-            session.wake = None;
+            core.wake = None;
         }
-        if !session.announced || session.exit_told {
+        if !core.announced || core.exit_told {
             return;
         }
-        session.exit_told = true;
-        let ended_ns = session.finished_ns.unwrap_or(now_ns);
-        let (exit_code, signal) = status_fields(session.status());
+        core.exit_told = true;
+        let ended_ns = core.finished_ns.unwrap_or(self.now_ns);
+        let (exit_code, signal) = status_fields(core.status());
         // Killed, evicted or ended with execd: no wake (unified-exec.md, Wakes).
-        let wakes = session.wake.take().filter(|_| session.ending.is_none() && !observed);
+        let wakes = core.wake.take().filter(|_| core.ending.is_none() && !observed);
         let mut note = ExitedNote {
-            session_id: id,
+            session_id: core.id,
             exit_code,
             signal,
             observed,
             wake: None,
-            elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
-            log_path,
-            tail: with_tail.then(|| tail_text(session)),
+            elapsed_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
+            log_path: self.log_path(core.id),
+            tail: with_tail.then(|| tail_text(core)),
         };
         let text = wire::to_json(&note);
         note.wake = Some(true);

@@ -3,8 +3,10 @@
 
 use serde::Serialize;
 
-use super::Daemon;
-use super::logs::{LogTrouble, errno_text};
+use super::contract::Families;
+use super::{Engine, Owner};
+use super::logs::LogTrouble;
+use crate::sys::errno::errno_text;
 use crate::keeper::frames::{Ack, ReadPage};
 use crate::limits::{
     LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, MAX_CHAR_BYTES, NS_PER_MS,
@@ -70,6 +72,9 @@ impl WaitingPage {
     }
 }
 
+/// The bytes that memory has of a stream, and the first one's offset.
+pub type KeptBytes = (Vec<u8>, u64);
+
 /// Where a page is to be found.
 #[derive(Debug)]
 pub struct Found {
@@ -114,7 +119,7 @@ pub enum PageSource {
 }
 
 /// Where a page begins in `total` bytes.
-pub(crate) fn begins_at(spec: &PageSpec, total: u64) -> u64 {
+pub fn begins_at(spec: &PageSpec, total: u64) -> u64 {
     let back = spec.offset.unsigned_abs();
     if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) }
 }
@@ -191,48 +196,86 @@ impl PageReport {
     }
 }
 
-impl Daemon {
-    /// A page from memory: `bytes` begin at `starts_at` of the stream.
-    pub fn page_from_memory(
-        spec: &PageSpec,
-        bytes: &[u8],
-        starts_at: u64,
-        finished: bool,
-    ) -> PageReport {
-        let total = starts_at + bytes.len() as u64;
-        // What memory has lost is a gap: the page begins behind it.
-        let wanted = begins_at(spec, total);
-        let offset = wanted.max(starts_at);
-        let gap = offset - wanted;
-        let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
-        let length = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len() - from);
-        let (before, bytes) = (&bytes[..from], &bytes[from..from + length]);
-        let page = report(spec, before, bytes, (offset, total), finished);
-        PageReport { omitted_bytes: (gap > 0).then_some(gap), ..page }
-    }
+/// A page from memory: `bytes` begin at `starts_at` of the stream.
+pub fn page_from_memory(
+    spec: &PageSpec,
+    (bytes, starts_at): (&[u8], u64),
+    finished: bool,
+) -> PageReport {
+    let total = starts_at + bytes.len() as u64;
+    // What memory has lost is a gap: the page begins behind it.
+    let wanted = begins_at(spec, total);
+    let offset = wanted.max(starts_at);
+    let gap = offset - wanted;
+    let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
+    let length = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len() - from);
+    let (before, bytes) = (&bytes[..from], &bytes[from..from + length]);
+    let page = report(spec, before, bytes, (offset, total), finished);
+    PageReport { omitted_bytes: (gap > 0).then_some(gap), ..page }
+}
 
+/// A page of one stream, made of what the log has (`logged`: the bytes, where they begin, and the
+/// stream's length by the log, or the errno) and of what memory has. Errors: why neither has it.
+fn page_of_stream(
+    spec: &PageSpec,
+    logged: Result<(&[u8], u64, u64), i32>,
+    memory: &KeptBytes,
+    (finished, settled): (bool, bool),
+) -> Result<PageReport, i32> {
+    let known = memory.1 + memory.0.len() as u64;
+    let from_memory = || page_from_memory(spec, (&memory.0, memory.1), finished);
+    let (bytes, starts_at, noted) = match logged {
+        Ok(logged) => logged,
+        Err(_) if known > begins_at(spec, known) && !memory.0.is_empty() => {
+            return Ok(from_memory());
+        }
+        Err(errno) => return Err(errno),
+    };
+    // What is on its way into the log is no gap.
+    let total = if finished && settled { noted.max(known) } else { noted };
+    let wanted = begins_at(spec, total);
+    let offset = wanted.max(starts_at);
+    let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
+    let (before, rest) = bytes.split_at(from);
+    let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(rest.len());
+    let gap = if rest.is_empty() { total > wanted } else { offset > wanted };
+    let nearer = rest.is_empty() || memory.1 < offset;
+    if gap && nearer && known > wanted {
+        return Ok(from_memory());
+    }
+    let page = report(spec, before, &rest[..limit], (offset, total), finished);
+    let skipped = if gap { offset - wanted } else { 0 };
+    Ok(PageReport { omitted_bytes: (skipped > 0).then_some(skipped), ..page })
+}
+
+/// Pages in line, the first that was asked for first.
+#[derive(Debug, Default)]
+pub struct Pages(BTreeMap<Ticket, WaitingPage>);
+
+impl<F: Families> Engine<F> {
     /// Puts a request for a page in line; it waits under `ticket`.
     pub fn ask_page(&mut self, ticket: Ticket, name: String, page: PendingPage) {
-        self.pending_pages.insert(ticket, WaitingPage { page, name, due_ns: None });
+        self.pages.0.insert(ticket, WaitingPage { page, name, due_ns: None });
         self.ask_pages();
     }
 
     /// Asks the keeper for the pages that are first in line: a few at once, and only for readers
     /// with room for them, so that no more of them than that is ever in memory.
-    pub(crate) fn ask_pages(&mut self) {
-        let asked = self.pending_pages.values().filter(|one| one.due_ns.is_some()).count();
+    pub(super) fn ask_pages(&mut self) {
+        let cx = &mut self.cx;
+        let asked = self.pages.0.values().filter(|one| one.due_ns.is_some()).count();
         let may = |ticket: &Ticket| {
-            self.pending.get(ticket).is_some_and(|one| self.clients.has_room(one.client))
+            cx.pending.get(ticket).is_some_and(|one| cx.clients.has_room(one.client))
         };
-        let waiting = self.pending_pages.iter().filter(|(_, one)| one.due_ns.is_none());
+        let waiting = self.pages.0.iter().filter(|(_, one)| one.due_ns.is_none());
         let first = waiting.map(|(ticket, _)| *ticket).filter(may);
         let next: Vec<Ticket> = first.take(LOG_PAGES_ASKED_MAX.saturating_sub(asked)).collect();
-        let due_ns = self.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
+        let due_ns = cx.now_ns + LOG_PAGE_WAIT_MS * NS_PER_MS;
         for ticket in next {
-            let Some(one) = self.pending_pages.get_mut(&ticket) else { continue };
+            let Some(one) = self.pages.0.get_mut(&ticket) else { continue };
             one.due_ns = Some(due_ns);
             let wanted = one.wanted(ticket);
-            if !self.keeper.ask_page(&wanted) {
+            if !self.cx.keeper.ask_page(&wanted) {
                 self.fail_page(ticket, "nobody can read it now: its keeper is gone");
             }
         }
@@ -240,8 +283,8 @@ impl Daemon {
     }
 
     /// Answers the requests whose page has come, and asks for the next ones.
-    pub(crate) fn answer_pages(&mut self) {
-        let pages = self.keeper.take_pages();
+    pub(super) fn answer_pages(&mut self) {
+        let pages = self.cx.keeper.take_pages();
         if pages.is_empty() {
             return;
         }
@@ -252,89 +295,70 @@ impl Daemon {
     }
 
     fn answer_page(&mut self, ack: &Ack, bytes: &[u8]) {
-        let waiting = self.pending_pages.get(&ack.token);
-        if waiting.is_some_and(|one| one.page.only.is_some()) {
-            return self.answer_stream_page(ack, bytes);
-        }
-        if ack.errno != 0 {
-            return self.fail_page(ack.token, &errno_text(ack.errno));
-        }
-        let Some(WaitingPage { page, .. }) = self.pending_pages.remove(&ack.token) else { return };
-        let Some(pending) = self.take_pending(ack.token) else { return };
-        let (starts_at, total) = (ack.logged, ack.noted);
-        let offset = begins_at(&page.spec, total);
-        let from = usize::try_from(offset.saturating_sub(starts_at)).unwrap_or(0).min(bytes.len());
-        let (before, bytes) = bytes.split_at(from);
-        let limit = usize::try_from(page.spec.limit).unwrap_or(usize::MAX).min(bytes.len());
-        let place = (offset, total);
-        let report = report(&page.spec, before, &bytes[..limit], place, page.finished);
-        self.clients.reply(&pending, &report.with(page.late_from, page.log));
-    }
-
-    /// Answers for a page of one stream: what the log cannot tell comes from memory, or is a gap.
-    fn answer_stream_page(&mut self, ack: &Ack, bytes: &[u8]) {
-        let Some(one) = self.pending_pages.get(&ack.token) else { return };
-        let (spec, finished) = (one.page.spec.clone(), one.page.finished);
-        let memory = self.stream_memory(&spec).unwrap_or_default();
-        let known = memory.1 + memory.0.len() as u64;
-        // What is on its way into the log is no gap.
-        let ended = finished && self.keeper.settled(spec.id);
-        let total = if ended { ack.noted.max(known) } else { ack.noted };
-        let wanted = begins_at(&spec, if ack.errno == 0 { total } else { known });
-        let offset = wanted.max(ack.logged);
-        let from = usize::try_from(offset - ack.logged).unwrap_or(usize::MAX).min(bytes.len());
-        let (before, rest) = bytes.split_at(from);
-        let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(rest.len());
-        let gap = if rest.is_empty() { total > wanted } else { offset > wanted };
-        let nearer = rest.is_empty() || memory.1 < offset;
-        let report = if ack.errno == 0 && !(gap && nearer && known > wanted) {
-            let page = report(&spec, before, &rest[..limit], (offset, total), finished);
-            let skipped = if gap { offset - wanted } else { 0 };
-            PageReport { omitted_bytes: (skipped > 0).then_some(skipped), ..page }
-        } else if ack.errno == 0 || known > wanted && !memory.0.is_empty() {
-            Self::page_from_memory(&spec, &memory.0, memory.1, finished)
+        let Some(one) = self.pages.0.get(&ack.token) else { return };
+        let (page, logged) = (&one.page, if ack.errno == 0 { Ok(()) } else { Err(ack.errno) });
+        let spec = &page.spec;
+        let made = if page.only.is_some() {
+            let live = self.sessions.get(spec.id).map(|one| (&one.family, &one.core));
+            let memory = F::kept(live, spec, &self.cx.books).unwrap_or_default();
+            let logged = logged.map(|()| (bytes, ack.logged, ack.noted));
+            let ended = (page.finished, self.cx.keeper.settled(spec.id));
+            page_of_stream(spec, logged, &memory, ended).map_err(|errno| {
+                let why = errno_text(errno);
+                format!("one of its streams cannot be read ({why}); try it without stream")
+            })
         } else {
-            let why = format!("one of its streams cannot be read ({})", errno_text(ack.errno));
-            return self.fail_page(ack.token, &format!("{why}; try it without stream"));
+            logged.map_err(errno_text).map(|()| {
+                let (starts_at, total) = (ack.logged, ack.noted);
+                let offset = begins_at(spec, total);
+                let from = usize::try_from(offset.saturating_sub(starts_at)).unwrap_or(0);
+                let (before, bytes) = bytes.split_at(from.min(bytes.len()));
+                let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len());
+                report(spec, before, &bytes[..limit], (offset, total), page.finished)
+            })
         };
-        let Some(WaitingPage { page, .. }) = self.pending_pages.remove(&ack.token) else { return };
-        let Some(pending) = self.take_pending(ack.token) else { return };
-        self.clients.reply(&pending, &report.with(page.late_from, page.log));
+        let report = match made {
+            Ok(report) => report,
+            Err(why) => return self.fail_page(ack.token, &why),
+        };
+        let Some(WaitingPage { page, .. }) = self.pages.0.remove(&ack.token) else { return };
+        let Some(pending) = self.cx.take_pending(ack.token) else { return };
+        self.cx.clients.reply(&pending, &report.with(page.late_from, page.log));
     }
 
     fn fail_page(&mut self, ticket: Ticket, why: &str) {
-        if self.pending_pages.remove(&ticket).is_none() {
+        if self.pages.0.remove(&ticket).is_none() {
             return;
         }
-        let Some(pending) = self.take_pending(ticket) else { return };
+        let Some(pending) = self.cx.take_pending(ticket) else { return };
         let error = RpcError::failed(Reason::System, format!("the log: {why}"));
-        self.clients.refuse(&pending, &error);
+        self.cx.clients.refuse(&pending, &error);
         self.arm_pages();
     }
 
     /// Gives up on the pages, with `all`, or when one took too long: the others in line would wait
     /// for the same disk.
-    pub(crate) fn give_up_pages(&mut self, all: bool, why: &str) {
-        let late = |one: &WaitingPage| one.due_ns.is_some_and(|due_ns| due_ns <= self.now_ns);
-        if !all && !self.pending_pages.values().any(late) {
+    pub(super) fn give_up_pages(&mut self, all: bool, why: &str) {
+        let late = |one: &WaitingPage| one.due_ns.is_some_and(|due_ns| due_ns <= self.cx.now_ns);
+        if !all && !self.pages.0.values().any(late) {
             return;
         }
-        let tickets: Vec<Ticket> = self.pending_pages.keys().copied().collect();
+        let tickets: Vec<Ticket> = self.pages.0.keys().copied().collect();
         for ticket in tickets {
             self.fail_page(ticket, why);
         }
     }
 
     /// Nobody waits for a page any more.
-    pub(crate) fn forget_page(&mut self, ticket: Ticket) {
-        if self.pending_pages.remove(&ticket).is_some() {
+    pub(super) fn forget_page(&mut self, ticket: Ticket) {
+        if self.pages.0.remove(&ticket).is_some() {
             self.arm_pages();
         }
     }
 
     fn arm_pages(&mut self) {
-        let due = self.pending_pages.values().filter_map(|one| one.due_ns).min();
-        self.deadlines.set(super::Owner::Pages, due);
+        let due = self.pages.0.values().filter_map(|one| one.due_ns).min();
+        self.cx.deadlines.set(Owner::Pages, due);
     }
 }
 
@@ -353,7 +377,7 @@ mod tests {
             let (mut offset, mut whole) = (0, String::new());
             loop {
                 let wanted = spec(i64::try_from(offset).expect("small"), limit);
-                let page = Daemon::page_from_memory(&wanted, text.as_bytes(), 0, true);
+                let page = page_from_memory(&wanted, (text.as_bytes(), 0), true);
                 assert_eq!(page.offset, offset);
                 whole.push_str(&page.text);
                 offset = page.next_offset;
@@ -368,7 +392,7 @@ mod tests {
     #[test]
     fn offsets_from_the_end_past_the_end_and_before_what_is_kept() {
         let page = |offset, finished| {
-            Daemon::page_from_memory(&spec(offset, 100), b"0123456789", 90, finished)
+            page_from_memory(&spec(offset, 100), (b"0123456789", 90), finished)
         };
         let end = page(-3, true);
         assert_eq!((end.text.as_str(), end.offset, end.eof), ("789", 97, true));
@@ -382,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_page_that_begins_inside_a_character_leaves_it_to_the_one_before() {
-        let page = Daemon::page_from_memory(&spec(1, 100), "漢字".as_bytes(), 0, true);
+        let page = page_from_memory(&spec(1, 100), ("漢字".as_bytes(), 0), true);
         assert_eq!((page.text.as_str(), page.offset), ("字", 3));
     }
 }

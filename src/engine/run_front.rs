@@ -1,14 +1,16 @@
-//! `execd run`: the daemon with one command in front instead of a client. Its output goes to
+//! `execd run`: the engine with one command in front instead of a client. Its output goes to
 //! stdout as it comes, byte for byte; its end is execd's.
 
+use super::Engine;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
+use super::contract::Families;
+use super::cx::{Cx, Effect};
 use super::launch::LaunchSpec;
-use super::{Daemon, Pending};
+use super::Pending;
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::parse_signal;
-use crate::session::output::{Hold, Source};
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
@@ -35,13 +37,11 @@ pub struct RunFront {
     collect: bool,
     /// What stdin brings goes to the command's terminal.
     feeds_terminal: bool,
-    /// Reading of its output waits for stdout.
-    held: bool,
     /// How it ended.
     pub report: Option<ExecReport>,
 }
 
-impl Daemon {
+impl<F: Families> Engine<F> {
     /// Starts the command; `collect` keeps its output for the report. Gives the failure and the
     /// exit status to end with where it can't be started.
     pub fn run_in_front(
@@ -50,150 +50,118 @@ impl Daemon {
         timeout_s: Option<u64>,
         collect: bool,
     ) -> Result<(), (String, i32)> {
-        self.clients.stdin.quiet = true;
+        self.cx.clients.stdin.quiet = true;
         let session = self.launch(spec).map_err(|failure| {
             let status = status_of_failure(&failure);
             (failure, status)
         })?;
         let feeds_terminal = spec.tty.is_some();
-        let (held, report) = (false, None);
-        self.front = Some(RunFront { session, collect, feeds_terminal, held, report });
+        self.cx.front = Some(RunFront { session, collect, feeds_terminal, report: None });
+        let stdin = &mut self.cx.clients.stdin;
         if !feeds_terminal {
             // stdin is the command's own: we neither read nor watch it.
-            if let Some(fd) = self.clients.stdin.input.poll_fd() {
-                self.unwatch(fd);
+            if let Some(fd) = stdin.input.poll_fd() {
+                self.cx.watch.remove(fd);
             }
-            self.clients.stdin.input_ready = false;
+            stdin.input_ready = false;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let pending =
-            Pending { client: STDIN_CLIENT, id: RequestId::null(), session: Some(session) };
-        self.clients.stdin.in_flight.insert(RequestId::null(), ticket);
-        self.pending.insert(ticket, pending);
-        let now_ns = self.now_ns;
-        self.add_wait(
-            session,
-            Wait {
-                due_ns: timeout_s.map(|seconds| now_ns + seconds * NS_PER_S),
-                ..Wait::new(ticket, WaitKind::Exec, now_ns)
-            },
-        );
+        stdin.in_flight.insert(RequestId::null(), ticket);
+        let (client, id) = (STDIN_CLIENT, RequestId::null());
+        self.cx.pending.insert(ticket, Pending { client, id, session: Some(session) });
+        let now_ns = self.cx.now_ns;
+        let due_ns = timeout_s.map(|seconds| now_ns + seconds * NS_PER_S);
+        let wait = Wait::new(ticket, F::FRONT, WaitKind::Start, now_ns);
+        self.add_wait(session, Wait { due_ns, drains: false, ..wait });
         Ok(())
-    }
-
-    /// Passes a piece of output on to stdout. Whether reading may go on is
-    /// [`Self::front_has_room`]'s.
-    pub(crate) fn pass_on(&mut self, id: SessionId, bytes: usize) {
-        if self.front.as_ref().is_some_and(|front| front.session == id && !front.collect) {
-            self.clients.stdin.outbox.push(&self.read_buffer[..bytes]);
-        }
-    }
-
-    /// Whether a session's output may be read as far as stdout goes: the command in front waits
-    /// for a slow reader, as it would without execd.
-    pub(crate) fn front_has_room(&mut self, id: SessionId) -> bool {
-        let full = self.clients.stdin.outbox.len() > OUTBOX_HIGH_BYTES;
-        match &mut self.front {
-            Some(front) if front.session == id && full && !self.clients.stdin.reader_gone => {
-                front.held = true;
-                false
-            }
-            _ => true,
-        }
-    }
-
-    /// stdout has taken something: reading goes on.
-    pub(crate) fn front_drained(&mut self) {
-        let room = self.clients.stdin.outbox.len() <= OUTBOX_HIGH_BYTES;
-        if let Some(front) = &mut self.front
-            && front.held
-            && room
-        {
-            front.held = false;
-            let id = front.session;
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.output.release(Hold::Reader);
-            }
-            self.output_ready(id, Source::Output);
-            self.touch(id);
-        }
     }
 
     /// Gives what stdin brings to the command's terminal; its end becomes the terminal's
     /// end-of-file character.
-    pub(crate) fn feed_front(&mut self) {
-        let Some(front) = self.front.as_ref().filter(|front| front.feeds_terminal) else { return };
+    pub(super) fn feed_front(&mut self) {
+        let cx = &mut self.cx;
+        let Some(front) = cx.front.as_ref().filter(|front| front.feeds_terminal) else { return };
         let id = front.session;
+        let Some(entry) = self.sessions.get_mut(id) else { return };
+        let (input, stdin) = (&mut entry.core.input, &mut cx.clients.stdin);
         let mut total = 0;
-        while self.clients.stdin.input_ready
-            && !self.clients.stdin.input_ended
-            && total < REQUEST_READ_TURN_BYTES
-        {
-            let Some(session) = self.sessions.get_mut(&id) else { return };
-            if session.input.backlog_bytes() > STDIN_BACKLOG_BYTES / 2 {
+        while stdin.input_ready && !stdin.input_ended && total < REQUEST_READ_TURN_BYTES {
+            if input.backlog_bytes() > STDIN_BACKLOG_BYTES / 2 {
                 // Goes on when the command has read some of it: see front_fed.
-                self.clients.stdin.stopped = true;
+                stdin.stopped = true;
                 break;
             }
-            match self.clients.stdin.input.read(&mut self.read_buffer) {
+            match stdin.input.read(&mut cx.reading.buffer) {
                 Io::Moved(bytes) => {
                     total += bytes;
-                    session.input.push(&self.read_buffer[..bytes]);
+                    input.push(&cx.reading.buffer[..bytes]);
                 }
-                Io::WouldBlock => self.clients.stdin.input_ready = false,
+                Io::WouldBlock => stdin.input_ready = false,
                 Io::Ended | Io::HungUp | Io::Failed(_) => {
-                    self.clients.stdin.input_ended = true;
-                    if let Some(chars) = session.canonical_mode() {
-                        session.input.push(&[chars.eof]);
-                    }
+                    stdin.input_ended = true;
                     total += 1;
                 }
             }
         }
         if total > 0 {
+            if stdin.input_ended
+                && let Some(chars) = entry.core.canonical_mode()
+            {
+                entry.core.input.push(&[chars.eof]);
+            }
             self.feed_now(id);
         }
     }
 
+    /// How the command in front ended, once it has.
+    pub fn take_front_report(&mut self) -> Option<ExecReport> {
+        self.cx.front.as_mut().and_then(|front| front.report.take())
+    }
+}
+
+impl<F: Families> Cx<F> {
+    /// Passes a piece of output on to stdout, where it is that of the command in front. Whether
+    /// reading may go on is [`Self::front_has_room`]'s.
+    pub(super) fn pass_on(&mut self, id: SessionId, bytes: usize) {
+        if self.front.as_ref().is_some_and(|front| front.session == id && !front.collect) {
+            self.clients.stdin.outbox.push(&self.reading.buffer[..bytes]);
+        }
+    }
+
+    /// Whether a session's output may be read as far as stdout goes: the command in front waits
+    /// for a slow reader, as it would without execd.
+    pub(super) fn front_has_room(&self, id: SessionId) -> bool {
+        let stdin = &self.clients.stdin;
+        let full = stdin.outbox.len() > OUTBOX_HIGH_BYTES && !stdin.reader_gone;
+        !full || self.front.as_ref().is_none_or(|front| front.session != id)
+    }
+
     /// A command has taken input: stdin may be read on.
-    pub(crate) fn front_fed(&mut self, id: SessionId) {
-        let room = |session: &Session| session.input.backlog_bytes() <= STDIN_BACKLOG_BYTES / 2;
-        if self.front.as_ref().is_some_and(|front| front.session == id)
-            && self.sessions.get(&id).is_some_and(room)
+    pub(super) fn front_fed(&mut self, core: &Session) {
+        if self.front.as_ref().is_some_and(|front| front.session == core.id)
+            && core.input.backlog_bytes() <= STDIN_BACKLOG_BYTES / 2
         {
             self.clients.stdin.stopped = false;
         }
     }
 
     /// The command in front has ended (or its time is over): execd ends with it.
-    pub(crate) fn front_ended(&mut self, report: ExecReport) {
-        let failed = self.front_session().and_then(|session| session.start.failure());
-        let status = match (report.exit_code, &report.signal, self.front_session()) {
-            _ if failed.is_some() => status_of_failure(failed.unwrap_or_default()),
-            (Some(code), _, _) => code,
-            (None, Some(signal), _) => EXIT_SIGNAL + parse_signal(signal).unwrap_or(0),
-            // Jobs of it still hold the output: what counts is how the command itself ended.
-            (None, None, Some(session)) => match session.status() {
+    pub fn front_ended(&mut self, core: &Session, report: ExecReport) {
+        let status = match (core.start.failure(), report.exit_code, &report.signal) {
+            (Some(failure), _, _) => status_of_failure(failure),
+            (None, Some(code), _) => code,
+            (None, None, Some(signal)) => EXIT_SIGNAL + parse_signal(signal).unwrap_or(0),
+            // Others still hold the output: what counts is how the command itself ended.
+            (None, None, None) => match core.status() {
                 Some(ExitStatus::Code(code)) => code,
                 Some(ExitStatus::Signal(signal)) => EXIT_SIGNAL + signal,
                 None => EXIT_TIMEOUT,
             },
-            (None, None, None) => EXIT_TIMEOUT,
         };
         if let Some(front) = &mut self.front {
             front.report = Some(report);
         }
-        self.close(Cause::Ran(status), None);
-    }
-
-    /// The session of the command in front.
-    pub fn front_session(&self) -> Option<&Session> {
-        self.front.as_ref().and_then(|front| self.sessions.get(&front.session))
-    }
-
-    /// How the command in front ended, once it has.
-    pub fn take_front_report(&mut self) -> Option<ExecReport> {
-        self.front.as_mut().and_then(|front| front.report.take())
+        self.effects.push(Effect::Close(Cause::Ran(status)));
     }
 }

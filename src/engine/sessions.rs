@@ -1,80 +1,406 @@
-//! What methods ask of sessions: killing, listing, wakes, input.
+//! The table of sessions: entering it, eviction, leaving it, and what outlives a session
+//! (unified-exec.md, The table, eviction and warnings; architecture.md, Ending a session).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use super::Daemon;
-use super::judge::status_fields;
-use super::table::Leftover;
-use crate::families::unified::list_sessions::Row;
-use crate::limits::{LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
-use crate::pure::text::utf8::floor_boundary;
-use crate::session::input::Fed;
+use super::contract::Families;
+use super::cx::{Cx, Effect};
+use super::{Engine, Owner};
+use crate::limits::{
+    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NAMED_PROCESSES, WARNING_BELOW_MAX,
+};
+use crate::pure::process::lru::{Candidate, victim};
+use crate::session::ending::SIGTERM;
+use crate::session::members::{Members, Number};
 use crate::session::report::NamedProcess;
-use crate::session::{ClientId, Listing, SessionId};
+use crate::session::wait::WaitKind;
+use crate::session::{Listing, Session, SessionId};
 use crate::sys::host;
 use crate::sys::proc::ProcStat;
+use crate::wire::{Reason, RpcError};
 
-/// A command as a list shows it: whole, unless it is so long that all of them would be too much.
-pub(crate) fn command_for_lists(command: &str, most_bytes: usize) -> String {
-    let cut = floor_boundary(command, most_bytes);
-    if cut == command.len() { command.to_owned() } else { format!("{}…", &command[..cut]) }
+/// A session, and what its family keeps of it.
+#[derive(Debug)]
+pub struct Entry<F> {
+    /// The session.
+    pub core: Session,
+    /// What the family that started it keeps of it.
+    pub family: F,
 }
 
-impl Daemon {
-    /// Arms the wake of a session for a client.
-    pub fn arm_wake(&mut self, id: SessionId, client: ClientId) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.wake = Some(client);
+/// A session that is over, and whose members may run on.
+#[derive(Debug)]
+pub struct Leftover<F> {
+    /// The session's id.
+    pub id: SessionId,
+    /// Its members.
+    pub members: Members,
+    /// What is known of it, for a kill_session with the old id.
+    pub entry: Box<Entry<F>>,
+}
+
+/// Members that outlive their sessions.
+#[derive(Debug)]
+pub struct Outlived<F> {
+    /// Sessions that are over, whose members are still to be looked for.
+    pub over: VecDeque<Leftover<F>>,
+    /// Members that outlived their session.
+    pub left: BTreeMap<SessionId, Leftover<F>>,
+    /// Sessions whose leader was reaped while members had its number.
+    pub headless: BTreeSet<SessionId>,
+    /// The leaders that have ended and could not be reaped, by pid.
+    pub unreaped: BTreeMap<i32, SessionId>,
+    /// An orphan was reaped: what is left may be less.
+    pub recheck: bool,
+}
+
+/// The table of sessions.
+#[derive(Debug)]
+pub struct Sessions<F> {
+    by_id: BTreeMap<SessionId, Box<Entry<F>>>,
+    /// How many are listed, but for those whose family has a cap of its own.
+    listed: usize,
+    /// The id of the next one.
+    pub next_id: SessionId,
+    use_counter: u64,
+    /// Those that were evicted last, with their logs.
+    evicted: VecDeque<(SessionId, Option<String>)>,
+    /// What outlives its session.
+    pub outlived: Outlived<F>,
+}
+
+/// The error of an id that names no session.
+fn no_session(id: SessionId, why: &str) -> RpcError {
+    RpcError::failed(Reason::UnknownSession, format!("unknown session_id: {id}{why}"))
+}
+
+/// Changes a session's place in the table, of which `listed` are listed.
+fn set_listing(listed: &mut usize, core: &mut Session, listing: Listing) {
+    let was = std::mem::replace(&mut core.listing, listing);
+    if core.ways.own_cap {
+        // It takes nobody's place.
+        return;
+    }
+    *listed += usize::from(listing == Listing::Listed);
+    *listed -= usize::from(was == Listing::Listed);
+}
+
+impl<F: Families> Sessions<F> {
+    /// An empty table, whose first session gets this id.
+    pub fn new(first_id: SessionId) -> Self {
+        Self {
+            by_id: BTreeMap::new(),
+            listed: 0,
+            next_id: first_id,
+            use_counter: 0,
+            evicted: VecDeque::new(),
+            outlived: Outlived {
+                over: VecDeque::new(),
+                left: BTreeMap::new(),
+                headless: BTreeSet::new(),
+                unreaped: BTreeMap::new(),
+                recheck: false,
+            },
         }
     }
 
-    /// Gives a child its queued input now: the same call then tells when it closed its stdin.
-    pub fn feed_now(&mut self, id: SessionId) {
-        if self.feed(id) == Some(Fed::More) {
-            self.input_ready(id);
+    /// The session of this id, listed or not.
+    pub fn get(&self, id: SessionId) -> Option<&Entry<F>> {
+        self.by_id.get(&id).map(Box::as_ref)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, id: SessionId) -> Option<&mut Entry<F>> {
+        self.by_id.get_mut(&id).map(Box::as_mut)
+    }
+
+    /// All of them, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry<F>> {
+        self.by_id.values().map(Box::as_ref)
+    }
+
+    /// The same, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<F>> {
+        self.by_id.values_mut().map(Box::as_mut)
+    }
+
+    /// Takes a session out while it is judged: see [`Self::put`].
+    pub fn take(&mut self, id: SessionId) -> Option<Box<Entry<F>>> {
+        self.by_id.remove(&id)
+    }
+
+    /// Puts one in that was just started, or that was taken out.
+    pub fn put(&mut self, entry: Box<Entry<F>>) {
+        self.by_id.insert(entry.core.id, entry);
+    }
+
+    /// The sessions of this number that go on, counted for a family's cap.
+    pub fn running(&self, of_family: impl Fn(&F) -> bool) -> usize {
+        self.iter().filter(|one| of_family(&one.family) && !one.core.life.finished()).count()
+    }
+
+    /// The session of this id, where it is in the table, as used now.
+    pub fn use_session(&mut self, id: SessionId) -> Result<&mut Entry<F>, RpcError> {
+        // Who is not there is looked for among those that were evicted: not for each call.
+        if self.get(id).is_none_or(|one| one.core.listing != Listing::Listed) {
+            return Err(self.unknown_session(id));
+        }
+        let used = self.next_use();
+        let entry = self.get_mut(id).ok_or_else(|| no_session(id, ""))?;
+        entry.core.last_used = used;
+        Ok(entry)
+    }
+
+    /// The use counter's value for a session that is used now.
+    pub fn next_use(&mut self) -> u64 {
+        self.use_counter += 1;
+        self.use_counter
+    }
+
+    /// The error of an id that names no session.
+    pub fn unknown_session(&self, id: SessionId) -> RpcError {
+        match self.evicted.iter().find(|(evicted, _)| *evicted == id) {
+            None => no_session(id, ""),
+            Some((_, None)) => no_session(id, " (evicted)"),
+            Some((_, Some(log))) => no_session(id, &format!(" (evicted; log: {log})")),
         }
     }
 
-    /// Ends everything in a session that is in the table.
-    pub fn kill(&mut self, id: SessionId, signal: i32, grace_ms: u64) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.wake = None;
-        self.begin_ending(id, signal, grace_ms);
+    /// The sessions in the table, by id.
+    pub fn listed(&self) -> impl Iterator<Item = &Session> {
+        self.iter().map(|one| &one.core).filter(|core| core.listing == Listing::Listed)
+    }
+
+    /// The sessions in the table that have not ended.
+    pub fn live_count(&self) -> usize {
+        self.listed().filter(|core| !core.life.finished()).count()
+    }
+
+    /// Asserts what holds between turns (in debug builds).
+    pub fn check(&self) {
+        self.iter().for_each(|one| one.core.check());
+        let listed = self.listed().filter(|core| !core.ways.own_cap).count();
+        debug_assert_eq!(self.listed, listed, "the count of the table");
+    }
+
+    /// These exits were told by a listing: the sessions leave the table.
+    pub fn observe_exits(&mut self, exited: &[SessionId], cx: &mut Cx<F>) {
+        for id in exited {
+            let Some(entry) = self.by_id.get_mut(id) else { continue };
+            set_listing(&mut self.listed, &mut entry.core, Listing::Gone);
+            entry.core.observed = true;
+            cx.touch(&mut entry.core);
+        }
+    }
+
+    /// A session that was taken out leaves the table.
+    pub fn unlist(&mut self, core: &mut Session) {
+        set_listing(&mut self.listed, core, Listing::Gone);
+    }
+
+    /// Enters a session that was taken out into the table, when it is not there yet: evicts whom
+    /// it must, and leaves a warning for the call that started it.
+    pub fn register(&mut self, core: &mut Session, cx: &mut Cx<F>) {
+        if core.listing != Listing::Early {
+            return;
+        }
+        if core.ways.own_cap {
+            return cx.list(core);
+        }
+        let max = cx.config.max_sessions;
+        let mut warnings = self.evict_down_to(max.saturating_sub(1), cx);
+        set_listing(&mut self.listed, core, Listing::Listed);
+        core.last_used = self.next_use();
+        let listed = self.listed;
+        if warnings.is_empty() && listed + WARNING_BELOW_MAX >= max {
+            warnings.push(format!("{listed}/{max} sessions open"));
+        }
+        cx.announce(core);
+        if let Some(wait) = core.waits.iter_mut().find(|wait| wait.kind == WaitKind::Start)
+            && !warnings.is_empty()
+        {
+            wait.warning = Some(warnings.join("; "));
+        }
+    }
+
+    /// Evicts the least recently used where the table is over its cap because everybody had a
+    /// pending request.
+    pub fn keep_to_cap(&mut self, cx: &mut Cx<F>) {
+        if self.listed > cx.config.max_sessions {
+            self.evict_down_to(cx.config.max_sessions, cx);
+        }
+    }
+
+    /// Evicts the least recently used until at most `most` are listed, or nobody can be; gives
+    /// what to say about it.
+    fn evict_down_to(&mut self, most: usize, cx: &mut Cx<F>) -> Vec<String> {
+        let mut said = Vec::new();
+        let max = cx.config.max_sessions;
+        while self.listed > most {
+            let candidates: Vec<Candidate> = self
+                .listed()
+                .filter(|core| !core.ways.own_cap)
+                .map(|core| Candidate {
+                    id: core.id,
+                    last_used: core.last_used,
+                    exited: core.life.finished(),
+                    pending: !core.waits.is_empty() || !core.viewers.is_empty(),
+                })
+                .collect();
+            let Some(id) = victim(&candidates, max, LRU_PROTECTED_COUNT) else { break };
+            self.evict(id, cx);
+            said.push(format!("evicted session {id} (LRU, over cap {max})"));
+        }
+        said
+    }
+
+    fn evict(&mut self, id: SessionId, cx: &mut Cx<F>) {
+        self.evicted.push_back((id, cx.log_path(id)));
+        if self.evicted.len() > EVICTED_REMEMBERED {
+            self.evicted.pop_front();
+        }
+        cx.debug(format_args!("session {id}: evicted"));
+        if let Some(entry) = self.by_id.get_mut(&id) {
+            cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS);
+            set_listing(&mut self.listed, &mut entry.core, Listing::Gone);
+        }
+    }
+
+    /// Carries out what judging one session had to do with others.
+    pub fn apply(&mut self, effect: Effect, cx: &mut Cx<F>) {
+        match effect {
+            Effect::TouchWaiting(family) => {
+                for one in self.iter_mut() {
+                    if one.core.waits.iter().any(|wait| wait.asked_by == family) {
+                        cx.touch(&mut one.core);
+                    }
+                }
+            }
+            Effect::Close(_) => {}
+        }
+    }
+
+    /// Puts a session back that was judged; one that has left the table, that nobody waits for
+    /// and that needs nothing more is forgotten.
+    pub fn put_or_forget(&mut self, mut entry: Box<Entry<F>>, cx: &mut Cx<F>) {
+        let core = &mut entry.core;
+        let held = core.output.dropped && !core.streams_closed();
+        let ending = core.ending.as_ref().is_some_and(|ending| !ending.over());
+        if core.finished_ns.is_none()
+            || core.awaits_log
+            || core.listing != Listing::Gone
+            || !core.waits.is_empty()
+            || held
+            || ending
+        {
+            return self.put(entry);
+        }
+        let id = core.id;
+        let all_gone = core.ending.as_ref().is_some_and(|ending| ending.all_gone());
+        let members = cx.members_of(core);
+        let log_path = cx.log_path(id);
+        cx.keeper.close(id);
+        cx.queues.held_readers.remove(&id);
+        if all_gone {
+            cx.keeper.guard_remove(members.sid, id);
+        } else {
+            core.retire(log_path);
+            entry.family = F::default();
+            self.outlived.over.push_back(Leftover { id, members, entry });
+        }
+        cx.debug(format_args!("session {id}: removed"));
+    }
+
+    /// Step, after the replies: looks whether members of sessions that are over run on, and
+    /// whether those known to do so still do. That costs a question a session and no look at all
+    /// processes, but with --kill-detached.
+    pub fn look_after_members(&mut self, cx: &mut Cx<F>) {
+        if std::mem::take(&mut self.outlived.recheck) {
+            self.recheck_numbers(cx);
+            let gone = self.outlived.left.extract_if(.., |_, left| is_gone(left, cx));
+            let gone: Vec<Leftover<F>> = gone.map(|(_, left)| left).collect();
+            for left in gone {
+                cx.keeper.guard_remove(left.members.sid, left.id);
+            }
+        }
+        while let Some(over) = self.outlived.over.pop_front() {
+            if is_gone(&over, cx) {
+                cx.keeper.guard_remove(over.members.sid, over.id);
+            } else {
+                cx.debug(format_args!("session {}: members run on", over.id));
+                self.outlived.left.insert(over.id, over);
+            }
+        }
+    }
+
+    /// An orphan was reaped: it may have been the last who had a session's number, which is then
+    /// anybody's.
+    fn recheck_numbers(&mut self, cx: &mut Cx<F>) {
+        let mut headless = std::mem::take(&mut self.outlived.headless);
+        headless.retain(|id| {
+            if let Some(left) = self.outlived.left.get_mut(id) {
+                left.members.number = left.members.number.now(left.members.sid);
+                left.entry.core.number = left.members.number;
+                return left.members.number == Number::Inherited;
+            }
+            let Some(entry) = self.by_id.get_mut(id) else { return false };
+            let core = &mut entry.core;
+            core.number = core.number.now(core.facts.pid);
+            if core.number == Number::Free && !core.ways.whole {
+                cx.keeper.guard_remove(core.facts.pid, *id);
+            }
+            core.number == Number::Inherited
+        });
+        self.outlived.headless = headless;
+    }
+
+    /// What is left of sessions that are over: each with its living members.
+    pub fn left_members(&mut self, cx: &mut Cx<F>) -> Vec<(SessionId, NamedProcess)> {
+        self.outlived.recheck = !self.outlived.left.is_empty();
+        self.look_after_members(cx);
+        let mut left: Vec<(SessionId, ProcStat)> = Vec::new();
+        for one in self.outlived.left.values() {
+            let members = cx.living(&one.members).into_iter().take(NAMED_PROCESSES);
+            left.extend(members.map(|member| (one.id, member)));
+        }
+        let processes: Vec<ProcStat> = left.iter().map(|one| one.1).collect();
+        left.into_iter().map(|one| one.0).zip(cx.named(&processes)).collect()
     }
 
     /// The members that outlived a session are to be ended under its old id: what is known of
-    /// it comes back for that. Whether there were any.
-    pub fn readopt_left(&mut self, id: SessionId) -> bool {
-        match self.take_left(id) {
-            Some(Leftover { session, .. }) => {
-                self.sessions.insert(id, *session);
-                true
-            }
-            None => false,
+    /// the session comes back for that. Whether there were any that live.
+    pub fn readopt_left(&mut self, id: SessionId, cx: &mut Cx<F>) -> bool {
+        self.look_after_members(cx);
+        // Who has ended and is not reaped yet has the number still.
+        let lives = |left: &Leftover<F>| {
+            !left.members.spares_detached() || !cx.living(&left.members).is_empty()
+        };
+        if !self.outlived.left.get(&id).is_some_and(lives) {
+            return false;
         }
-    }
-
-    /// Whether a session that left the table is still being ended.
-    pub fn is_being_ended(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).and_then(|session| session.ending.as_ref()).is_some()
+        let left = self.outlived.left.remove(&id);
+        left.is_some_and(|left| {
+            self.put(left.entry);
+            true
+        })
     }
 
     /// Who has left a session by setsid, by the session that it left: what descends from a member,
     /// or from an orphan that came to us with our marks in its environment. Each process is looked
     /// at once, however many sessions there are.
-    pub(crate) fn detached(&self) -> BTreeMap<SessionId, Vec<ProcStat>> {
+    pub fn detached(&self, cx: &Cx<F>) -> BTreeMap<SessionId, Vec<ProcStat>> {
         let mut away: BTreeMap<SessionId, Vec<ProcStat>> = BTreeMap::new();
-        let mut lookout = self.lookout.borrow_mut();
+        let mut lookout = cx.lookout.borrow_mut();
         let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return away };
         let mut owners: BTreeMap<i32, SessionId> = BTreeMap::new();
-        for session in self.listed() {
-            if let Some(sid) = self.family(session).members_sid() {
-                owners.extend(census.pids_of(sid).map(|pid| (pid, session.id)));
+        for core in self.listed() {
+            if let Some(sid) = cx.members_of(core).members_sid() {
+                owners.extend(census.pids_of(sid).map(|pid| (pid, core.id)));
             }
         }
-        let others = census.others(|sid| self.leaders.contains_key(&sid));
+        let others = census.others(|sid| cx.leaders.contains_key(&sid));
         let others: Vec<&ProcStat> =
             others.iter().filter(|one| !owners.contains_key(&one.pid)).collect();
         let orphans = others.iter().filter(|one| one.ppid == host::pid());
@@ -101,55 +427,25 @@ impl Daemon {
             }
         }
     }
+}
 
-    /// The rows of list_sessions.
-    pub fn rows(&self) -> Vec<Row> {
-        let mut away = if self.listed == 0 { BTreeMap::new() } else { self.detached() };
-        away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
-        // All of them are named by one look.
-        let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
-        let mut named = self.named(&away_all).into_iter();
-        let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away
-            .into_iter()
-            .map(|(id, some)| (id, named.by_ref().take(some.len()).collect()))
-            .collect();
-        let mut row = |session: &crate::session::Session| {
-            let running = !session.life.finished();
-            let log = self.log_status(session.id);
-            let (exit_code, signal) = status_fields(session.status().filter(|_| !running));
-            let ended_ns = session.finished_ns.unwrap_or(self.now_ns);
-            Row {
-                session_id: session.id,
-                name: session.facts.name.clone(),
-                command: command_for_lists(&session.facts.command, LISTED_COMMAND_BYTES),
-                cwd: session.facts.cwd.clone(),
-                tty: session.facts.tty,
-                pid: session.facts.pid,
-                started_at_ms: session.facts.started_wall_ms,
-                elapsed_ms: (ended_ns - session.facts.started_ns) / NS_PER_MS,
-                running,
-                exit_code,
-                signal,
-                failure_message: log.as_ref().and_then(|log| log.failure.clone()),
-                output_bytes_total: session.output_bytes_total(),
-                log_path: log.and_then(|log| log.path),
-                wake_armed: session.wake.is_some(),
-                window: session.window.is_some().then(|| format!("@{}", session.id)),
-                shell_exited: session.life.shell_gone().then_some(true),
-                detached: away.remove(&session.id).unwrap_or_default(),
-            }
-        };
-        self.listed().map(&mut row).collect()
-    }
+/// Whether nobody of those that outlived a session lives.
+fn is_gone<F: Families>(left: &Leftover<F>, cx: &Cx<F>) -> bool {
+    let ours = |sid: i32| cx.leaders.contains_key(&sid);
+    left.members.is_gone(&mut cx.lookout.borrow_mut(), &ours)
+}
 
-    /// These exits were told by a listing: the sessions leave the table.
-    pub fn observe_exits(&mut self, exited: &[SessionId]) {
-        for &id in exited {
-            self.set_listing(id, Listing::Gone);
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.observed = true;
-            }
-            self.touch(id);
-        }
+impl<F: Families> Engine<F> {
+    /// Notes when a session is to be looked at next; one that is gone never.
+    pub(super) fn arm_session(&mut self, id: SessionId) {
+        let due = self.sessions.get(id).map(|one| {
+            let due = one.core.next_due_ns(one.family.due_ns(&one.core));
+            debug_assert!(due.is_none_or(|at| at > self.cx.now_ns), "session {id}: a past deadline");
+            (due, one.core.next_wall_due_ms())
+        });
+        let (due, wall) = due.unwrap_or_default();
+        self.cx.deadlines.set(Owner::Session(id), due);
+        let wall = wall.map(|ms| u64::try_from(ms).unwrap_or(0));
+        self.clocks.wall_deadlines.set(id, wall);
     }
 }

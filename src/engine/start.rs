@@ -1,27 +1,36 @@
 //! Starting execd: limits, signals, the log directory, the keeper first, then the poll.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::io::{self, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use mio::Poll;
+use mio::Interest;
 
 use super::client::Client;
 use super::clients::{Clients, STDIN_CLIENT};
+use super::contract::{Families, Methods};
+use super::cx::{Cx, Queues, Reading};
+use super::helpers::Helpers;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
-use super::launch::{self, BaseEnv};
-use super::{Counters, Daemon, Degraded, StartError, logs};
+use super::launch::{self, BaseEnv, Launcher};
+use super::listener::Door;
+use super::pages::Pages;
+use super::reap::Reaping;
+use super::sessions::Sessions;
+use super::turn::Clocks;
+use super::watch::{CLOCK, REPLIES, REQUESTS, SIGNALS, Watch};
+use super::{Counters, Degraded, Engine, StartError};
 use crate::config::Config;
-use crate::engine::contract::Method;
-use crate::families::stream::FinishedJobs;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::Lookout;
 use crate::session::looks::Looks;
-use crate::sys::clock::{self, Timer};
+use crate::sys::clock;
+use crate::sys::errno::errno_text;
 use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
@@ -32,100 +41,125 @@ use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
-    move |errno| format!("{what}: {}", logs::errno_text(errno))
+    move |errno| format!("{what}: {}", errno_text(errno))
 }
 
-impl Daemon {
-    /// Starts everything, the keeper first. Gives a reason for people when that is impossible.
-    pub fn start(mut config: Config, methods: &'static [Method]) -> Result<Self, StartError> {
-        let signal_fd = SignalFd::open().map_err(system("signalfd"))?;
+impl<F: Families> Engine<F> {
+    /// Starts everything, the keeper first; the client on stdin and stdout is there from the
+    /// start. Gives a reason for people when that is impossible.
+    pub fn start(config: Config, methods: Methods<F>) -> Result<Self, StartError> {
+        let client = stdio_client(config.max_line_bytes)?;
+        Self::start_for(client, config, methods)
+    }
+
+    /// The same for a client whose channels stand for stdin and stdout.
+    pub fn start_for(
+        client: Client,
+        mut config: Config,
+        methods: Methods<F>,
+    ) -> Result<Self, StartError> {
+        let signals = SignalFd::open().map_err(system("signalfd"))?;
         let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
         let spawner = Rc::new(spawner);
         let instance = host::random_hex();
         let looks = Looks::new(Rc::clone(&spawner), &instance);
         let keeper = new_link(&config, &instance)?;
-        let poll = Poll::new().map_err(|error| format!("epoll: {error}"))?;
-        let clock = Timer::monotonic().map_err(system("timerfd"))?;
+        let watch = Watch::new().map_err(|error| format!("epoll: {error}"))?;
+        let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
-        let mut daemon = Self {
-            clients: Clients::new(stdio_client(config.max_line_bytes)?),
-            chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
-            base_env: BaseEnv::new(host::environment(), &instance),
-            next_session_id: config.first_session_id,
-            next_run_number: 0,
-            config,
-            methods,
-            poll,
+        let sessions = Sessions::new(config.first_session_id);
+        let cx = Cx {
             now_ns,
-            signals: signal_fd,
-            clock,
-            armed_ns: None,
-            wall_clock: None,
-            wall_armed_ms: None,
-            clock_failed: false,
-            deadlines: Deadlines::new(),
-            wall_deadlines: Deadlines::new(),
-            listener: None,
-            accept_ready: false,
-            spawner,
-            mounts,
-            degraded,
-            keeper,
-            instance,
-            sessions: BTreeMap::new(),
-            leaders: BTreeMap::new(),
+            config,
+            clients: Clients::new(client),
             pending: BTreeMap::new(),
-            next_ticket: 1,
-            use_counter: 0,
-            readable: VecDeque::new(),
-            touched: VecDeque::new(),
-            held_back: BTreeSet::new(),
-            listed: 0,
-            feedable: VecDeque::new(),
-            ended_leaders: BTreeSet::new(),
-            reap_again: BTreeSet::new(),
-            read_left: 0,
-            drain_deferred: false,
-            look_for_children: false,
-            spawns_left: 0,
-            evicted: VecDeque::new(),
-            versions: crate::families::agent::Versions::default(),
-            finished_jobs: FinishedJobs::default(),
-            finished_windows: crate::families::windows::FinishedWindows::default(),
-            window_text_bytes: 0,
-            pending_pages: BTreeMap::new(),
-            raised_pipe_bytes: 0,
-            closing: None,
-            stuck_since: None,
-            front: None,
-            outlived: super::table::Outlived::default(),
+            keeper,
+            watch,
+            deadlines: Deadlines::new(),
+            queues: Queues::default(),
+            reading: Reading {
+                buffer: vec![0; READ_BUFFER_BYTES],
+                left: 0,
+                drain_deferred: false,
+                raised_pipe_bytes: 0,
+            },
             lookout: RefCell::new(Lookout::new(looks)),
-            acks_ready: false,
-            log_watched: false,
-            guard_watched: false,
-            signal_to_take: Vec::new(),
+            leaders: BTreeMap::new(),
+            text_bytes: 0,
+            effects: Vec::new(),
+            books: F::Books::default(),
+            closing: None,
+            front: None,
             counters: Counters::default(),
-            read_buffer: vec![0; READ_BUFFER_BYTES],
+            cwd: host::current_dir(),
+            chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
+        };
+        let base_env = BaseEnv::new(host::environment(), &instance);
+        let launcher =
+            Launcher { spawner, mounts, base_env, instance, next_run_number: 0, spawns_left: 0 };
+        let mut engine = Self {
+            cx,
+            sessions,
+            methods,
+            launcher,
+            reaping: Reaping::default(),
+            clocks,
+            signals,
+            door: Door::default(),
+            helpers: Helpers::default(),
+            pages: Pages::default(),
+            next_ticket: 1,
+            stuck_since: None,
+            degraded,
             started_ns: now_ns,
         };
-        daemon.start_helpers();
-        daemon.await_log_dir()?;
-        daemon.watch_own().map_err(|error| format!("epoll: {error}"))?;
-        Ok(daemon)
+        engine.start_helpers();
+        engine.await_log_dir()?;
+        engine.watch_own().map_err(|error| format!("epoll: {error}"))?;
+        Ok(engine)
+    }
+
+    /// Puts execd's own descriptors into the poll.
+    fn watch_own(&mut self) -> io::Result<()> {
+        let (watch, stdin) = (&self.cx.watch, &mut self.cx.clients.stdin);
+        watch.add(self.signals.fd(), SIGNALS, Interest::READABLE)?;
+        watch.add(self.clocks.fd(), CLOCK, Interest::READABLE)?;
+        if let Some(fd) = stdin.input.poll_fd()
+            && watch.add_or_always(fd, REQUESTS, Interest::READABLE)?
+        {
+            stdin.input.always_ready();
+        }
+        // Only the end of the reader is asked for (EPOLLHUP and EPOLLERR always come); room in
+        // the pipe is, once a write found none.
+        if let Some(fd) = stdin.output.poll_fd()
+            && watch.add_or_always(fd, REPLIES, Interest::PRIORITY)?
+        {
+            stdin.output.always_ready();
+        }
+        Ok(())
     }
 
     /// The directory that was asked for is refused at once, where the disk says so in time. That
     /// of an execd that was asked for none is not waited for.
     fn await_log_dir(&mut self) -> Result<(), StartError> {
-        let asked_for = self.config.logs.dir.is_some() && !self.config.logs.off;
-        if asked_for && !self.keeper.await_place(&mut self.read_buffer, LOG_DIR_WAIT_MS) {
+        let cx = &mut self.cx;
+        let asked_for = cx.config.logs.dir.is_some() && !cx.config.logs.off;
+        if asked_for && !cx.keeper.await_place(&mut cx.reading.buffer, LOG_DIR_WAIT_MS) {
             self.keeper_gone();
         }
-        if let Some(reason) = self.keeper.place().refusal().filter(|_| asked_for) {
+        if let Some(reason) = self.cx.keeper.place().refusal().filter(|_| asked_for) {
             return Err(without_place(reason));
         }
         self.tell_of_log_dir();
         Ok(())
+    }
+
+    /// Says on stderr what people should know of where logs go, once.
+    pub(super) fn tell_of_log_dir(&mut self) {
+        if let Some(note) = self.cx.keeper.take_place_note() {
+            // stderr is for people: one that can't be written to is their own affair.
+            let _ = writeln!(io::stderr(), "execd: {note}");
+        }
     }
 }
 
@@ -175,7 +209,7 @@ fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String>
         format!(
             "child subreaper: {}; a process that has detached itself is not found any more once \
              its parent has ended",
-            logs::errno_text(errno)
+            errno_text(errno)
         )
     });
     let unshared = (config.vfork && !spawner.shares_memory()).then(|| {

@@ -1,7 +1,270 @@
-//! The families of tools: each has its methods, its state, its report, its notices.
+//! The families of tools, each in a folder of its own: its methods, its state, its reports, its
+//! notices, and what it remembers. A family is one folder and one line in the table below.
 
-pub mod agent;
-pub mod attach;
-pub mod stream;
-pub mod unified;
-pub mod windows;
+use crate::engine::contract::{Answered, Families};
+use crate::engine::pages::{KeptBytes, PageSpec};
+use crate::session::Session;
+use crate::session::output::Source;
+use crate::session::report::TruncationReport;
+use crate::session::wait::{FamilyId, Moment, Wait, WaitKind, Why};
+
+/// The engine as the families know it.
+pub type Engine = crate::engine::Engine<State>;
+/// What a session is judged in.
+pub type Cx = crate::engine::cx::Cx<State>;
+/// A session and what its family keeps of it.
+pub type Entry = crate::engine::sessions::Entry<State>;
+/// One row of the table of methods.
+pub type Method = crate::engine::contract::Method<State>;
+
+/// One family of tools. A value is what it keeps of a session that it started; `own` is that, and
+/// nothing for a session that another family started. Each hook is called for every session:
+/// most families have nothing to do in most of them. `engine::contract` says when each is called.
+pub trait Family: Sized {
+    /// What the family remembers besides its sessions.
+    type Books: std::fmt::Debug + Default;
+
+    /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
+    fn take(
+        _own: Option<&mut Self>,
+        _core: &mut Session,
+        _from: (Source, usize),
+        _cx: &mut Cx,
+    ) {
+    }
+
+    /// Whether output of a session of its own may be read, as far as the family's readers go.
+    fn may_read(&self, _core: &Session, _cx: &Cx) -> bool {
+        true
+    }
+
+    /// When a session of its own is to be looked at although nothing happens.
+    fn due_ns(&self, _core: &Session) -> Option<u64> {
+        None
+    }
+
+    /// A session is judged, before its waits are.
+    fn step(_own: Option<&mut Self>, _core: &mut Session, _cx: &mut Cx) {}
+
+    /// Why a wait that the family asked for is over.
+    fn verdict(
+        _own: Option<&Self>,
+        core: &Session,
+        wait: &Wait,
+        at: &Moment,
+        _cx: &Cx,
+    ) -> Option<Why> {
+        core.verdict(wait, at)
+    }
+
+    /// Whether the answer of a wait that the family asked for points at the log.
+    fn points_at_log(
+        _own: Option<&Self>,
+        core: &Session,
+        wait: &Wait,
+        why: Why,
+        cx: &Cx,
+    ) -> bool {
+        let takes_text = wait.kind != WaitKind::Kill;
+        why == Why::Completed || (takes_text && core.view.may_be_cut(cx.config.text))
+    }
+
+    /// The text of progress for a wait that the family asked for.
+    fn progress(
+        _own: Option<&Self>,
+        core: &Session,
+        _cx: &mut Cx,
+    ) -> (String, Option<TruncationReport>) {
+        (crate::engine::notices::tail_text(core), None)
+    }
+
+    /// Answers a wait that the family asked for.
+    fn answer(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        wait: Wait,
+        how: (Why, bool),
+        cx: &mut Cx,
+    ) -> Answered;
+
+    /// The waits of a session of its own that were over are answered.
+    fn settle(&mut self, _core: &mut Session, _cx: &mut Cx) {}
+
+    /// The end of a session of its own is about to be told to everybody.
+    fn tell_end(&mut self, _core: &mut Session, _cx: &mut Cx) {}
+
+    /// A session is over: what is remembered of it is put into the books.
+    fn remember(_own: Option<&mut Self>, _core: &mut Session, _cx: &mut Cx) {}
+}
+
+/// A family by its number: what a wait says of who asked.
+pub trait Numbered {
+    /// The number.
+    const ID: FamilyId;
+}
+
+/// What one family keeps of a session, to change it.
+macro_rules! own {
+    ($state:expr, $Name:ident) => {
+        if let State::$Name(own) = $state { Some(&mut **own) } else { None }
+    };
+}
+
+macro_rules! families {
+    ($($(#[$only:meta])* $module:ident: $Name:ident,)+) => {
+        $($(#[$only])* pub mod $module;)+
+
+        /// What the family that started a session keeps of it.
+        #[derive(Debug, Default)]
+        pub enum State {
+            /// No family has taken it, or the session is over.
+            #[default]
+            Nobody,
+            $($(#[$only])*
+            #[doc = concat!("A session of ", stringify!($module), ".")]
+            $Name(Box<$module::$Name>),)+
+        }
+
+        /// The families in their order: where each stands is its number.
+        enum Number { $($(#[$only])* $Name,)+ }
+
+        $($(#[$only])*
+        impl Numbered for $module::$Name {
+            const ID: FamilyId = FamilyId(Number::$Name as u8);
+        }
+
+        $(#[$only])*
+        impl From<$module::$Name> for State {
+            fn from(state: $module::$Name) -> Self {
+                Self::$Name(Box::new(state))
+            }
+        })+
+
+        /// What the families remember besides their sessions.
+        #[derive(Debug, Default)]
+        pub struct Books {
+            $($(#[$only])*
+            #[doc = concat!("Those of ", stringify!($module), ".")]
+            pub $module: <$module::$Name as Family>::Books,)+
+        }
+
+        impl State {
+            $($(#[$only])*
+            #[doc = concat!("What ", stringify!($module), " keeps of it, where it is its own.")]
+            pub fn $module(&self) -> Option<&$module::$Name> {
+                if let Self::$Name(own) = self { Some(own) } else { None }
+            })+
+        }
+
+        impl Families for State {
+            type Books = Books;
+            const FRONT: FamilyId = <unified::Unified as Numbered>::ID;
+
+            fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx) {
+                $($(#[$only])* $module::$Name::take(own!(self, $Name), core, (source, length), cx);)+
+            }
+
+            fn may_read(&self, core: &Session, cx: &Cx) -> bool {
+                match self {
+                    Self::Nobody => true,
+                    $($(#[$only])* Self::$Name(own) => own.may_read(core, cx),)+
+                }
+            }
+
+            fn due_ns(&self, core: &Session) -> Option<u64> {
+                match self {
+                    Self::Nobody => None,
+                    $($(#[$only])* Self::$Name(own) => own.due_ns(core),)+
+                }
+            }
+
+            fn step(&mut self, core: &mut Session, cx: &mut Cx) {
+                $($(#[$only])* $module::$Name::step(own!(self, $Name), core, cx);)+
+            }
+
+            fn verdict(&self, core: &Session, wait: &Wait, at: &Moment, cx: &Cx) -> Option<Why> {
+                $($(#[$only])*
+                if wait.asked_by == $module::$Name::ID {
+                    return $module::$Name::verdict(self.$module(), core, wait, at, cx);
+                })+
+                core.verdict(wait, at)
+            }
+
+            fn points_at_log(&self, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
+                $($(#[$only])*
+                if wait.asked_by == $module::$Name::ID {
+                    return $module::$Name::points_at_log(self.$module(), core, wait, why, cx);
+                })+
+                false
+            }
+
+            fn progress(
+                &self,
+                core: &Session,
+                wait: &Wait,
+                cx: &mut Cx,
+            ) -> (String, Option<TruncationReport>) {
+                $($(#[$only])*
+                if wait.asked_by == $module::$Name::ID {
+                    return $module::$Name::progress(self.$module(), core, cx);
+                })+
+                Default::default()
+            }
+
+            fn answer(
+                &mut self,
+                core: &mut Session,
+                wait: Wait,
+                why: Why,
+                takes_output: bool,
+                cx: &mut Cx,
+            ) -> Answered {
+                $($(#[$only])*
+                if wait.asked_by == $module::$Name::ID {
+                    let own = own!(self, $Name);
+                    return $module::$Name::answer(own, core, wait, (why, takes_output), cx);
+                })+
+                Answered::default()
+            }
+
+            fn settle(&mut self, core: &mut Session, cx: &mut Cx) {
+                match self {
+                    Self::Nobody => {}
+                    $($(#[$only])* Self::$Name(own) => own.settle(core, cx),)+
+                }
+            }
+
+            fn tell_end(&mut self, core: &mut Session, cx: &mut Cx) {
+                match self {
+                    Self::Nobody => {}
+                    $($(#[$only])* Self::$Name(own) => own.tell_end(core, cx),)+
+                }
+            }
+
+            fn remember(&mut self, core: &mut Session, cx: &mut Cx) {
+                $($(#[$only])* $module::$Name::remember(own!(self, $Name), core, cx);)+
+            }
+
+            fn kept(
+                live: Option<(&Self, &Session)>,
+                spec: &PageSpec,
+                books: &Books,
+            ) -> Option<KeptBytes> {
+                stream::kept_of(live.map(|(state, core)| (state.stream(), core)), spec, books)
+            }
+        }
+
+        /// The rows of each family in the table of methods.
+        pub const METHODS: &[&[Method]] = &[$($(#[$only])* $module::METHODS),+];
+    };
+}
+
+families! {
+    unified: Unified,
+    stream: Stream,
+    windows: Window,
+    agent: Agent,
+    attach: Attach,
+    #[cfg(test)]
+    echo: Echo,
+}

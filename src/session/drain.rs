@@ -7,7 +7,7 @@ use super::holders::Holders;
 use super::output::{Output, Source};
 use crate::limits::{NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS};
 use crate::pure::time::drain::{Drain, Step};
-use crate::session::family::Number;
+use crate::session::members::Number;
 use crate::sys::proc_work;
 
 /// The time after a shell's end.
@@ -110,8 +110,7 @@ impl Session {
 
     fn came(&self) -> Came {
         let whole = self.output_bytes_total();
-        let of = |source| self.job.as_ref().map_or(0, |job| job.ring(source).total_bytes());
-        Came { whole, stdout: of(Source::Output), stderr: of(Source::Errors) }
+        Came { whole, stdout: whole - self.errors_total, stderr: self.errors_total }
     }
 
     /// While reading is held up, who holds the output can't be told.
@@ -148,9 +147,9 @@ impl Session {
         left && self.life.shell_gone()
     }
 
-    /// Whether it is over for the stream family: it has ended, or its shell has and the output is
-    /// left to others (bash-stream.md).
-    pub fn job_over(&self, now_ns: u64) -> bool {
+    /// Whether an answer may tell its end: it has ended, or its shell has and the output is left to
+    /// others (bash-stream.md, Output after the shell).
+    pub fn is_over(&self, now_ns: u64) -> bool {
         self.life.finished() || self.is_left_to_holders(now_ns)
     }
 

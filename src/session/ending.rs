@@ -7,7 +7,7 @@
 use std::os::fd::RawFd;
 
 use super::census::Lookout;
-use super::family::{Family, Number};
+use super::members::{Members, Number};
 use super::report::NamedProcess;
 use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
 use crate::sys::poll;
@@ -33,7 +33,7 @@ struct Member {
 /// The way to a session's end.
 #[derive(Debug)]
 pub struct Ending {
-    family: Family,
+    whose: Members,
     began_ns: u64,
     /// The signal sent first.
     pub signal: i32,
@@ -57,7 +57,7 @@ pub struct Ending {
 /// What a look came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looked {
-    /// Nobody of the family is left.
+    /// Nobody of the session is left.
     Nobody,
     /// Somebody is, or it cannot be told now.
     Somebody,
@@ -75,13 +75,13 @@ enum State {
 }
 
 impl Ending {
-    /// Begins to end a family with `signal`; SIGKILL follows `grace_ms` later. Nothing has been
+    /// Begins to end members with `signal`; SIGKILL follows `grace_ms` later. Nothing has been
     /// sent yet: see [`Self::step`].
-    pub fn new(family: Family, signal: i32, grace_ms: u64, now_ns: u64, turn: u64) -> Self {
+    pub fn new(whose: Members, signal: i32, grace_ms: u64, now_ns: u64, turn: u64) -> Self {
         let at_once = signal == SIGKILL;
         let give_up = now_ns + KILL_GIVE_UP_MS * NS_PER_MS;
         Self {
-            family,
+            whose,
             began_ns: now_ns,
             signal,
             current: signal,
@@ -128,7 +128,7 @@ impl Ending {
 
     /// The leader was reaped: from here on its number is held by members only.
     pub fn leader_reaped(&mut self, number: Number, turn: u64) {
-        self.family.number = number;
+        self.whose.number = number;
         self.ask(turn);
     }
 
@@ -143,7 +143,7 @@ impl Ending {
         self.began_ns
     }
 
-    /// Whether nothing of the family is left.
+    /// Whether nothing of the session is left.
     pub fn all_gone(&self) -> bool {
         self.state == State::AllGone
     }
@@ -182,7 +182,7 @@ impl Ending {
         }
         let turn = self.look.take().unwrap_or_else(|| lookout.turn());
         self.rescan_ns = None;
-        self.family.number = self.family.number.now(self.family.sid);
+        self.whose.number = self.whose.number.now(self.whose.sid);
         let looked = self.rescan(turn, lookout, ours, &mut watch).unwrap_or_else(|_| {
             // Who takes "cannot be told" for "gone" leaves them running.
             self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
@@ -220,8 +220,8 @@ impl Ending {
     /// during it by one that died during it, and the next one sees him.
     fn is_believed(&mut self) -> bool {
         self.empty_looks += 1;
-        let free = self.family.number == Number::Free;
-        let again = !self.family.spares_detached() && self.empty_looks < 2;
+        let free = self.whose.number == Number::Free;
+        let again = !self.whose.spares_detached() && self.empty_looks < 2;
         (free || self.empty_looks > EMPTY_LOOKS) && !again
     }
 
@@ -238,7 +238,7 @@ impl Ending {
             poll::are_readable(self.members.iter().map(|one| one.target.fd())).into_iter();
         // First, because the look may need the descriptors that this gives back.
         self.members.retain(|_| ended.next() == Some(false));
-        let Some(candidates) = self.family.candidates(turn, lookout, ours)? else {
+        let Some(candidates) = self.whose.candidates(turn, lookout, ours)? else {
             return Ok(Looked::Later);
         };
         let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
@@ -261,7 +261,7 @@ impl Ending {
                     break;
                 }
                 Ok(Some((_, seen))) if !seen.is_alive() => {}
-                Ok(Some((target, seen))) if seen.start_ticks >= self.family.start_ticks => {
+                Ok(Some((target, seen))) if seen.start_ticks >= self.whose.start_ticks => {
                     watch.push(target.fd());
                     self.members.push(Member { target, signalled: false, refused: None });
                 }

@@ -19,6 +19,8 @@ pub struct Facts {
     pub start_ticks: u64,
     /// What all of its processes have, where it is a run of pi; None where marks cannot be had.
     pub run_mark: Option<RunMark>,
+    /// Its id as a window, where it has one: lists and notices tell it.
+    pub window: Option<String>,
     /// When it was started, monotonic.
     pub started_ns: u64,
     /// When it was started, wall clock.

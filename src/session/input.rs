@@ -32,6 +32,10 @@ pub struct Input {
     broken: bool,
     /// The poll is asked to tell when it becomes writable.
     pub watched: bool,
+    /// Bytes that it takes over its life; `None`: any amount.
+    pub cap_bytes: Option<u64>,
+    /// Bytes that it was given.
+    pub given_bytes: u64,
     /// The unfinished line given to a terminal in canonical mode.
     pub line: TtyLine,
 }

@@ -7,10 +7,11 @@ pub mod census;
 pub mod drain;
 pub mod ending;
 mod facts;
-pub mod family;
+
 pub mod holders;
 pub mod input;
 pub mod looks;
+pub mod members;
 pub mod output;
 pub mod report;
 pub mod start;
@@ -19,13 +20,11 @@ pub mod viewers;
 pub mod wait;
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
-use crate::families::agent::run::{Agent, Probe};
-use crate::families::stream::job::Job;
-use crate::families::windows::window::{Stage, Window};
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::process::life::{ExitStatus, Fact, Life};
+use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::text::utf8::chars_in;
@@ -35,13 +34,13 @@ use crate::sys::spawn::Began;
 use drain::Draining;
 use ending::Ending;
 pub use facts::Facts;
-use family::Number;
+use members::{Detached, Members, Number};
 use input::Input;
 use output::{Output, Source};
-use start::Start;
+use start::{Start, spawn_failure};
 use view::View;
 use viewers::Viewers;
-use wait::Wait;
+use wait::{Moment, Wait, WaitKind, Why};
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -59,6 +58,20 @@ pub enum Listing {
     Listed,
     /// Removed: observed, evicted, or over before it was listed. What is left is cleaning up.
     Gone,
+}
+
+/// How a family wants its sessions treated: decided when the family takes the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// The family has a cap of its own: the session takes nobody's place in the table.
+    pub own_cap: bool,
+    /// The family tells a shell's end as the session's end: who holds the output then is waited
+    /// for, a bounded while.
+    pub drains: bool,
+    /// The log keeps stdout and stderr apart, so that each can be read by itself.
+    pub apart: bool,
+    /// What has left the session by setsid is ended with it: nothing of it may be left behind.
+    pub whole: bool,
 }
 
 /// One session.
@@ -132,22 +145,13 @@ pub struct Session {
     pub viewers: Viewers,
     /// What the program has set in its terminal, where it has one.
     pub modes: Option<Box<TermModes>>,
-    /// What the stream family knows of it, where bash_stream started it.
-    pub job: Option<Box<Job>>,
     /// Characters that it has written, told by their first bytes, once not all of them are in the
     /// tail.
     chars: Option<u64>,
-    /// How far into its output a stream call has told it, in bytes and in characters, where
-    /// bash_stream did not start it.
-    pub stream_told: (u64, u64),
-    /// What the window family knows of it, where bash started it.
-    pub window: Option<Box<Window>>,
-    /// The run of pi that it is, where agent_execute started it.
-    pub agent: Option<Box<Agent>>,
-    /// Present when it only asks a pi for its version.
-    pub probe: Option<Box<Probe>>,
-    /// Whether pi ran in it before it was retired: what it left is ended as a whole.
-    pub was_pi: bool,
+    /// How its family wants it treated.
+    pub ways: Ways,
+    /// Bytes of output that came on stderr, where that is apart.
+    pub errors_total: u64,
 }
 
 impl Session {
@@ -196,13 +200,9 @@ impl Session {
             touched: false,
             viewers: Viewers::default(),
             modes: tty.then(Box::default),
-            job: None,
             chars: None,
-            stream_told: (0, 0),
-            window: None,
-            agent: None,
-            probe: None,
-            was_pi: false,
+            ways: Ways::default(),
+            errors_total: 0,
         }
     }
 
@@ -211,8 +211,7 @@ impl Session {
         self.life = self.life.after(fact);
         if let Fact::Reaped(_) = fact {
             self.reaped_ns = Some(now_ns);
-            let tells_end = self.job.is_some() || self.window.is_some();
-            if tells_end && self.life.shell_gone() {
+            if self.ways.drains && self.life.shell_gone() {
                 self.draining = Some(Box::new(Draining::new(now_ns)));
             }
         }
@@ -246,15 +245,24 @@ impl Session {
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
         self.tail.stop_keeping();
-        self.job = None;
-        self.window = None;
-        self.was_pi |= self.is_pi();
-        self.agent = None;
-        self.probe = None;
         self.modes = None;
         self.ending = None;
         self.touched = false;
         self.closed_log_path = log_path.or(self.closed_log_path.take());
+    }
+
+    /// Takes in output that came on `source` at `now_ns`.
+    pub fn take(&mut self, source: Source, bytes: &[u8], now_ns: u64) {
+        self.view.push(bytes);
+        self.count_chars(bytes);
+        self.tail.push(bytes);
+        if source == Source::Errors {
+            self.errors_total += bytes.len() as u64;
+        }
+        if self.life.stream == Stream::Quiet {
+            self.learn(Fact::Bytes, now_ns);
+        }
+        self.note_output(now_ns);
     }
 
     /// Bytes of output since the start.
@@ -263,10 +271,10 @@ impl Session {
     }
 
     /// Takes note of output that is about to be kept. Its characters are counted for the stream
-    /// family only, which may never ask: as long as all is kept they can be counted then. A job
-    /// counts its own.
-    pub fn count_chars(&mut self, bytes: &[u8]) {
-        if self.job.is_some() {
+    /// family only, which may never ask: as long as all is kept they can be counted then. Where the
+    /// streams are apart, that family counts by itself.
+    fn count_chars(&mut self, bytes: &[u8]) {
+        if self.ways.apart {
             return;
         }
         if let Some(chars) = &mut self.chars {
@@ -296,6 +304,14 @@ impl Session {
         self.fault.get_or_insert(what);
     }
 
+    /// The leader has told something of its way to its program, or has ended: where the program
+    /// could not be started, that is noted. Its end follows.
+    pub fn look_at_start(&mut self) {
+        let Some(failure) = self.start.look() else { return };
+        let why = spawn_failure(&self.start.program, Path::new(&self.facts.cwd), failure);
+        self.start.fail(why);
+    }
+
     /// How the leader ended, once it was reaped.
     pub fn status(&self) -> Option<ExitStatus> {
         self.life.status()
@@ -311,7 +327,8 @@ impl Session {
     /// When something about this session has to be looked at next if nothing else happens,
     /// on the monotonic clock. Waits that are held back for want of room for their answers have
     /// no deadline: room is an event.
-    pub fn next_due_ns(&self) -> Option<u64> {
+    /// `of_family`: when its family wants to look at it.
+    pub fn next_due_ns(&self, of_family: Option<u64>) -> Option<u64> {
         let log_wait_ns = LOG_ACK_WAIT_MS * NS_PER_MS;
         let mut due = [self.grace_ends_ns(), self.ending.as_ref().and_then(Ending::next_due_ns)]
             .into_iter()
@@ -319,9 +336,7 @@ impl Session {
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.drain_due_ns());
-        also(self.job_due_ns());
-        also(self.window_due_ns());
-        also(self.agent_due_ns());
+        also(of_family);
         also(self.viewers.jiggle_ends_ns());
         if self.awaits_log && self.waits.is_empty() {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
@@ -334,8 +349,8 @@ impl Session {
                 break;
             }
             also(wait.due_ns);
-            let drains = self.draining.is_some() && !wait.kind.is_unified();
-            if wait.saw_leader && !wait.kind.is_kill() && !drains {
+            let drains = self.draining.is_some() && wait.drains;
+            if wait.saw_leader && wait.kind != WaitKind::Kill && !drains {
                 also(self.shell_grace_ends_ns());
             }
             if self.finished_ns.is_none() {
@@ -345,53 +360,18 @@ impl Session {
         due
     }
 
-    /// When a job has to be looked at although nobody waits: its time is over.
-    fn job_due_ns(&self) -> Option<u64> {
-        let job = self.job.as_ref().filter(|_| self.status().is_none())?;
-        let timeout_ms = job.spec.timeout_ms.filter(|_| !job.timed_out)?;
-        Some(self.facts.started_ns + timeout_ms * NS_PER_MS)
-    }
-
-    /// When a window has to be looked at although nobody waits: its poll is due.
-    fn window_due_ns(&self) -> Option<u64> {
-        let window = self.window.as_ref().filter(|_| self.finished_ns.is_none())?;
-        window.poll.as_ref().map(|poll| poll.due_ns)
-    }
-
-    /// When a run of pi, or a question for its version, has to be looked at although nothing comes.
-    fn agent_due_ns(&self) -> Option<u64> {
-        if self.status().is_some() {
-            return None;
+    /// Why a wait of it is over; `None` while it goes on. That of a kill waits for the end of all
+    /// members, not for the leader's, and comes with it also when execd ends.
+    pub fn verdict(&self, wait: &Wait, at: &Moment) -> Option<Why> {
+        if wait.kind != WaitKind::Kill || wait.cancelled {
+            return wait.verdict(at);
         }
-        let started_ns = self.facts.started_ns;
-        let probe = self.probe.as_ref().filter(|probe| !probe.timed_out);
-        let agent = self.agent.as_ref().filter(|agent| agent.stop.is_none());
-        let agent = agent.map(|agent| started_ns + agent.due_ms() * NS_PER_MS);
-        probe.map(|probe| probe.due_ns(started_ns)).into_iter().chain(agent).min()
-    }
-
-    /// The window, where actions on background windows see it.
-    pub fn background_window(&self) -> Option<&Window> {
-        let window = self.window.as_deref()?;
-        let runs = !self.life.finished();
-        let shown = match window.stage {
-            Stage::Background => true,
-            Stage::Told => runs,
-            // Its client has gone, and nobody waits for it any more.
-            Stage::Foreground => runs && !self.waits.iter().any(|wait| wait.kind.is_window()),
-            Stage::Closed => false,
-        };
-        shown.then_some(window)
-    }
-
-    /// Whether pi runs in it.
-    pub fn is_pi(&self) -> bool {
-        self.agent.is_some() || self.probe.is_some()
-    }
-
-    /// Whether its family has a cap of its own: then it takes nobody's place in the table.
-    pub fn has_own_cap(&self) -> bool {
-        self.job.is_some() || self.window.is_some() || self.is_pi()
+        let over = self.ending.as_ref().is_none_or(Ending::over);
+        let gone = self.ending.as_ref().is_none_or(Ending::all_gone);
+        if over && (self.life.finished() || !gone) {
+            return Some(if gone { Why::Completed } else { Why::Deadline });
+        }
+        wait.due_ns.is_some_and(|due| due <= at.now_ns).then_some(Why::Deadline)
     }
 
     /// When the earliest wall-clock wait is over, in milliseconds since 1970.
@@ -399,6 +379,29 @@ impl Session {
         let open = |wait: &&Wait| !wait.held_back && wait.held_since_ns.is_none();
         let waits = self.waits.iter().filter(open);
         waits.filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
+    }
+
+    /// Those whose end this session's end is. `kill_detached`: whoever has left a session by setsid
+    /// is ended with it, whatever its family wants.
+    pub fn members(&self, kill_detached: bool) -> Members {
+        let mark = self.facts.run_mark;
+        let takes = self.ways.whole || kill_detached;
+        Members {
+            sid: self.facts.pid,
+            start_ticks: self.facts.start_ticks,
+            number: self.number,
+            detached: if takes { Detached::Taken(mark) } else { Detached::Spared },
+        }
+    }
+
+    /// Begins to end everything of it with `signal`, or sends another signal where it is being
+    /// ended already; SIGKILL follows `grace_ms` later.
+    pub fn begin_ending(&mut self, members: Members, signal: i32, grace_ms: u64, at: (u64, u64)) {
+        let (now_ns, turn) = at;
+        match &mut self.ending {
+            Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns, turn),
+            ending => *ending = Some(Ending::new(members, signal, grace_ms, now_ns, turn)),
+        }
     }
 
     /// The line discipline's characters while the session's terminal is in canonical mode.

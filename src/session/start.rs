@@ -4,7 +4,11 @@ use std::ffi::CString;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use crate::sys::spawn::{Began, SpawnError, Starting};
+use crate::sys::errno::errno_text;
+use crate::sys::spawn::{Began, SpawnError, Starting, Step};
+
+/// The errno of an argument list that is too long.
+const E2BIG: i32 = 7;
 
 /// How far the leader is.
 #[derive(Debug)]
@@ -94,4 +98,20 @@ impl Start {
 
 fn joined(cwd: &str, place: &str) -> String {
     Path::new(cwd).join(place).components().collect::<std::path::PathBuf>().display().to_string()
+}
+
+/// The reason for people why a child could not be started.
+pub fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
+    let errno = errno_text(failure.errno);
+    match failure.step {
+        Step::Chdir => format!("workdir {}: {errno}", cwd.display()),
+        Step::Exec if failure.errno == E2BIG => format!(
+            "spawn {program}: {errno}; the command or its environment is longer than the kernel \
+             takes (128 KiB an argument): put it into a file and run that"
+        ),
+        Step::Exec => format!("spawn {program}: {errno}"),
+        Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
+        Step::Terminal => format!("take the pseudo-terminal: {errno}"),
+        Step::Session | Step::Stdio => format!("prepare {program}: {errno}"),
+    }
 }

@@ -16,7 +16,7 @@ pub struct TextLimits {
 }
 
 /// One call's text.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Text {
     /// What the model reads, truncated.
     pub output: String,

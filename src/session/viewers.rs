@@ -1,9 +1,9 @@
 //! Who is attached to a session, how far each has seen its output, and whose size it has
 //! (attach.md, The control socket).
 
-use super::ClientId;
+use super::{ClientId, Session};
 use crate::limits::{JIGGLE_MS, NS_PER_MS, PTY_ROWS_RANGE};
-use crate::sys::pty::Size;
+use crate::sys::pty::{self, Size};
 
 /// A client that is attached.
 #[derive(Clone, Debug)]
@@ -125,6 +125,52 @@ impl Viewers {
     /// The size is right again.
     pub fn end_jiggle(&mut self) {
         self.jiggle_ends_ns = None;
+    }
+}
+
+impl Session {
+    /// The size of its terminal as it is.
+    pub fn terminal_size(&self) -> Option<Size> {
+        self.output.fd().filter(|_| self.facts.tty).and_then(pty::size_of)
+    }
+
+    /// Gives its terminal another size; an errno where it takes none, `None` where it is gone. As
+    /// with any terminal that changes its size, margins do not outlive that: a program that
+    /// redraws takes the whole screen to scroll, and does not say so. Who is attached is told of
+    /// that when the session is judged.
+    pub fn resize_terminal(&mut self, size: Size) -> Option<Result<(), i32>> {
+        let before = self.terminal_size();
+        // The kernel tells the program only when the size is another one.
+        let done = self.output.fd().map(|master| pty::set_size(master, size))?;
+        if done.is_ok()
+            && before != Some(size)
+            && self.modes.as_mut().is_some_and(|modes| modes.resized())
+        {
+            let at = self.tail.total_bytes();
+            for viewer in self.viewers.iter_mut() {
+                viewer.margins_end = Some(at);
+            }
+        }
+        Some(done)
+    }
+
+    /// Gives its terminal the size that is to be in force.
+    pub fn apply_size(&mut self) {
+        let Some(size) = self.viewers.wanted() else { return };
+        self.viewers.end_jiggle();
+        if self.facts.tty {
+            // A terminal that takes no size keeps the one it has.
+            let _ = self.resize_terminal(size);
+        }
+    }
+
+    /// Detaches a client; whether it was attached.
+    pub fn detach(&mut self, client: ClientId) -> bool {
+        let was = self.viewers.detach(client);
+        if was {
+            self.apply_size();
+        }
+        was
     }
 }
 

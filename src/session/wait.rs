@@ -1,63 +1,30 @@
 //! A waiting request as plain data, judged once a turn (architecture.md, A session).
 
 use super::Ticket;
-use crate::families::stream::live::Live;
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
 
-/// What a wait is for: decides what its answer takes along.
+/// The family whose call waits, by its number in the families' table. The floors below the
+/// families hand the number back and look no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FamilyId(pub u8);
+
+/// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
-    /// exec_command.
-    Exec,
-    /// write_stdin with input or eof.
+    /// The call has started the session.
+    Start,
+    /// The call has given the session input, or ended its input.
     Input,
-    /// write_stdin without: a poll, which consumes nothing when it is cancelled.
+    /// The call looks at the session: what came, or whether the session has ended.
     Poll,
-    /// kill_session.
+    /// The call waits for the end alone. `or_kill`: what has not ended when the time is over is
+    /// ended.
+    End {
+        /// See above.
+        or_kill: bool,
+    },
+    /// The call ends everything in the session.
     Kill,
-    /// bash_stream.
-    Stream,
-    /// poll_process that waits for output or the exit.
-    JobPoll,
-    /// poll_process that waits for the exit alone. `or_kill`: what has not ended by then is ended.
-    JobEnd { or_kill: bool },
-    /// kill_process, or poll_process with killIf.
-    JobKill,
-    /// bash.
-    Bash,
-    /// tmux, when it ends a window.
-    WindowKill,
-    /// agent_execute.
-    Agent,
-    /// agent_health.
-    Health,
-}
-
-impl WaitKind {
-    /// Whether it belongs to the stream family, which takes nothing from unified-exec.
-    pub fn is_job(self) -> bool {
-        matches!(self, Self::Stream | Self::JobPoll | Self::JobEnd { .. } | Self::JobKill)
-    }
-
-    /// Whether it belongs to the window family.
-    pub fn is_window(self) -> bool {
-        matches!(self, Self::Bash | Self::WindowKill)
-    }
-
-    /// Whether it belongs to the pi harness.
-    pub fn is_agent(self) -> bool {
-        matches!(self, Self::Agent | Self::Health)
-    }
-
-    /// Whether it is unified-exec's own, for which a shell's end is no end of the session.
-    pub fn is_unified(self) -> bool {
-        matches!(self, Self::Exec | Self::Input | Self::Poll)
-    }
-
-    /// Whether it waits for the end of everything in the session.
-    pub fn is_kill(self) -> bool {
-        matches!(self, Self::Kill | Self::JobKill | Self::WindowKill)
-    }
 }
 
 /// An absolute end of a wait on the wall clock.
@@ -91,8 +58,15 @@ impl Default for Progress {
 pub struct Wait {
     /// Whom to answer.
     pub ticket: Ticket,
+    /// Which family asked, and answers.
+    pub asked_by: FamilyId,
     /// What it is for.
     pub kind: WaitKind,
+    /// Whether new output may end the wait.
+    pub by_output: bool,
+    /// Whether the answer tells a shell's end as the session's end, so that the answer waits for
+    /// the output that others still hold (`pure/time/drain.rs`).
+    pub drains: bool,
     /// When it began.
     pub since_ns: u64,
     /// When it is over on the monotonic clock, if it is.
@@ -119,16 +93,17 @@ pub struct Wait {
     pub failure: Option<String>,
     /// A warning to pass on.
     pub warning: Option<String>,
-    /// Present when live chunks were asked for.
-    pub live: Option<Box<Live>>,
 }
 
 impl Wait {
     /// A wait without a deadline, that asks for nothing special.
-    pub fn new(ticket: Ticket, kind: WaitKind, since_ns: u64) -> Self {
+    pub fn new(ticket: Ticket, asked_by: FamilyId, kind: WaitKind, since_ns: u64) -> Self {
         Self {
             ticket,
+            asked_by,
             kind,
+            by_output: false,
+            drains: true,
             since_ns,
             due_ns: None,
             until: None,
@@ -142,7 +117,6 @@ impl Wait {
             shut_down: false,
             failure: None,
             warning: None,
-            live: None,
         }
     }
 }
@@ -195,7 +169,7 @@ pub struct Moment {
 
 impl Wait {
     /// Why this wait is over at `moment`; `None` while it goes on. The wait of a kill is judged
-    /// by the end that it waits for (daemon/judge.rs), and comes here only when it was cancelled.
+    /// by the end that it waits for (`Session::verdict`), and comes here only when it was cancelled.
     pub fn verdict(&self, moment: &Moment) -> Option<Why> {
         if self.cancelled {
             return Some(Why::Cancelled);
@@ -220,7 +194,7 @@ impl Wait {
 
     /// Whether its time is over and what it waited for is to be ended then.
     pub fn kills_now(&self, now_ns: u64) -> bool {
-        let asked = self.kind == WaitKind::JobEnd { or_kill: true };
+        let asked = self.kind == WaitKind::End { or_kill: true };
         let goes_on = !self.cancelled && !self.shut_down;
         asked && goes_on && self.due_ns.is_some_and(|due| due <= now_ns)
     }
@@ -238,7 +212,7 @@ mod tests {
     use super::*;
 
     fn wait() -> Wait {
-        Wait { due_ns: Some(100), yield_time_ms: Some(1), ..Wait::new(1, WaitKind::Poll, 0) }
+        Wait { due_ns: Some(100), yield_time_ms: Some(1), ..Wait::new(1, FamilyId(0), WaitKind::Poll, 0) }
     }
 
     fn moment() -> Moment {

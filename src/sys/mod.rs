@@ -34,6 +34,7 @@
 
 pub mod child;
 pub mod clock;
+pub mod errno;
 pub mod few_fds;
 pub mod host;
 pub mod index_files;

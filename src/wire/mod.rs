@@ -3,6 +3,7 @@
 
 mod error;
 mod params;
+mod signal;
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
-pub use params::{Int, Kind, Param, quoted, read as read_params, schema};
+pub use params::{Int, Kind, Param, decode_base64, quoted, read as read_params, schema};
+pub use signal::signal_number;
 
 use crate::limits::{MAX_ID_BYTES, MAX_JSON_DEPTH};
 use crate::pure::json::guard::{self, Shape};

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -102,7 +105,22 @@ impl Int {
     pub fn clamped(self, low: u64, high: u64) -> u64 {
         u64::try_from(self.0).unwrap_or(0).clamp(low, high)
     }
+
+    /// The same for small numbers: a terminal's rows and columns.
+    pub fn clamped_u16(self, (low, high): (u16, u16)) -> u16 {
+        u16::try_from(self.clamped(u64::from(low), u64::from(high))).unwrap_or(high)
+    }
 }
+
+/// The bytes of a base64 text; whitespace in it is fine.
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    let compact: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    // Padding may be left out: what is meant is still one value.
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(&STANDARD, config).decode(compact)
+}
+
 
 /// A JSON text as an error message quotes it: as given, cut when it is long.
 pub fn quoted(raw: &str) -> String {

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use super::output::{Stream, StreamSpec};
+use super::{failed, room_for_one};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Entry, Method, Numbered};
 use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::families::stream::job::JobSpec;
-use crate::families::stream::live::Live;
 use crate::limits::{
     JOB_OUTPUT_CHARS_MAX, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
     PTY_COLS, PTY_ROWS,
 };
+use crate::session::Ways;
+use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind};
 use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -87,10 +89,10 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
-    daemon.room_for_job()?;
-    let settings = daemon.config.stream;
+    room_for_one(engine)?;
+    let settings = engine.cx.config.stream;
     let yield_ms = params
         .yield_ms
         .map_or(settings.yield_ms, |given| given.clamped(JOB_YIELD_MIN_MS, JOB_YIELD_MAX_MS));
@@ -99,12 +101,11 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         params.max_output_chars.map(chars).and_then(|chars| usize::try_from(chars).ok());
     let mode = params.stdin_mode.as_deref();
     let pty = mode == Some("pty");
-    let job = JobSpec {
+    let own = StreamSpec {
         yield_ms,
         timeout_ms: params.timeout_ms.map(|given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
         max_chars: max_chars.unwrap_or(settings.max_chars),
         pty,
-        stdin_cap_bytes: settings.stdin_cap_bytes,
     };
     let spec = LaunchSpec {
         program: "bash".to_owned(),
@@ -118,21 +119,25 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: true,
         whole: false,
     };
-    daemon.count_spawn();
-    let id = match daemon.launch(&spec) {
+    let id = match engine.launch(&spec) {
         Ok(id) => id,
-        Err(failure) => return Ok(Answer::of(&daemon.failed_job(&spec, failure))),
+        Err(failure) => return Ok(Answer::of(&failed(engine, &spec, failure))),
     };
-    daemon.make_job(id, job);
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let now_ns = daemon.now_ns;
-    daemon.add_wait(
-        id,
-        Wait {
-            due_ns: Some(now_ns + yield_ms * NS_PER_MS),
-            live: params.stream.unwrap_or(true).then(Box::<Live>::default),
-            ..Wait::new(ticket, WaitKind::Stream, now_ns)
-        },
-    );
-    Ok(Answer::Waits)
+    let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: Some(now_ns + yield_ms * NS_PER_MS),
+        ..Wait::new(ticket, Stream::ID, WaitKind::Start, now_ns)
+    });
+    let used = engine.sessions.next_use();
+    if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
+        core.view = View::new(own.unified_bytes());
+        core.ways = Ways { own_cap: true, drains: true, apart: true, ..core.ways };
+        core.input.cap_bytes = settings.stdin_cap_bytes;
+        core.last_used = used;
+        let mut stream = Stream::new(own);
+        let live = core.waits.first().filter(|_| params.stream.unwrap_or(true));
+        live.iter().for_each(|wait| stream.send_live(wait.ticket));
+        *family = stream.into();
+        engine.cx.list(core);
+    }
+    Ok(answer)
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::kept::{KeptBytes, ends_at, file_name, furthest, holds, stream_of};
-use super::{JobReport, end_word};
-use crate::engine::Daemon;
+use super::kept::{ends_at, file_name, furthest, holds, stream_of};
+use super::output::{Stream, capped};
+use super::{Report, end_word, final_report};
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::engine::pages::{Found, PageSource, PageSpec};
-use crate::engine::sessions::command_for_lists;
-use crate::families::stream::job::{Job, capped};
+use crate::engine::notices::command_for_lists;
+use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
+use crate::families::{Cx, Engine, Entry};
 use crate::limits::{
     FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS,
     STREAM_TAIL_BYTES,
@@ -32,7 +32,7 @@ const ROW_TEXTS_BYTES: usize = 256;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // bash-stream.md describes each.
-pub struct JobRow {
+pub struct Row {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -94,9 +94,9 @@ enum Streams {
 /// What is remembered of a session that has finished.
 #[derive(Debug)]
 struct Finished {
-    row: JobRow,
+    row: Row,
     /// Its final form, but for the text of both streams.
-    report: JobReport,
+    report: Report,
     whole: Whole,
     /// The last bytes of its output, where no log has them.
     kept: Option<KeptBytes>,
@@ -111,7 +111,7 @@ struct Finished {
 
 impl Finished {
     /// `kept`: the last bytes of its output, where no log has them.
-    fn new(row: JobRow, mut report: JobReport, kept: Option<KeptBytes>, since_ns: u64) -> Self {
+    fn new(row: Row, mut report: Report, kept: Option<KeptBytes>, since_ns: u64) -> Self {
         let texts = (report.stdout.as_deref(), report.stderr.as_deref());
         let (out, err) = (texts.0.unwrap_or_default(), texts.1.unwrap_or_default());
         let whole = match report.aggregated.take() {
@@ -165,20 +165,20 @@ impl Finished {
     }
 
     /// Remembers the ends of both streams, as far as there is room.
-    fn keep_apart(&mut self, job: &Job) {
-        let rings = [Source::Output, Source::Errors].map(|source| job.ring(source));
+    fn keep_apart(&mut self, own: &Stream) {
+        let rings = [Source::Output, Source::Errors].map(|source| own.ring(source));
         let both = self.kept.as_ref().map_or(&[][..], |(bytes, _)| bytes);
         self.streams = match rings.map(TailRing::total_bytes) {
             [_, 0] => Streams::One(Source::Output),
             [0, _] => Streams::One(Source::Errors),
             // Without a log there is more of both in one than there is of each.
             _ if self.kept.is_some() => {
-                let apart = job.arrival().apart(both);
+                let apart = own.arrival().apart(both);
                 let ends = [0, 1].map(|at| {
                     let all = rings[at].last(usize::MAX);
                     if all.0.len() > apart[at].len() { all } else { (vec![], ends_at(&all)) }
                 });
-                Streams::Mixed(job.arrival().clone(), ends)
+                Streams::Mixed(own.arrival().clone(), ends)
             }
             _ => {
                 let most = FINISHED_JOB_BYTES.saturating_sub(self.bytes()) / 2;
@@ -188,7 +188,7 @@ impl Finished {
     }
 
     /// Its final form.
-    fn report(&self) -> JobReport {
+    fn report(&self) -> Report {
         let mut report = self.report.clone();
         let (out, err) = (report.stdout.as_deref(), report.stderr.as_deref());
         report.aggregated = match &self.whole {
@@ -250,15 +250,18 @@ impl Finished {
     }
 }
 
-/// The sessions that have finished, by id, while they are remembered.
+/// What the stream family remembers: the sessions that have finished, by id, while their time to
+/// live lasts.
 #[derive(Debug, Default)]
-pub struct FinishedJobs {
+pub struct Books {
     by_id: BTreeMap<SessionId, Finished>,
     /// How many are remembered no more.
     forgotten: u64,
+    /// How far stream calls have told the output of sessions that others started.
+    told: BTreeMap<SessionId, (u64, u64)>,
 }
 
-impl FinishedJobs {
+impl Books {
     fn insert(&mut self, id: SessionId, finished: Finished, most: usize) {
         self.by_id.insert(id, finished);
         while self.by_id.len() > most {
@@ -284,160 +287,183 @@ impl FinishedJobs {
     }
 }
 
-impl Daemon {
-    pub(crate) fn expire_jobs(&mut self) {
-        let ttl_ns = self.config.stream.ttl_ms * NS_PER_MS;
-        self.finished_jobs.expire(self.now_ns.saturating_sub(ttl_ns));
+impl Books {
+    /// How far into the output of a session stream calls have told it, in bytes and characters,
+    /// where bash_stream did not start it.
+    pub(super) fn told(&self, id: SessionId) -> (u64, u64) {
+        self.told.get(&id).copied().unwrap_or_default()
     }
 
-    /// What is remembered of a session that has finished.
-    pub fn finished_job(&mut self, id: SessionId) -> Option<JobReport> {
-        self.expire_jobs();
-        self.finished_jobs.by_id.get(&id).map(Finished::report)
+    /// Notes that calls have told a session's output up to here; gives how far they had before.
+    pub(super) fn tell(&mut self, id: SessionId, whole: (u64, u64)) -> (u64, u64) {
+        self.told.insert(id, whole).unwrap_or_default()
     }
 
     /// Whether a session has finished and is remembered.
-    pub fn is_finished_job(&mut self, id: SessionId) -> bool {
-        self.expire_jobs();
-        self.finished_jobs.by_id.contains_key(&id)
+    fn has(&self, id: SessionId) -> bool {
+        self.by_id.contains_key(&id)
     }
+}
 
-    /// The rows of list_processes: running first, then what has ended, newest first.
-    pub fn job_rows(&mut self) -> Vec<JobRow> {
-        self.expire_jobs();
-        let known = |one: &&Session| one.job.is_some() || one.listing == Listing::Listed;
-        let live = self.sessions.values().filter(known).map(|session| self.job_row(session));
-        let mut rows: Vec<JobRow> =
-            live.filter(|row| !self.finished_jobs.by_id.contains_key(&row.session_id)).collect();
-        rows.extend(self.finished_jobs.by_id.values().map(|finished| finished.row.clone()));
-        rows.sort_by_key(|row| {
-            let newest = u64::MAX - row.ended_ns.unwrap_or(0);
-            (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
-        });
-        rows
-    }
+fn expire(cx: &mut Cx) {
+    let ttl_ns = cx.config.stream.ttl_ms * NS_PER_MS;
+    cx.books.stream.expire(cx.now_ns.saturating_sub(ttl_ns));
+}
 
-    /// What list_processes says of those that are remembered no more, once there are any.
-    pub fn forgotten_jobs(&self) -> Option<Forgotten> {
-        let forgotten = self.finished_jobs.forgotten;
-        let (kept_max, kept_ms) = (self.config.stream.jobs_kept, self.config.stream.ttl_ms);
-        (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
-    }
+/// What is remembered of a session that has finished.
+pub(super) fn finished(id: SessionId, cx: &mut Cx) -> Option<Report> {
+    expire(cx);
+    cx.books.stream.by_id.get(&id).map(Finished::report)
+}
 
-    fn job_row(&self, session: &Session) -> JobRow {
-        let over = session.job_over(self.now_ns);
-        let (exit_code, signal) = status_fields(session.status().filter(|_| over));
-        let timed_out = session.job.as_ref().is_some_and(|job| job.timed_out);
-        let ended_ns = over.then(|| session.reaped_ns.unwrap_or(self.now_ns));
-        let duration_ms = (ended_ns.unwrap_or(self.now_ns) - session.facts.started_ns) / NS_PER_MS;
-        let wall = |ms: u64| session.facts.started_wall_ms + i64::try_from(ms).unwrap_or(0);
-        JobRow {
-            session_id: session.id,
-            name: session.facts.name.clone(),
-            command: command_for_lists(&session.facts.command, LISTED_JOB_COMMAND_BYTES),
-            cwd: session.facts.cwd.clone(),
-            pid: Some(session.facts.pid),
-            status: if over { end_word(session.status(), timed_out) } else { "running" },
-            exit_code,
-            signal,
-            started_at: format_utc_ms(session.facts.started_wall_ms),
-            ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
-            duration_ms,
-            output_bytes: session.output_bytes_total(),
-            stdin_mode: stdin_mode(session.facts.tty, session.input.is_null()),
-            stdin_open: !over && !session.input.is_closed() && !session.input.is_broken(),
-            log_path: self.log_path(session.id),
-            ended_ns,
-        }
-    }
+/// Whether a session has finished and is remembered.
+pub(super) fn is_finished(id: SessionId, cx: &mut Cx) -> bool {
+    expire(cx);
+    cx.books.stream.has(id)
+}
 
-    /// Where a page is to be read from: memory while it is there, else the log.
-    pub fn find_page(&mut self, spec: &PageSpec) -> Result<Found, RpcError> {
-        self.expire_jobs();
-        let (id, source) = (spec.id, spec.source);
-        if let Some(one) = self.finished_jobs.by_id.get(&id) {
-            let (from, log) = (one.page(spec), one.report.log.clone());
-            let late_from = one.left_at.map(|left| left.of(source));
-            return Ok(Found { from, finished: true, late_from, log });
-        }
-        let log_path = self.log_path(id);
-        let log = self.log_trouble(id, false);
-        let session = self.live_job(id)?;
-        let finished = session.life.finished();
-        let late_from = session.left_at().map(|left| left.of(source));
-        let wrote = |of: Source| session.job.as_ref().is_some_and(|job| job.has_written(of));
-        // While only one of them has written, its pages are those of the whole.
-        let whole = match source {
-            None => true,
-            Some(Source::Output) => !wrote(Source::Errors),
-            Some(Source::Errors) => wrote(Source::Errors) && !wrote(Source::Output),
-        };
-        let only = source.filter(|_| !whole);
-        let kept = match only {
-            None => (session.tail.to_vec(), session.tail.starts_at()),
-            Some(source) => stream_of(session, source, log_path.is_none()),
-        };
-        let from = match log_path {
-            Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(&path), only),
-            _ => PageSource::Memory(kept.0, kept.1),
-        };
-        Ok(Found { from, finished, late_from, log })
-    }
+/// The rows of list_processes: running first, then what has ended, newest first.
+pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
+    expire(&mut engine.cx);
+    let (cx, books) = (&engine.cx, &engine.cx.books.stream);
+    let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
+    let live = engine.sessions.iter().filter(known).filter(|one| !books.has(one.core.id));
+    let mut rows: Vec<Row> = live.map(|one| row(one.family.stream(), &one.core, cx)).collect();
+    rows.extend(books.by_id.values().map(|finished| finished.row.clone()));
+    rows.sort_by_key(|row| {
+        let newest = u64::MAX - row.ended_ns.unwrap_or(0);
+        (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
+    });
+    rows
+}
 
-    /// What memory has of the stream that a page is asked of.
-    pub fn stream_memory(&self, spec: &PageSpec) -> Option<KeptBytes> {
-        let source = spec.source?;
-        if let Some(one) = self.finished_jobs.by_id.get(&spec.id) {
-            return one.stream(source);
-        }
-        self.sessions.get(&spec.id).map(|session| stream_of(session, source, false))
-    }
+/// What list_processes says of those that are remembered no more, once there are any.
+pub(super) fn forgotten(cx: &Cx) -> Option<Forgotten> {
+    let forgotten = cx.books.stream.forgotten;
+    let (kept_max, kept_ms) = (cx.config.stream.jobs_kept, cx.config.stream.ttl_ms);
+    (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
+}
 
-    /// Notes a session that has finished, once: it can be asked for until its time is over.
-    pub(crate) fn remember_finished(&mut self, id: SessionId) {
-        if self.finished_jobs.by_id.contains_key(&id) {
-            return;
-        }
-        let Some(session) = self.sessions.get(&id) else { return };
-        if session.finished_ns.is_none() || !session.announced {
-            return;
-        }
-        let row = self.job_row(session);
-        let kept = self.config.logs.off.then(|| session.tail.last(usize::MAX));
-        let mut finished = Finished::new(row, self.final_report(id), kept, self.now_ns);
-        finished.left_at = session.left_at();
-        if let Some(job) = &session.job {
-            finished.keep_apart(job);
-        }
-        self.expire_jobs();
-        self.finished_jobs.insert(id, finished, self.config.stream.jobs_kept);
+fn row(own: Option<&Stream>, core: &Session, cx: &Cx) -> Row {
+    let over = core.is_over(cx.now_ns);
+    let (exit_code, signal) = status_fields(core.status().filter(|_| over));
+    let timed_out = own.is_some_and(|own| own.timed_out);
+    let ended_ns = over.then(|| core.reaped_ns.unwrap_or(cx.now_ns));
+    let duration_ms = (ended_ns.unwrap_or(cx.now_ns) - core.facts.started_ns) / NS_PER_MS;
+    let wall = |ms: u64| core.facts.started_wall_ms + i64::try_from(ms).unwrap_or(0);
+    Row {
+        session_id: core.id,
+        name: core.facts.name.clone(),
+        command: command_for_lists(&core.facts.command, LISTED_JOB_COMMAND_BYTES),
+        cwd: core.facts.cwd.clone(),
+        pid: Some(core.facts.pid),
+        status: if over { end_word(core.status(), timed_out) } else { "running" },
+        exit_code,
+        signal,
+        started_at: format_utc_ms(core.facts.started_wall_ms),
+        ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
+        duration_ms,
+        output_bytes: core.output_bytes_total(),
+        stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
+        stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
+        log_path: cx.log_path(core.id),
+        ended_ns,
     }
+}
 
-    /// Notes a job that could not be started.
-    pub(crate) fn remember_failed(&mut self, id: SessionId, spec: &LaunchSpec, report: JobReport) {
-        let started_at = report.started_at.clone().unwrap_or_default();
-        let row = JobRow {
-            session_id: id,
-            name: spec.name.clone(),
-            command: command_for_lists(&spec.command, LISTED_JOB_COMMAND_BYTES),
-            cwd: self.resolved_cwd(spec.workdir.as_deref()),
-            pid: None,
-            status: report.status,
-            exit_code: report.exit_code,
-            signal: None,
-            ended_at: Some(started_at.clone()),
-            started_at,
-            duration_ms: 0,
-            output_bytes: 0,
-            stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
-            stdin_open: false,
-            log_path: None,
-            ended_ns: Some(self.now_ns),
-        };
-        self.expire_jobs();
-        let finished = Finished::new(row, report, None, self.now_ns);
-        self.finished_jobs.insert(id, finished, self.config.stream.jobs_kept);
+/// Where a page is to be read from: memory while it is there, else the log.
+pub(super) fn find_page(engine: &mut Engine, spec: &PageSpec) -> Result<Found, RpcError> {
+    expire(&mut engine.cx);
+    let (id, source) = (spec.id, spec.source);
+    if let Some(one) = engine.cx.books.stream.by_id.get(&id) {
+        let (from, log) = (one.page(spec), one.report.log.clone());
+        let late_from = one.left_at.map(|left| left.of(source));
+        return Ok(Found { from, finished: true, late_from, log });
     }
+    super::live_session(engine, id)?;
+    let Some(Entry { core, family }) = engine.sessions.get(id) else {
+        return Err(engine.sessions.unknown_session(id));
+    };
+    let (own, log_path) = (family.stream(), engine.cx.log_path(id));
+    let late_from = core.left_at().map(|left| left.of(source));
+    let wrote = |of: Source| own.is_some_and(|own| own.has_written(of));
+    // While only one of them has written, its pages are those of the whole.
+    let whole = match source {
+        None => true,
+        Some(Source::Output) => !wrote(Source::Errors),
+        Some(Source::Errors) => wrote(Source::Errors) && !wrote(Source::Output),
+    };
+    let only = source.filter(|_| !whole);
+    let kept = match only {
+        None => (core.tail.to_vec(), core.tail.starts_at()),
+        Some(source) => stream_of(own, core, source, log_path.is_none()),
+    };
+    let from = match log_path {
+        Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(&path), only),
+        _ => PageSource::Memory(kept.0, kept.1),
+    };
+    let log = engine.cx.log_trouble(core, false);
+    Ok(Found { from, finished: core.life.finished(), late_from, log })
+}
+
+/// What memory has of the stream that a page is asked of.
+pub fn kept_of(
+    live: Option<(Option<&Stream>, &Session)>,
+    spec: &PageSpec,
+    books: &super::super::Books,
+) -> Option<KeptBytes> {
+    let source = spec.source?;
+    if let Some(one) = books.stream.by_id.get(&spec.id) {
+        return one.stream(source);
+    }
+    live.map(|(own, core)| stream_of(own, core, source, false))
+}
+
+/// Notes a session that has finished, once: it can be asked for until its time is over.
+pub(super) fn remember(own: Option<&Stream>, core: &Session, cx: &mut Cx) {
+    cx.books.stream.told.remove(&core.id);
+    if cx.books.stream.has(core.id) || core.finished_ns.is_none() || !core.announced {
+        return;
+    }
+    let row = row(own, core, cx);
+    let kept = cx.config.logs.off.then(|| core.tail.last(usize::MAX));
+    let report = final_report(own, core, cx);
+    let mut finished = Finished::new(row, report, kept, cx.now_ns);
+    finished.left_at = core.left_at();
+    if let Some(own) = own {
+        finished.keep_apart(own);
+    }
+    keep(core.id, finished, cx);
+}
+
+/// Notes one that could not be started.
+pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, cx: &mut Cx) {
+    let started_at = report.started_at.clone().unwrap_or_default();
+    let row = Row {
+        session_id: id,
+        name: spec.name.clone(),
+        command: command_for_lists(&spec.command, LISTED_JOB_COMMAND_BYTES),
+        cwd: cx.resolved_cwd(spec.workdir.as_deref()),
+        pid: None,
+        status: report.status,
+        exit_code: report.exit_code,
+        signal: None,
+        ended_at: Some(started_at.clone()),
+        started_at,
+        duration_ms: 0,
+        output_bytes: 0,
+        stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
+        stdin_open: false,
+        log_path: None,
+        ended_ns: Some(cx.now_ns),
+    };
+    let finished = Finished::new(row, report, None, cx.now_ns);
+    keep(id, finished, cx);
+}
+
+fn keep(id: SessionId, finished: Finished, cx: &mut Cx) {
+    expire(cx);
+    cx.books.stream.insert(id, finished, cx.config.stream.jobs_kept);
 }
 
 /// What stdin is, in the words of bash_stream.

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::engine::Daemon;
+use super::live::Piece;
+use super::output::{Live, Stream};
 use crate::engine::client::Client;
 use crate::engine::logs::{LogStatus, LogTrouble};
-use crate::families::stream::live::Piece;
+use crate::families::Cx;
 use crate::limits::LIVE_CHUNKS_MAX;
 use crate::session::SessionId;
 use crate::session::output::Source;
-use crate::session::wait::Wait;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,38 +45,34 @@ fn stream_name(source: Source) -> &'static str {
     }
 }
 
-impl Daemon {
-    /// Sends what came on a stream to the calls that asked for it live.
-    pub(crate) fn send_chunks(&mut self, id: SessionId, source: Source, length: usize) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        for wait in session.waits.iter_mut() {
-            let Some(live) = &mut wait.live else { continue };
-            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
-            let Some(client) = self.clients.get_mut(pending.client) else { continue };
-            let room = client.has_room() && live.has_room(client.outbox.sent_total());
-            let pieces = live.pieces(source, &self.read_buffer[..length], room);
-            let unsent = client.outbox.len();
-            for piece in pieces {
-                // Only what is said instead of more of them names the log.
-                let truncated = matches!(piece, Piece::Truncated);
-                let log = truncated.then(|| self.keeper.status(id)).flatten();
-                send_piece(client, (pending.id.as_json(), id, source, log), piece);
-            }
-            let outbox = &client.outbox;
-            live.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
+impl Stream {
+    /// Sends what came on a stream to the call that asked for it live.
+    pub fn send_chunks(&mut self, id: SessionId, source: Source, length: usize, cx: &mut Cx) {
+        let Some(live) = self.live() else { return };
+        let Some(pending) = cx.pending.get(&live.ticket) else { return };
+        let Some(client) = cx.clients.get_mut(pending.client) else { return };
+        let chunks = &mut live.chunks;
+        let room = client.has_room() && chunks.has_room(client.outbox.sent_total());
+        let pieces = chunks.pieces(source, &cx.reading.buffer[..length], room);
+        let unsent = client.outbox.len();
+        for piece in pieces {
+            // Only what is said instead of more of them names the log.
+            let truncated = matches!(piece, Piece::Truncated);
+            let log = truncated.then(|| cx.keeper.status(id)).flatten();
+            send_piece(client, (pending.id.as_json(), id, source, log), piece);
         }
+        let outbox = &client.outbox;
+        chunks.queued(outbox.len() - unsent, outbox.sent_total() + outbox.len() as u64);
     }
+}
 
-    /// The unfinished characters at the end of a call's streams.
-    pub(crate) fn send_rest(&mut self, id: SessionId, wait: &mut Wait) {
-        let (Some(live), Some(pending)) = (&mut wait.live, self.pending.get(&wait.ticket)) else {
-            return;
-        };
-        let Some(client) = self.clients.get_mut(pending.client) else { return };
-        for source in [Source::Output, Source::Errors] {
-            for piece in live.rest(source) {
-                send_piece(client, (pending.id.as_json(), id, source, None), piece);
-            }
+/// Sends the unfinished characters at the end of a call's streams.
+pub fn send_rest(live: &mut Live, id: SessionId, cx: &mut Cx) {
+    let Some(pending) = cx.pending.get(&live.ticket) else { return };
+    let Some(client) = cx.clients.get_mut(pending.client) else { return };
+    for source in [Source::Output, Source::Errors] {
+        for piece in live.chunks.rest(source) {
+            send_piece(client, (pending.id.as_json(), id, source, None), piece);
         }
     }
 }

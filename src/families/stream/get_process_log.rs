@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
-use crate::engine::pages::{Found, PageSource, PageSpec, PendingPage};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
+use super::books::find_page;
+use crate::engine::pages::{Found, PageSource, PageSpec, PendingPage, page_from_memory};
 use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
 use crate::session::output::Source;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -51,7 +52,7 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let source = params.stream.as_deref().map(|stream| match stream {
         "stderr" => Source::Errors,
@@ -68,16 +69,16 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         source,
         base64: params.encoding.as_deref() == Some("base64"),
     };
-    let Found { from, finished, late_from, log } = daemon.find_page(&spec)?;
+    let Found { from, finished, late_from, log } = find_page(engine, &spec)?;
     match from {
         PageSource::Memory(bytes, starts_at) => {
-            let page = Daemon::page_from_memory(&spec, &bytes, starts_at, finished);
+            let page = page_from_memory(&spec, (&bytes, starts_at), finished);
             Ok(Answer::of(&page.with(late_from, log)))
         }
         PageSource::Log(name, only) => {
-            if let Some(ticket) = daemon.open_ticket(call, None) {
+            if let Some(ticket) = engine.open_ticket(call, None) {
                 let page = PendingPage { spec, only, finished, late_from, log };
-                daemon.ask_page(ticket, name, page);
+                engine.ask_page(ticket, name, page);
             }
             Ok(Answer::Waits)
         }

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::Daemon;
+use super::{books, live_session};
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::families::unified::write_stdin::{accept, decode_base64};
+use crate::engine::input::accept;
+use crate::families::Engine;
 use crate::session::SessionId;
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
@@ -56,7 +57,7 @@ fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
         Some(Value::String(text)) => text.clone().into_bytes(),
         Some(object) => {
             let text = object["base64"].as_str().unwrap_or_default();
-            decode_base64(text).map_err(|fault| {
+            wire::decode_base64(text).map_err(|fault| {
                 let shown = wire::quoted(text);
                 let message =
                     format!("write_stdin: `data` is not valid base64. ({fault}, in {shown:?})");
@@ -77,28 +78,28 @@ pub(crate) fn check(raw: &str) -> Result<(), RpcError> {
     read(raw).map(drop)
 }
 
-pub(crate) fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+pub(crate) fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, mut bytes) = read(call.params)?;
     let id = session_id(params.session_id);
-    if daemon.is_finished_job(id) {
+    if books::is_finished(id, &mut engine.cx) {
         return Err(exited(id));
     }
-    let session = daemon.live_job(id)?;
+    let core = &mut live_session(engine, id)?.core;
     // Background children may go on, but what was to read it is gone.
-    if session.status().is_some() {
+    if core.status().is_some() {
         return Err(exited(id));
     }
     let written = bytes.len();
-    if !session.input.is_broken() {
-        accept(session, id, &mut bytes, params.eof)?;
-        daemon.feed_now(id);
+    if !core.input.is_broken() {
+        accept(core, &mut bytes, params.eof)?;
+        engine.feed_now(id);
     }
-    let session = daemon.live_job(id)?;
-    if session.input.is_broken() {
+    let core = &live_session(engine, id)?.core;
+    if core.input.is_broken() {
         let message = format!("process {id} has closed its stdin: the bytes were not delivered");
         return Err(RpcError::failed(Reason::StdinClosed, message));
     }
-    let queued = session.input.backlog_bytes();
+    let queued = core.input.backlog_bytes();
     Ok(Answer::of(&Taken { written, queued, eof: params.eof }))
 }
 

@@ -1,35 +1,38 @@
 //! What memory has of a session's output, for pages of it.
 
-use crate::engine::pages::{PageSpec, begins_at};
+use super::output::Stream;
+use crate::engine::pages::{KeptBytes, PageSpec, begins_at};
 use crate::limits::LOG_PAGE_LOOKBACK_BYTES;
 use crate::pure::buffer::arrival::Arrival;
 use crate::session::Session;
 use crate::session::output::Source;
 
-/// The bytes that are kept of a stream, and the first one's offset.
-pub(crate) type KeptBytes = (Vec<u8>, u64);
-
 /// Where what is kept ends.
-pub(crate) fn ends_at((bytes, starts_at): &KeptBytes) -> u64 {
+pub(super) fn ends_at((bytes, starts_at): &KeptBytes) -> u64 {
     starts_at + bytes.len() as u64
 }
 
 /// Whether a page begins in what is kept.
-pub(crate) fn holds(kept: &KeptBytes, spec: &PageSpec) -> bool {
+pub(super) fn holds(kept: &KeptBytes, spec: &PageSpec) -> bool {
     // A few bytes more tell whether the page begins inside a character.
     kept.1 == 0 || begins_at(spec, ends_at(kept)) >= kept.1 + LOG_PAGE_LOOKBACK_BYTES
 }
 
 /// What memory has of one stream; `both`: also what it has of both in one.
-pub(crate) fn stream_of(session: &Session, source: Source, both: bool) -> KeptBytes {
-    let Some(job) = &session.job else { return KeptBytes::default() };
-    let own = (job.ring(source).to_vec(), job.ring(source).starts_at());
-    if both { furthest(own, job.arrival(), &session.tail.to_vec(), source) } else { own }
+pub(super) fn stream_of(
+    own: Option<&Stream>,
+    core: &Session,
+    source: Source,
+    both: bool,
+) -> KeptBytes {
+    let Some(own) = own else { return KeptBytes::default() };
+    let kept = (own.ring(source).to_vec(), own.ring(source).starts_at());
+    if both { furthest(kept, own.arrival(), &core.tail.to_vec(), source) } else { kept }
 }
 
 /// The end of one stream, from its own bytes or from the last ones of both: what reaches further
 /// back.
-pub(crate) fn furthest(own: KeptBytes, order: &Arrival, both: &[u8], source: Source) -> KeptBytes {
+pub(super) fn furthest(own: KeptBytes, order: &Arrival, both: &[u8], source: Source) -> KeptBytes {
     let [out, err] = order.apart(both);
     let bytes = if source == Source::Output { out } else { err };
     if bytes.len() <= own.0.len() {
@@ -40,6 +43,6 @@ pub(crate) fn furthest(own: KeptBytes, order: &Arrival, both: &[u8], source: Sou
 }
 
 /// The name of a log in its directory.
-pub(crate) fn file_name(path: &str) -> String {
+pub(super) fn file_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::poll_process::end;
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
-use crate::families::unified::kill_session::signal_number;
+use super::{books, live_session};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
 use crate::limits::JOB_KILL_WAIT_MS;
 use crate::session::ending::SIGKILL;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -40,7 +40,7 @@ struct Params {
 
 fn read(raw: &str) -> Result<(Params, i32), RpcError> {
     let params: Params = wire::read_params(raw, METHOD.params)?;
-    let signal = signal_number(params.signal.as_deref(), "SIGKILL")?;
+    let signal = wire::signal_number(params.signal.as_deref(), "SIGKILL")?;
     Ok((params, signal))
 }
 
@@ -49,16 +49,17 @@ fn check(raw: &str) -> Result<(), RpcError> {
     read(raw).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, signal) = read(call.params)?;
     let id = session_id(params.session_id);
     let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
     // What outlived one that has finished, in the background, is reached by its id.
-    if !(daemon.is_finished_job(id) && daemon.readopt_left(id)) {
-        if let Some(report) = daemon.finished_job(id) {
+    let Engine { sessions, cx, .. } = engine;
+    if !(books::is_finished(id, cx) && sessions.readopt_left(id, cx)) {
+        if let Some(report) = books::finished(id, cx) {
             return Ok(Answer::of(&report));
         }
-        daemon.live_job(id)?;
+        live_session(engine, id)?;
     }
-    Ok(end(daemon, call, id, signal, wait_ms))
+    Ok(end(engine, call, id, signal, wait_ms))
 }

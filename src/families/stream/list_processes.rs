@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
-use crate::families::stream::{Forgotten, JobRow};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
+use super::books::{self, Forgotten, Row};
 use crate::wire::{self, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -24,7 +24,7 @@ struct Params {}
 
 #[derive(Serialize)]
 struct List {
-    processes: Vec<JobRow>,
+    processes: Vec<Row>,
     #[serde(flatten)]
     forgotten: Option<Forgotten>,
 }
@@ -34,8 +34,8 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     check(call.params)?;
-    let processes = daemon.job_rows();
-    Ok(Answer::of(&List { processes, forgotten: daemon.forgotten_jobs() }))
+    let processes = books::rows(engine);
+    Ok(Answer::of(&List { processes, forgotten: books::forgotten(&engine.cx) }))
 }

@@ -1,4 +1,4 @@
-//! Live chunks of one call (bash-stream.md, Live output): text cut into bounded pieces at
+//! Chunks chunks of one call (bash-stream.md, Chunks output): text cut into bounded pieces at
 //! characters.
 
 use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
@@ -21,7 +21,7 @@ pub enum Piece {
 
 /// The state of one call's chunks.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct Chunks {
     decoders: [Decoder; 2],
     sent: usize,
     /// It was said that no more of them come.
@@ -36,7 +36,7 @@ pub struct Live {
     sent_at: u64,
 }
 
-impl Live {
+impl Chunks {
     /// No chunk yet.
     pub fn new() -> Self {
         let decoders = [Decoder::new(), Decoder::new()];
@@ -103,7 +103,7 @@ impl Live {
     }
 }
 
-impl Default for Live {
+impl Default for Chunks {
     fn default() -> Self {
         Self::new()
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_character_is_never_split_neither_between_reads_nor_between_chunks() {
-        let mut live = Live::new();
+        let mut live = Chunks::new();
         assert_eq!(texts(live.pieces(Source::Output, b"a\xc3", true)), ["a"]);
         assert_eq!(texts(live.pieces(Source::Errors, b"x", true)), ["x"], "each has its own");
         assert_eq!(texts(live.pieces(Source::Output, b"\xa4b", true)), ["äb"]);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_counted_in_the_next_chunk() {
-        let mut live = Live::new();
+        let mut live = Chunks::new();
         assert_eq!(live.pieces(Source::Output, b"gone", false), []);
         assert_eq!(live.pieces(Source::Output, b"too", false), []);
         let next = Piece::Chunk { text: "here".to_owned(), dropped_bytes: 7 };
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_call_has_room_again_when_all_it_queued_is_sent() {
-        let mut live = Live::new();
+        let mut live = Chunks::new();
         live.queued(LIVE_BACKLOG_BYTES - 1, 500_000);
         assert!(live.has_room(0));
         live.queued(1, 500_001);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn over_the_bound_it_is_said_once_that_no_more_come_whether_there_is_room_or_not() {
-        let mut live = Live::new();
+        let mut live = Chunks::new();
         for at in 0..LIVE_CHUNKS_MAX {
             assert_eq!(texts(live.pieces(Source::Output, b"x", true)), ["x"], "{at}");
         }

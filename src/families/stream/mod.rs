@@ -1,50 +1,57 @@
-//! The stream family's side of sessions (bash-stream.md): its replies, its notifications, and
-//! the books of what has finished.
+//! bash_stream and its tools (bash-stream.md): sessions whose output comes live, stdout and stderr
+//! apart, and that are polled. Here are the reports that calls are answered with, and when their
+//! waits are over; `books` has what is remembered of sessions that have ended.
 
 pub mod bash_stream;
+pub mod books;
+pub mod chunks;
 pub mod get_process_log;
-pub mod job;
 pub mod job_input;
+pub mod kept;
 pub mod kill_process;
 pub mod list_processes;
 pub mod live;
+pub mod output;
 pub mod poll_process;
 
-mod books;
-mod chunks;
-mod kept;
-
-pub use books::{FinishedJobs, Forgotten, JobRow};
+pub use books::{Books, kept_of};
+pub use output::Stream;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::engine::Daemon;
+use super::{Cx, Engine, Entry, Family, Method, unified};
+use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
 use crate::engine::logs::LogTrouble;
-use crate::families::stream::job::{Capped, Job, JobSpec, text_of};
 use crate::limits::{
-    JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS, RUNNING_JOBS_MAX,
+    JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX,
 };
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::SIGKILL;
 use crate::session::output::Source;
-use crate::session::view::View;
-use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
 use crate::wire::{Reason, RpcError};
+use output::{Capped, text_of};
 
-/// As good as never: from a signal to a SIGKILL that nobody asked for.
-const NO_ESCALATION_MS: u64 = MAX_CONFIGURABLE_POLL_MS;
+/// The rows of the table of methods.
+pub const METHODS: &[Method] = &[
+    bash_stream::METHOD,
+    poll_process::METHOD,
+    kill_process::METHOD,
+    list_processes::METHOD,
+    get_process_log::METHOD,
+];
 
 /// A reply of the stream family about one session.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // docs/bash-stream.md describes each.
-pub struct JobReport {
+pub struct Report {
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -101,8 +108,8 @@ struct YieldNote<'a> {
 }
 
 /// The last output of a session as the running forms tell it: raw text.
-fn short_tail(session: &Session) -> String {
-    let (all, starts_at) = session.tail.last(JOB_TAIL_BYTES);
+fn short_tail(core: &Session) -> String {
+    let (all, starts_at) = core.tail.last(JOB_TAIL_BYTES);
     let mut bytes = all.as_slice();
     if starts_at > 0 {
         // The end of a character that begins before the tail.
@@ -115,269 +122,250 @@ fn short_tail(session: &Session) -> String {
     text[ceil_boundary(&text, text.len().saturating_sub(JOB_TAIL_BYTES))..].to_owned()
 }
 
-impl Daemon {
-    /// Makes a session that was just started a job, and enters it into the table at once.
-    pub fn make_job(&mut self, id: SessionId, spec: JobSpec) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.view = View::new(spec.unified_bytes());
-            session.job = Some(Box::new(Job::new(spec)));
-            session.listing = Listing::Listed;
-            self.use_counter += 1;
-            session.last_used = self.use_counter;
-        }
-        self.announce(id);
-    }
+impl Family for Stream {
+    type Books = Books;
 
-    /// Refuses one more job when as many run as may.
-    pub fn room_for_job(&self) -> Result<(), RpcError> {
-        // One whose background children hold its output still takes its place.
-        let runs = |session: &&Session| session.job.is_some() && !session.life.finished();
-        let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_JOBS_MAX.min(self.config.max_running) {
-            return Ok(());
-        }
-        let message = format!(
-            "{running} processes of bash_stream run, as many as may at once: kill_process one, or \
-             wait for one to end"
-        );
-        Err(RpcError::failed(Reason::TooManySessions, message))
-    }
-
-    /// The session of this id, where the stream family knows it and it has not finished; else the
-    /// error of an id that it does not know.
-    pub fn live_job(&mut self, id: SessionId) -> Result<&mut Session, RpcError> {
-        self.use_counter += 1;
-        let used = self.use_counter;
-        let known = |one: &&mut Session| one.job.is_some() || one.listing == Listing::Listed;
-        let session = self.sessions.get_mut(&id).filter(known).ok_or_else(|| {
-            let message = format!("unknown sessionId: {id}");
-            RpcError::failed(Reason::UnknownSession, message)
-        })?;
-        session.last_used = used;
-        Ok(session)
-    }
-
-    /// Step of a session's judgement: a job whose time is over is ended.
-    pub(crate) fn step_job(&mut self, id: SessionId) {
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let (started_ns, status) = (session.facts.started_ns, session.status());
-        let Some(job) = &mut session.job else { return };
-        // A command whose shell has ended had its time: its background is kill_process's.
-        let timeout_ms = job.spec.timeout_ms.filter(|_| status.is_none() && !job.timed_out);
-        if timeout_ms.is_some_and(|ms| started_ns + ms * NS_PER_MS <= now_ns) {
-            job.timed_out = true;
-            self.begin_ending(id, SIGKILL, 0);
+    fn take(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        (source, length): (Source, usize),
+        cx: &mut Cx,
+    ) {
+        if let Some(own) = own {
+            own.push(source, &cx.reading.buffer[..length]);
+            own.send_chunks(core.id, source, length, cx);
         }
     }
 
-    /// Step of a session's judgement: polls that were to end it when their time is over do so, and
-    /// go on as the wait of a kill. Their reader is not asked: an end has no room to wait for.
-    /// Where the command has ended in time, who still holds its output is waited for no longer.
-    pub(crate) fn step_late_polls(&mut self, id: SessionId) {
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let runs = session.status().is_none();
-        // What lies in the pipe when a command ends is read first, as for all who wait.
-        let left_ns = session.reaped_ns.unwrap_or(0) + POST_EXIT_CLOSE_WAIT_MS * NS_PER_MS;
-        let (mut kills, mut leaves) = (false, false);
-        for wait in session.waits.iter_mut().filter(|wait| wait.kills_now(now_ns)) {
-            if runs {
-                (wait.kind, wait.due_ns) = (WaitKind::JobKill, None);
-                kills = true;
-            } else if now_ns < left_ns {
-                wait.due_ns = Some(left_ns);
-            } else {
-                leaves = true;
+    fn due_ns(&self, core: &Session) -> Option<u64> {
+        let timeout_ms = self.spec.timeout_ms.filter(|_| !self.timed_out)?;
+        core.status().is_none().then(|| core.facts.started_ns + timeout_ms * NS_PER_MS)
+    }
+
+    /// A session whose time is over is ended. One whose shell has ended had its time: its
+    /// background is kill_process's.
+    fn step(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        if let Some(own) = own
+            && own.due_ns(core).is_some_and(|at| at <= cx.now_ns)
+        {
+            own.timed_out = true;
+            cx.begin_ending(core, SIGKILL, 0);
+        }
+    }
+
+    fn verdict(
+        own: Option<&Self>,
+        core: &Session,
+        wait: &Wait,
+        at: &Moment,
+        cx: &Cx,
+    ) -> Option<Why> {
+        let polls = matches!(wait.kind, WaitKind::Poll | WaitKind::End { .. });
+        if polls && !wait.cancelled {
+            if core.is_over(at.now_ns) {
+                return Some(Why::Completed);
+            }
+            let told = || core.output_bytes_total() > cx.books.stream.told(core.id).0;
+            if wait.kind == WaitKind::Poll && own.map_or_else(told, Self::has_news) {
+                return Some(Why::Deadline);
             }
         }
-        if leaves {
-            session.leave_to_holders();
-        }
-        if kills {
-            self.signal_job(id, SIGKILL);
-        }
+        core.verdict(wait, at)
     }
 
-    /// Why a wait of the stream family is over, where that is not as for the others.
-    pub(crate) fn job_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
-        let polls = matches!(wait.kind, WaitKind::JobPoll | WaitKind::JobEnd { .. });
-        if !polls || wait.cancelled {
-            return None;
+    fn answer(
+        mut own: Option<&mut Self>,
+        core: &mut Session,
+        wait: Wait,
+        _how: (Why, bool),
+        cx: &mut Cx,
+    ) -> Answered {
+        let over = core.is_over(cx.now_ns);
+        let end = core.life.finished() && core.wake.is_none();
+        // The reply tells the end also where its background goes on.
+        core.observed |= own.is_some() && core.wake.is_none() && over;
+        let mut live = own.as_mut().and_then(|own| own.take_live(wait.ticket));
+        if let Some(live) = live.as_mut().filter(|_| over) {
+            chunks::send_rest(live, core.id, cx);
         }
-        if session.job_over(self.now_ns) {
-            return Some(Why::Completed);
-        }
-        if wait.kind != WaitKind::JobPoll {
-            return None;
-        }
-        let told = session.output_bytes_total() > session.stream_told.0;
-        let news = session.job.as_ref().map_or(told, |job| job.has_news());
-        news.then_some(Why::Deadline)
-    }
-
-    /// Sends a signal to all of a job. One other than SIGKILL is not followed by SIGKILL: whoever
-    /// sends it decides what comes next.
-    pub fn signal_job(&mut self, id: SessionId, signal: i32) {
-        self.begin_ending(id, signal, NO_ESCALATION_MS);
-    }
-
-    /// Answers a wait of the stream family.
-    pub(crate) fn answer_job(&mut self, id: SessionId, wait: &mut Wait) {
-        let over = self.sessions.get(&id).is_some_and(|session| session.job_over(self.now_ns));
-        if over && wait.live.is_some() {
-            self.send_rest(id, wait);
-        }
-        let Some(pending) = self.take_pending(wait.ticket) else { return };
+        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+        // The three texts are made anew for each answer.
+        cx.text_bytes += own.as_ref().map_or(0, |own| 3 * own.spec.max_chars);
         let mut report = match wait.kind {
             // What is remembered stays the answer, whoever was ended since.
-            _ if over => self.finished_job(id).unwrap_or_else(|| self.final_report(id)),
-            WaitKind::Stream => {
-                if let Some(session) = self.sessions.get(&id)
-                    && let Ok(request_id) = serde_json::from_str(pending.id.as_json())
-                {
+            _ if over => books::finished(core.id, cx)
+                .unwrap_or_else(|| final_report(own.as_deref(), core, cx)),
+            WaitKind::Start => {
+                if let Ok(request_id) = serde_json::from_str(pending.id.as_json()) {
                     let note = YieldNote {
                         request_id,
-                        session_id: id,
-                        pid: session.facts.pid,
-                        started_at: format_utc_ms(session.facts.started_wall_ms),
-                        last_output_tail: short_tail(session),
+                        session_id: core.id,
+                        pid: core.facts.pid,
+                        started_at: format_utc_ms(core.facts.started_wall_ms),
+                        last_output_tail: short_tail(core),
                     };
-                    self.clients.notify(pending.client, "tool_execution_progress", &note);
+                    cx.clients.notify(pending.client, "tool_execution_progress", &note);
                 }
-                self.running_report(id)
+                running_report(core, cx)
             }
-            _ => self.drained_report(id),
+            _ => drained_report(own, core, cx),
         };
-        let dropped = wait.live.as_ref().map_or(0, |live| live.dropped_total);
+        let dropped = live.map_or(0, |live| live.chunks.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
-        self.clients.reply(&pending, &report);
+        cx.clients.reply(&pending, &report);
+        Answered { output: false, end }
     }
 
-    /// The running form: who runs, and the last of what it wrote.
-    pub fn running_report(&self, id: SessionId) -> JobReport {
-        let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
-        JobReport {
-            status: "running",
-            session_id: Some(id),
-            pid: Some(session.facts.pid),
-            started_at: Some(format_utc_ms(session.facts.started_wall_ms)),
-            tail: Some(short_tail(session)),
-            log_path: self.log_path(id),
-            log: self.log_trouble(id, false),
-            ..JobReport::default()
+    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        books::remember(own.as_deref(), core, cx);
+    }
+}
+
+/// Refuses one more session when as many run as may.
+fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
+    // One whose background children hold its output still takes its place.
+    let running = engine.sessions.running(|family| family.stream().is_some());
+    if running < RUNNING_JOBS_MAX.min(engine.cx.config.max_running) {
+        return Ok(());
+    }
+    let message = format!(
+        "{running} processes of bash_stream run, as many as may at once: kill_process one, or \
+         wait for one to end"
+    );
+    Err(RpcError::failed(Reason::TooManySessions, message))
+}
+
+/// The session of this id, where the stream family knows it and it has not finished; else the
+/// error of an id that it does not know.
+fn live_session(engine: &mut Engine, id: SessionId) -> Result<&mut Entry, RpcError> {
+    let sessions = &mut engine.sessions;
+    let used = sessions.next_use();
+    let known =
+        |one: &&mut Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
+    let entry = sessions.get_mut(id).filter(known).ok_or_else(|| {
+        let message = format!("unknown sessionId: {id}");
+        RpcError::failed(Reason::UnknownSession, message)
+    })?;
+    entry.core.last_used = used;
+    Ok(entry)
+}
+
+/// Sends a signal to all of a session. One other than SIGKILL is not followed by SIGKILL: whoever
+/// sends it decides what comes next.
+fn signal_all(engine: &mut Engine, id: SessionId, signal: i32) {
+    if let Some(entry) = engine.sessions.get_mut(id) {
+        engine.cx.begin_ending(&mut entry.core, signal, NEVER_ESCALATES_MS);
+    }
+}
+
+/// The running form: who runs, and the last of what it wrote.
+fn running_report(core: &Session, cx: &Cx) -> Report {
+    Report {
+        status: "running",
+        session_id: Some(core.id),
+        pid: Some(core.facts.pid),
+        started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
+        tail: Some(short_tail(core)),
+        log_path: cx.log_path(core.id),
+        log: cx.log_trouble(core, false),
+        ..Report::default()
+    }
+}
+
+/// The running form with what came since the last call; the final one where it is over.
+fn drained_report(own: Option<&mut Stream>, core: &mut Session, cx: &mut Cx) -> Report {
+    if core.is_over(cx.now_ns) {
+        return final_report(own.as_deref(), core, cx);
+    }
+    let report = running_report(core, cx);
+    let shown = cx.log_shown(core);
+    let log = shown.as_deref();
+    let (out, err) = match own {
+        Some(own) => {
+            (own.take(Source::Output, log), own.take(Source::Errors, log))
         }
+        None => (take_tail(core, log, cx), Capped::default()),
+    };
+    let cut = out.omitted_chars + err.omitted_chars > 0;
+    Report {
+        truncated: cut.then_some(true),
+        stdout: Some(out.text),
+        stderr: Some(err.text),
+        duration_ms: Some((cx.now_ns - core.facts.started_ns) / NS_PER_MS),
+        ..report
     }
+}
 
-    /// The running form with what came since the last call; the final one where it is over.
-    pub fn drained_report(&mut self, id: SessionId) -> JobReport {
-        let now_ns = self.now_ns;
-        if self.sessions.get(&id).is_some_and(|session| session.job_over(now_ns)) {
-            return self.final_report(id);
+/// The final form: how it ended, and the tails of its whole life.
+fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
+    let (log_path, shown) = (cx.log_path(core.id), cx.log_shown(core));
+    let (log, over) = (shown.as_deref(), core.is_over(cx.now_ns));
+    let (out, err, all) = match own {
+        Some(own) => {
+            let [out, err, all] = [Some(Source::Output), Some(Source::Errors), None]
+                .map(|source| own.life(source, over, log));
+            (out, err, all)
         }
-        let mut report = self.running_report(id);
-        let log_path = self.log_shown(id);
-        let max_chars = self.config.stream.max_chars;
-        let Some(session) = self.sessions.get_mut(&id) else { return report };
-        let (out, err) = match &mut session.job {
-            Some(job) => (
-                job.take(Source::Output, log_path.as_deref()),
-                job.take(Source::Errors, log_path.as_deref()),
-            ),
-            None => (take_tail(session, max_chars, log_path.as_deref()), Capped::default()),
-        };
-        let cut = out.omitted_chars + err.omitted_chars > 0;
-        report.truncated = cut.then_some(true);
-        report.stdout = Some(out.text);
-        report.stderr = Some(err.text);
-        report.duration_ms = Some((now_ns - session.facts.started_ns) / NS_PER_MS);
-        report
-    }
-
-    /// The final form: how it ended, and the tails of its whole life.
-    pub fn final_report(&self, id: SessionId) -> JobReport {
-        let Some(session) = self.sessions.get(&id) else { return JobReport::default() };
-        let (log_path, shown) = (self.log_path(id), self.log_shown(id));
-        let (log, over) = (shown.as_deref(), session.job_over(self.now_ns));
-        let (out, err, all) = match &session.job {
-            Some(job) => (
-                job.life(Some(Source::Output), over, log),
-                job.life(Some(Source::Errors), over, log),
-                job.life(None, over, log),
-            ),
-            None => {
-                let text = tail_capped(session, self.config.stream.max_chars, log);
-                (text.clone(), Capped::default(), text)
-            }
-        };
-        let omitted_chars = [&out, &err, &all].map(|text| text.omitted_chars);
-        let cut = omitted_chars.iter().any(|chars| *chars > 0);
-        let timed_out = session.job.as_ref().is_some_and(|job| job.timed_out);
-        let (exit_code, signal) = status_fields(session.status());
-        let ended_ns = session.reaped_ns.unwrap_or(self.now_ns);
-        JobReport {
-            status: end_word(session.status(), timed_out),
-            session_id: Some(id),
-            pid: Some(session.facts.pid),
-            started_at: Some(format_utc_ms(session.facts.started_wall_ms)),
-            exit_code,
-            signal,
-            timed_out: timed_out.then_some(true),
-            stdout: Some(out.text),
-            stderr: Some(err.text),
-            aggregated: Some(all.text),
-            duration_ms: Some((ended_ns - session.facts.started_ns) / NS_PER_MS),
-            truncated: cut.then_some(true),
-            background_pids: self.background_pids(session),
-            late: session.has_late_output().then_some(true),
-            note: self.note(id, true),
-            error: session.start.failure().map(str::to_owned),
-            log: self.log_trouble(id, session.life.finished()),
-            log_path,
-            omitted_chars,
-            ..JobReport::default()
+        None => {
+            let text = tail_capped(core, cx.config.stream.max_chars, log);
+            (text.clone(), Capped::default(), text)
         }
+    };
+    let omitted_chars = [&out, &err, &all].map(|text| text.omitted_chars);
+    let cut = omitted_chars.iter().any(|chars| *chars > 0);
+    let timed_out = own.is_some_and(|own| own.timed_out);
+    let (exit_code, signal) = status_fields(core.status());
+    let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
+    Report {
+        status: end_word(core.status(), timed_out),
+        session_id: Some(core.id),
+        pid: Some(core.facts.pid),
+        started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
+        exit_code,
+        signal,
+        timed_out: timed_out.then_some(true),
+        stdout: Some(out.text),
+        stderr: Some(err.text),
+        aggregated: Some(all.text),
+        duration_ms: Some((ended_ns - core.facts.started_ns) / NS_PER_MS),
+        truncated: cut.then_some(true),
+        background_pids: background_pids(core, cx),
+        late: core.has_late_output().then_some(true),
+        note: unified::note(core, true, cx),
+        error: core.start.failure().map(str::to_owned),
+        log: cx.log_trouble(core, core.life.finished()),
+        log_path,
+        omitted_chars,
+        ..Report::default()
     }
+}
 
-    /// Who may still hold the output of a session whose shell is gone.
-    fn background_pids(&self, session: &Session) -> Vec<i32> {
-        if !session.life.shell_gone() {
-            return Vec::new();
-        }
-        self.holders(session).iter().map(|holder| holder.pid).collect()
-    }
+/// Who may still hold the output of a session whose shell is gone.
+fn background_pids(core: &Session, cx: &Cx) -> Vec<i32> {
+    let gone = core.life.shell_gone();
+    let holders = gone.then(|| cx.holders(core)).unwrap_or_default();
+    holders.iter().map(|holder| holder.pid).collect()
+}
 
-    /// What is wrong with a session's log; `over`: all of its output has come.
-    pub fn log_trouble(&self, id: SessionId, over: bool) -> LogTrouble {
-        self.log_status(id).map(|status| status.trouble(over)).unwrap_or_default()
-    }
-
-    /// No session that starts from now on has an id up to this one; gives the next that is free.
-    pub fn reserve_session_ids(&mut self, up_to: SessionId) -> SessionId {
-        self.next_session_id = self.next_session_id.max(up_to + 1);
-        self.next_session_id
-    }
-
-    /// The final form of a command that could not be started. It has an id like any other and is
-    /// remembered under it.
-    pub fn failed_job(&mut self, spec: &LaunchSpec, failure: String) -> JobReport {
-        let id = self.next_session_id;
-        self.next_session_id += 1;
-        let report = JobReport {
-            status: "failed",
-            session_id: Some(id),
-            started_at: Some(format_utc_ms(clock::wall_ms())),
-            exit_code: Some(-1),
-            error: Some(failure),
-            stdout: Some(String::new()),
-            stderr: Some(String::new()),
-            aggregated: Some(String::new()),
-            duration_ms: Some(0),
-            ..JobReport::default()
-        };
-        self.remember_failed(id, spec, report.clone());
-        report
-    }
+/// The final form of a command that could not be started. It has an id like any other and is
+/// remembered under it.
+fn failed(engine: &mut Engine, spec: &LaunchSpec, failure: String) -> Report {
+    let id = engine.sessions.next_id;
+    engine.sessions.next_id += 1;
+    let report = Report {
+        status: "failed",
+        session_id: Some(id),
+        started_at: Some(format_utc_ms(clock::wall_ms())),
+        exit_code: Some(-1),
+        error: Some(failure),
+        stdout: Some(String::new()),
+        stderr: Some(String::new()),
+        aggregated: Some(String::new()),
+        duration_ms: Some(0),
+        ..Report::default()
+    };
+    books::remember_failed(id, spec, report.clone(), &mut engine.cx);
+    report
 }
 
 fn end_word(status: Option<ExitStatus>, timed_out: bool) -> &'static str {
@@ -385,16 +373,17 @@ fn end_word(status: Option<ExitStatus>, timed_out: bool) -> &'static str {
 }
 
 /// The clean text of the last output of a session that bash_stream did not start.
-fn tail_capped(session: &Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let newest = (session.output_bytes_total(), session.output_chars());
-    let last = session.life.finished();
-    text_of(&session.tail.to_vec(), newest, max_chars, last, log_path)
+fn tail_capped(core: &Session, max_chars: usize, log_path: Option<&str>) -> Capped {
+    let newest = (core.output_bytes_total(), core.output_chars());
+    let last = core.life.finished();
+    text_of(&core.tail.to_vec(), newest, max_chars, last, log_path)
 }
 
 /// The same of what no stream call has told.
-fn take_tail(session: &mut Session, max_chars: usize, log_path: Option<&str>) -> Capped {
-    let whole = (session.output_bytes_total(), session.output_chars());
-    let told = std::mem::replace(&mut session.stream_told, whole);
+fn take_tail(core: &Session, log_path: Option<&str>, cx: &mut Cx) -> Capped {
+    let whole = (core.output_bytes_total(), core.output_chars());
+    let max_chars = cx.config.stream.max_chars;
+    let told = cx.books.stream.tell(core.id, whole);
     let newest = (whole.0 - told.0, whole.1 - told.1);
-    text_of(&session.tail.to_vec(), newest, max_chars, false, log_path)
+    text_of(&core.tail.to_vec(), newest, max_chars, false, log_path)
 }

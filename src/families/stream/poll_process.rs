@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use super::{Stream, books, drained_report, live_session, signal_all};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Entry, Method, Numbered, State};
 use crate::limits::{JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, NS_PER_MS};
+use crate::session::SessionId;
 use crate::session::ending::SIGKILL;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -63,7 +65,7 @@ impl Params {
         let ms = drain_ms.into_iter().chain(given(self.wait_ms, JOB_WAIT_MAX_MS)).min()?;
         let or_kill = self.kill_if.is_some();
         let ends_by_output = drain_ms.is_some() && !or_kill;
-        Some((ms, if ends_by_output { WaitKind::JobPoll } else { WaitKind::JobEnd { or_kill } }))
+        Some((ms, if ends_by_output { WaitKind::Poll } else { WaitKind::End { or_kill } }))
     }
 }
 
@@ -72,46 +74,56 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
     let always = params.kill_if.as_deref() == Some("always");
     // What outlived it in the background is reached by its id.
-    if always && daemon.is_finished_job(id) && daemon.readopt_left(id) {
-        return Ok(end(daemon, call, id, SIGKILL, None));
+    let Engine { sessions, cx, .. } = engine;
+    if always && books::is_finished(id, cx) && sessions.readopt_left(id, cx) {
+        return Ok(end(engine, call, id, SIGKILL, None));
     }
-    if let Some(report) = daemon.finished_job(id) {
+    if let Some(report) = books::finished(id, cx) {
         return Ok(Answer::of(&report));
     }
-    let runs = daemon.live_job(id)?.status().is_none();
+    let runs = live_session(engine, id)?.core.status().is_none();
     let (ms, kind) = match params.wait() {
-        _ if always => return Ok(end(daemon, call, id, SIGKILL, None)),
+        _ if always => return Ok(end(engine, call, id, SIGKILL, None)),
         Some(wait) => wait,
-        None if params.kill_if.is_none() => return Ok(Answer::of(&daemon.drained_report(id))),
-        None if runs => return Ok(end(daemon, call, id, SIGKILL, None)),
+        None if params.kill_if.is_none() => return Ok(drain(engine, id)),
+        None if runs => return Ok(end(engine, call, id, SIGKILL, None)),
         // It ends by itself.
-        None => (0, WaitKind::JobEnd { or_kill: true }),
+        None => (0, WaitKind::End { or_kill: true }),
     };
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let now_ns = daemon.now_ns;
-    let due_ns = Some(now_ns + ms * NS_PER_MS);
-    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, kind, now_ns) });
-    Ok(Answer::Waits)
+    Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: Some(now_ns + ms * NS_PER_MS),
+        by_output: kind == WaitKind::Poll,
+        ..Wait::new(ticket, Stream::ID, kind, now_ns)
+    }))
+}
+
+/// What came since the last call, told at once.
+fn drain(engine: &mut Engine, id: SessionId) -> Answer {
+    let Engine { sessions, cx, .. } = engine;
+    let report = sessions.get_mut(id).map(|Entry { core, family }| {
+        let own = if let State::Stream(own) = family { Some(&mut **own) } else { None };
+        drained_report(own, core, cx)
+    });
+    Answer::of(&report.unwrap_or_default())
 }
 
 /// Ends all of a process with `signal`; the request waits for that, for `wait_ms` at most where
 /// it is given.
-pub(crate) fn end(
-    daemon: &mut Daemon,
+pub(super) fn end(
+    engine: &mut Engine,
     call: &Call<'_>,
-    id: u64,
+    id: SessionId,
     signal: i32,
     wait_ms: Option<u64>,
 ) -> Answer {
-    daemon.signal_job(id, signal);
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Answer::Waits };
-    let now_ns = daemon.now_ns;
-    let due_ns = wait_ms.map(|ms| now_ns + ms * NS_PER_MS);
-    daemon.add_wait(id, Wait { due_ns, ..Wait::new(ticket, WaitKind::JobKill, now_ns) });
-    Answer::Waits
+    signal_all(engine, id, signal);
+    engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: wait_ms.map(|ms| now_ns + ms * NS_PER_MS),
+        ..Wait::new(ticket, Stream::ID, WaitKind::Kill, now_ns)
+    })
 }

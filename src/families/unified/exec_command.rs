@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::resize_session::cells;
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use super::Unified;
+use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{
     DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
@@ -15,6 +14,7 @@ use crate::limits::{
 };
 use crate::pure::text::utf8::floor_boundary;
 use crate::session::report::ExecReport;
+use crate::families::{Engine, Method, Numbered};
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
@@ -100,14 +100,14 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let yield_time_ms = params
         .yield_time_ms
         .map_or(DEFAULT_EXEC_YIELD_MS, |given| given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS));
     let size = crate::sys::pty::Size {
-        cols: params.cols.map_or(PTY_COLS, |given| cells(given, PTY_COLS_RANGE)),
-        rows: params.rows.map_or(PTY_ROWS, |given| cells(given, PTY_ROWS_RANGE)),
+        cols: params.cols.map_or(PTY_COLS, |given| given.clamped_u16(PTY_COLS_RANGE)),
+        rows: params.rows.map_or(PTY_ROWS, |given| given.clamped_u16(PTY_ROWS_RANGE)),
     };
     let null = params.stdin.as_deref() == Some("null");
     let spec = LaunchSpec {
@@ -122,33 +122,29 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: false,
         whole: false,
     };
-    daemon.count_spawn();
-    let id = match daemon.launch(&spec) {
+    let id = match engine.launch(&spec) {
         Ok(id) => id,
-        Err(failure) => return Ok(Answer::of(&failed(daemon, &spec, yield_time_ms, failure))),
+        Err(failure) => return Ok(Answer::of(&failed(engine, &spec, yield_time_ms, failure))),
     };
-    if params.on_exit.as_deref() == Some("wake") {
-        daemon.arm_wake(id, call.client);
+    if let Some(entry) = engine.sessions.get_mut(id) {
+        entry.family = Unified.into();
+        let wakes = params.on_exit.as_deref() == Some("wake");
+        entry.core.wake = wakes.then_some(call.client);
     }
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let now_ns = daemon.now_ns;
-    daemon.add_wait(
-        id,
-        Wait {
-            due_ns: Some(now_ns + yield_time_ms * NS_PER_MS),
-            yield_time_ms: Some(yield_time_ms),
-            raw_output: params.raw_output,
-            progress: params.stream.then(Progress::default),
-            ..Wait::new(ticket, WaitKind::Exec, now_ns)
-        },
-    );
-    Ok(Answer::Waits)
+    Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: Some(now_ns + yield_time_ms * NS_PER_MS),
+        yield_time_ms: Some(yield_time_ms),
+        raw_output: params.raw_output,
+        progress: params.stream.then(Progress::default),
+        drains: false,
+        ..Wait::new(ticket, Unified::ID, WaitKind::Start, now_ns)
+    }))
 }
 
 /// The result of a command that could not be started: no protocol error, the tool ran and
 /// failed (protocol.md, Errors).
 fn failed(
-    daemon: &mut Daemon,
+    engine: &mut Engine,
     spec: &LaunchSpec,
     yield_time_ms: u64,
     failure: String,
@@ -156,11 +152,11 @@ fn failed(
     let mut report = ExecReport {
         exit_code: Some(-1),
         failure_message: Some(failure),
-        cwd: daemon.resolved_cwd(spec.workdir.as_deref()),
+        cwd: engine.cx.resolved_cwd(spec.workdir.as_deref()),
         command: shortened(&spec.command),
         tty: spec.tty.is_some(),
         yield_time_ms: Some(yield_time_ms),
-        chunk_id: daemon.chunk_id(),
+        chunk_id: engine.cx.chunk_id(),
         wait_status: Some("completed"),
         wait_mode: Some("relative"),
         effective_wait_ms: Some(0),

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use super::Unified;
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method, Numbered};
 use crate::limits::KILL_GRACE_MS;
-use crate::pure::process::signal_names::{can_end, parse_signal};
 use crate::session::report::KillReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -45,25 +45,7 @@ struct Params {
 
 /// The signal's number. Its name is checked before the session's id.
 fn signal(given: Option<&RawValue>) -> Result<i32, RpcError> {
-    signal_number(given, "SIGTERM")
-}
-
-/// The number of a signal that was `given` by name or number, or of the `default`.
-pub(crate) fn signal_number(given: Option<&RawValue>, default: &str) -> Result<i32, RpcError> {
-    let text = match given.map(RawValue::get) {
-        None => default.to_owned(),
-        Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
-    };
-    let signal =
-        parse_signal(&text).map_err(|message| RpcError::invalid_param("signal", message))?;
-    if can_end(signal) {
-        return Ok(signal);
-    }
-    let message = format!(
-        "signal {} does not end a process (use SIGTERM, SIGINT, SIGKILL, …)",
-        wire::quoted(&text)
-    );
-    Err(RpcError::invalid_param("signal", message))
+    wire::signal_number(given, "SIGTERM")
 }
 
 /// Reads the params without acting on them.
@@ -72,21 +54,25 @@ fn check(raw: &str) -> Result<(), RpcError> {
     signal(params.signal.as_deref()).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let signal = signal(params.signal.as_deref())?;
     let id = session_id(params.session_id);
-    let known =
-        daemon.use_session(id).is_ok() || daemon.is_being_ended(id) || daemon.readopt_left(id);
-    if !known {
+    // One that left the table is reached while it is being ended, and so is what outlived it.
+    let sessions = &mut engine.sessions;
+    let is_being_ended = sessions.get(id).is_some_and(|one| one.core.ending.is_some());
+    let known = sessions.use_session(id).is_ok()
+        || is_being_ended
+        || sessions.readopt_left(id, &mut engine.cx);
+    let entry = sessions.get_mut(id).filter(|_| known);
+    let Some(entry) = entry else {
         let report = KillReport { found: false, session_id: id, ..KillReport::default() };
         return Ok(Answer::of(&report));
-    }
-    daemon.kill(id, signal, KILL_GRACE_MS);
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let now_ns = daemon.now_ns;
-    daemon.add_wait(id, Wait::new(ticket, WaitKind::Kill, now_ns));
-    Ok(Answer::Waits)
+    };
+    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS);
+    Ok(engine.wait_for(call, id, |ticket, now_ns| {
+        Wait::new(ticket, Unified::ID, WaitKind::Kill, now_ns)
+    }))
 }
 
 #[cfg(test)]

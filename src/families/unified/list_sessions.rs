@@ -1,16 +1,20 @@
 //! list_sessions: what is there, and each exit once (unified-exec.md).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
-use crate::families::unified::tool_time_utc;
-use crate::limits::{LIST_COMMAND_CHARS, NS_PER_MS};
+use super::tool_time_utc;
+use crate::engine::contract::{Answer, Call};
+use crate::engine::judge::status_fields;
+use crate::engine::notices::command_for_lists;
+use crate::families::{Engine, Method};
+use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::text::visible::one_line;
-use crate::session::SessionId;
+use crate::session::{Session, SessionId};
 use crate::session::report::NamedProcess;
+use crate::sys::proc::ProcStat;
 use crate::wire::{self, Kind, Param, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -90,10 +94,10 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
-    let sessions = daemon.rows();
-    let left = daemon.left_members().into_iter().map(|(session_id, one)| LeftRow {
+    let sessions = rows(engine);
+    let left = engine.sessions.left_members(&mut engine.cx).into_iter().map(|(session_id, one)| LeftRow {
         session_id,
         pid: one.pid,
         command: one.command,
@@ -106,9 +110,51 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let list = List { sessions, active_count, left, text, tool_time_utc: tool_time_utc() };
     let answer = Answer::of(&list);
     if !params.peek {
-        daemon.observe_exits(&exited);
+        engine.sessions.observe_exits(&exited, &mut engine.cx);
     }
     Ok(answer)
+}
+
+/// The rows of the list.
+fn rows(engine: &Engine) -> Vec<Row> {
+    let (cx, sessions) = (&engine.cx, &engine.sessions);
+    let nobody = sessions.listed().all(|core| core.ways.own_cap);
+    let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
+    away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
+    // All of them are named by one look.
+    let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
+    let mut named = cx.named(&away_all).into_iter();
+    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away
+        .into_iter()
+        .map(|(id, some)| (id, named.by_ref().take(some.len()).collect()))
+        .collect();
+    let mut row = |core: &Session| {
+        let running = !core.life.finished();
+        let log = cx.log_status(core);
+        let (exit_code, signal) = status_fields(core.status().filter(|_| !running));
+        let ended_ns = core.finished_ns.unwrap_or(cx.now_ns);
+        Row {
+            session_id: core.id,
+            name: core.facts.name.clone(),
+            command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
+            cwd: core.facts.cwd.clone(),
+            tty: core.facts.tty,
+            pid: core.facts.pid,
+            started_at_ms: core.facts.started_wall_ms,
+            elapsed_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
+            running,
+            exit_code,
+            signal,
+            failure_message: log.as_ref().and_then(|log| log.failure.clone()),
+            output_bytes_total: core.output_bytes_total(),
+            log_path: log.and_then(|log| log.path),
+            wake_armed: core.wake.is_some(),
+            window: core.facts.window.clone(),
+            shell_exited: core.life.shell_gone().then_some(true),
+            detached: away.remove(&core.id).unwrap_or_default(),
+        }
+    };
+    sessions.listed().map(&mut row).collect()
 }
 
 /// The listing a model reads.

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
-use crate::engine::logs::errno_text;
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
+use crate::sys::errno::errno_text;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
 use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
@@ -44,34 +44,34 @@ struct Params {
     rows: Int,
 }
 
-/// A number of cells within a range.
-pub(crate) fn cells(given: Int, (low, high): (u16, u16)) -> u16 {
-    u16::try_from(given.clamped(u64::from(low), u64::from(high))).unwrap_or(high)
-}
-
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
-    let session = daemon.use_session(id)?;
-    if !session.facts.tty {
+    let core = &mut engine.sessions.use_session(id)?.core;
+    if !core.facts.tty {
         let message = format!("session {id} has no terminal: start it with tty: true to size one");
         return Err(RpcError::invalid_param("session_id", message));
     }
-    let (cols, rows) = (cells(params.cols, PTY_COLS_RANGE), cells(params.rows, PTY_ROWS_RANGE));
-    if session.output.fd().is_some() && session.viewers.has(call.client) {
-        daemon.resize_viewer(id, call.client, Size { cols, rows });
+    let (cols, rows) = (params.cols.clamped_u16(PTY_COLS_RANGE), params.rows.clamped_u16(PTY_ROWS_RANGE));
+    if core.output.fd().is_some() && core.viewers.has(call.client) {
+        let now = core.terminal_size();
+        core.viewers.resize(call.client, Size { cols, rows }, now);
+        core.apply_size();
+        engine.touch(id);
         return Ok(Answer::of(&json!({"session_id": id, "cols": cols, "rows": rows})));
     }
-    if session.output.fd().is_some() && !session.viewers.resize_own(Size { cols, rows }) {
+    if core.output.fd().is_some() && !core.viewers.resize_own(Size { cols, rows }) {
         let later = json!({"session_id": id, "cols": cols, "rows": rows, "when_detached": true});
         return Ok(Answer::of(&later));
     }
-    match daemon.resize_terminal(id, Size { cols, rows }) {
+    let done = core.resize_terminal(Size { cols, rows });
+    engine.touch(id);
+    match done {
         Some(Ok(())) => Ok(Answer::of(&json!({"session_id": id, "cols": cols, "rows": rows}))),
         Some(Err(errno)) => {
             let message = format!("resize session {id}: {}", errno_text(errno));

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
 use crate::session::Listing;
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
@@ -40,20 +40,21 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
     let arm = params.on_exit == "wake";
-    let Ok(session) = daemon.use_session(id) else {
+    let Ok(entry) = engine.sessions.use_session(id) else {
         return Ok(Answer::of(&json!({ "found": false })));
     };
-    debug_assert_eq!(session.listing, Listing::Listed);
-    let status = if session.life.finished() || session.ending.is_some() {
+    let core = &mut entry.core;
+    debug_assert_eq!(core.listing, Listing::Listed);
+    let status = if core.life.finished() || core.ending.is_some() {
         // Its exit was told already, or is about to be, or no wake follows an end by us.
         "too_late"
     } else if arm {
-        if session.wake.replace(call.client).is_some() { "already_armed" } else { "armed" }
-    } else if session.wake.take().is_some() {
+        if core.wake.replace(call.client).is_some() { "already_armed" } else { "armed" }
+    } else if core.wake.take().is_some() {
         "disarmed"
     } else {
         "already_none"

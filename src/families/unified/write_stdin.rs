@@ -1,14 +1,12 @@
 //! write_stdin: drives a session with input, or polls it (unified-exec.md).
 
-use base64::Engine;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use super::{Unified, tool_time_utc};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::engine::input::accept;
+use crate::families::{Engine, Method, Numbered};
 use crate::families::stream::job_input;
-use crate::families::unified::tool_time_utc;
 use crate::limits::{
     CANONICAL_LINE_BYTES, DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS,
     MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, STDIN_BACKLOG_BYTES,
@@ -85,15 +83,6 @@ struct Params {
     raw_output: bool,
 }
 
-/// The bytes of a base64 text; whitespace in it is fine.
-pub(crate) fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
-    let compact: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    // Padding may be left out: what is meant is still one value.
-    let config =
-        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    GeneralPurpose::new(&STANDARD, config).decode(compact)
-}
-
 /// The two spellings of input, decoded. An empty string counts as absent.
 fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
     let given = |text: &Option<String>| text.as_ref().filter(|text| !text.is_empty()).cloned();
@@ -103,7 +92,7 @@ fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
             Err(RpcError::invalid_param("chars_b64", message))
         }
         (Some(chars), None) => Ok(unescape(&chars)),
-        (None, Some(text)) => decode_base64(&text).map_err(|fault| {
+        (None, Some(text)) => wire::decode_base64(&text).map_err(|fault| {
             let shown = wire::quoted(&text);
             let message =
                 format!("write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})");
@@ -164,157 +153,60 @@ fn check(raw: &str) -> Result<(), RpcError> {
     until(&params, empty).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     if job_input::is_meant(call.params) {
-        return job_input::call(daemon, call);
+        return job_input::call(engine, call);
     }
-    carry_out(daemon, call).map_err(|error| {
+    carry_out(engine, call).map_err(|error| {
         // Whoever gives a stamp is told the time with every answer (unified-exec.md).
         let dated = call.params.contains("\"yield_until\"");
         if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
     })
 }
 
-fn carry_out(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let mut bytes = input_bytes(&params)?;
     let empty = bytes.is_empty() && !params.eof;
     let until = until(&params, empty)?;
-    let own_cap_ms = daemon.config.max_empty_poll_ms;
+    let own_cap_ms = engine.cx.config.max_empty_poll_ms;
     let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty, own_cap_ms));
     let id = session_id(params.session_id);
-    let session = daemon.use_session(id)?;
+    let core = &mut engine.sessions.use_session(id)?.core;
     let mut failure = None;
     if !empty {
-        if session.life.finished() || session.input.is_broken() {
-            failure = Some(undelivered(session));
+        if core.life.finished() || core.input.is_broken() {
+            failure = Some(undelivered(core));
             bytes.clear();
         } else {
-            accept(session, id, &mut bytes, params.eof)?;
+            accept(core, &mut bytes, params.eof)?;
         }
     }
-    let saw_leader = session.status().is_none();
+    let saw_leader = core.status().is_none();
     if !empty && failure.is_none() {
-        daemon.feed_now(id);
+        engine.feed_now(id);
     }
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else { return Ok(Answer::Waits) };
-    let now_ns = daemon.now_ns;
-    daemon.add_wait(
-        id,
-        Wait {
-            due_ns: relative_ms.map(|ms| now_ns + ms * NS_PER_MS),
-            until,
-            yield_time_ms: relative_ms,
-            raw_output: params.raw_output,
-            progress: params.stream.then(Progress::default),
-            saw_leader,
-            failure,
-            ..Wait::new(ticket, if empty { WaitKind::Poll } else { WaitKind::Input }, now_ns)
-        },
-    );
-    Ok(Answer::Waits)
+    let kind = if empty { WaitKind::Poll } else { WaitKind::Input };
+    Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: relative_ms.map(|ms| now_ns + ms * NS_PER_MS),
+        until,
+        yield_time_ms: relative_ms,
+        raw_output: params.raw_output,
+        progress: params.stream.then(Progress::default),
+        saw_leader,
+        failure,
+        drains: false,
+        ..Wait::new(ticket, Unified::ID, kind, now_ns)
+    }))
 }
 
 /// What is said of input that could not be delivered.
-fn undelivered(session: &Session) -> String {
-    if session.life.finished() {
+fn undelivered(core: &Session) -> String {
+    if core.life.finished() {
         "the session has exited: the bytes were not delivered".to_owned()
     } else {
-        crate::families::unified::STDIN_LOST.to_owned()
+        super::STDIN_LOST.to_owned()
     }
-}
-
-/// Queues the input, or refuses it as a whole.
-pub(crate) fn accept(
-    session: &mut Session,
-    id: SessionId,
-    bytes: &mut Vec<u8>,
-    eof: bool,
-) -> Result<(), RpcError> {
-    if session.input.is_closed() {
-        let message = match session.input.is_null() {
-            true => format!("stdin of session {id} is /dev/null: it takes no input"),
-            false => format!("stdin of session {id} is closed: it takes no more input"),
-        };
-        return Err(RpcError::failed(Reason::StdinClosed, message));
-    }
-    within_cap(session, id, bytes.len() as u64)?;
-    let line = if session.facts.tty { terminal_line(session, id, bytes, eof)? } else { None };
-    if !session.input.has_room(bytes.len()) {
-        let queued = session.input.backlog_bytes();
-        let message = format!(
-            "session {id} has {queued} bytes of input that it does not read; {} more would pass \
-             the limit of {STDIN_BACKLOG_BYTES}: nothing was written, try again when it reads",
-            bytes.len()
-        );
-        return Err(RpcError::failed(Reason::StdinBacklogFull, message));
-    }
-    if let Some(line) = line {
-        session.input.line = line;
-    }
-    session.input.push(bytes);
-    if let Some(job) = &mut session.job {
-        job.stdin_bytes += bytes.len() as u64;
-    }
-    if eof && !session.facts.tty {
-        session.input.close_after();
-    }
-    Ok(())
-}
-
-/// Refuses more than a job takes over its life (bash-stream.md).
-fn within_cap(session: &Session, id: SessionId, more: u64) -> Result<(), RpcError> {
-    let Some(job) = &session.job else { return Ok(()) };
-    let (given, cap) = (job.stdin_bytes, job.spec.stdin_cap_bytes);
-    let Some(cap) = cap.filter(|cap| given + more > *cap) else { return Ok(()) };
-    let message = format!(
-        "process {id} has been given {given} bytes of input; {more} more would pass the limit of \
-         {cap} over its life (--stdin-cap-bytes): nothing was written"
-    );
-    Err(RpcError::failed(Reason::StdinCapExceeded, message))
-}
-
-/// Checks input for a terminal, and adds its end-of-file character where that is asked for.
-/// Gives the unfinished line that it leaves.
-fn terminal_line(
-    session: &Session,
-    id: SessionId,
-    bytes: &mut Vec<u8>,
-    eof: bool,
-) -> Result<Option<TtyLine>, RpcError> {
-    let Some(chars) = session.canonical_mode() else {
-        if eof {
-            let message = format!(
-                "eof: the terminal of session {id} is not in canonical mode, where no \
-                 end-of-file character exists: send \\x04 or the program's own quit"
-            );
-            return Err(RpcError::invalid_param("eof", message));
-        }
-        return Ok(Some(TtyLine::new()));
-    };
-    let after = |bytes: &[u8]| {
-        session.input.line.after(bytes, &chars).map_err(|length| {
-            let message = format!(
-                "a line of {length} bytes is too long for the terminal of session {id}: in \
-                 canonical mode it delivers {CANONICAL_LINE_BYTES} and drops the rest; send \
-                 shorter lines, or run the command without tty"
-            );
-            RpcError::failed(Reason::LineTooLongForTerminal, message)
-        })
-    };
-    if eof && chars.eof == 0 {
-        let message = format!("eof: the terminal of session {id} has its end-of-file disabled");
-        return Err(RpcError::invalid_param("eof", message));
-    }
-    if eof {
-        // VEOF hands over an unfinished line; a second one then means the end.
-        let open = after(bytes)?.open_bytes() > 0;
-        bytes.push(chars.eof);
-        if open {
-            bytes.push(chars.eof);
-        }
-    }
-    after(bytes).map(Some)
 }
 
 #[cfg(test)]

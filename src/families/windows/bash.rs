@@ -5,14 +5,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::window_context::{CONTEXT, Context};
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use super::window::Window;
+use super::{failed, room_for_one, start_failure_text, window_id};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Entry, Method, Numbered};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::windows::name::{shown_command, window_name};
-use crate::families::windows::start_failure_text;
 use crate::families::windows::text::seconds;
 use crate::families::windows::window::WindowSpec;
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
+use crate::session::Ways;
+use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::sys::pty::Size;
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -138,11 +141,11 @@ fn window_of(
     }
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, context) = read(call.params)?;
-    daemon.room_for_window()?;
+    room_for_one(engine)?;
     let shown = shown_command(&params.command, context.marker()).to_owned();
-    let window = window_of(&params, &context, &shown, call, daemon.can_be_attached());
+    let window = window_of(&params, &context, &shown, call, engine.can_be_attached());
     let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
     let tty = params.has_tty(&context);
     let Params { command, background, stream, .. } = params;
@@ -158,29 +161,29 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: false,
         whole: false,
     };
-    daemon.count_spawn();
-    let id = match daemon.launch(&spec) {
+    let id = match engine.launch(&spec) {
         Ok(id) => id,
         Err(failure) => {
-            let cwd = daemon.resolved_cwd(spec.workdir.as_deref());
+            let cwd = engine.cx.resolved_cwd(spec.workdir.as_deref());
             let text = start_failure_text(&cwd, &failure);
-            return Ok(Answer::of(&daemon.failed_window(window.name, text)));
+            return Ok(Answer::of(&failed(window.name, text)));
         }
     };
-    daemon.make_window(id, window);
-    let Some(ticket) = daemon.open_ticket(call, Some(id)) else {
-        daemon.leave_in_background(id);
-        return Ok(Answer::Waits);
-    };
-    let now_ns = daemon.now_ns;
     let progress = Progress { interval_ms: update_ms, ..Progress::default() };
-    daemon.add_wait(
-        id,
-        Wait {
-            due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
-            progress: (stream && !background).then_some(progress),
-            ..Wait::new(ticket, WaitKind::Bash, now_ns)
-        },
-    );
-    Ok(Answer::Waits)
+    let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
+        progress: (stream && !background).then_some(progress),
+        ..Wait::new(ticket, Window::ID, WaitKind::Start, now_ns)
+    });
+    if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
+        core.view = View::new(WINDOW_UNREAD_BYTES);
+        core.ways = Ways { own_cap: true, drains: true, ..core.ways };
+        core.facts.window = Some(window_id(id));
+        let mut own = Window::new(window);
+        if core.waits.is_empty() {
+            own.leave_in_background(core, &mut engine.cx);
+        }
+        *family = own.into();
+    }
+    Ok(answer)
 }

@@ -1,32 +1,39 @@
-//! The window family's side of sessions (bash.md): the answers of bash, the word of a
-//! background command's end, polls, and what tmux shows and ends.
+//! bash and tmux (bash.md): commands that go on in background windows. A window is a session; there
+//! is no tmux underneath. Here are the answers of bash and when its waits are over; `notes` tells
+//! of polls and ends, `books` has what tmux shows.
 
 pub mod bash;
+pub mod books;
 pub mod name;
+pub mod notes;
 pub mod text;
 pub mod tmux;
 pub mod window;
 pub mod window_context;
 
-mod books;
-mod notes;
-
-pub use books::{FinishedWindows, PeekLimits, PollRow, Seen, WindowRow};
+pub use books::Books;
 use serde::Serialize;
+pub use window::Window;
 
 use self::text::{Held, Inspector, Named, Shown};
-use crate::engine::Daemon;
+use super::{Cx, Engine, Family, Method, Numbered};
+use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::logs::LogStatus;
-use crate::families::windows::window::{Cut, EndedFor, Stage, Window, WindowSpec};
-use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_WINDOWS_MAX, WINDOW_UNREAD_BYTES};
+use crate::limits::{NS_PER_MS, RUNNING_WINDOWS_MAX};
 use crate::pure::process::life::ExitStatus;
-use crate::session::ending::{Ending, SIGKILL, SIGTERM};
+use crate::session::ending::{Ending, SIGKILL};
+use crate::session::output::Source;
 use crate::session::report::{NamedProcess, TruncationReport};
-use crate::session::view::{View, seconds};
-use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::view::seconds;
+use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Session, SessionId};
 use crate::wire::{Reason, RpcError};
+use books::Seen;
+use window::{Cut, EndedFor, Stage};
+
+/// The rows of the table of methods.
+pub const METHODS: &[Method] = &[bash::METHOD, tmux::METHOD];
 
 /// The result of bash.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -77,8 +84,8 @@ fn window_id(id: SessionId) -> String {
 }
 
 /// How a window's command ended; one that is not reaped yet was ended by us.
-fn status_of(session: &Session) -> ExitStatus {
-    session.status().unwrap_or(ExitStatus::Signal(SIGKILL))
+fn status_of(core: &Session) -> ExitStatus {
+    core.status().unwrap_or(ExitStatus::Signal(SIGKILL))
 }
 
 /// The output of a window as a text shows it, with the line that says what was cut.
@@ -86,199 +93,259 @@ fn shown<'a>(cut: &'a Cut, notice: Option<&'a String>) -> Shown<'a> {
     Shown { output: &cut.output, notice: notice.map(String::as_str) }
 }
 
-impl Daemon {
-    /// Makes a session that was just started a window.
-    pub fn make_window(&mut self, id: SessionId, spec: WindowSpec) {
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.view = View::new(WINDOW_UNREAD_BYTES);
-            session.window = Some(Box::new(Window::new(spec)));
+impl Family for Window {
+    type Books = Books;
+
+    fn take(
+        own: Option<&mut Self>,
+        _core: &mut Session,
+        (_, length): (Source, usize),
+        cx: &mut Cx,
+    ) {
+        if let Some(own) = own {
+            own.push(&cx.reading.buffer[..length]);
         }
     }
 
-    /// Refuses one more window when as many run as may.
-    pub fn room_for_window(&self) -> Result<(), RpcError> {
-        let runs = |session: &&Session| session.window.is_some() && !session.life.finished();
-        let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_WINDOWS_MAX.min(self.config.max_running) {
-            return Ok(());
+    /// A poll is due.
+    fn due_ns(&self, core: &Session) -> Option<u64> {
+        let poll = self.poll.as_ref().filter(|_| core.finished_ns.is_none());
+        poll.map(|poll| poll.due_ns)
+    }
+
+    /// A foreground command that was cancelled or whose time is over is ended; a poll that is due
+    /// is sent.
+    fn step(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        let Some(own) = own else { return };
+        own.end_foreground(core, cx);
+        if own.poll.as_ref().is_some_and(|poll| poll.due_ns <= cx.now_ns) {
+            own.send_poll(core, cx);
         }
-        let message = format!(
-            "{running} commands of bash run, as many as may at once: kill a background window, \
-             or wait for one to end"
-        );
-        Err(RpcError::failed(Reason::TooManySessions, message))
     }
 
-    /// The report of a command that could not be started.
-    pub fn failed_window(&self, name: String, text: String) -> BashReport {
-        let (status, exit_code, is_error) = ("failed", Some(-1), true);
-        BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
-    }
-
-    /// Nobody waits for this one: its end is reported like that of one in the background.
-    pub fn leave_in_background(&mut self, id: SessionId) {
-        self.register(id);
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let goes_on = session.status().is_none();
-        let open = |window: &&mut Box<Window>| window.stage != Stage::Closed;
-        let Some(window) = session.window.as_mut().filter(open) else { return };
-        window.stage = Stage::Background;
-        if let Some(poll) = window.spec.poll.filter(|_| goes_on) {
-            window.start_poll(poll, now_ns);
+    fn verdict(
+        own: Option<&Self>,
+        core: &Session,
+        wait: &Wait,
+        at: &Moment,
+        _cx: &Cx,
+    ) -> Option<Why> {
+        match own.filter(|_| wait.kind == WaitKind::Start) {
+            Some(own) => own.foreground_verdict(core, wait, at),
+            None => core.verdict(wait, at),
         }
-        self.debug(format_args!("session {id}: in the background"));
-        self.touch(id);
     }
 
-    /// Step of a session's judgement: a foreground command that was cancelled or whose time is
-    /// over is ended; a poll that is due is sent.
-    pub(crate) fn step_window(&mut self, id: SessionId) {
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let (over, shell_gone) = (session.life.finished(), session.status().is_some());
-        let Some(window) = &mut session.window else { return };
-        let due = window.poll.as_ref().is_some_and(|poll| poll.due_ns <= now_ns);
-        let wait = session.waits.iter_mut().find(|wait| wait.kind == WaitKind::Bash);
-        if let Some(wait) = wait
-            && window.ended_for.is_none()
-            && window.stage == Stage::Foreground
-            && !over
-        {
-            // A shell that has ended had its time: what it left behind is told of.
-            let kills = window.spec.kill_at_timeout && !shell_gone;
-            let late = wait.due_ns.is_some_and(|at| at <= now_ns) && kills;
-            window.ended_for = if wait.cancelled {
-                Some(EndedFor::Abort)
-            } else {
-                late.then_some(EndedFor::Timeout)
+    fn points_at_log(
+        own: Option<&Self>,
+        _core: &Session,
+        wait: &Wait,
+        why: Why,
+        _cx: &Cx,
+    ) -> bool {
+        let shows = own.filter(|_| wait.kind == WaitKind::Start);
+        why == Why::Completed || shows.is_some_and(Self::may_be_cut)
+    }
+
+    fn progress(
+        own: Option<&Self>,
+        _core: &Session,
+        cx: &mut Cx,
+    ) -> (String, Option<TruncationReport>) {
+        let Some(own) = own else { return Default::default() };
+        let cut = own.clean(false).cut(own.spec.lines, own.spec.max_bytes);
+        cx.text_bytes += own.kept_bytes();
+        (cut.output, TruncationReport::new(&cut.truncation))
+    }
+
+    fn answer(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        wait: Wait,
+        (why, _): (Why, bool),
+        cx: &mut Cx,
+    ) -> Answered {
+        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+        let Some(own) = own else { return Answered::default() };
+        if wait.kind == WaitKind::Kill {
+            cx.clients.reply(&pending, &own.killed(core, why));
+        } else {
+            let outcome = match (own.ended_for, why) {
+                (Some(ended_for), _) => Outcome::EndedFor(ended_for),
+                (None, Why::Completed) => Outcome::Ended,
+                (None, Why::ShellGone) => Outcome::Held,
+                (None, Why::ShuttingDown | Why::Cancelled) => Outcome::EndedFor(EndedFor::Abort),
+                (None, Why::Deadline | Why::AbsoluteDeadline) => Outcome::Background,
             };
-            if window.ended_for.is_some() {
-                wait.due_ns = None;
-                // It now waits for all to be gone, not for the shell.
-                wait.saw_leader = false;
-                self.debug(format_args!("session {id}: cancelled, or its time is over"));
-                self.begin_ending(id, SIGKILL, 0);
+            match outcome {
+                Outcome::Background => own.leave_in_background(core, cx),
+                Outcome::Held => {
+                    own.stage = Stage::Told;
+                    core.leave_to_holders();
+                    cx.list(core);
+                }
+                Outcome::Ended => own.stage = Stage::Told,
+                Outcome::EndedFor(_) => own.stage = Stage::Closed,
             }
+            let report = own.report(core, outcome, cx);
+            cx.clients.reply(&pending, &report);
         }
-        if due {
-            self.send_poll(id);
+        Answered { output: false, end: core.life.finished() && !own.will_report() }
+    }
+
+    /// The end of a background command is reported although others go on in its window, once its
+    /// shell has been gone for long enough.
+    fn settle(&mut self, core: &mut Session, cx: &mut Cx) {
+        let over = core.is_left_to_holders(cx.now_ns) && core.finished_ns.is_none();
+        if over && core.waits.is_empty() {
+            self.report_end(core, cx);
         }
     }
 
-    /// Why a wait of bash is over.
-    pub(crate) fn window_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
-        let window = session.window.as_ref()?;
+    fn tell_end(&mut self, core: &mut Session, cx: &mut Cx) {
+        self.report_end(core, cx);
+    }
+
+    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        if let Some(own) = own {
+            own.report_end(core, cx);
+            own.keep(core, cx);
+        }
+    }
+}
+
+/// Refuses one more window when as many run as may.
+fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
+    let running = engine.sessions.running(|family| family.windows().is_some());
+    if running < RUNNING_WINDOWS_MAX.min(engine.cx.config.max_running) {
+        return Ok(());
+    }
+    let message = format!(
+        "{running} commands of bash run, as many as may at once: kill a background window, \
+         or wait for one to end"
+    );
+    Err(RpcError::failed(Reason::TooManySessions, message))
+}
+
+/// The report of a command that could not be started.
+fn failed(name: String, text: String) -> BashReport {
+    let (status, exit_code, is_error) = ("failed", Some(-1), true);
+    BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
+}
+
+impl Window {
+    /// Nobody waits for this one: its end is reported like that of one in the background.
+    fn leave_in_background(&mut self, core: &mut Session, cx: &mut Cx) {
+        cx.list(core);
+        if self.stage == Stage::Closed {
+            return;
+        }
+        self.stage = Stage::Background;
+        if let Some(poll) = self.spec.poll.filter(|_| core.status().is_none()) {
+            self.start_poll(poll, cx.now_ns);
+        }
+        cx.debug(format_args!("session {}: in the background", core.id));
+        cx.touch(core);
+    }
+
+    /// Whether actions on background windows see it.
+    fn is_shown(&self, core: &Session) -> bool {
+        let runs = !core.life.finished();
+        match self.stage {
+            Stage::Background => true,
+            Stage::Told => runs,
+            // Its client has gone, and nobody waits for it any more.
+            Stage::Foreground => runs && !core.waits.iter().any(|one| one.asked_by == Self::ID),
+            Stage::Closed => false,
+        }
+    }
+
+    /// Ends a foreground command that was cancelled or whose time is over.
+    fn end_foreground(&mut self, core: &mut Session, cx: &mut Cx) {
+        if self.ended_for.is_some() || self.stage != Stage::Foreground || core.life.finished() {
+            return;
+        }
+        let shell_gone = core.status().is_some();
+        let asked = |wait: &&mut Wait| wait.asked_by == Self::ID && wait.kind == WaitKind::Start;
+        let Some(wait) = core.waits.iter_mut().find(asked) else { return };
+        // A shell that has ended had its time: what it left behind is told of.
+        let kills = self.spec.kill_at_timeout && !shell_gone;
+        let late = wait.due_ns.is_some_and(|at| at <= cx.now_ns) && kills;
+        let timed_out = late.then_some(EndedFor::Timeout);
+        self.ended_for = if wait.cancelled { Some(EndedFor::Abort) } else { timed_out };
+        if self.ended_for.is_some() {
+            wait.due_ns = None;
+            // It now waits for all to be gone, not for the shell.
+            wait.saw_leader = false;
+            cx.debug(format_args!("session {}: cancelled, or its time is over", core.id));
+            cx.begin_ending(core, SIGKILL, 0);
+        }
+    }
+
+    /// Why the wait of a foreground command is over.
+    fn foreground_verdict(&self, core: &Session, wait: &Wait, at: &Moment) -> Option<Why> {
         if wait.shut_down {
             return Some(Why::ShuttingDown);
         }
-        if window.stage != Stage::Foreground {
+        if self.stage != Stage::Foreground {
             return Some(Why::Deadline);
         }
-        if session.life.finished() {
+        if core.life.finished() {
             return Some(Why::Completed);
         }
         // What could not be ended is not waited for any longer.
         let given_up = |one: &Ending| one.over() && !one.all_gone();
-        if window.ended_for.is_some() {
-            return session.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
+        if self.ended_for.is_some() {
+            return core.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
         }
-        let client = self.client_of(wait);
-        let closing = self.closing.as_ref().is_some_and(|one| one.answers_pending(client));
-        if session.is_left_to_holders(self.now_ns) && !closing {
+        if at.left_to_holders && !at.closing {
             return Some(Why::ShellGone);
         }
-        let shell_gone = session.status().is_some();
-        if wait.due_ns.is_some_and(|due| due <= self.now_ns) {
+        let shell_gone = core.status().is_some();
+        if wait.due_ns.is_some_and(|due| due <= at.now_ns) {
             return Some(if shell_gone { Why::ShellGone } else { Why::Deadline });
         }
-        if closing && shell_gone {
+        if at.closing && shell_gone {
             // The command has ended by itself. Who holds its output is being ended: the answer
             // comes with that, or names who could not be.
-            return session.ending.as_ref().is_none_or(given_up).then_some(Why::ShellGone);
+            return core.ending.as_ref().is_none_or(given_up).then_some(Why::ShellGone);
         }
-        closing.then_some(Why::ShuttingDown)
+        at.closing.then_some(Why::ShuttingDown)
     }
 
-    /// Answers a wait of the window family.
-    pub(crate) fn answer_window(&mut self, id: SessionId, wait: &Wait, why: Why) {
-        let Some(pending) = self.take_pending(wait.ticket) else { return };
-        if wait.kind == WaitKind::WindowKill {
-            let seen = self.killed_window(id, why);
-            self.clients.reply(&pending, &seen);
-            return self.tell_exit_with_reply(id);
-        }
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(window) = &mut session.window else { return };
-        let outcome = match (window.ended_for, why) {
-            (Some(ended_for), _) => Outcome::EndedFor(ended_for),
-            (None, Why::Completed) => Outcome::Ended,
-            (None, Why::ShellGone) => Outcome::Held,
-            (None, Why::ShuttingDown | Why::Cancelled) => Outcome::EndedFor(EndedFor::Abort),
-            (None, Why::Deadline | Why::AbsoluteDeadline) => Outcome::Background,
-        };
-        match outcome {
-            Outcome::Background => self.leave_in_background(id),
-            Outcome::Held => {
-                window.stage = Stage::Told;
-                session.leave_to_holders();
-                self.register(id);
-            }
-            Outcome::Ended => window.stage = Stage::Told,
-            Outcome::EndedFor(_) => window.stage = Stage::Closed,
-        }
-        let report = self.bash_report(id, outcome);
-        self.clients.reply(&pending, &report);
-        self.tell_exit_with_reply(id);
-    }
-
-    /// The word of the exit of a session whose end a reply has just told.
-    fn tell_exit_with_reply(&mut self, id: SessionId) {
-        let told = |session: &Session| {
-            let reports = session.window.as_ref().is_some_and(|window| window.will_report());
-            session.life.finished() && !reports
-        };
-        if self.sessions.get(&id).is_some_and(told) {
-            self.tell_exit(id, true);
-        }
-    }
-
-    fn bash_report(&mut self, id: SessionId, outcome: Outcome) -> BashReport {
+    fn report(&self, core: &Session, outcome: Outcome, cx: &mut Cx) -> BashReport {
         let whole = LogStatus { complete: true, ..LogStatus::default() };
-        let log = self.log_status(id).unwrap_or(whole);
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get(&id) else { return BashReport::default() };
-        let Some(window) = &session.window else { return BashReport::default() };
-        let spec = &window.spec;
-        let cut = window.clean(session.life.finished()).cut(spec.lines, spec.max_bytes);
-        let told_bytes = window.kept_bytes();
-        let shown_log = log.shown(session.life.finished());
+        let log = cx.log_status(core).unwrap_or(whole);
+        let spec = &self.spec;
+        let cut = self.clean(core.life.finished()).cut(spec.lines, spec.max_bytes);
+        cx.text_bytes += self.kept_bytes();
+        let shown_log = log.shown(core.life.finished());
         let notice = cut.notice(shown_log.as_deref(), spec.always_log_path);
         let output = shown(&cut, notice.as_ref());
-        let status = status_of(session);
+        let status = status_of(core);
         let held = outcome == Outcome::Held;
-        let still_running = if held { self.named_holders(session) } else { Vec::new() };
+        let still_running = if held { cx.named_holders(core) } else { Vec::new() };
         let text = match outcome {
-            Outcome::Ended if session.start.failure().is_some() => {
-                let why = session.start.failure().unwrap_or_default();
-                start_failure_text(&session.facts.cwd, why)
+            Outcome::Ended if core.start.failure().is_some() => {
+                let why = core.start.failure().unwrap_or_default();
+                start_failure_text(&core.facts.cwd, why)
             }
             Outcome::Ended => text::ended(output, status),
             Outcome::Held => {
                 let (holders, log_path) = (holders_of(&still_running), shown_log.as_deref());
-                let held = Held { id, holders: &holders, log_path };
+                let held = Held { id: core.id, holders: &holders, log_path };
                 text::ended_but_held(output, status, held)
             }
             Outcome::EndedFor(EndedFor::Abort) => text::aborted(output),
             Outcome::EndedFor(EndedFor::Timeout) => text::timed_out(output, spec.timeout_ms),
             Outcome::Background if spec.background => {
-                let named = Named { name: &spec.name, id };
+                let named = Named { name: &spec.name, id: core.id };
                 text::started(named, spec.poll.map(|poll| poll.interval_ms), &spec.attach)
             }
             Outcome::Background => {
                 let inspector = Inspector { tool: &spec.tool, actions: &spec.actions };
                 let poll_ms = spec.poll.map(|poll| poll.interval_ms);
-                text::went_on(output, spec.timeout_ms, id, inspector, poll_ms)
+                text::went_on(output, spec.timeout_ms, core.id, inspector, poll_ms)
             }
         };
         let word = match outcome {
@@ -288,16 +355,16 @@ impl Daemon {
             Outcome::EndedFor(EndedFor::Timeout) => "timed_out",
             Outcome::Background => "background",
         };
-        let exited = session.status().filter(|_| outcome != Outcome::Background);
+        let exited = core.status().filter(|_| outcome != Outcome::Background);
         let (exit_code, signal) = status_fields(exited);
         // What has not come yet is no output of a start.
         let starts = outcome == Outcome::Background && spec.background;
         // Of one that goes on the log is never complete, unless it has trouble.
         let goes_on = matches!(outcome, Outcome::Background | Outcome::Held);
         let incomplete = !log.complete && (!goes_on || log.failure.is_some());
-        let report = BashReport {
+        BashReport {
             status: word,
-            window: Some(window_id(id)),
+            window: Some(window_id(core.id)),
             name: spec.name.clone(),
             exit_code,
             signal,
@@ -307,44 +374,23 @@ impl Daemon {
             log_truncated: log.truncated.then_some(true),
             failure_message: log.failure,
             still_running,
-            wall_time_seconds: seconds(now_ns - session.facts.started_ns),
+            wall_time_seconds: seconds(cx.now_ns - core.facts.started_ns),
             text,
             is_error: !matches!(word, "completed" | "background"),
             output: if starts { String::new() } else { cut.output },
-        };
-        self.window_text_bytes += told_bytes;
-        report
+        }
     }
 
-    /// Closes a window: it is listed no more, nobody is told of its end, and all in it is ended.
-    /// The answer, where there is nothing to wait for.
-    pub fn close_window(&mut self, id: SessionId, name: &str) -> Option<Seen> {
-        self.finished_windows.forget(id);
-        if let Some(window) = self.sessions.get_mut(&id).and_then(|one| one.window.as_mut()) {
-            window.stage = Stage::Closed;
-            window.poll = None;
-            self.debug(format_args!("session {id}: its window is closed"));
-            self.kill(id, SIGTERM, KILL_GRACE_MS);
-            return None;
-        }
-        if self.readopt_left(id) {
-            self.kill(id, SIGTERM, KILL_GRACE_MS);
-            return Some(killed(name, id));
-        }
-        Some(Seen::text(format!("Closed background window: {name} @{id}. It had ended before.")))
-    }
 
-    /// The answer to who closed a window.
-    fn killed_window(&self, id: SessionId, why: Why) -> Seen {
-        let session = self.sessions.get(&id);
-        let name = session.and_then(|one| one.window.as_ref()).map(|one| one.spec.name.clone());
-        let name = name.unwrap_or_default();
+    /// The answer to who closed the window.
+    fn killed(&self, core: &Session, why: Why) -> Seen {
+        let (name, id) = (&self.spec.name, core.id);
         if why == Why::Completed {
-            return killed(&name, id);
+            return killed(name, id);
         }
-        let ending = session.and_then(|one| one.ending.as_ref());
-        let survivors = ending.filter(|one| one.over()).map(|one| one.survivors());
-        let survivors: Vec<String> = survivors
+        let ending = core.ending.as_ref().filter(|one| one.over());
+        let survivors: Vec<String> = ending
+            .map(Ending::survivors)
             .unwrap_or_default()
             .iter()
             .map(|one| {

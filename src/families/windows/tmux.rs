@@ -5,11 +5,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::window_context::{CONTEXT, Context};
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
-use crate::families::windows::window::Scope;
-use crate::families::windows::{PeekLimits, Seen};
+use super::books::{self, PeekLimits, Seen};
+use super::window::{Scope, Stage, Window};
+use super::killed;
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Entry, Method, Numbered, State};
+use crate::limits::KILL_GRACE_MS;
 use crate::session::SessionId;
+use crate::session::ending::SIGTERM;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
@@ -64,15 +67,15 @@ fn window_id(window: Option<&str>) -> Option<SessionId> {
     digits.parse().ok().filter(|_| fits)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, context) = read(call.params)?;
     let action = params.action.as_str();
     let fits = |window: &Scope| context.sees(window);
     if action == "list" {
-        return Ok(Answer::of(&daemon.list_windows(&fits)));
+        return Ok(Answer::of(&books::list(engine, &fits)));
     }
     if action == "list-polls" {
-        return Ok(Answer::of(&daemon.list_polls(&fits)));
+        return Ok(Answer::of(&books::list_polls(engine, &fits)));
     }
     let Some(id) = window_id(params.window.as_deref()) else {
         let text = format!("Error: {action} requires a window id, e.g. @123.");
@@ -81,34 +84,45 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
     let seen = match action {
         "peek" => {
             let limits = PeekLimits { lines: context.peek_lines(), bytes: context.max_bytes() };
-            daemon.peek_window(id, limits, &fits)
+            books::peek(engine, id, limits, &fits)
         }
         "poll" => match context.poll(params.poll_interval, params.poll_lines) {
-            Some(spec) => daemon.poll_window(id, spec, &fits),
+            Some(spec) => books::poll(engine, id, spec, &fits),
             None => {
                 let text = "Error: pollInterval must be greater than 0 for poll action.";
                 Seen::error(text.to_owned())
             }
         },
-        "unpoll" => daemon.unpoll_window(id, &fits),
-        _ => match daemon.window_to_close(id, &fits) {
-            Ok(name) => return Ok(kill(daemon, call, id, &name)),
+        "unpoll" => books::unpoll(engine, id, &fits),
+        _ => match books::name_of(engine, id, &fits) {
+            Ok(name) => return Ok(kill(engine, call, id, &name)),
             Err(none) => none,
         },
     };
     Ok(Answer::of(&seen))
 }
 
-/// Ends a window; answers when all in it is gone.
-fn kill(daemon: &mut Daemon, call: &Call<'_>, id: SessionId, name: &str) -> Answer {
-    if let Some(seen) = daemon.close_window(id, name) {
-        return Answer::of(&seen);
+/// Ends a window: it is listed no more, and nobody is told of its end. Answers when all in it is
+/// gone.
+fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answer {
+    let Engine { sessions, cx, .. } = engine;
+    cx.books.windows.forget(id);
+    if let Some(Entry { core, family: State::Window(own) }) = sessions.get_mut(id) {
+        (own.stage, own.poll) = (Stage::Closed, None);
+        cx.debug(format_args!("session {id}: its window is closed"));
+        cx.kill(core, SIGTERM, KILL_GRACE_MS);
+        return engine.wait_for(call, id, |ticket, now_ns| {
+            Wait::new(ticket, Window::ID, WaitKind::Kill, now_ns)
+        });
     }
-    if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
-        let now_ns = daemon.now_ns;
-        daemon.add_wait(id, Wait::new(ticket, WaitKind::WindowKill, now_ns));
+    if sessions.readopt_left(id, cx)
+        && let Some(entry) = sessions.get_mut(id)
+    {
+        cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS);
+        return Answer::of(&killed(name, id));
     }
-    Answer::Waits
+    let text = format!("Closed background window: {name} @{id}. It had ended before.");
+    Answer::of(&Seen::text(text))
 }
 
 #[cfg(test)]

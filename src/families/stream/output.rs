@@ -1,4 +1,4 @@
-//! A session as the stream family sees it (bash-stream.md): stdout and stderr apart and merged,
+//! The output of a session of bash_stream (bash-stream.md): stdout and stderr apart and merged,
 //! the last of each, and what no stream call has told yet.
 
 use crate::limits::{
@@ -9,11 +9,13 @@ use crate::pure::buffer::arrival::Arrival;
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::clean::text_behind;
 use crate::pure::text::utf8::{chars_in, incomplete_suffix_len};
+use crate::session::Ticket;
 use crate::session::output::Source;
+use super::live::Chunks;
 
-/// What a job was started with.
+/// What a stream was started with.
 #[derive(Clone, Copy, Debug)]
-pub struct JobSpec {
+pub struct StreamSpec {
     /// How long its first call waits.
     pub yield_ms: u64,
     /// It is ended after so long.
@@ -22,8 +24,15 @@ pub struct JobSpec {
     pub max_chars: usize,
     /// Whether it has a terminal: then there is one stream.
     pub pty: bool,
-    /// Input that it takes over its life; `None`: any amount.
-    pub stdin_cap_bytes: Option<u64>,
+}
+
+/// A call that is sent what comes as it comes.
+#[derive(Debug)]
+pub struct Live {
+    /// The call.
+    pub ticket: Ticket,
+    /// Its chunks.
+    pub chunks: Chunks,
 }
 
 /// A text cut to its last characters.
@@ -50,17 +59,17 @@ struct Kept {
 
 /// The stream family's view of a session.
 #[derive(Debug)]
-pub struct Job {
+pub struct Stream {
     /// What it was started with.
-    pub spec: JobSpec,
+    pub spec: StreamSpec,
     stdout: Kept,
     stderr: Kept,
     /// In which order their bytes came.
     arrival: Arrival,
     /// Its time was over: it was ended for that.
     pub timed_out: bool,
-    /// Bytes of input that were taken for it.
-    pub stdin_bytes: u64,
+    /// The call that is sent what comes, while it waits.
+    live: Option<Live>,
 }
 
 /// `text` cut to its last `max_chars` characters, of which `before` more came before it.
@@ -138,9 +147,9 @@ impl Kept {
     }
 }
 
-impl Job {
-    /// A job that has written nothing yet.
-    pub fn new(spec: JobSpec) -> Self {
+impl Stream {
+    /// A stream that has written nothing yet.
+    pub fn new(spec: StreamSpec) -> Self {
         let kept = || Kept::new(spec.ring_bytes());
         Self {
             spec,
@@ -148,8 +157,23 @@ impl Job {
             stderr: kept(),
             arrival: Arrival::new(),
             timed_out: false,
-            stdin_bytes: 0,
+            live: None,
         }
+    }
+
+    /// The call of this ticket is sent what comes, while it waits.
+    pub fn send_live(&mut self, ticket: Ticket) {
+        self.live = Some(Live { ticket, chunks: Chunks::new() });
+    }
+
+    /// The call that is sent what comes.
+    pub fn live(&mut self) -> Option<&mut Live> {
+        self.live.as_mut()
+    }
+
+    /// The same, where it has this ticket: it is sent nothing more.
+    pub fn take_live(&mut self, ticket: Ticket) -> Option<Live> {
+        self.live.take_if(|live| live.ticket == ticket)
     }
 
     /// Takes in what came on `source`.
@@ -213,14 +237,14 @@ impl Job {
     }
 }
 
-impl JobSpec {
+impl StreamSpec {
     /// Bytes that are kept of each stream.
     fn ring_bytes(&self) -> usize {
         let text_bytes = self.max_chars.saturating_mul(MAX_CHAR_BYTES).min(JOB_RING_BYTES_MAX);
         text_bytes + WINDOW_LEAD_BYTES
     }
 
-    /// What a job leaves to unified-exec's unread output, so that it takes no more memory than
+    /// What a stream leaves to unified-exec's unread output, so that it takes no more memory than
     /// any other session (architecture.md, Bounds).
     pub fn unified_bytes(&self) -> usize {
         let streams = if self.pty { 1 } else { 2 };
@@ -233,42 +257,42 @@ impl JobSpec {
 mod tests {
     use super::*;
 
-    fn job(max_chars: usize, pty: bool) -> Job {
-        let (yield_ms, timeout_ms, stdin_cap_bytes) = (1_000, None, None);
-        Job::new(JobSpec { yield_ms, timeout_ms, max_chars, pty, stdin_cap_bytes })
+    fn stream(max_chars: usize, pty: bool) -> Stream {
+        let (yield_ms, timeout_ms) = (1_000, None);
+        Stream::new(StreamSpec { yield_ms, timeout_ms, max_chars, pty })
     }
 
     #[test]
     fn streams_are_kept_apart_and_merged() {
-        let mut job = job(100, false);
-        job.push(Source::Output, b"one\n");
-        job.push(Source::Errors, b"two\n");
-        job.push(Source::Output, b"three\n");
-        assert_eq!(job.life(Some(Source::Output), false, None).text, "one\nthree\n");
-        assert_eq!(job.life(Some(Source::Errors), false, None).text, "two\n");
-        assert_eq!(job.life(None, false, None).text, "one\ntwo\nthree\n");
-        assert!(job.has_news());
-        assert_eq!(job.take(Source::Output, None).text, "one\nthree\n");
-        assert!(job.has_news(), "stderr is not told yet");
-        assert_eq!(job.take(Source::Errors, None).text, "two\n");
-        assert!(!job.has_news());
-        assert_eq!(job.life(None, false, None).text, "one\ntwo\nthree\n", "life is told again");
+        let mut stream = stream(100, false);
+        stream.push(Source::Output, b"one\n");
+        stream.push(Source::Errors, b"two\n");
+        stream.push(Source::Output, b"three\n");
+        assert_eq!(stream.life(Some(Source::Output), false, None).text, "one\nthree\n");
+        assert_eq!(stream.life(Some(Source::Errors), false, None).text, "two\n");
+        assert_eq!(stream.life(None, false, None).text, "one\ntwo\nthree\n");
+        assert!(stream.has_news());
+        assert_eq!(stream.take(Source::Output, None).text, "one\nthree\n");
+        assert!(stream.has_news(), "stderr is not told yet");
+        assert_eq!(stream.take(Source::Errors, None).text, "two\n");
+        assert!(!stream.has_news());
+        assert_eq!(stream.life(None, false, None).text, "one\ntwo\nthree\n", "life is told again");
     }
 
     #[test]
     fn a_terminals_output_is_merged_by_itself() {
-        let mut job = job(100, true);
-        job.push(Source::Output, b"one\r\n");
-        assert_eq!(job.life(None, false, None).text, "one\n");
+        let mut stream = stream(100, true);
+        stream.push(Source::Output, b"one\r\n");
+        assert_eq!(stream.life(None, false, None).text, "one\n");
     }
 
     #[test]
     fn the_cap_counts_characters_and_keeps_the_tail() {
         for (given, kept, omitted) in [("äbc", "äbc", 0), ("äbcd", "äbcd", 0), ("äbcde", "bcde", 1)]
         {
-            let mut job = job(4, false);
-            job.push(Source::Output, given.as_bytes());
-            let capped = job.life(None, false, Some("/tmp/x.log"));
+            let mut stream = stream(4, false);
+            stream.push(Source::Output, given.as_bytes());
+            let capped = stream.life(None, false, Some("/tmp/x.log"));
             assert_eq!(capped.omitted_chars, omitted, "{given}");
             let first = format!("[... {omitted} characters omitted; full output: /tmp/x.log]\n");
             let first = if omitted == 0 { "" } else { &first };
@@ -278,53 +302,53 @@ mod tests {
 
     #[test]
     fn what_the_ring_lost_counts_as_omitted() {
-        let mut job = job(10, false);
+        let mut stream = stream(10, false);
         for _ in 0..100 {
-            job.push(Source::Output, b"0123456789");
+            stream.push(Source::Output, b"0123456789");
         }
-        let capped = job.life(None, false, None);
+        let capped = stream.life(None, false, None);
         assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
     }
 
     #[test]
     fn a_text_that_begins_inside_a_sequence_shows_nothing_of_it() {
-        let mut job = job(10, false);
+        let mut stream = stream(10, false);
         // Whatever the ring begins with, it is somewhere in "\x1b[38;5;123mx".
         for _ in 0..1_000 {
-            job.push(Source::Output, b"\x1b[38;5;123mx");
+            stream.push(Source::Output, b"\x1b[38;5;123mx");
         }
-        let text = job.life(None, false, None).text;
+        let text = stream.life(None, false, None).text;
         let shown = text.lines().nth(1).unwrap_or_default();
         assert!(!shown.is_empty() && shown.chars().all(|one| one == 'x'), "{text}");
     }
 
     #[test]
     fn a_long_line_before_the_last_one_fills_the_cap() {
-        let mut job = job(10, false);
-        job.push(Source::Output, "ä".repeat(1_000).as_bytes());
-        job.push(Source::Output, b"\nend\n");
-        assert_eq!(job.life(None, false, None).text, "[... 995 characters omitted]\näääää\nend\n");
+        let mut stream = stream(10, false);
+        stream.push(Source::Output, "ä".repeat(1_000).as_bytes());
+        stream.push(Source::Output, b"\nend\n");
+        assert_eq!(stream.life(None, false, None).text, "[... 995 characters omitted]\näääää\nend\n");
     }
 
     #[test]
     fn a_sequence_or_a_character_that_two_calls_share_is_whole_in_the_second() {
-        let mut job = job(100, false);
-        job.push(Source::Output, b"red: \x1b[38;5;");
-        assert_eq!(job.take(Source::Output, None).text, "red: ");
-        job.push(Source::Output, b"1mx\xc3");
-        assert_eq!(job.take(Source::Output, None).text, "x");
-        assert!(!job.has_news(), "half a character is no news twice");
-        assert_eq!(job.take(Source::Output, None).text, "");
-        job.push(Source::Output, b"\xa4y");
-        assert!(job.has_news());
-        assert_eq!(job.take(Source::Output, None).text, "\u{e4}y");
-        assert_eq!(job.life(None, false, None).text, "red: x\u{e4}y");
+        let mut stream = stream(100, false);
+        stream.push(Source::Output, b"red: \x1b[38;5;");
+        assert_eq!(stream.take(Source::Output, None).text, "red: ");
+        stream.push(Source::Output, b"1mx\xc3");
+        assert_eq!(stream.take(Source::Output, None).text, "x");
+        assert!(!stream.has_news(), "half a character is no news twice");
+        assert_eq!(stream.take(Source::Output, None).text, "");
+        stream.push(Source::Output, b"\xa4y");
+        assert!(stream.has_news());
+        assert_eq!(stream.take(Source::Output, None).text, "\u{e4}y");
+        assert_eq!(stream.life(None, false, None).text, "red: x\u{e4}y");
     }
 
     #[test]
     fn what_is_kept_takes_no_more_than_any_session_has() {
         for (max_chars, pty) in [(1, false), (30_000, false), (150_000, false), (150_000, true)] {
-            let spec = job(max_chars, pty).spec;
+            let spec = stream(max_chars, pty).spec;
             let streams = if pty { 1 } else { 2 };
             assert!(spec.unified_bytes() + streams * spec.ring_bytes() <= HEAD_TAIL_MAX_BYTES);
             assert!(spec.unified_bytes() >= 64 * 1024, "{max_chars}");

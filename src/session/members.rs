@@ -1,5 +1,5 @@
-//! Who belongs to a session (architecture.md, Ending a session): its members, by the number that
-//! the kernel knows it by, and those who have left it by setsid.
+//! Who belongs to a session (architecture.md, Ending a session): the processes that have its number
+//! in the kernel, and those that have left it by setsid. Signals nobody: that is `ending`.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,9 @@ use crate::sys::host;
 use crate::sys::proc;
 use crate::sys::run_limit;
 
-/// Whose end it is.
+/// Those whose end a session's end is.
 #[derive(Clone, Debug)]
-pub struct Family {
+pub struct Members {
     /// The kernel session id that members have.
     pub sid: i32,
     /// No member started before the leader did (clock ticks since boot).
@@ -27,7 +27,7 @@ pub struct Family {
 pub enum Detached {
     /// None of them.
     Spared,
-    /// Those with a parent in the family, and orphans that have this mark.
+    /// Those with a parent among the members, and orphans that have this mark.
     Taken(Option<RunMark>),
 }
 
@@ -52,13 +52,13 @@ impl Number {
     }
 }
 
-impl Family {
+impl Members {
     /// The session that members are in, while there can be any.
     pub fn members_sid(&self) -> Option<i32> {
         (self.number.now(self.sid) != Number::Free).then_some(self.sid)
     }
 
-    /// Who may be of this family, each with the session that it was in, by pid. None: the census
+    /// Who may be a member, each with the session that it was in, by pid. None: the census
     /// is not complete yet. Errors: it cannot be told now (EMFILE, ENOMEM).
     pub(super) fn candidates(
         &self,
@@ -90,17 +90,17 @@ impl Family {
     }
 
     /// Whether those who have left are left alone.
-    pub(super) fn spares_detached(&self) -> bool {
+    pub fn spares_detached(&self) -> bool {
         matches!(self.detached, Detached::Spared)
     }
 
-    /// Whether a process has the mark of this family: one system call, which waits for nobody.
+    /// Whether a process has the mark of this session: one system call, which waits for nobody.
     fn has_marked(&self, pid: i32) -> bool {
         let Detached::Taken(Some(mark)) = self.detached else { return false };
         run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
     }
 
-    /// Whether nobody of this family lives; false where it cannot be told.
+    /// Whether no member lives; false where it cannot be told.
     pub fn is_gone(&self, lookout: &mut Lookout, ours: &impl Fn(i32) -> bool) -> bool {
         let number = self.number.now(self.sid);
         if self.spares_detached() {

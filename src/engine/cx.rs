@@ -1,0 +1,283 @@
+//! What a session is judged in: the turn's time, the settings, the clients, the logs, and the
+//! queues of what is to be done. Whatever acts on one session gets that session and this, and
+//! reaches no other session: what concerns others is an effect, which the loop carries out.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::clients::Clients;
+use super::closing::{Cause, Closing};
+use super::contract::Families;
+use super::keeper_link::KeeperLink;
+use super::logs::{LogStatus, LogTrouble};
+use super::run_front::RunFront;
+use super::watch::Watch;
+use super::{Counters, Owner, Pending};
+use crate::config::Config;
+use crate::limits::NAMED_PROCESSES;
+use crate::pure::time::deadlines::Deadlines;
+use crate::session::census::{Lookout, descendants};
+use crate::session::members::Members;
+use crate::session::report::NamedProcess;
+use crate::session::wait::{FamilyId, Wait};
+use crate::session::{ClientId, Session, SessionId, Ticket};
+use crate::sys::host;
+use crate::sys::proc::ProcStat;
+
+/// What judging one session has to do with others. Applied by the loop, so that nothing recurses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// execd ends.
+    Close(Cause),
+    /// The sessions with a wait of this family are judged again.
+    TouchWaiting(FamilyId),
+}
+
+/// Sessions on their way through the steps of a turn, each at most once in a queue.
+#[derive(Debug, Default)]
+pub struct Queues {
+    /// With output to read.
+    pub readable: VecDeque<SessionId>,
+    /// To judge.
+    pub touched: VecDeque<SessionId>,
+    /// With a wait that is over, but no room for its answer.
+    pub held_back: BTreeSet<SessionId>,
+    /// Whose output is not read, for its readers have no room.
+    pub held_readers: BTreeSet<SessionId>,
+    /// With input to write.
+    pub feedable: VecDeque<SessionId>,
+    /// Whose leader has ended and is not reaped yet.
+    pub ended_leaders: BTreeSet<SessionId>,
+}
+
+impl Queues {
+    /// A session has input to write.
+    pub fn input_ready(&mut self, id: SessionId) {
+        if !self.feedable.contains(&id) {
+            self.feedable.push_back(id);
+        }
+    }
+}
+
+/// What reading the output of sessions goes by.
+#[derive(Debug)]
+pub struct Reading {
+    /// What was read last.
+    pub buffer: Vec<u8>,
+    /// Bytes that may still be read in this turn.
+    pub left: usize,
+    /// Something that was to be read to its end did not come to it for that bound.
+    pub drain_deferred: bool,
+    /// What all raised pipes hold, against CHILD_PIPES_TOTAL_BYTES.
+    pub raised_pipe_bytes: usize,
+}
+
+/// The context of whatever is done to one session.
+#[derive(Debug)]
+pub struct Cx<F: Families> {
+    /// The turn's time on the monotonic clock.
+    pub now_ns: u64,
+    /// The settings.
+    pub config: Config,
+    /// The client on stdin and stdout, and those of the socket.
+    pub clients: Clients,
+    /// The requests that wait.
+    pub pending: BTreeMap<Ticket, Pending>,
+    /// The link to the log files and the guard.
+    pub keeper: KeeperLink,
+    /// The poll.
+    pub watch: Watch,
+    /// When what owns no session, and each session, is to be looked at.
+    pub deadlines: Deadlines<Owner>,
+    /// What is to be done with which session.
+    pub queues: Queues,
+    /// The reading of output.
+    pub reading: Reading,
+    /// Looks at all processes.
+    pub lookout: RefCell<Lookout>,
+    /// Leaders that are not reaped yet, by pid.
+    pub leaders: BTreeMap<i32, SessionId>,
+    /// Bytes that texts were made of since a judgement last counted them.
+    pub text_bytes: usize,
+    /// What judging a session has to do with others.
+    pub effects: Vec<Effect>,
+    /// What families remember.
+    pub books: F::Books,
+    /// The end of execd, once it has begun.
+    pub closing: Option<Closing>,
+    /// The command of `execd run`.
+    pub front: Option<RunFront>,
+    /// The counters.
+    pub counters: Counters,
+    /// The working directory at start.
+    pub cwd: PathBuf,
+    /// What chunk ids are made from.
+    pub chunk_seed: u64,
+}
+
+impl<F: Families> Cx<F> {
+    /// Puts a session on the list to be judged in this turn.
+    pub fn touch(&mut self, core: &mut Session) {
+        if !core.touched {
+            core.touched = true;
+            self.queues.touched.push_back(core.id);
+        }
+    }
+
+    /// Begins to end everything of a session, or sends another signal to one that is being ended
+    /// already.
+    pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64) {
+        let members = self.members_of(core);
+        core.begin_ending(members, signal, grace_ms, (self.now_ns, self.counters.turns));
+        self.touch(core);
+    }
+
+    /// Ends everything in a session, for whom nobody is woken then.
+    pub fn kill(&mut self, core: &mut Session, signal: i32, grace_ms: u64) {
+        core.wake = None;
+        self.begin_ending(core, signal, grace_ms);
+    }
+
+    /// Those whose end a session's end is.
+    pub fn members_of(&self, core: &Session) -> Members {
+        core.members(self.config.kill_detached)
+    }
+
+    /// Takes a waiting request off the books: it is answered now, exactly once.
+    pub fn take_pending(&mut self, ticket: Ticket) -> Option<Pending> {
+        let pending = self.pending.remove(&ticket);
+        debug_assert!(pending.is_some(), "a wait without its request");
+        if let Some(pending) = &pending
+            && let Some(client) = self.clients.get_mut(pending.client)
+        {
+            client.in_flight.remove(&pending.id);
+        }
+        pending
+    }
+
+    /// Whose a wait is.
+    pub fn client_of(&self, wait: &Wait) -> ClientId {
+        self.pending.get(&wait.ticket).map_or(super::clients::STDIN_CLIENT, |one| one.client)
+    }
+
+    /// Whether the answer of a wait may be built: its client has room for it.
+    pub fn has_room_for(&self, wait: &Wait) -> bool {
+        self.clients.has_room(self.client_of(wait))
+    }
+
+    /// Whether the end of execd answers a client's requests with what they have.
+    pub fn closes_for(&self, client: ClientId) -> bool {
+        self.closing.as_ref().is_some_and(|closing| closing.answers_pending(client))
+    }
+
+    /// The path of a session's log, once the file exists.
+    pub fn log_path(&self, id: SessionId) -> Option<String> {
+        self.keeper.status(id).and_then(|status| status.path)
+    }
+
+    /// The path of a session's log as texts name it, with what the log lacks.
+    pub fn log_shown(&self, core: &Session) -> Option<String> {
+        self.keeper.status(core.id).and_then(|status| status.shown(core.life.finished()))
+    }
+
+    /// What replies say of a session's log, with what went wrong with the session itself.
+    pub fn log_status(&self, core: &Session) -> Option<LogStatus> {
+        let log = self.keeper.status(core.id);
+        let Some(trouble) = core.trouble() else { return log };
+        let mut log = log.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
+        log.failure = Some(match log.failure {
+            Some(failure) => format!("{trouble}; {failure}"),
+            None => trouble,
+        });
+        Some(log)
+    }
+
+    /// What is wrong with a session's log; `over`: all of its output has come.
+    pub fn log_trouble(&self, core: &Session, over: bool) -> LogTrouble {
+        self.log_status(core).map(|status| status.trouble(over)).unwrap_or_default()
+    }
+
+    /// Who may hold the output of a session whose shell is gone: its members, or else what
+    /// detached itself from it.
+    pub fn holders(&self, core: &Session) -> Vec<ProcStat> {
+        let mut found = self.living(&self.members_of(core));
+        if found.is_empty() {
+            found = self.detached_from(core);
+        }
+        found.truncate(NAMED_PROCESSES);
+        found
+    }
+
+    /// The same by their pids and commands.
+    pub fn named_holders(&self, core: &Session) -> Vec<NamedProcess> {
+        self.named(&self.holders(core))
+    }
+
+    /// Processes by their pids and commands.
+    pub fn named(&self, processes: &[ProcStat]) -> Vec<NamedProcess> {
+        let pids: Vec<i32> = processes.iter().map(|one| one.pid).collect();
+        let commands = self.lookout.borrow().looks.borrow_mut().commands(&pids);
+        let named = |(pid, command)| NamedProcess { pid, command, reason: None };
+        pids.into_iter().zip(commands).map(named).collect()
+    }
+
+    /// The members of a session that live, for people: none where it cannot be told.
+    pub fn living(&self, members: &Members) -> Vec<ProcStat> {
+        let Some(sid) = members.members_sid() else { return Vec::new() };
+        let mut lookout = self.lookout.borrow_mut();
+        let mut found = lookout.at_once().map_or_else(|_| Vec::new(), |census| census.living(sid));
+        found.retain(|one| one.start_ticks >= members.start_ticks);
+        found
+    }
+
+    /// Who has left a session by setsid: what descends from a member, or from an orphan that came
+    /// to us with the session's marks in its environment.
+    fn detached_from(&self, core: &Session) -> Vec<ProcStat> {
+        let mut lookout = self.lookout.borrow_mut();
+        let looks = Rc::clone(&lookout.looks);
+        let Ok(census) = lookout.at_once() else { return Vec::new() };
+        let sid = self.members_of(core).members_sid();
+        let members: Vec<i32> = sid.into_iter().flat_map(|sid| census.pids_of(sid)).collect();
+        let others = census.others(|sid| self.leaders.contains_key(&sid));
+        let others: Vec<ProcStat> =
+            others.iter().copied().filter(|one| !members.contains(&one.pid)).collect();
+        let orphans = others.iter().copied().filter(|one| one.ppid == host::pid());
+        let marked = looks.borrow_mut().owners(&orphans.collect::<Vec<_>>());
+        descendants(&others, members, |one| marked.get(&one.pid) == Some(&Some(core.id)))
+    }
+
+    /// The working directory that a command of this workdir has (or would have).
+    pub fn resolved_cwd(&self, workdir: Option<&str>) -> String {
+        self.resolve(workdir).to_string_lossy().into_owned()
+    }
+
+    /// The same as a path.
+    pub fn resolve(&self, workdir: Option<&str>) -> PathBuf {
+        match workdir {
+            None => self.cwd.clone(),
+            // Through its components, so that `./x` and `x/` read as they are meant.
+            Some(dir) => self.cwd.join(dir).components().collect(),
+        }
+    }
+
+    /// Six hexadecimal digits, different from reply to reply.
+    pub fn chunk_id(&mut self) -> String {
+        // One step of a splitmix64 generator.
+        self.chunk_seed = self.chunk_seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.chunk_seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        format!("{:06x}", (mixed ^ (mixed >> 31)) & 0xff_ffff)
+    }
+
+    /// One line about a change of state on stderr, where EXECD_LOG=debug asks for it.
+    pub fn debug(&self, what: std::fmt::Arguments<'_>) {
+        if self.config.debug {
+            // stderr is for people: one that can't be written to is their own affair.
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "turn {} {what}", self.counters.turns);
+        }
+    }
+}
