@@ -548,7 +548,7 @@ fn describe_prints_a_json_schema_of_every_method() {
     );
     let methods = all["methods"].as_array().expect("a list");
     let names: Vec<&str> = methods.iter().map(|method| text(method, "name")).collect();
-    let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    let known: Vec<&str> = METHODS.iter().copied().flatten().map(|method| method.name).collect();
     assert_eq!(names, known);
     for method in methods {
         assert!(!text(method, "summary").is_empty());

@@ -6,8 +6,8 @@ use super::connection::message_of;
 use super::show::{End, Show};
 use super::survey::{Found, Place, find, newest};
 use super::{EXIT_START, complain};
-use crate::sys::errno::errno_text;
 use crate::limits::CLIENT_WAIT_MS;
+use crate::sys::errno::errno_text;
 use crate::sys::terminal::{self, Keys};
 use crate::sys::{host, pty, stdio};
 

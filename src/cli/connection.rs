@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use crate::sys::errno::errno_text;
 use crate::limits::{MAX_MAX_LINE_BYTES, NS_PER_MS, READ_BUFFER_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::clock;
+use crate::sys::errno::errno_text;
 use crate::sys::io::{self, Io};
 use crate::sys::poll::{self, Watch};
 use crate::sys::{host, socket};

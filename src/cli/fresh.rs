@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use super::connection::Connection;
-use crate::engine::logs::errno_text;
 use crate::pure::process::life::ExitStatus;
+use crate::sys::errno::errno_text;
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::{child, host, io, pidfd};
 

@@ -35,7 +35,7 @@ use std::io::Write;
 use crate::config::{
     Config, MAX_EMPTY_POLL_VARIABLE, SocketPlace, StreamSettings, max_empty_poll_ms,
 };
-use crate::engine::Daemon;
+use crate::families::Engine;
 use crate::pure::text::visible;
 use crate::sys::{host, look, stdio};
 use crate::{front, keeper};
@@ -117,10 +117,10 @@ fn complain(line: &str) {
 }
 
 /// Starts execd with its control socket. Says why where that is impossible.
-fn start(config: Config) -> Option<Daemon> {
+fn start(config: Config) -> Option<Engine> {
     let asked_for = matches!(config.socket, SocketPlace::At(_));
     let started =
-        Daemon::start(config, front::METHODS).and_then(|mut daemon| match daemon.listen() {
+        Engine::start(config, front::METHODS).and_then(|mut daemon| match daemon.listen() {
             Err(reason) if asked_for => Err(reason),
             Err(reason) => {
                 complain(&format!("execd: nobody can attach: {reason}"));

@@ -10,10 +10,10 @@ use super::connection::{Connection, message_of};
 use super::show::{End, Show};
 use super::survey::{Found, Place, find};
 use super::{EXIT_START, complain};
-use crate::sys::errno::errno_text;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;
+use crate::sys::errno::errno_text;
 use crate::sys::stdio;
 
 /// What is asked for.

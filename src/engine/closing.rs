@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
-use crate::sys::errno::errno_text;
 use super::contract::Families;
 use super::{Engine, Owner};
 use crate::config::OnEof;
@@ -16,6 +15,7 @@ use crate::limits::{
 };
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{ClientId, Listing, Ticket};
+use crate::sys::errno::errno_text;
 
 /// SIGHUP's number, signal(7).
 const SIGHUP: i32 = 1;

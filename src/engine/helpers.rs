@@ -10,6 +10,7 @@ use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
 use super::{Engine, Owner};
 use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
 use crate::session::SessionId;
+use crate::sys::errno::errno_text;
 use crate::sys::{clock, poll, record_files};
 
 /// What the poll tells of the helpers' pipes.

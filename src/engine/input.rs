@@ -6,11 +6,7 @@ use crate::session::Session;
 use crate::wire::{Reason, RpcError};
 
 /// Queues the input, or refuses it as a whole.
-pub fn accept(
-    core: &mut Session,
-    bytes: &mut Vec<u8>,
-    eof: bool,
-) -> Result<(), RpcError> {
+pub fn accept(core: &mut Session, bytes: &mut Vec<u8>, eof: bool) -> Result<(), RpcError> {
     let id = core.id;
     if core.input.is_closed() {
         let message = match core.input.is_null() {

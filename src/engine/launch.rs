@@ -3,12 +3,11 @@
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use mio::Interest;
 
-use crate::sys::errno::errno_text;
 use super::Engine;
 use super::contract::Families;
 use super::sessions::Entry;
@@ -24,8 +23,9 @@ use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::start::{Start, spawn_failure};
 use crate::session::{Facts, Session, SessionId};
-use crate::sys::pty::{self, Size};
+use crate::sys::errno::errno_text;
 use crate::sys::mounts::MountTable;
+use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::{child, clock, host, io, proc, run_limit};
 
@@ -289,7 +289,8 @@ impl<F: Families> Engine<F> {
         let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
         let (places, looked_up) = places_of(&spec.program, &path);
         let relative = !looked_up || places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
-        let cwd = if relative { self.cx.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
+        let cwd =
+            if relative { self.cx.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
         let places = places.iter().map(|place| place.to_string_lossy());
         [std::borrow::Cow::from(cwd)].into_iter().chain(places).collect::<Vec<_>>().join(":")
     }
@@ -354,8 +355,9 @@ impl<F: Families> Engine<F> {
         let ports = [(output.as_raw_fd(), Port::Output), (child.pidfd.as_raw_fd(), Port::Leader)];
         let start_port = start.fd().map(|fd| (fd, Port::Start));
         let mut ports = ports.into_iter().chain(stderr).chain(start_port);
-        let watched =
-            ports.try_for_each(|(fd, port)| self.cx.watch.add(fd, token_of(id, port), Interest::READABLE));
+        let watched = ports.try_for_each(|(fd, port)| {
+            self.cx.watch.add(fd, token_of(id, port), Interest::READABLE)
+        });
         if let Err(error) = watched {
             // A session that can't be watched would be lost: it is taken back.
             child::kill_now(child.pidfd.as_raw_fd());

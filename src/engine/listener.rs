@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use mio::Interest;
 
 use super::client::Client;
-use crate::sys::errno::errno_text;
 use super::contract::Families;
 use super::watch::LISTENER;
 use super::{Engine, Owner};
@@ -14,6 +13,7 @@ use crate::limits::{
     ACCEPT_RETRY_MS, ACCEPTS_PER_TURN, CLIENT_IDLE_MS, NS_PER_MS, SOCKET_CLIENTS_MAX,
 };
 use crate::session::ClientId;
+use crate::sys::errno::errno_text;
 use crate::sys::socket::{self, Knock, Listener};
 use crate::sys::{host, log_files};
 use crate::wire::{self, Reason, RequestId, RpcError};
@@ -54,7 +54,9 @@ impl<F: Families> Engine<F> {
             }
             SocketPlace::Default => self.bind_default()?,
         };
-        self.cx.watch.add(listener.fd(), LISTENER, Interest::READABLE)
+        self.cx
+            .watch
+            .add(listener.fd(), LISTENER, Interest::READABLE)
             .map_err(|error| format!("the socket: {error}"))?;
         self.door.listener = Some(listener);
         Ok(())
@@ -110,7 +112,8 @@ impl<F: Families> Engine<F> {
         let refusal = if uid != ours && uid != ROOT {
             let message = format!("this execd is uid {ours}'s: uid {uid} may not use it");
             RpcError::failed(Reason::NotYours, message)
-        } else if self.cx.clients.connected() >= SOCKET_CLIENTS_MAX && !self.make_room_for_client() {
+        } else if self.cx.clients.connected() >= SOCKET_CLIENTS_MAX && !self.make_room_for_client()
+        {
             let message = format!(
                 "{SOCKET_CLIENTS_MAX} clients are connected, as many as may be, and none of them \
                  has been idle for {} s: try again when one has gone",

@@ -1,12 +1,13 @@
 //! Pages of logs for get_process_log (bash-stream.md): read by the keeper, so that a cold disk
 //! stalls nobody, or taken from memory where there is no log.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::contract::Families;
-use super::{Engine, Owner};
 use super::logs::LogTrouble;
-use crate::sys::errno::errno_text;
+use super::{Engine, Owner};
 use crate::keeper::frames::{Ack, ReadPage};
 use crate::limits::{
     LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, MAX_CHAR_BYTES, NS_PER_MS,
@@ -14,6 +15,7 @@ use crate::limits::{
 use crate::pure::text::utf8::{incomplete_suffix_len, lossy};
 use crate::session::output::Source;
 use crate::session::{SessionId, Ticket};
+use crate::sys::errno::errno_text;
 use crate::wire::{Reason, RpcError};
 
 /// What a page is asked for.
@@ -391,9 +393,8 @@ mod tests {
 
     #[test]
     fn offsets_from_the_end_past_the_end_and_before_what_is_kept() {
-        let page = |offset, finished| {
-            page_from_memory(&spec(offset, 100), (b"0123456789", 90), finished)
-        };
+        let page =
+            |offset, finished| page_from_memory(&spec(offset, 100), (b"0123456789", 90), finished);
         let end = page(-3, true);
         assert_eq!((end.text.as_str(), end.offset, end.eof), ("789", 97, true));
         let past = page(1_000, true);

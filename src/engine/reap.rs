@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 
 use super::contract::Families;
-use crate::sys::errno::errno_text;
 use super::sessions::Outlived;
 use super::{Engine, Owner, streams};
 use crate::limits::{
     LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
 };
 use crate::pure::process::life::{ExitStatus, Fact};
-use crate::session::members::Number;
 use crate::session::SessionId;
+use crate::session::members::Number;
 use crate::sys::child::{self, Event, Usage};
+use crate::sys::errno::errno_text;
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;

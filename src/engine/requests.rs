@@ -3,9 +3,7 @@
 use super::client::Client;
 use super::contract::{Answer, Call, Families, Method};
 use super::{Engine, Owner, Pending};
-use crate::limits::{
-    MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN,
-};
+use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
 use crate::session::wait::Wait;
 use crate::session::{ClientId, SessionId, Ticket};
@@ -118,12 +116,9 @@ impl<F: Families> Engine<F> {
         client: ClientId,
         request: &wire::Request<'_>,
     ) -> Result<Answer, RpcError> {
-        let method = self.method(&request.method).ok_or_else(|| {
-            RpcError::unknown_method(
-                &request.method,
-                &self.method_names(),
-            )
-        })?;
+        let method = self
+            .method(&request.method)
+            .ok_or_else(|| RpcError::unknown_method(&request.method, &self.method_names()))?;
         if self.cx.closing.is_some() && !method.while_closing {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));

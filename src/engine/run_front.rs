@@ -2,12 +2,12 @@
 //! stdout as it comes, byte for byte; its end is execd's.
 
 use super::Engine;
+use super::Pending;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::contract::Families;
 use super::cx::{Cx, Effect};
 use super::launch::LaunchSpec;
-use super::Pending;
 use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::parse_signal;

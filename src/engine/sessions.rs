@@ -440,7 +440,10 @@ impl<F: Families> Engine<F> {
     pub(super) fn arm_session(&mut self, id: SessionId) {
         let due = self.sessions.get(id).map(|one| {
             let due = one.core.next_due_ns(one.family.due_ns(&one.core));
-            debug_assert!(due.is_none_or(|at| at > self.cx.now_ns), "session {id}: a past deadline");
+            debug_assert!(
+                due.is_none_or(|at| at > self.cx.now_ns),
+                "session {id}: a past deadline"
+            );
             (due, one.core.next_wall_due_ms())
         });
         let (due, wall) = due.unwrap_or_default();

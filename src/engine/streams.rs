@@ -6,7 +6,6 @@ use mio::Interest;
 use super::Engine;
 use super::contract::Families;
 use super::cx::Cx;
-use crate::sys::errno::errno_text;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::limits::{
@@ -17,6 +16,7 @@ use crate::pure::process::life::{Fact, Stream};
 use crate::session::input::Fed;
 use crate::session::output::{Hold, Piece, Source};
 use crate::session::{Session, SessionId};
+use crate::sys::errno::errno_text;
 
 /// Why reading a session stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

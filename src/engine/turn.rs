@@ -9,13 +9,13 @@ use mio::{Events, Interest};
 use super::client::Client;
 use super::contract::Families;
 use super::watch::{
-    CLOCK, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS,
-    SIGNALS, WALL_CLOCK, client_of, session_of,
+    CLOCK, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS, SIGNALS,
+    WALL_CLOCK, client_of, session_of,
 };
 use super::{Engine, Owner, streams};
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
-use crate::session::output::Source;
 use crate::pure::time::deadlines::Deadlines;
+use crate::session::output::Source;
 use crate::session::{ClientId, SessionId};
 use crate::sys::clock::{self, Timer, wall_ns};
 

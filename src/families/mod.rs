@@ -25,13 +25,7 @@ pub trait Family: Sized {
     type Books: std::fmt::Debug + Default;
 
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
-    fn take(
-        _own: Option<&mut Self>,
-        _core: &mut Session,
-        _from: (Source, usize),
-        _cx: &mut Cx,
-    ) {
-    }
+    fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
     /// Whether output of a session of its own may be read, as far as the family's readers go.
     fn may_read(&self, _core: &Session, _cx: &Cx) -> bool {
@@ -58,13 +52,7 @@ pub trait Family: Sized {
     }
 
     /// Whether the answer of a wait that the family asked for points at the log.
-    fn points_at_log(
-        _own: Option<&Self>,
-        core: &Session,
-        wait: &Wait,
-        why: Why,
-        cx: &Cx,
-    ) -> bool {
+    fn points_at_log(_own: Option<&Self>, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
         let takes_text = wait.kind != WaitKind::Kill;
         why == Why::Completed || (takes_text && core.view.may_be_cut(cx.config.text))
     }
@@ -161,7 +149,7 @@ macro_rules! families {
             const FRONT: FamilyId = <unified::Unified as Numbered>::ID;
 
             fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx) {
-                $($(#[$only])* $module::$Name::take(own!(self, $Name), core, (source, length), cx);)+
+                $($(#[$only])* <$module::$Name as Family>::take(own!(self, $Name), core, (source, length), cx);)+
             }
 
             fn may_read(&self, core: &Session, cx: &Cx) -> bool {
@@ -179,13 +167,13 @@ macro_rules! families {
             }
 
             fn step(&mut self, core: &mut Session, cx: &mut Cx) {
-                $($(#[$only])* $module::$Name::step(own!(self, $Name), core, cx);)+
+                $($(#[$only])* <$module::$Name as Family>::step(own!(self, $Name), core, cx);)+
             }
 
             fn verdict(&self, core: &Session, wait: &Wait, at: &Moment, cx: &Cx) -> Option<Why> {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
-                    return $module::$Name::verdict(self.$module(), core, wait, at, cx);
+                    return <$module::$Name as Family>::verdict(self.$module(), core, wait, at, cx);
                 })+
                 core.verdict(wait, at)
             }
@@ -193,7 +181,7 @@ macro_rules! families {
             fn points_at_log(&self, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
-                    return $module::$Name::points_at_log(self.$module(), core, wait, why, cx);
+                    return <$module::$Name as Family>::points_at_log(self.$module(), core, wait, why, cx);
                 })+
                 false
             }
@@ -206,7 +194,7 @@ macro_rules! families {
             ) -> (String, Option<TruncationReport>) {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
-                    return $module::$Name::progress(self.$module(), core, cx);
+                    return <$module::$Name as Family>::progress(self.$module(), core, cx);
                 })+
                 Default::default()
             }
@@ -222,7 +210,7 @@ macro_rules! families {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
                     let own = own!(self, $Name);
-                    return $module::$Name::answer(own, core, wait, (why, takes_output), cx);
+                    return <$module::$Name as Family>::answer(own, core, wait, (why, takes_output), cx);
                 })+
                 Answered::default()
             }
@@ -242,7 +230,7 @@ macro_rules! families {
             }
 
             fn remember(&mut self, core: &mut Session, cx: &mut Cx) {
-                $($(#[$only])* $module::$Name::remember(own!(self, $Name), core, cx);)+
+                $($(#[$only])* <$module::$Name as Family>::remember(own!(self, $Name), core, cx);)+
             }
 
             fn kept(

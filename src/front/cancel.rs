@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
 use crate::wire::{self, Kind, Param, RequestId, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -36,9 +36,9 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let known = RequestId::from_json(params.id.get());
-    let cancelled = known.is_some_and(|id| daemon.cancel(call.client, &id));
+    let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))
 }

@@ -1,4 +1,5 @@
-//! The table of methods. A method is one file with its params, its text, its handler and its
+//! The table of methods, made of the families' rows and a few of its own; the engine is handed it
+//! at its start. A method is one file with its params, its text, its handler and its
 //! tests, plus one row here (CONTRIBUTING.md, Add a method); `execd --describe` prints the table.
 
 mod cancel;
@@ -11,32 +12,25 @@ mod table_tests;
 
 use serde_json::{Value, json};
 
-use crate::engine::contract::Method;
-use crate::families::{agent, attach, stream, unified, windows};
+use crate::engine::contract::Methods;
+use crate::families::{METHODS as METHODS_OF_FAMILIES, Method, State};
 use crate::limits::PROTOCOL_REVISION;
 use crate::wire::{self, RpcError};
 
-/// All methods, in the order of the documentation.
-pub const METHODS: &[Method] = &[
-    unified::exec_command::METHOD,
-    unified::write_stdin::METHOD,
-    unified::kill_session::METHOD,
-    unified::list_sessions::METHOD,
-    unified::set_on_exit::METHOD,
-    unified::resize_session::METHOD,
-    stream::bash_stream::METHOD,
-    stream::poll_process::METHOD,
-    stream::kill_process::METHOD,
-    stream::list_processes::METHOD,
-    stream::get_process_log::METHOD,
-    windows::bash::METHOD,
-    windows::tmux::METHOD,
-    agent::agent_execute::METHOD,
-    agent::agent_health::METHOD,
-    agent::agent_capabilities::METHOD,
-    attach::attach_session::METHOD,
-    attach::attach_input::METHOD,
-    attach::detach_session::METHOD,
+/// All methods, in the order of the documentation: the families' rows, and those that are no
+/// family's.
+pub const METHODS: Methods<State> = &{
+    let mut all: [&[Method]; METHODS_OF_FAMILIES.len() + 1] = [OWN; METHODS_OF_FAMILIES.len() + 1];
+    let mut at = 0;
+    while at < METHODS_OF_FAMILIES.len() {
+        all[at] = METHODS_OF_FAMILIES[at];
+        at += 1;
+    }
+    all
+};
+
+/// The methods that are no family's.
+const OWN: &[Method] = &[
     cancel::METHOD,
     reserve_session_ids::METHOD,
     ping::METHOD,
@@ -44,9 +38,14 @@ pub const METHODS: &[Method] = &[
     shutdown::METHOD,
 ];
 
+/// All methods.
+fn all() -> impl Iterator<Item = &'static Method> {
+    METHODS.iter().copied().flatten()
+}
+
 /// The method of this name.
 pub fn find(name: &str) -> Option<&'static Method> {
-    METHODS.iter().find(|method| method.name == name)
+    all().find(|method| method.name == name)
 }
 
 /// Whether a method would take these params (JSON text of an object): what it can refuse without
@@ -58,13 +57,12 @@ pub fn check_params(method: &str, raw: &str) -> Result<(), RpcError> {
 
 /// The names of all methods.
 pub fn names() -> Vec<&'static str> {
-    METHODS.iter().map(|method| method.name).collect()
+    all().map(|method| method.name).collect()
 }
 
 /// The table as JSON, for `execd --describe`.
 pub fn describe() -> Value {
-    let methods: Vec<Value> = METHODS
-        .iter()
+    let methods: Vec<Value> = all()
         .map(|method| {
             json!({
                 "name": method.name,
@@ -88,8 +86,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_row_has_its_text() {
-        for (at, method) in METHODS.iter().enumerate() {
-            assert!(!METHODS[..at].iter().any(|other| other.name == method.name));
+        for (at, method) in all().enumerate() {
+            assert!(!all().take(at).any(|other| other.name == method.name));
             assert!(method.summary.ends_with('.'), "{}", method.name);
             for param in method.params {
                 assert!(!param.doc.is_empty(), "{} {}", method.name, param.name);

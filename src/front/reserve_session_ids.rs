@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
 use crate::limits::MAX_RESERVED_SESSION_ID;
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
@@ -48,8 +48,9 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params)?.up_to().map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
-    let next = daemon.reserve_session_ids(params.up_to()?);
+    let next = engine.sessions.next_id.max(params.up_to()? + 1);
+    engine.sessions.next_id = next;
     Ok(Answer::of(&json!({"next_session_id": next})))
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::config::OnEof;
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
 use crate::limits::{
     HEAD_TAIL_MAX_BYTES, MAX_PENDING_REQUESTS, NS_PER_MS, PROTOCOL_REVISION, SOCKET_CLIENTS_MAX,
     STDIN_BACKLOG_BYTES,
@@ -32,19 +32,19 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params, METHOD.params)?;
-    let live = daemon.live_count();
-    let finished = daemon.listed().count() - live;
-    let (config, counters) = (&daemon.config, daemon.counters);
+    let live = engine.sessions.live_count();
+    let finished = engine.sessions.listed().count() - live;
+    let (config, counters) = (&engine.cx.config, engine.cx.counters);
     let on_eof = if config.on_eof == OnEof::Wait { "wait" } else { "end" };
     let mut info = json!({
         "name": "execd",
         "version": env!("CARGO_PKG_VERSION"),
         "pid": host::pid(),
         "protocol": PROTOCOL_REVISION,
-        "instance": daemon.instance,
-        "uptime_ms": (daemon.now_ns - daemon.started_ns) / NS_PER_MS,
+        "instance": engine.launcher.instance,
+        "uptime_ms": (engine.cx.now_ns - engine.started_ns) / NS_PER_MS,
         "limits": {
             "max_sessions": config.max_sessions,
             "max_line_bytes": config.max_line_bytes,
@@ -57,29 +57,29 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
             "on_eof": on_eof,
         },
         "sessions": {"live": live, "finished": finished},
-        "clients": {"connected": daemon.clients.connected(), "max": SOCKET_CLIENTS_MAX},
-        "pending_requests": daemon.pending_count(),
+        "clients": {"connected": engine.cx.clients.connected(), "max": SOCKET_CLIENTS_MAX},
+        "pending_requests": engine.pending_count(),
         "counters": {
             "requests": counters.requests,
             "spawns": counters.spawns,
             "exits": counters.exits,
             "bytes_read": counters.bytes_read,
-            "bytes_logged": daemon.keeper.bytes_handed,
+            "bytes_logged": engine.cx.keeper.bytes_handed,
             "loop_turns": counters.turns,
             "stale_events": counters.stale_events,
-            "log_write_stalls": daemon.keeper.stalls,
+            "log_write_stalls": engine.cx.keeper.stalls,
             "slowest_turn_us": counters.slowest_turn_ns / 1_000,
         },
     });
     // A field that does not apply is left out, never null (protocol.md).
-    let degraded: Vec<&String> = daemon.degraded.all().collect();
+    let degraded: Vec<&String> = engine.degraded.all().collect();
     if !degraded.is_empty() {
         info["degraded"] = json!(degraded);
     }
-    if let Some(path) = daemon.socket_path() {
+    if let Some(path) = engine.socket_path() {
         info["socket"] = json!(path.to_string_lossy());
     }
-    if let Some(pid) = daemon.keeper.pid() {
+    if let Some(pid) = engine.cx.keeper.pid() {
         info["keeper_pid"] = json!(pid);
     }
     Ok(Answer::of(&info))

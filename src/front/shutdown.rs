@@ -1,8 +1,8 @@
 //! shutdown: ends every session, answers with what was ended, then execd exits 0.
 
-use crate::engine::Daemon;
 use crate::engine::closing::Cause;
-use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
 use crate::wire::{self, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -26,9 +26,9 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params, METHOD.params)?;
-    let ticket = daemon.open_ticket(call, None);
-    daemon.close(Cause::Asked, ticket);
+    let ticket = engine.open_ticket(call, None);
+    engine.close(Cause::Asked, ticket);
     Ok(Answer::Waits)
 }

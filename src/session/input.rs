@@ -82,6 +82,8 @@ impl Input {
             eof,
             broken,
             watched,
+            cap_bytes: None,
+            given_bytes: 0,
             line: TtyLine::new(),
         }
     }

@@ -212,7 +212,11 @@ mod tests {
     use super::*;
 
     fn wait() -> Wait {
-        Wait { due_ns: Some(100), yield_time_ms: Some(1), ..Wait::new(1, FamilyId(0), WaitKind::Poll, 0) }
+        Wait {
+            due_ns: Some(100),
+            yield_time_ms: Some(1),
+            ..Wait::new(1, FamilyId(0), WaitKind::Poll, 0)
+        }
     }
 
     fn moment() -> Moment {

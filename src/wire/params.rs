@@ -121,7 +121,6 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     GeneralPurpose::new(&STANDARD, config).decode(compact)
 }
 
-
 /// A JSON text as an error message quotes it: as given, cut when it is long.
 pub fn quoted(raw: &str) -> String {
     if raw.len() <= QUOTED_VALUE_BYTES {

@@ -2,9 +2,9 @@
 //! order, and never by waiting. What is told is left to `text`.
 
 use crate::cli::complain;
-use crate::engine::logs::errno_text;
 use crate::limits::{AGENT_NOTES_BYTES, LAST_FLUSH_MS, OUTBOX_GIVE_UP_BYTES};
 use crate::pure::buffer::outbox::Outbox;
+use crate::sys::errno::errno_text;
 use crate::sys::io::Io;
 use crate::sys::poll::Watch;
 use crate::sys::stdio::{self, Channel};

@@ -1,7 +1,7 @@
 //! agent_capabilities: what the executor behind agent_execute can do (agent.md).
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
 use crate::wire::{self, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -30,7 +30,7 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(_daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(_engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params, METHOD.params)?;
     Ok(Answer::Json(CAPABILITIES.as_bytes().to_vec()))
 }

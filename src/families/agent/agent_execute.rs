@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use super::run::AgentSpec;
+use super::{Agent, AgentStart, pi_program, room_for_one};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Entry, Method, Numbered, State};
+use crate::session::wait::{Wait, WaitKind};
 use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::families::agent::AgentStart;
-use crate::families::agent::run::AgentSpec;
 use crate::limits::{
     AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SECRET_MAX_BYTES, AGENT_SHOWN_CHARS,
     AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
@@ -259,9 +260,9 @@ fn shown(words: &[String], key: Option<&str>) -> String {
 }
 
 /// From the params to what is started.
-fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
+fn read_agent(engine: &Engine, raw: &str) -> Result<AgentStart, RpcError> {
     let params = read(raw)?;
-    daemon.room_for_agent()?;
+    room_for_one(engine)?;
     let (words, prompt) = (arguments(&params), prompt(&params));
     let limit = |given: Option<Int>, default_ms| {
         given.map_or(default_ms, |given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS))
@@ -275,7 +276,7 @@ fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
         stream: params.stream.unwrap_or(true),
         keep_events: params.keep_events,
     };
-    let program = daemon.pi_program(params.pi_path);
+    let program = pi_program(&engine.cx, params.pi_path);
     let mut env = params.env;
     let key = params.api_key;
     if let (Some(name), Some(key)) = (key_variable(&params.model), &key) {
@@ -297,17 +298,23 @@ fn read_agent(daemon: &Daemon, raw: &str) -> Result<AgentStart, RpcError> {
     Ok(AgentStart { launch, spec, prompt, secret: key })
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let start = read_agent(daemon, call.params)?;
-    match daemon.start_agent(start)? {
-        Err(result) => Ok(Answer::Json(result)),
-        Ok(id) => {
-            if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
-                daemon.wait_for_agent(id, ticket);
-            }
-            Ok(Answer::Waits)
-        }
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let start = read_agent(engine, call.params)?;
+    let id = match super::start(engine, start)? {
+        Err(result) => return Ok(Answer::Json(result)),
+        Ok(id) => id,
+    };
+    let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
+        // It waits for all to be gone, not for the leader.
+        saw_leader: false,
+        ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
+    });
+    if let Some(Entry { core, family: State::Agent(own) }) = engine.sessions.get_mut(id)
+        && let Agent::Run(run) = &mut **own
+    {
+        run.awaited = !core.waits.is_empty();
     }
+    Ok(answer)
 }
 
 #[cfg(test)]

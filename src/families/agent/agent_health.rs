@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method};
+use super::versions::ask_health;
+use super::{Agent, pi_program};
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method, Numbered};
+use crate::session::wait::{Wait, WaitKind};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::wire::{self, Kind, Param, RpcError};
 
@@ -33,9 +36,9 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
-    let program = daemon.pi_program(params.pi_path);
+    let program = pi_program(&engine.cx, params.pi_path);
     let launch = LaunchSpec {
         program,
         arguments: vec![],
@@ -48,13 +51,11 @@ fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: false,
         whole: true,
     };
-    match daemon.ask_health(&launch) {
+    match ask_health(engine, &launch) {
         Err(health) => Ok(Answer::of(&health)),
-        Ok(id) => {
-            if let Some(ticket) = daemon.open_ticket(call, Some(id)) {
-                daemon.wait_for_health(id, ticket);
-            }
-            Ok(Answer::Waits)
-        }
+        Ok(id) => Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+            saw_leader: false,
+            ..Wait::new(ticket, Agent::ID, WaitKind::Poll, now_ns)
+        })),
     }
 }

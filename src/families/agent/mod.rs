@@ -1,15 +1,20 @@
-//! The pi harness's side of sessions (agent.md): runs of pi from their start to their
-//! result, and what they tell meanwhile.
+//! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
+//! meanwhile. `run` has a run's clocks and budgets, `versions` what pi says of itself; what the
+//! stream of pi means is decided in `pure/agent/`.
 
-mod versions;
+pub mod agent_capabilities;
+pub mod agent_execute;
+pub mod agent_health;
+pub mod run;
+pub mod versions;
 
-pub use versions::{Health, Versions};
+pub use versions::Versions;
 
-use super::Daemon;
-use super::client::Client;
-use super::judge::status_fields;
-use super::launch::LaunchSpec;
-use super::logs::errno_text;
+use super::{Cx, Engine, Entry, Family, Method, Numbered};
+use crate::engine::client::Client;
+use crate::engine::contract::Answered;
+use crate::engine::judge::status_fields;
+use crate::engine::launch::LaunchSpec;
 use crate::limits::{
     AGENT_PROMPT_ARG_BYTES, AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS,
     RUNNING_AGENTS_MAX,
@@ -17,12 +22,27 @@ use crate::limits::{
 use crate::pure::agent::mask::Mask;
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
 use crate::session::ending::{Ending, SIGTERM};
-use crate::session::output::{Hold, Source};
+use crate::session::output::Source;
 use crate::session::view::View;
-use crate::session::wait::{Wait, WaitKind, Why};
-use crate::session::{ClientId, Session, SessionId};
+use crate::session::wait::{Moment, Wait, WaitKind, Why};
+use crate::session::{Session, SessionId, Ways};
+use crate::sys::errno::errno_text;
 use crate::sys::memory_file::MemoryFile;
 use crate::wire::{self, Reason, RpcError};
+use run::{AgentSpec, Probe, Run};
+
+/// The rows of the table of methods.
+pub const METHODS: &[Method] =
+    &[agent_execute::METHOD, agent_health::METHOD, agent_capabilities::METHOD];
+
+/// A session in which pi runs.
+#[derive(Debug)]
+pub enum Agent {
+    /// It runs a task.
+    Run(Box<Run>),
+    /// It only tells its version.
+    Probe(Probe),
+}
 
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
@@ -42,16 +62,16 @@ pub struct AgentStart {
 }
 
 /// Whether everything that a session's end is about is over: gone, or given up.
-fn ending_over(session: &Session) -> bool {
-    session.ending.as_ref().is_some_and(Ending::over)
+fn ending_over(core: &Session) -> bool {
+    core.ending.as_ref().is_some_and(Ending::over)
 }
 
 /// Whether a session has nothing more to tell: all of it has ended, or what is left cannot be
 /// ended.
-fn told_all(session: &Session) -> bool {
-    let gone = session.ending.as_ref().is_some_and(Ending::all_gone);
-    let left = session.status().is_some() && !gone;
-    ending_over(session) && (session.life.finished() || left)
+fn told_all(core: &Session) -> bool {
+    let gone = core.ending.as_ref().is_some_and(Ending::all_gone);
+    let left = core.status().is_some() && !gone;
+    ending_over(core) && (core.life.finished() || left)
 }
 
 /// Why a program could not be started, with what to do where it is missing.
@@ -88,128 +108,169 @@ fn tell_event(client: &mut Client, request: &str, told: &Told<'_>) {
     client.notify_json("agent_event", &note);
 }
 
-impl Daemon {
-    /// Refuses one more run when as many go on as may.
-    pub fn room_for_agent(&self) -> Result<(), RpcError> {
-        let runs = |one: &&Session| one.agent.is_some() && !one.life.finished();
-        let running = self.sessions.values().filter(runs).count();
-        if running < RUNNING_AGENTS_MAX.min(self.config.max_running) {
-            return Ok(());
+/// Refuses one more run when as many go on as may.
+fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
+    let is_run = |family: &super::State| matches!(family.agent(), Some(Agent::Run(_)));
+    let running = engine.sessions.running(is_run);
+    if running < RUNNING_AGENTS_MAX.min(engine.cx.config.max_running) {
+        return Ok(());
+    }
+    let message = format!(
+        "{running} runs of agent_execute go on, as many as may at once: cancel one, or wait \
+         for one to end"
+    );
+    Err(RpcError::failed(Reason::TooManySessions, message))
+}
+
+/// The pi that is meant: the one given, or that of the settings. A path counts from where execd
+/// is, whatever the workspace.
+fn pi_program(cx: &Cx, given: Option<String>) -> String {
+    let program = given.unwrap_or_else(|| cx.config.pi.clone());
+    if program.contains('/') { cx.resolved_cwd(Some(&program)) } else { program }
+}
+
+/// Starts a run. Gives the result of one that could not be started, as JSON. Errors: the prompt is
+/// too long for an argument, and there is no room for a file.
+fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
+    let AgentStart { mut launch, spec, prompt, secret } = start;
+    let file = prompt_file(&prompt)?;
+    launch.arguments.push(file.as_ref().map_or(prompt, |file| {
+        // pi takes the contents of a file that is named so.
+        format!("@{}", file.path())
+    }));
+    let program = engine.program_key(&launch);
+    let id = match engine.launch(&launch) {
+        Ok(id) => id,
+        Err(failure) => {
+            let failure = start_failure(&launch.program, &failure);
+            let end = End { failure: Some(&failure), ..End::default() };
+            let run = AgentRun::new(RunSettings { keep_events: false });
+            return Ok(Err(wire::to_json(&run.report(&end))));
         }
-        let message = format!(
-            "{running} runs of agent_execute go on, as many as may at once: cancel one, or wait \
-             for one to end"
-        );
-        Err(RpcError::failed(Reason::TooManySessions, message))
-    }
-
-    /// The pi that is meant: the one given, or that of the settings. A path counts from where execd
-    /// is, whatever the workspace.
-    pub fn pi_program(&self, given: Option<String>) -> String {
-        let program = given.unwrap_or_else(|| self.config.pi.clone());
-        if program.contains('/') { self.resolved_cwd(Some(&program)) } else { program }
-    }
-
-    /// Starts a run. Gives the result of one that could not be started, as JSON. Errors: the
-    /// prompt is too long for an argument, and there is no room for a file.
-    pub fn start_agent(
-        &mut self,
-        start: AgentStart,
-    ) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
-        let AgentStart { mut launch, spec, prompt, secret } = start;
-        let file = prompt_file(&prompt)?;
-        launch.arguments.push(file.as_ref().map_or(prompt, |file| {
-            // pi takes the contents of a file that is named so.
-            format!("@{}", file.path())
-        }));
-        self.count_spawn();
-        let program = self.program_key(&launch);
-        let id = match self.launch(&launch) {
-            Ok(id) => id,
-            Err(failure) => {
-                let failure = start_failure(&launch.program, &failure);
-                let end = End { failure: Some(&failure), ..End::default() };
-                let run = AgentRun::new(RunSettings { keep_events: false });
-                return Ok(Err(wire::to_json(&run.report(&end))));
-            }
-        };
-        self.ask_version(&launch, &program);
-        if let Some(session) = self.sessions.get_mut(&id) {
-            session.view = View::new(AGENT_UNREAD_BYTES);
-            // A tool that prints its environment would have the key in the log. A word that short
-            // is no key, and may well be a part of the stream's own.
-            let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
-            let mask = secret.map(|secret| Mask::new(secret.as_bytes()));
-            session.output.mask.clone_from(&mask);
-            if let Some(errors) = &mut session.errors {
-                errors.mask = mask;
-            }
-            session.agent = Some(Box::new(Agent::new(spec, program, file)));
+    };
+    versions::ask(engine, &launch, &program);
+    if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
+        core.view = View::new(AGENT_UNREAD_BYTES);
+        core.ways = Ways { own_cap: true, ..core.ways };
+        // A tool that prints its environment would have the key in the log. A word that short
+        // is no key, and may well be a part of the stream's own.
+        let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
+        let mask = secret.map(|secret| Mask::new(secret.as_bytes()));
+        core.output.mask.clone_from(&mask);
+        if let Some(errors) = &mut core.errors {
+            errors.mask = mask;
         }
-        self.touch(id);
-        Ok(Ok(id))
+        *family = Agent::Run(Box::new(Run::new(spec, program, file))).into();
+        engine.cx.touch(core);
     }
+    Ok(Ok(id))
+}
 
-    /// Puts the wait for its result to a run.
-    pub fn wait_for_agent(&mut self, id: SessionId, ticket: u64) {
-        if let Some(agent) = self.sessions.get_mut(&id).and_then(|one| one.agent.as_mut()) {
-            agent.awaited = true;
-        }
-        let wait = Wait::new(ticket, WaitKind::Agent, self.now_ns);
-        // It waits for all to be gone, not for the leader.
-        self.add_wait(id, Wait { saw_leader: false, ..wait });
-    }
+/// The wait of agent_execute for its result, where somebody waits.
+fn wait_of(core: &Session) -> Option<&Wait> {
+    core.waits.iter().find(|wait| wait.asked_by == Agent::ID && wait.kind == WaitKind::Start)
+}
 
-    /// Takes in what pi wrote, and sends the events that it makes.
-    pub(crate) fn take_agent_output(&mut self, id: SessionId, source: Source, length: usize) {
-        let Some(agent) = self.sessions.get_mut(&id).and_then(|one| one.agent.as_mut()) else {
-            return;
-        };
+impl Family for Agent {
+    type Books = Versions;
+
+    fn take(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        (source, length): (Source, usize),
+        cx: &mut Cx,
+    ) {
+        let Some(Self::Run(run)) = own else { return };
         if source == Source::Errors {
-            return agent.push_stderr(&self.read_buffer[..length]);
+            return run.push_stderr(&cx.reading.buffer[..length]);
         }
-        self.advance_agent(id, Some(length));
+        run.advance(core, Some(length), cx);
         // Its deadlines have moved, or its budget is used up.
-        self.touch(id);
+        cx.touch(core);
     }
 
-    /// Whether a run's output may be read as far as the reader of its events goes: they are never
-    /// dropped (protocol.md, Notifications), so pi waits for a slow reader.
-    pub(crate) fn agent_has_room(&self, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get(&id) else { return true };
-        let streams = session.agent.as_ref().is_some_and(|agent| agent.spec.stream);
-        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
-        wait.filter(|_| streams).is_none_or(|wait| self.clients.has_room(self.client_of(wait)))
-    }
-
-    /// Readers have taken something: the reading of runs that were held up for them goes on.
-    pub(crate) fn resume_agents(&mut self) {
-        let held = |one: &&Session| one.agent.as_ref().is_some_and(|agent| agent.held);
-        let held: Vec<SessionId> = self.sessions.values().filter(held).map(|one| one.id).collect();
-        for id in held {
-            if !self.agent_has_room(id) {
-                continue;
+    /// Events are never dropped (protocol.md, Notifications), so pi waits for a slow reader.
+    fn may_read(&self, core: &Session, cx: &Cx) -> bool {
+        match self {
+            Self::Run(run) if run.spec.stream => {
+                wait_of(core).is_none_or(|wait| cx.has_room_for(wait))
             }
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.output.release(Hold::Reader);
-            }
-            self.output_ready(id, Source::Output);
-            self.touch(id);
+            _ => true,
         }
     }
 
-    /// Hands a run so many bytes that were read, or tells it that no more will come; the events
+    fn due_ns(&self, core: &Session) -> Option<u64> {
+        let started_ns = core.facts.started_ns;
+        match self {
+            _ if core.status().is_some() => None,
+            Self::Run(run) => {
+                run.stop.is_none().then(|| started_ns + run.due_ms() * NS_PER_MS)
+            }
+            Self::Probe(probe) => (!probe.timed_out).then(|| probe.due_ns(started_ns)),
+        }
+    }
+
+    fn step(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        match own {
+            Some(Self::Run(run)) => run.step(core, cx),
+            Some(Self::Probe(probe)) => probe.step(core, cx),
+            None => {}
+        }
+    }
+
+    fn verdict(
+        own: Option<&Self>,
+        core: &Session,
+        wait: &Wait,
+        _at: &Moment,
+        cx: &Cx,
+    ) -> Option<Why> {
+        let over = match own? {
+            Self::Probe(_) => told_all(core) || wait.cancelled,
+            Self::Run(run) => {
+                // Who cancels a run does not wait for a program that does not tell its version.
+                let cancelled = run.stop == Some(Stop::Cancelled);
+                told_all(core) && (cancelled || !cx.books.agent.is_asked(&run.program))
+            }
+        };
+        over.then_some(Why::Completed)
+    }
+
+    fn answer(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        wait: Wait,
+        _how: (Why, bool),
+        cx: &mut Cx,
+    ) -> Answered {
+        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+        match own {
+            Some(Self::Run(run)) => {
+                let result = run.result(core, cx);
+                if let Some(client) = cx.clients.get_mut(pending.client) {
+                    client.reply_json(&pending.id, &result, false);
+                }
+            }
+            Some(Self::Probe(probe)) => {
+                let health = probe.health(core, wait.cancelled);
+                cx.clients.reply(&pending, &health);
+            }
+            None => {}
+        }
+        core.observed = true;
+        Answered { output: false, end: true }
+    }
+}
+
+impl Run {
+    /// Hands the run so many bytes that were read, or tells it that no more will come; the events
     /// that this makes go to who waits for its result.
-    fn advance_agent(&mut self, id: SessionId, length: Option<usize>) {
-        let now_ns = self.now_ns;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
-        let Some(agent) = &mut session.agent else { return };
-        let Agent { run, spec, .. } = &mut **agent;
-        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
-        let pending = wait.and_then(|wait| self.pending.get(&wait.ticket));
-        let mut reader = pending.filter(|_| spec.stream).and_then(|pending| {
-            Some((self.clients.get_mut(pending.client)?, pending.id.as_json()))
+    fn advance(&mut self, core: &Session, length: Option<usize>, cx: &mut Cx) {
+        let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
+        let wait = wait_of(core).filter(|_| self.spec.stream);
+        let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
+        let mut reader = pending.and_then(|pending| {
+            Some((cx.clients.get_mut(pending.client)?, pending.id.as_json()))
         });
         let mut tell = |told: &Told<'_>| {
             if let Some((client, request)) = &mut reader {
@@ -217,101 +278,61 @@ impl Daemon {
             }
         };
         match length {
-            Some(length) => run.push(&self.read_buffer[..length], now_ms, &mut tell),
-            None => run.finish(now_ms, &mut tell),
+            Some(length) => self.run.push(&cx.reading.buffer[..length], now_ms, &mut tell),
+            None => self.run.finish(now_ms, &mut tell),
         }
     }
 
-    /// Step of a session's judgement: a run that was cancelled, whose time is over or whose budget
-    /// is used up is ended; what a run that has ended left behind is ended too.
-    pub(crate) fn step_agent(&mut self, id: SessionId) {
-        let now_ns = self.now_ns;
-        let closing = |client: ClientId| {
-            self.closing.as_ref().is_some_and(|closing| closing.answers_pending(client))
-        };
-        let Some(session) = self.sessions.get(&id) else { return };
-        let wait = session.waits.iter().find(|wait| wait.kind == WaitKind::Agent);
+    /// A run that was cancelled, whose time is over or whose budget is used up is ended; what a
+    /// run that has ended left behind is ended too.
+    fn step(&mut self, core: &mut Session, cx: &mut Cx) {
+        let wait = wait_of(core);
         let waits = wait.is_some();
-        let cancelled = wait.is_some_and(|one| one.cancelled || closing(self.client_of(one)));
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(agent) = &mut session.agent else { return };
-        let ended = session.life.status().is_some();
-        let being_ended = session.ending.as_ref().is_some_and(|ending| !ending.over());
-        if agent.stop.is_none() {
-            agent.stop = agent.over_budget();
-        }
-        if ended {
-            if !std::mem::replace(&mut agent.swept, true) && !being_ended {
-                self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
+        let cancelled = wait.is_some_and(|one| one.cancelled || cx.closes_for(cx.client_of(one)));
+        self.stop = self.stop.or_else(|| self.over_budget());
+        if core.status().is_some() {
+            let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
+            if !std::mem::replace(&mut self.swept, true) && !being_ended {
+                cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
             }
             return;
         }
-        let now_ms = (now_ns - session.facts.started_ns) / NS_PER_MS;
+        let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
         // Whoever began to end a run whose program lives meant the run, also where all of it is
         // gone by now and only not reaped. A result that nobody can be given is not worth its
         // costs.
-        let asked = cancelled || session.ending.is_some() || (agent.awaited && !waits);
+        let asked = cancelled || core.ending.is_some() || (self.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
-        agent.note_held(session.output.is_held(), now_ms);
-        agent.stop = agent.stop.or(asked).or_else(|| agent.late(now_ms));
-        if let Some(stop) = agent.stop
-            && session.ending.is_none()
+        self.note_held(core.output.is_held(), now_ms);
+        self.stop = self.stop.or(asked).or_else(|| self.late(now_ms));
+        if let Some(stop) = self.stop
+            && core.ending.is_none()
         {
-            self.debug(format_args!("session {id}: the run is ended: {stop:?}"));
-            self.begin_ending(id, SIGTERM, KILL_GRACE_MS);
-        }
-    }
-
-    /// Why a wait of the pi harness is over.
-    pub(crate) fn agent_verdict(&self, session: &Session, wait: &Wait) -> Option<Why> {
-        if wait.kind == WaitKind::Health {
-            return (told_all(session) || wait.cancelled).then_some(Why::Completed);
-        }
-        let agent = session.agent.as_ref()?;
-        // Who cancels a run does not wait for a program that does not tell its version.
-        let cancelled = agent.stop == Some(Stop::Cancelled);
-        let known = cancelled || !self.versions.is_asked(&agent.program);
-        (told_all(session) && known).then_some(Why::Completed)
-    }
-
-    /// Answers a wait of the pi harness.
-    pub(crate) fn answer_agent(&mut self, id: SessionId, wait: &Wait) {
-        if wait.kind == WaitKind::Health {
-            return self.answer_health(id, wait);
-        }
-        let result = self.agent_result(id);
-        let Some(pending) = self.take_pending(wait.ticket) else { return };
-        if let Some(result) = result
-            && let Some(client) = self.clients.get_mut(pending.client)
-        {
-            client.reply_json(&pending.id, &result, false);
+            cx.debug(format_args!("session {}: the run is ended: {stop:?}", core.id));
+            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
         }
     }
 
     /// The result of a run that has ended, as JSON.
-    fn agent_result(&mut self, id: SessionId) -> Option<Vec<u8>> {
-        self.advance_agent(id, None);
-        let log_path = self.log_path(id);
-        let now_ns = self.now_ns;
-        let session = self.sessions.get_mut(&id)?;
-        let ended_ns = session.reaped_ns.unwrap_or(now_ns);
-        let (exit_code, signal) = status_fields(session.status());
-        let failure = session.start.failure().map(|why| start_failure(&session.start.program, why));
-        let agent = session.agent.as_mut()?;
+    fn result(&mut self, core: &Session, cx: &mut Cx) -> Vec<u8> {
+        self.advance(core, None, cx);
+        let log_path = cx.log_path(core.id);
+        let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
+        let (exit_code, signal) = status_fields(core.status());
+        let failure = core.start.failure().map(|why| start_failure(&core.start.program, why));
         // Its last line may have had no end, and is read only now.
-        agent.stop = agent.stop.or_else(|| agent.over_budget());
-        let duration_ms = (ended_ns - session.facts.started_ns) / NS_PER_MS;
-        let stderr = agent.stderr();
+        self.stop = self.stop.or_else(|| self.over_budget());
+        let stderr = self.stderr();
         let end = End {
-            stop: agent.stop,
+            stop: self.stop,
             failure: failure.as_deref(),
             exit_code: exit_code.filter(|_| failure.is_none()),
             signal: signal.as_deref(),
             stderr: &stderr,
-            duration_ms,
-            executor_version: self.versions.known(&agent.program),
+            duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
+            executor_version: cx.books.agent.known(&self.program),
             log_path: log_path.as_deref(),
         };
-        Some(wire::to_json(&agent.run.report(&end)))
+        wire::to_json(&self.run.report(&end))
     }
 }

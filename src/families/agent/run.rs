@@ -31,7 +31,7 @@ pub struct AgentSpec {
 
 /// A run of pi.
 #[derive(Debug)]
-pub struct Agent {
+pub struct Run {
     /// What it goes by.
     pub spec: AgentSpec,
     /// What its program's version is known by.
@@ -54,7 +54,7 @@ pub struct Agent {
     _prompt: Option<MemoryFile>,
 }
 
-impl Agent {
+impl Run {
     /// A run that has just been started; `prompt`: the file that has its prompt, where there is
     /// one.
     pub fn new(spec: AgentSpec, program: String, prompt: Option<MemoryFile>) -> Self {

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
 use crate::limits::STDIN_BACKLOG_BYTES;
 use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
@@ -58,38 +58,38 @@ fn check(raw: &str) -> Result<(), RpcError> {
     read(raw).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, bytes) = read(call.params)?;
     let id = session_id(params.session_id);
-    let session = daemon.use_session(id)?;
-    let tty = session.facts.tty;
+    let core = &mut engine.sessions.use_session(id)?.core;
+    let tty = core.facts.tty;
     if tty && params.eof {
         let message = format!("eof: session {id} has a terminal: send it the key, Ctrl-D");
         return Err(RpcError::invalid_param("eof", message));
     }
-    if session.life.finished() {
+    if core.life.finished() {
         let message = format!("session {id} has exited: nobody reads its input");
         return Err(RpcError::failed(Reason::SessionExited, message));
     }
-    if session.input.is_closed() || session.input.is_broken() {
+    if core.input.is_closed() || core.input.is_broken() {
         let message = format!("session {id} takes no input: its stdin is closed");
         return Err(RpcError::failed(Reason::StdinClosed, message));
     }
-    if !session.input.has_room(bytes.len()) {
+    if !core.input.has_room(bytes.len()) {
         let message = format!(
             "session {id} does not read: {} of {STDIN_BACKLOG_BYTES} bytes of input wait already",
-            session.input.backlog_bytes()
+            core.input.backlog_bytes()
         );
         return Err(RpcError::failed(Reason::StdinBacklogFull, message));
     }
-    if let Some(chars) = session.canonical_mode() {
+    if let Some(chars) = core.canonical_mode() {
         // What write_stdin knows of the open line goes on from here.
-        session.input.line = session.input.line.after(&bytes, &chars).unwrap_or_default();
+        core.input.line = core.input.line.after(&bytes, &chars).unwrap_or_default();
     }
-    session.input.push(&bytes);
+    core.input.push(&bytes);
     if params.eof {
-        session.input.close_after();
+        core.input.close_after();
     }
-    daemon.feed_now(id);
+    engine.feed_now(id);
     Ok(Answer::of(&json!({ "session_id": id })))
 }

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
-use crate::families::attach::Attaching;
-use crate::families::unified::resize_session::cells;
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
+use super::Attaching;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
 use crate::session::SessionId;
 use crate::sys::pty::Size;
@@ -88,33 +87,32 @@ fn check(raw: &str) -> Result<(), RpcError> {
     read(raw).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params = read(call.params)?;
     let id = session_id(params.session_id);
-    daemon.use_session(id)?;
     let size = params.cols.zip(params.rows).map(|(cols, rows)| Size {
-        cols: cells(cols, PTY_COLS_RANGE),
-        rows: cells(rows, PTY_ROWS_RANGE),
+        cols: cols.clamped_u16(PTY_COLS_RANGE),
+        rows: rows.clamped_u16(PTY_ROWS_RANGE),
     });
     let how = Attaching {
         size,
         redraw: params.redraw.unwrap_or(true),
         from: params.from.map(|from| u64::try_from(from.0).unwrap_or(0)),
     };
-    daemon.attach(id, call.client, how);
-    let log_path = daemon.log_path(id);
-    let session = daemon.use_session(id)?;
-    let facts = &session.facts;
+    let core = &mut engine.sessions.use_session(id)?.core;
+    super::attach(core, call.client, how, &mut engine.cx);
+    let log_path = engine.cx.log_path(id);
+    let facts = &core.facts;
     Ok(Answer::of(&Attached {
         session_id: id,
         name: facts.name.clone(),
         command: facts.command.clone(),
         pid: facts.pid,
         tty: facts.tty,
-        running: !session.life.finished(),
-        takes_input: session.input.fd().is_some() && !session.input.is_closed(),
-        attached: session.viewers.len(),
-        output_bytes_total: session.output_bytes_total(),
+        running: !core.life.finished(),
+        takes_input: core.input.fd().is_some() && !core.input.is_closed(),
+        attached: core.viewers.len(),
+        output_bytes_total: core.output_bytes_total(),
         log_path,
     }))
 }

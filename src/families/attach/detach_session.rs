@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::engine::Daemon;
-use crate::engine::contract::{Answer, Call, Method, session_id};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method};
 use crate::wire::{self, Int, Kind, Param, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -35,9 +35,13 @@ fn check(raw: &str) -> Result<(), RpcError> {
     wire::read_params::<Params>(raw, METHOD.params).map(drop)
 }
 
-fn call(daemon: &mut Daemon, call: &Call<'_>) -> Result<Answer, RpcError> {
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let id = session_id(params.session_id);
-    let detached = daemon.detach(id, call.client);
+    let entry = engine.sessions.get_mut(id);
+    let detached = entry.is_some_and(|one| {
+        engine.cx.touch(&mut one.core);
+        one.core.detach(call.client)
+    });
     Ok(Answer::of(&json!({ "session_id": id, "detached": detached })))
 }

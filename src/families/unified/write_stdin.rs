@@ -8,15 +8,14 @@ use crate::engine::input::accept;
 use crate::families::{Engine, Method, Numbered};
 use crate::families::stream::job_input;
 use crate::limits::{
-    CANONICAL_LINE_BYTES, DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS,
-    MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, STDIN_BACKLOG_BYTES,
+    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS,
+    MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
 };
-use crate::pure::terminal::line::TtyLine;
 use crate::pure::text::unescape::unescape;
 use crate::pure::time::rfc3339::parse_utc;
 use crate::session::wait::{Progress, Until, Wait, WaitKind};
-use crate::session::{Session, SessionId};
-use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+use crate::session::Session;
+use crate::wire::{self, Int, Kind, Param, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "write_stdin",

@@ -13,7 +13,7 @@ use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::windows::name::{shown_command, window_name};
 use crate::families::windows::text::seconds;
 use crate::families::windows::window::WindowSpec;
-use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS};
+use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS, WINDOW_UNREAD_BYTES};
 use crate::session::Ways;
 use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};

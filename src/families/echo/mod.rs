@@ -1,0 +1,101 @@
+//! A family for tests alone: it shows what a family needs. Its one method, `echo`, starts a
+//! session that prints a text, waits for its end, answers with what came, tells everybody of the
+//! end, and remembers what came.
+
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Cx, Engine, Entry, Family, Method, Numbered};
+use crate::engine::contract::{Answer, Answered, Call};
+use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::limits::NS_PER_S;
+use crate::session::output::Source;
+use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::{Session, SessionId, Ways};
+use crate::wire::{self, Kind, Param, RpcError};
+
+/// The rows of the table of methods.
+pub const METHODS: &[Method] = &[Method {
+    name: "echo",
+    summary: "Prints a text by a command of its own, and answers with what came of it.",
+    params: &[Param { name: "text", kind: Kind::Text, required: true, doc: "what to print" }],
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check: |raw| wire::read_params::<Params>(raw, METHODS[0].params).map(drop),
+    call,
+}];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    text: String,
+}
+
+/// What is kept of a session: what came of its output.
+#[derive(Debug, Default)]
+pub struct Echo(String);
+
+impl Family for Echo {
+    type Books = BTreeMap<SessionId, String>;
+
+    fn take(own: Option<&mut Self>, _: &mut Session, (_, length): (Source, usize), cx: &mut Cx) {
+        if let Some(own) = own {
+            own.0.push_str(&String::from_utf8_lossy(&cx.reading.buffer[..length]));
+        }
+    }
+
+    fn answer(
+        own: Option<&mut Self>,
+        core: &mut Session,
+        wait: Wait,
+        (why, _): (Why, bool),
+        cx: &mut Cx,
+    ) -> Answered {
+        let said = own.map(|own| own.0.clone()).unwrap_or_default();
+        if let Some(pending) = cx.take_pending(wait.ticket) {
+            let result = json!({ "session_id": core.id, "said": said, "why": why.wait_status() });
+            cx.clients.reply(&pending, &result);
+        }
+        Answered { output: false, end: true }
+    }
+
+    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+        if let Some(own) = own {
+            cx.books.echo.insert(core.id, own.0.clone());
+        }
+    }
+}
+
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let Params { text } = wire::read_params(call.params, METHODS[0].params)?;
+    let spec = LaunchSpec {
+        program: "printf".to_owned(),
+        arguments: vec!["%s".to_owned(), text.clone()],
+        command: format!("printf {text}"),
+        name: None,
+        workdir: None,
+        env: vec![],
+        stdin: Stdin::Null,
+        tty: None,
+        split: false,
+        whole: false,
+    };
+    let id = match engine.launch(&spec) {
+        Ok(id) => id,
+        Err(failure) => return Ok(Answer::of(&json!({ "failure": failure }))),
+    };
+    if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
+        core.ways = Ways { own_cap: true, ..core.ways };
+        *family = Echo::default().into();
+        engine.cx.list(core);
+    }
+    Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        due_ns: Some(now_ns + 10 * NS_PER_S),
+        ..Wait::new(ticket, Echo::ID, WaitKind::Start, now_ns)
+    }))
+}
