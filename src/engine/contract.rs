@@ -1,12 +1,15 @@
 //! The contracts of the engine: what it asks of the families of tools, and what a method is. The
 //! engine knows no family: it is generic over one type that stands for all of them.
 
+pub mod cx;
+
 use std::fmt::Debug;
 
 use serde::Serialize;
 
+use cx::Cx;
+
 use super::Engine;
-use super::cx::Cx;
 use super::pages::{KeptBytes, PageSpec};
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use mio::Interest;
 
 use super::Engine;
+use super::contract::cx::{Cx, Effect};
 use super::contract::{Answered, Families};
-use super::cx::{Cx, Effect};
 use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};

@@ -3,6 +3,7 @@
 //! the files are written right here, a bounded amount a turn.
 
 mod guard;
+pub mod logs;
 mod pages;
 mod passing;
 mod place;
@@ -15,7 +16,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 pub use place::{Place, flags_of, no_logs};
 
-use super::logs::{Log, LogStatus};
 use crate::keeper::frames::{
     Ack, AckDecoder, AckKind, GuardRecord, Nonsense, ReadPage, push_close, push_data_header,
     push_guard_frame, push_open, push_sync,
@@ -27,6 +27,7 @@ use crate::pure::buffer::source::Source;
 use crate::pure::time::restarts::Restarts;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
+use logs::{Log, LogStatus};
 
 /// A running log writer.
 #[derive(Debug)]

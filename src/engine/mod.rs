@@ -4,11 +4,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `contract` | what the engine asks of families, and what a method is |
+//! | `contract` | what the engine asks of families, what they get, and what a method is |
 //! | `start` | limits, log directory, keeper, poll |
 //! | `turn` | the numbered steps of a turn, and nothing else that polls |
 //! | `watch` | the poll, and whose event a token is |
-//! | `cx` | what a session is judged in |
 //! | `sessions` | the table: listing, eviction, what outlives a session |
 //! | `client`, `clients`, `listener` | connections: one, all, and who is let in |
 //! | `requests` | from a line to a method and its answer |
@@ -21,20 +20,18 @@
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
 //! | `helpers` | log writer and guard: started, lost, started again |
-//! | `keeper_link`, `logs`, `pages` | the way to the log files and back |
+//! | `keeper_link`, `pages` | the way to the log files and back |
 
 pub mod client;
 pub mod clients;
 pub mod closing;
 pub mod contract;
-pub mod cx;
 pub mod helpers;
 pub mod input;
 pub mod judge;
 pub mod keeper_link;
 pub mod launch;
 pub mod listener;
-pub mod logs;
 pub mod notices;
 pub mod pages;
 pub mod reap;
@@ -53,8 +50,8 @@ use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::signals::SignalFd;
 use crate::sys::start_pages;
 use crate::wire::RequestId;
+use contract::cx::Cx;
 use contract::{Families, Methods};
-use cx::Cx;
 use helpers::Helpers;
 use launch::Launcher;
 use listener::Door;

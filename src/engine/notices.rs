@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::contract::Families;
-use super::cx::Cx;
+use super::contract::cx::Cx;
 use super::judge::status_fields;
 use crate::config::OnEof;
 use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES, TOLD_COMMAND_BYTES};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use super::contract::Families;
-use super::cx::{Cx, Effect};
+use super::contract::cx::{Cx, Effect};
 use super::{Engine, Owner};
 use crate::limits::{
     EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NAMED_PROCESSES, WARNING_BELOW_MAX,

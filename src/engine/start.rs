@@ -11,8 +11,8 @@ use mio::Interest;
 
 use super::client::Client;
 use super::clients::{Clients, STDIN_CLIENT};
+use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
-use super::cx::{Cx, Queues, Reading};
 use super::helpers::Helpers;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};

@@ -5,7 +5,7 @@ use mio::Interest;
 
 use super::Engine;
 use super::contract::Families;
-use super::cx::Cx;
+use super::contract::cx::Cx;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::limits::{

@@ -11,7 +11,7 @@ use crate::session::wait::{FamilyId, Moment, Wait, WaitKind, Why};
 /// The engine as the families know it.
 pub type Engine = crate::engine::Engine<State>;
 /// What a session is judged in.
-pub type Cx = crate::engine::cx::Cx<State>;
+pub type Cx = crate::engine::contract::cx::Cx<State>;
 /// A session and what its family keeps of it.
 pub type Entry = crate::engine::sessions::Entry<State>;
 /// One row of the table of methods.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::run::{Probe, version_of};
 use super::{Agent, start_failure, told_all};
-use crate::engine::cx::Effect;
+use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{AGENT_VERSION_MS, AGENT_VERSIONS_MAX, KILL_GRACE_MS};

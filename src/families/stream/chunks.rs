@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::live::Piece;
 use super::output::{Live, Stream};
 use crate::engine::client::Client;
-use crate::engine::logs::{LogStatus, LogTrouble};
+use crate::engine::keeper_link::logs::{LogStatus, LogTrouble};
 use crate::families::Cx;
 use crate::limits::LIVE_CHUNKS_MAX;
 use crate::session::SessionId;

@@ -23,7 +23,7 @@ use super::{Cx, Engine, Entry, Family, Method, unified};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
-use crate::engine::logs::LogTrouble;
+use crate::engine::keeper_link::logs::LogTrouble;
 use crate::limits::{
     JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX,
 };

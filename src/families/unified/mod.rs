@@ -12,7 +12,7 @@ use super::{Cx, Family, Method};
 use crate::engine::clients::STDIN_CLIENT;
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
-use crate::engine::logs::LogStatus;
+use crate::engine::keeper_link::logs::LogStatus;
 use crate::limits::NS_PER_MS;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::signal_name;

@@ -19,7 +19,7 @@ use self::text::{Held, Inspector, Named, Shown};
 use super::{Cx, Engine, Family, Method, Numbered};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
-use crate::engine::logs::LogStatus;
+use crate::engine::keeper_link::logs::LogStatus;
 use crate::limits::{NS_PER_MS, RUNNING_WINDOWS_MAX};
 use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGKILL};

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::keeper_link::Place;
+use super::Place;
 use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::{
     FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::clients::Clients;
-use super::closing::{Cause, Closing};
-use super::contract::Families;
-use super::keeper_link::KeeperLink;
-use super::logs::{LogStatus, LogTrouble};
-use super::run_front::RunFront;
-use super::watch::Watch;
-use super::{Counters, Owner, Pending};
+use super::Families;
 use crate::config::Config;
+use crate::engine::clients::Clients;
+use crate::engine::closing::{Cause, Closing};
+use crate::engine::keeper_link::KeeperLink;
+use crate::engine::keeper_link::logs::{LogStatus, LogTrouble};
+use crate::engine::run_front::RunFront;
+use crate::engine::watch::Watch;
+use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::{Lookout, descendants};
@@ -159,7 +159,9 @@ impl<F: Families> Cx<F> {
 
     /// Whose a wait is.
     pub fn client_of(&self, wait: &Wait) -> ClientId {
-        self.pending.get(&wait.ticket).map_or(super::clients::STDIN_CLIENT, |one| one.client)
+        self.pending
+            .get(&wait.ticket)
+            .map_or(crate::engine::clients::STDIN_CLIENT, |one| one.client)
     }
 
     /// Whether the answer of a wait may be built: its client has room for it.

@@ -1,0 +1,238 @@
+//! The steps of execd's end.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{Cause, Closing, Phase, SIGHUP};
+use crate::config::OnEof;
+use crate::engine::client::Client;
+use crate::engine::contract::Families;
+use crate::engine::{Engine, Owner};
+use crate::limits::{
+    LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
+};
+use crate::session::ending::{Ending, SIGKILL, SIGTERM};
+use crate::session::{Listing, Ticket};
+use crate::sys::errno::errno_text;
+
+impl<F: Families> Engine<F> {
+    /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
+    pub fn close(&mut self, cause: Cause, ticket: Option<Ticket>) {
+        let cx = &mut self.cx;
+        if cx.closing.is_some() {
+            self.hurry(cause);
+            return;
+        }
+        cx.debug(format_args!("closing: {cause:?}"));
+        let live = self.sessions.iter().filter(|one| !one.core.life.finished());
+        let ended = live.map(|one| {
+            let facts = &one.core.facts;
+            json!({"session_id": one.core.id, "pid": facts.pid, "command": facts.command})
+        });
+        let ended = ended.collect();
+        let until_ns = cx.now_ns + (SHUTDOWN_GRACE_MS + SHUTDOWN_GIVE_UP_MS) * NS_PER_MS;
+        cx.closing = Some(Closing {
+            cause,
+            phase: Phase::Ending,
+            until_ns,
+            ticket,
+            ended,
+            hurried: false,
+            unsent: 0,
+        });
+        cx.deadlines.set(Owner::Closing, Some(until_ns));
+        self.end_everything(SIGTERM, SHUTDOWN_GRACE_MS);
+        self.end_leftovers(SIGTERM);
+    }
+
+    /// execd is ending already: a signal means SIGKILL now, and that no reader is waited for
+    /// any longer than the last flush takes.
+    fn hurry(&mut self, cause: Cause) {
+        let now_ns = self.cx.now_ns;
+        let Some(closing) = &mut self.cx.closing else { return };
+        if !matches!(cause, Cause::Signal(_)) {
+            return;
+        }
+        if !matches!(closing.cause, Cause::Signal(_)) {
+            closing.cause = cause;
+        }
+        if closing.phase == Phase::Flushing {
+            closing.until_ns = closing.until_ns.min(now_ns + LAST_FLUSH_MS * NS_PER_MS);
+        }
+        // A terminal that goes away says so in several ways at once: SIGHUP hurries nothing.
+        if !closing.hurried && cause != Cause::Signal(SIGHUP) {
+            closing.hurried = true;
+            self.cx.debug(format_args!("closing: hurried"));
+            self.end_everything(SIGKILL, 0);
+        }
+    }
+
+    fn end_everything(&mut self, signal: i32, grace_ms: u64) {
+        for one in self.sessions.iter_mut() {
+            self.cx.begin_ending(&mut one.core, signal, grace_ms);
+        }
+    }
+
+    /// Members of sessions that are over are ended too: under their old ids.
+    fn end_leftovers(&mut self, signal: i32) {
+        self.sessions.look_after_members(&mut self.cx);
+        for mut left in std::mem::take(&mut self.sessions.outlived.left).into_values() {
+            self.cx.begin_ending(&mut left.entry.core, signal, SHUTDOWN_GRACE_MS);
+            self.sessions.put(left.entry);
+        }
+    }
+
+    /// A signal that ends execd was read.
+    pub(crate) fn take_termination(&mut self, signal: i32) {
+        self.close(Cause::Signal(signal), None);
+    }
+
+    /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
+    /// it is done.
+    pub(in crate::engine) fn step_closing(&mut self) -> Option<i32> {
+        if let Some((what, errno)) = self.cx.clients.stdin.failed.take() {
+            // stderr is for people: one that can't be written to is their own affair.
+            let _ = writeln!(std::io::stderr(), "execd: {what}: {}", errno_text(errno));
+        }
+        if self.cx.clients.stdin.reader_gone {
+            self.close(Cause::ReaderGone, None);
+        } else if self.cx.closing.is_none()
+            && (self.input_is_over() || self.only_the_reader_is_missing())
+        {
+            let failed = self.cx.clients.stdin.input_failed;
+            self.close(if failed { Cause::InputFailed } else { Cause::EndOfInput }, None);
+        }
+        let hurried = self.cx.closing.as_ref()?.hurried;
+        // Sessions that ended meanwhile may have left members too.
+        self.end_leftovers(if hurried { SIGKILL } else { SIGTERM });
+        let over = self.sessions_are_over();
+        let now_ns = self.cx.now_ns;
+        let closing = self.cx.closing.as_mut()?;
+        if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
+            closing.phase = Phase::Flushing;
+            closing.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
+            self.answer_shutdown();
+            self.cx.keeper.ask_all_syncs();
+        }
+        let cx = &mut self.cx;
+        let closing = cx.closing.as_mut()?;
+        if closing.phase == Phase::Flushing {
+            closing.note_unsent(cx.clients.stdin.outbox.len(), now_ns);
+            let stdin = &cx.clients.stdin;
+            let answered = cx.clients.iter().all(Client::is_served);
+            // The output of `execd run` is its purpose: a slow reader gets all of it.
+            let patient = matches!(closing.cause, Cause::Ran(_)) && !stdin.reader_gone;
+            let late = now_ns >= closing.until_ns && (!patient || stdin.outbox.is_empty());
+            if (answered && cx.keeper.all_settled()) || late {
+                let status = closing.status();
+                self.reap_the_last();
+                self.cx.keeper.goodbye();
+                return Some(status);
+            }
+        }
+        let until_ns = closing.until_ns;
+        cx.deadlines.set(Owner::Closing, (until_ns > now_ns).then_some(until_ns));
+        None
+    }
+
+    /// Whether no session keeps execd from its end any more.
+    fn sessions_are_over(&self) -> bool {
+        let now_ns = self.cx.now_ns;
+        let given_up = self.cx.closing.as_ref().is_some_and(|one| now_ns >= one.until_ns);
+        let over = self.sessions.iter().all(|one| {
+            let core = &one.core;
+            let gone = core.listing == Listing::Gone && core.waits.is_empty();
+            let ended = core.ending.as_ref().is_none_or(Ending::over);
+            ended && (core.life.finished() || gone || given_up)
+        });
+        over && self.sessions.outlived.over.is_empty()
+    }
+
+    /// Orphans that ended a moment ago are zombies of ours, until they would be somebody else's.
+    fn reap_the_last(&mut self) {
+        self.reaping.look_for_children = true;
+        for _ in 0..LAST_REAPS {
+            if !self.reaping.look_for_children {
+                break;
+            }
+            self.cx.reading.left = READ_TURN_BYTES;
+            self.reap();
+        }
+    }
+
+    /// stdin has ended, all waits are over, and nothing but a reader that does not read keeps
+    /// them from being answered: that reader has as long as the last flush.
+    fn only_the_reader_is_missing(&mut self) -> bool {
+        let stdin = &self.cx.clients.stdin;
+        let stuck = stdin.input_ended
+            && stdin.crowded
+            && !stdin.in_flight.is_empty()
+            && stdin.in_flight.values().all(|ticket| self.is_held_back(*ticket));
+        let (unsent, now_ns) = (stdin.outbox.len(), self.cx.now_ns);
+        let since_ns = match self.stuck_since {
+            Some((since_ns, before)) if stuck && before == unsent => since_ns,
+            _ => now_ns,
+        };
+        self.stuck_since = stuck.then_some((since_ns, unsent));
+        let due_ns = since_ns + LAST_FLUSH_MS * NS_PER_MS;
+        if stuck {
+            self.cx.deadlines.set(Owner::Closing, (due_ns > now_ns).then_some(due_ns));
+        }
+        stuck && due_ns <= now_ns
+    }
+
+    /// stdin has ended, everything it asked for is answered, and nothing is waited for.
+    fn input_is_over(&self) -> bool {
+        let stdin = &self.cx.clients.stdin;
+        self.cx.front.is_none()
+            && stdin.input_ended
+            && !stdin.lines.has_complete_line()
+            && stdin.in_flight.is_empty()
+            && self.cx.queues.touched.is_empty()
+            && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())
+    }
+
+    /// Whether a session runs, or its exit is still to be told.
+    fn has_live_session(&self) -> bool {
+        self.sessions.iter().any(|one| {
+            let core = &one.core;
+            let untold = core.announced && !core.exit_told;
+            core.listing != Listing::Gone && (!core.life.finished() || untold)
+        })
+    }
+
+    /// Who asked for the end is gone: it comes all the same.
+    pub(in crate::engine) fn forget_shutdown(&mut self, ticket: Ticket) {
+        if let Some(closing) = &mut self.cx.closing
+            && closing.ticket == Some(ticket)
+        {
+            closing.ticket = None;
+        }
+    }
+
+    /// Whether nothing but room keeps a waiting request from being answered.
+    fn is_held_back(&self, ticket: Ticket) -> bool {
+        let session = self.cx.pending.get(&ticket).and_then(|pending| pending.session);
+        let Some(entry) = session.and_then(|id| self.sessions.get(id)) else { return false };
+        entry.core.waits.iter().any(|wait| wait.ticket == ticket && wait.held_back)
+    }
+
+    fn answer_shutdown(&mut self) {
+        let Some(closing) = &mut self.cx.closing else { return };
+        let (ticket, ended) = (closing.ticket.take(), std::mem::take(&mut closing.ended));
+        let endings = self.sessions.iter().filter_map(|one| one.core.ending.as_ref());
+        let survivors: Vec<Value> = endings
+            .filter(|ending| !ending.all_gone())
+            .flat_map(Ending::survivors)
+            .map(|one| json!(one))
+            .collect();
+        if let Some(pending) = ticket.and_then(|ticket| self.cx.take_pending(ticket)) {
+            let mut result = json!({ "ended": ended });
+            if !survivors.is_empty() {
+                result["survivors"] = json!(survivors);
+            }
+            self.cx.clients.reply(&pending, &result);
+        }
+    }
+}
