@@ -1,12 +1,15 @@
-//! The source keeps its own rules: rooms and their directions (src/lib.rs), the place of `unsafe`,
-//! sizes of files, functions and lines, reasons for dependencies (architecture.md, The rooms, 9,
-//! 10).
+//! The source keeps its own rules: the place of `unsafe` and of system calls, sizes of files,
+//! functions and lines, reasons for dependencies (architecture.md). Which file may import which is
+//! tests/graph.rs.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::Command;
+
+mod source;
+
+use source::{Source, assert_none, indent_of, is_test_file, root, sources};
 
 /// Columns of a line, as in rustfmt.toml.
 const MAX_COLUMNS: usize = 100;
@@ -22,83 +25,6 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// Functions over the limit of lines, each with the reason.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
-/// One source file with its comments and its tests taken out of `code`.
-struct Source {
-    /// From the crate's root, with slashes.
-    name: String,
-    text: String,
-    /// The lines that are compiled into the program; others are empty.
-    code: Vec<String>,
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).expect("a source directory").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
-fn sources(dir: &str) -> Vec<Source> {
-    let mut files = Vec::new();
-    rust_files(&root().join(dir), &mut files);
-    assert!(!files.is_empty(), "nothing in {dir}");
-    files
-        .into_iter()
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("source is UTF-8");
-            let name = path.strip_prefix(root()).expect("under the root").to_string_lossy();
-            let name = name.into_owned();
-            let code = if is_test_file(&name) { Vec::new() } else { code_of(&text) };
-            Source { name, text, code }
-        })
-        .collect()
-}
-
-fn is_test_file(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    file == "tests.rs" || file.ends_with("_tests.rs") || file.starts_with("tests_")
-}
-
-fn indent_of(line: &str) -> &str {
-    &line[..line.len() - line.trim_start().len()]
-}
-
-/// The lines without comments and without `#[cfg(test)]` items. Relies on rustfmt's layout: an
-/// item ends with a semicolon, or with a brace at its own indentation.
-fn code_of(text: &str) -> Vec<String> {
-    let mut code = Vec::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if line.trim() == "#[cfg(test)]" {
-            code.push(String::new());
-            let end = format!("{}}}", indent_of(line));
-            let mut in_item = false;
-            for line in lines.by_ref() {
-                code.push(String::new());
-                let attribute = line.trim_start().starts_with("#[");
-                if line == end || (!in_item && !attribute && line.ends_with(';')) {
-                    break;
-                }
-                in_item |= !attribute;
-            }
-            continue;
-        }
-        let comment = line.trim_start().starts_with("//");
-        let plain = line.split_once(" // ").map_or(line, |(code, _)| code);
-        code.push(if comment { String::new() } else { plain.to_owned() });
-    }
-    code
-}
-
 /// Where `word` stands in a line as a word of its own.
 fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
@@ -109,86 +35,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// The names that follow each `crate::` in a line: the room, and what is named in it.
-fn named_rooms(line: &str) -> Vec<(&str, &str)> {
-    let name_len = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_');
-    let mut found = Vec::new();
-    for (at, prefix) in line.match_indices("crate::") {
-        let rest = &line[at + prefix.len()..];
-        let several = rest.strip_prefix('{').map(|list| list.split(',').collect());
-        for path in several.unwrap_or_else(|| vec![rest]) {
-            let path = path.trim();
-            let (room, rest) = path.split_at(name_len(path).unwrap_or(path.len()));
-            found.push((room, rest.strip_prefix("::").unwrap_or("")));
-        }
-    }
-    found
-}
-
-/// All complaints at once: the first one alone would mean a run for each.
-fn assert_none(rule: &str, complaints: &[String]) {
-    assert!(complaints.is_empty(), "{rule}:\n  {}", complaints.join("\n  "));
-}
-
-// ---- Rooms ------------------------------------------------------------------------------
-
-/// What each room may use, read from the table in src/lib.rs.
-fn rooms() -> Vec<(String, String)> {
-    let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
-    lib.lines()
-        .filter_map(|line| line.strip_prefix("//! | [`"))
-        .map(|row| {
-            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-            let room = cells[0].trim_end_matches("`]").to_owned();
-            (room, cells[2].to_owned())
-        })
-        .collect()
-}
-
-#[test]
-fn rooms_name_only_what_the_table_in_lib_rs_allows() {
-    let rooms = rooms();
-    assert_eq!(rooms.len(), 10, "the table lists every room: {rooms:?}");
-    let mut complaints = Vec::new();
-    for (room, may_use) in &rooms {
-        let dir = format!("src/{room}/");
-        let all = sources("src");
-        let here = all.iter().filter(|source| {
-            source.name.starts_with(&dir) || source.name == format!("src/{room}.rs")
-        });
-        for source in here {
-            for (number, line) in source.code.iter().enumerate() {
-                for (named, _) in named_rooms(line) {
-                    let own = named == room;
-                    let fine = own
-                        || match may_use.as_str() {
-                            "all" => true,
-                            "nothing" => false,
-                            list => list.split(", ").any(|name| name == named),
-                        };
-                    if !fine || named.is_empty() {
-                        complaints.push(format!("{}:{} {line}", source.name, number + 1));
-                    }
-                }
-            }
-        }
-    }
-    assert_none("a room reaches where it may not (src/lib.rs has the table)", &complaints);
-}
-
-#[test]
-fn every_room_of_the_crate_is_in_the_table() {
-    let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
-    let modules: BTreeSet<&str> = lib
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-        // The settings are made by the command line and read by all.
-        .filter(|module| *module != "config")
-        .collect();
-    let rooms = rooms();
-    let listed: BTreeSet<&str> = rooms.iter().map(|(room, _)| room.as_str()).collect();
-    assert_eq!(modules, listed);
-}
+// ---- What is where ----------------------------------------------------------------------
 
 #[test]
 fn pure_rooms_have_no_way_to_the_world() {
@@ -322,10 +169,13 @@ fn functions(source: &Source) -> Vec<(String, usize)> {
         let end = format!("{}}}", indent_of(line));
         let body = &source.code[start..];
         let one_line = line.ends_with('}') || line.ends_with(';');
+        // A signature over several lines that has no body.
+        let bare = format!("{})", indent_of(line));
+        let ends = |line: &String| *line == end || (line.starts_with(&bare) && line.ends_with(';'));
         let lines = if one_line {
             1
         } else {
-            body.iter().position(|line| *line == end).map_or(body.len(), |at| at + 1)
+            body.iter().position(ends).map_or(body.len(), |at| at + 1)
         };
         found.push((name, lines));
     }

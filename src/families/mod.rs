@@ -149,7 +149,10 @@ macro_rules! families {
             const FRONT: FamilyId = <unified::Unified as Numbered>::ID;
 
             fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx) {
-                $($(#[$only])* <$module::$Name as Family>::take(own!(self, $Name), core, (source, length), cx);)+
+                $($(#[$only])* {
+                    let own = own!(self, $Name);
+                    <$module::$Name as Family>::take(own, core, (source, length), cx);
+                })+
             }
 
             fn may_read(&self, core: &Session, cx: &Cx) -> bool {
@@ -181,7 +184,8 @@ macro_rules! families {
             fn points_at_log(&self, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
-                    return <$module::$Name as Family>::points_at_log(self.$module(), core, wait, why, cx);
+                    let own = self.$module();
+                    return <$module::$Name as Family>::points_at_log(own, core, wait, why, cx);
                 })+
                 false
             }
@@ -210,7 +214,8 @@ macro_rules! families {
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
                     let own = own!(self, $Name);
-                    return <$module::$Name as Family>::answer(own, core, wait, (why, takes_output), cx);
+                    let how = (why, takes_output);
+                    return <$module::$Name as Family>::answer(own, core, wait, how, cx);
                 })+
                 Answered::default()
             }

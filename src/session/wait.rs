@@ -169,7 +169,8 @@ pub struct Moment {
 
 impl Wait {
     /// Why this wait is over at `moment`; `None` while it goes on. The wait of a kill is judged
-    /// by the end that it waits for (`Session::verdict`), and comes here only when it was cancelled.
+    /// by the end that it waits for (`Session::verdict`), and comes here only when it was
+    /// cancelled.
     pub fn verdict(&self, moment: &Moment) -> Option<Why> {
         if self.cancelled {
             return Some(Why::Cancelled);

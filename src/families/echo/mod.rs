@@ -2,9 +2,8 @@
 //! session that prints a text, waits for its end, answers with what came, tells everybody of the
 //! end, and remembers what came.
 
+#[cfg(test)]
 mod tests;
-
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -13,9 +12,10 @@ use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::contract::{Answer, Answered, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::NS_PER_S;
+use crate::pure::buffer::remembered::Remembered;
 use crate::session::output::Source;
 use crate::session::wait::{Wait, WaitKind, Why};
-use crate::session::{Session, SessionId, Ways};
+use crate::session::{Session, Ways};
 use crate::wire::{self, Kind, Param, RpcError};
 
 /// The rows of the table of methods.
@@ -41,7 +41,7 @@ struct Params {
 pub struct Echo(String);
 
 impl Family for Echo {
-    type Books = BTreeMap<SessionId, String>;
+    type Books = Remembered<String>;
 
     fn take(own: Option<&mut Self>, _: &mut Session, (_, length): (Source, usize), cx: &mut Cx) {
         if let Some(own) = own {
@@ -66,7 +66,7 @@ impl Family for Echo {
 
     fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
         if let Some(own) = own {
-            cx.books.echo.insert(core.id, own.0.clone());
+            cx.books.echo.insert(core.id, own.0.clone(), cx.now_ns, 2);
         }
     }
 }

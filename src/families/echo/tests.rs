@@ -49,5 +49,5 @@ fn a_family_of_one_folder_and_one_line_starts_waits_answers_tells_the_end_and_re
     let exited = all.iter().find(|line| line["method"] == "session_exited").expect("its end");
     assert_eq!(exited["params"]["exit_code"], 0);
     assert_eq!(exited["params"]["observed"], true);
-    assert_eq!(engine.cx.books.echo.get(&1).map(String::as_str), Some("hello"));
+    assert_eq!(engine.cx.books.echo.get(1).map(String::as_str), Some("hello"));
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::kept::{ends_at, file_name, furthest, holds, stream_of};
-use super::output::{Stream, capped};
+use super::finished::Finished;
+pub use super::finished::Row;
+use super::kept::{file_name, holds, stream_of};
+use super::output::Stream;
 use super::{Report, end_word, final_report};
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -13,50 +15,13 @@ use crate::engine::notices::command_for_lists;
 use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
 use crate::families::{Cx, Engine, Entry};
 use crate::limits::{
-    FINISHED_JOB_BYTES, FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS, SHRUNK_JOB_CHARS,
-    STREAM_TAIL_BYTES,
+    FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS,
 };
-use crate::pure::buffer::arrival::Arrival;
-use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::text::interleave::Interleaving;
+use crate::pure::buffer::remembered::Remembered;
 use crate::pure::time::rfc3339::format_utc_ms;
-use crate::session::drain::Came;
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
-
-/// About what the texts of a row take besides its command and directory.
-const ROW_TEXTS_BYTES: usize = 256;
-
-/// One row of list_processes.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // bash-stream.md describes each.
-pub struct Row {
-    pub session_id: SessionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    pub command: String,
-    pub cwd: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<i32>,
-    pub status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    pub started_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<String>,
-    pub duration_ms: u64,
-    pub output_bytes: u64,
-    pub stdin_mode: &'static str,
-    pub stdin_open: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_path: Option<String>,
-    #[serde(skip)]
-    ended_ns: Option<u64>,
-}
 
 /// How many processes that have ended are remembered no more, and what bounds the memory of them.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -70,221 +35,13 @@ pub struct Forgotten {
     pub kept_ms: u64,
 }
 
-/// The text of both streams in order of arrival.
-#[derive(Debug)]
-enum Whole {
-    /// It is that of this one, for the other wrote nothing.
-    Same(Source),
-    /// It is made of both.
-    Mixed(Interleaving),
-}
-
-/// The streams of a session that has finished, for pages of one of them.
-#[derive(Debug)]
-enum Streams {
-    /// Only this one wrote: its pages are those of the whole.
-    One(Source),
-    /// The ends of both.
-    Apart([KeptBytes; 2]),
-    /// Both in one, with the order in which they came; and the end of each where that reaches
-    /// further back.
-    Mixed(Arrival, [KeptBytes; 2]),
-}
-
-/// What is remembered of a session that has finished.
-#[derive(Debug)]
-struct Finished {
-    row: Row,
-    /// Its final form, but for the text of both streams.
-    report: Report,
-    whole: Whole,
-    /// The last bytes of its output, where no log has them.
-    kept: Option<KeptBytes>,
-    streams: Streams,
-    /// What had come when its output was left to others.
-    left_at: Option<Came>,
-    /// Since when it is remembered.
-    since_ns: u64,
-    /// Its texts were cut to make room for others.
-    shrunk: bool,
-}
-
-impl Finished {
-    /// `kept`: the last bytes of its output, where no log has them.
-    fn new(row: Row, mut report: Report, kept: Option<KeptBytes>, since_ns: u64) -> Self {
-        let texts = (report.stdout.as_deref(), report.stderr.as_deref());
-        let (out, err) = (texts.0.unwrap_or_default(), texts.1.unwrap_or_default());
-        let whole = match report.aggregated.take() {
-            Some(whole) if whole != out && whole == err => Whole::Same(Source::Errors),
-            Some(whole) if whole != out => Whole::Mixed(Interleaving::new(&whole, out, err)),
-            _ => Whole::Same(Source::Output),
-        };
-        for text in [&mut report.stdout, &mut report.stderr] {
-            text.iter_mut().for_each(String::shrink_to_fit);
-        }
-        let streams = Streams::One(Source::Output);
-        Self { row, report, whole, kept, streams, left_at: None, since_ns, shrunk: false }
-    }
-
-    /// Cuts its texts to their ends: how it ended is told on, and where its log is.
-    fn shrink(&mut self) {
-        let mut report = self.report();
-        let log_path = report.log_path.clone();
-        let mut cut = false;
-        let texts = [&mut report.stdout, &mut report.stderr, &mut report.aggregated];
-        for (text, omitted_chars) in texts.into_iter().zip(&mut report.omitted_chars) {
-            let Some(whole) = text.take() else { continue };
-            let shown = match whole.split_once('\n').filter(|_| *omitted_chars > 0) {
-                Some((_, shown)) => shown.to_owned(),
-                None => whole,
-            };
-            let end = capped(shown, *omitted_chars, SHRUNK_JOB_CHARS, log_path.as_deref());
-            cut |= end.omitted_chars > 0;
-            (*text, *omitted_chars) = (Some(end.text), end.omitted_chars);
-        }
-        report.truncated = cut.then_some(true);
-        let kept = self.kept.take().map(|(bytes, starts_at)| {
-            let dropped = bytes.len().saturating_sub(STREAM_TAIL_BYTES);
-            (bytes[dropped..].to_vec(), starts_at + dropped as u64)
-        });
-        let mut shrunk = Self::new(self.row.clone(), report, kept, self.since_ns);
-        shrunk.shrunk = true;
-        shrunk.left_at = self.left_at;
-        shrunk.streams = match &self.streams {
-            Streams::Apart(ends) => {
-                let end = |(bytes, starts_at): &KeptBytes| (vec![], starts_at + bytes.len() as u64);
-                Streams::Apart([end(&ends[0]), end(&ends[1])])
-            }
-            Streams::Mixed(order, ends) => {
-                let end = |kept: &KeptBytes| (vec![], ends_at(kept));
-                Streams::Mixed(order.clone(), [end(&ends[0]), end(&ends[1])])
-            }
-            Streams::One(only) => Streams::One(*only),
-        };
-        *self = shrunk;
-    }
-
-    /// Remembers the ends of both streams, as far as there is room.
-    fn keep_apart(&mut self, own: &Stream) {
-        let rings = [Source::Output, Source::Errors].map(|source| own.ring(source));
-        let both = self.kept.as_ref().map_or(&[][..], |(bytes, _)| bytes);
-        self.streams = match rings.map(TailRing::total_bytes) {
-            [_, 0] => Streams::One(Source::Output),
-            [0, _] => Streams::One(Source::Errors),
-            // Without a log there is more of both in one than there is of each.
-            _ if self.kept.is_some() => {
-                let apart = own.arrival().apart(both);
-                let ends = [0, 1].map(|at| {
-                    let all = rings[at].last(usize::MAX);
-                    if all.0.len() > apart[at].len() { all } else { (vec![], ends_at(&all)) }
-                });
-                Streams::Mixed(own.arrival().clone(), ends)
-            }
-            _ => {
-                let most = FINISHED_JOB_BYTES.saturating_sub(self.bytes()) / 2;
-                Streams::Apart(rings.map(|ring| ring.last(most)))
-            }
-        };
-    }
-
-    /// Its final form.
-    fn report(&self) -> Report {
-        let mut report = self.report.clone();
-        let (out, err) = (report.stdout.as_deref(), report.stderr.as_deref());
-        report.aggregated = match &self.whole {
-            Whole::Same(Source::Output) => out.map(str::to_owned),
-            Whole::Same(Source::Errors) => err.map(str::to_owned),
-            Whole::Mixed(order) => {
-                Some(order.text(out.unwrap_or_default(), err.unwrap_or_default()))
-            }
-        };
-        report
-    }
-
-    /// What memory has of one stream, where both have written.
-    fn stream(&self, source: Source) -> Option<KeptBytes> {
-        match &self.streams {
-            Streams::One(_) => None,
-            Streams::Apart(ends) => Some(ends[source as usize].clone()),
-            Streams::Mixed(order, ends) => {
-                let both = self.kept.as_ref().map_or(&[][..], |(bytes, _)| bytes);
-                Some(furthest(ends[source as usize].clone(), order, both, source))
-            }
-        }
-    }
-
-    /// Where a page comes from.
-    fn page(&self, spec: &PageSpec) -> PageSource {
-        if let Some((source, kept)) = spec.source.and_then(|one| Some((one, self.stream(one)?))) {
-            return match &self.row.log_path {
-                Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(path), Some(source)),
-                _ => PageSource::Memory(kept.0, kept.1),
-            };
-        }
-        match (spec.source, &self.streams) {
-            (Some(source), Streams::One(only)) if source != *only => PageSource::Memory(vec![], 0),
-            _ => match (&self.kept, &self.row.log_path) {
-                (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
-                (None, Some(path)) => PageSource::Log(file_name(path), None),
-                (None, None) => PageSource::Memory(vec![], self.row.output_bytes),
-            },
-        }
-    }
-
-    /// About how much memory it takes.
-    fn bytes(&self) -> usize {
-        let texts = [&self.report.stdout, &self.report.stderr].into_iter().flatten();
-        let order = match &self.whole {
-            Whole::Mixed(order) => order.heap_bytes(),
-            Whole::Same(_) => 0,
-        };
-        let ends = match &self.streams {
-            Streams::Apart(ends) => ends.iter().map(|(bytes, _)| bytes.len()).sum(),
-            Streams::Mixed(order, [out, err]) => order.heap_bytes() + out.0.len() + err.0.len(),
-            Streams::One(_) => 0,
-        };
-        let kept = self.kept.as_ref().map_or(0, |(bytes, _)| bytes.len());
-        // The row's texts stand in the report once more, but for the command.
-        let row = self.row.command.len() + 2 * (self.row.cwd.len() + ROW_TEXTS_BYTES);
-        texts.map(String::len).sum::<usize>() + order + ends + kept + row
-    }
-}
-
-/// What the stream family remembers: the sessions that have finished, by id, while their time to
-/// live lasts.
+/// What the stream family remembers.
 #[derive(Debug, Default)]
 pub struct Books {
-    by_id: BTreeMap<SessionId, Finished>,
-    /// How many are remembered no more.
-    forgotten: u64,
+    /// The sessions that have finished, while their time to live lasts.
+    finished: Remembered<Finished>,
     /// How far stream calls have told the output of sessions that others started.
     told: BTreeMap<SessionId, (u64, u64)>,
-}
-
-impl Books {
-    fn insert(&mut self, id: SessionId, finished: Finished, most: usize) {
-        self.by_id.insert(id, finished);
-        while self.by_id.len() > most {
-            let oldest = self.by_id.iter().min_by_key(|(_, one)| one.since_ns).map(|(id, _)| *id);
-            let Some(_) = oldest.and_then(|oldest| self.by_id.remove(&oldest)) else { break };
-            self.forgotten += 1;
-        }
-        let mut bytes: usize = self.by_id.values().map(Finished::bytes).sum();
-        while bytes > FINISHED_JOBS_BYTES {
-            let whole = self.by_id.values_mut().filter(|one| !one.shrunk);
-            let Some(oldest) = whole.min_by_key(|one| one.since_ns) else { break };
-            bytes -= oldest.bytes();
-            oldest.shrink();
-            bytes += oldest.bytes();
-        }
-    }
-
-    /// Forgets what is remembered since before `since_ns`.
-    fn expire(&mut self, since_ns: u64) {
-        let before = self.by_id.len();
-        self.by_id.retain(|_, one| one.since_ns >= since_ns);
-        self.forgotten += (before - self.by_id.len()) as u64;
-    }
 }
 
 impl Books {
@@ -301,19 +58,19 @@ impl Books {
 
     /// Whether a session has finished and is remembered.
     fn has(&self, id: SessionId) -> bool {
-        self.by_id.contains_key(&id)
+        self.finished.get(id).is_some()
     }
 }
 
 fn expire(cx: &mut Cx) {
     let ttl_ns = cx.config.stream.ttl_ms * NS_PER_MS;
-    cx.books.stream.expire(cx.now_ns.saturating_sub(ttl_ns));
+    cx.books.stream.finished.expire(cx.now_ns.saturating_sub(ttl_ns));
 }
 
 /// What is remembered of a session that has finished.
 pub(super) fn finished(id: SessionId, cx: &mut Cx) -> Option<Report> {
     expire(cx);
-    cx.books.stream.by_id.get(&id).map(Finished::report)
+    cx.books.stream.finished.get(id).map(Finished::report)
 }
 
 /// Whether a session has finished and is remembered.
@@ -329,7 +86,7 @@ pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
     let live = engine.sessions.iter().filter(known).filter(|one| !books.has(one.core.id));
     let mut rows: Vec<Row> = live.map(|one| row(one.family.stream(), &one.core, cx)).collect();
-    rows.extend(books.by_id.values().map(|finished| finished.row.clone()));
+    rows.extend(books.finished.values().map(|finished| finished.row.clone()));
     rows.sort_by_key(|row| {
         let newest = u64::MAX - row.ended_ns.unwrap_or(0);
         (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
@@ -339,7 +96,7 @@ pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
 
 /// What list_processes says of those that are remembered no more, once there are any.
 pub(super) fn forgotten(cx: &Cx) -> Option<Forgotten> {
-    let forgotten = cx.books.stream.forgotten;
+    let forgotten = cx.books.stream.finished.forgotten();
     let (kept_max, kept_ms) = (cx.config.stream.jobs_kept, cx.config.stream.ttl_ms);
     (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
 }
@@ -375,7 +132,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &Cx) -> Row {
 pub(super) fn find_page(engine: &mut Engine, spec: &PageSpec) -> Result<Found, RpcError> {
     expire(&mut engine.cx);
     let (id, source) = (spec.id, spec.source);
-    if let Some(one) = engine.cx.books.stream.by_id.get(&id) {
+    if let Some(one) = engine.cx.books.stream.finished.get(id) {
         let (from, log) = (one.page(spec), one.report.log.clone());
         let late_from = one.left_at.map(|left| left.of(source));
         return Ok(Found { from, finished: true, late_from, log });
@@ -413,7 +170,7 @@ pub fn kept_of(
     books: &super::super::Books,
 ) -> Option<KeptBytes> {
     let source = spec.source?;
-    if let Some(one) = books.stream.by_id.get(&spec.id) {
+    if let Some(one) = books.stream.finished.get(spec.id) {
         return one.stream(source);
     }
     live.map(|(own, core)| stream_of(own, core, source, false))
@@ -428,7 +185,7 @@ pub(super) fn remember(own: Option<&Stream>, core: &Session, cx: &mut Cx) {
     let row = row(own, core, cx);
     let kept = cx.config.logs.off.then(|| core.tail.last(usize::MAX));
     let report = final_report(own, core, cx);
-    let mut finished = Finished::new(row, report, kept, cx.now_ns);
+    let mut finished = Finished::new(row, report, kept);
     finished.left_at = core.left_at();
     if let Some(own) = own {
         finished.keep_apart(own);
@@ -457,13 +214,22 @@ pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, 
         log_path: None,
         ended_ns: Some(cx.now_ns),
     };
-    let finished = Finished::new(row, report, None, cx.now_ns);
+    let finished = Finished::new(row, report, None);
     keep(id, finished, cx);
 }
 
 fn keep(id: SessionId, finished: Finished, cx: &mut Cx) {
     expire(cx);
-    cx.books.stream.insert(id, finished, cx.config.stream.jobs_kept);
+    let all = &mut cx.books.stream.finished;
+    all.insert(id, finished, cx.now_ns, cx.config.stream.jobs_kept);
+    let mut bytes: usize = all.values().map(Finished::bytes).sum();
+    while bytes > FINISHED_JOBS_BYTES
+        && let Some(oldest) = all.oldest(|one| !one.shrunk)
+    {
+        bytes -= oldest.bytes();
+        oldest.shrink();
+        bytes += oldest.bytes();
+    }
 }
 
 /// What stdin is, in the words of bash_stream.

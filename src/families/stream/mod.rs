@@ -5,6 +5,7 @@
 pub mod bash_stream;
 pub mod books;
 pub mod chunks;
+pub mod finished;
 pub mod get_process_log;
 pub mod job_input;
 pub mod kept;

@@ -97,7 +97,8 @@ fn check(raw: &str) -> Result<(), RpcError> {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params, METHOD.params)?;
     let sessions = rows(engine);
-    let left = engine.sessions.left_members(&mut engine.cx).into_iter().map(|(session_id, one)| LeftRow {
+    let left = engine.sessions.left_members(&mut engine.cx);
+    let left = left.into_iter().map(|(session_id, one)| LeftRow {
         session_id,
         pid: one.pid,
         command: one.command,

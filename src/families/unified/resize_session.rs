@@ -57,7 +57,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         let message = format!("session {id} has no terminal: start it with tty: true to size one");
         return Err(RpcError::invalid_param("session_id", message));
     }
-    let (cols, rows) = (params.cols.clamped_u16(PTY_COLS_RANGE), params.rows.clamped_u16(PTY_ROWS_RANGE));
+    let cols = params.cols.clamped_u16(PTY_COLS_RANGE);
+    let rows = params.rows.clamped_u16(PTY_ROWS_RANGE);
     if core.output.fd().is_some() && core.viewers.has(call.client) {
         let now = core.terminal_size();
         core.viewers.resize(call.client, Size { cols, rows }, now);

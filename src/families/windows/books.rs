@@ -1,6 +1,5 @@
 //! The books of windows: which there are, whose they are, what has ended and stays listed.
 
-use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -12,6 +11,7 @@ use crate::families::{Cx, Engine, Entry, State};
 use crate::families::windows::text;
 use crate::families::windows::window::{Clean, PollSpec, Scope, Stage};
 use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WINDOW_COMMAND_BYTES};
+use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;
 use crate::session::view::seconds;
 use crate::session::{Session, SessionId};
@@ -77,32 +77,16 @@ pub struct PeekLimits {
 
 /// A window that has ended and can still be looked into.
 #[derive(Debug)]
-struct FinishedWindow {
+pub struct FinishedWindow {
     row: WindowRow,
     /// It stays in lists too.
     listed: bool,
     scope: Scope,
     clean: Clean,
-    since_ns: u64,
 }
 
-/// The windows that have ended and can still be looked into, by id.
-#[derive(Debug, Default)]
-pub struct Books(BTreeMap<SessionId, FinishedWindow>);
-
-impl Books {
-    pub(super) fn forget(&mut self, id: SessionId) {
-        self.0.remove(&id);
-    }
-
-    fn insert(&mut self, id: SessionId, finished: FinishedWindow) {
-        self.0.insert(id, finished);
-        if self.0.len() > FINISHED_WINDOWS_MAX {
-            let oldest = self.0.iter().min_by_key(|(_, one)| one.since_ns).map(|(id, _)| *id);
-            oldest.and_then(|id| self.0.remove(&id));
-        }
-    }
-}
+/// The windows that have ended and can still be looked into.
+pub type Books = Remembered<FinishedWindow>;
 
 impl Seen {
     /// An answer of text alone.
@@ -153,14 +137,14 @@ fn seen_finished<'a>(
     id: SessionId,
     fits: &dyn Fn(&Scope) -> bool,
 ) -> Option<&'a FinishedWindow> {
-    engine.cx.books.windows.0.get(&id).filter(|one| fits(&one.scope))
+    engine.cx.books.windows.get(id).filter(|one| fits(&one.scope))
 }
 
 /// The background windows whose scope fits, those that run first.
 pub(super) fn list(engine: &Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
     let live = seen_live(engine, fits);
     let mut rows: Vec<WindowRow> = live.map(|(own, core)| own.row(core, &engine.cx)).collect();
-    let finished = engine.cx.books.windows.0.values();
+    let finished = engine.cx.books.windows.values();
     let finished = finished.filter(|one| one.listed && fits(&one.scope));
     rows.extend(finished.map(|one| one.row.clone()));
     let line = |row: &WindowRow| {
@@ -304,7 +288,7 @@ impl Window {
         row.ended = Some(status_of(core));
         let clean = self.clean(true).shortened(FINISHED_WINDOW_BYTES);
         let scope = self.spec.scope.clone();
-        let finished = FinishedWindow { row, listed, scope, clean, since_ns: cx.now_ns };
-        cx.books.windows.insert(core.id, finished);
+        let finished = FinishedWindow { row, listed, scope, clean };
+        cx.books.windows.insert(core.id, finished, cx.now_ns, FINISHED_WINDOWS_MAX);
     }
 }

@@ -106,7 +106,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 /// gone.
 fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answer {
     let Engine { sessions, cx, .. } = engine;
-    cx.books.windows.forget(id);
+    cx.books.windows.remove(id);
     if let Some(Entry { core, family: State::Window(own) }) = sessions.get_mut(id) {
         (own.stage, own.poll) = (Stage::Closed, None);
         cx.debug(format_args!("session {id}: its window is closed"));

@@ -6,5 +6,6 @@ pub mod head_tail;
 pub mod log_index;
 pub mod news;
 pub mod outbox;
+pub mod remembered;
 pub mod source;
 pub mod stream_queue;
