@@ -42,13 +42,14 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("input", (event) => session.steering.onInput(event));
   host.on("message_start", (event, ctx) => {
     session.steering.onMessageStart(event.message.role, ctx);
+    session.inbox.onMessageStart(event.message);
   });
   host.on("tool_execution_end", (event) => {
     session.wakes.onToolEnd(event.toolCallId, event.isError);
   });
-  host.on("agent_start", () => session.onAgentStart());
+  host.on("agent_start", () => session.inbox.onAgentStart());
   host.on("agent_end", (event, ctx) => session.onAgentEnd(event, ctx));
-  host.on("agent_settled", () => session.onSettled());
+  host.on("agent_settled", () => session.inbox.onSettled());
   session.load();
 }
 

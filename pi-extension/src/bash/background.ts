@@ -173,9 +173,15 @@ export class Background {
     return taken;
   }
 
-  /** Gives back reports that could not be told. */
+  /** Gives back reports that could not be told. A check-in may be old news by now. */
   putBack(reports: Report[]): void {
-    this.#reports = [...reports, ...this.#reports];
+    const isNews = ({ facts: { kind, window: id } }: Report) => {
+      if (kind !== "poll") return true;
+      const window = this.#windows.get(id);
+      const isNewest = this.#reports.every(({ facts }) => facts.window !== id);
+      return window !== undefined && !window.told && isNewest;
+    };
+    this.#reports = [...reports.filter(isNews), ...this.#reports];
   }
 
   /** Nothing is left to be told or listed: pi ends. */

@@ -6,13 +6,13 @@ import type { Client } from "../execd/client.ts";
 import type { Beginning } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { Host, HostContext } from "../pi/host.ts";
+import type { Inbox, Letter, Source } from "../pi/inbox.ts";
 import { oneLine } from "../text/width.ts";
-import { sending } from "../pi/telling.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { SessionInfo } from "../execd/wire-results.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
-import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, messageOf, named } from "./deliveries.ts";
 import { deleteLogs, logDirFlags, preserveFlags } from "./logs.ts";
 import { type Scope, filtersOf, noteFork, passes, scopeOf } from "./scope.ts";
 import { execds, shared } from "./shared.ts";
@@ -25,10 +25,11 @@ interface WindowsContext {
   readonly host: Host;
   readonly ui: Ui;
   readonly execd: Client;
+  readonly inbox: Inbox;
 }
 
-export class Windows implements BackgroundListener {
-  readonly telling: Deliveries;
+export class Windows implements BackgroundListener, Source {
+  readonly types = [COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE];
   readonly #context: WindowsContext;
   readonly #speaker: string;
   readonly #foreground = new Map<AbortController, Promise<unknown>>();
@@ -40,21 +41,9 @@ export class Windows implements BackgroundListener {
 
   /** `speaker` stands before notices to people. */
   constructor(context: WindowsContext, speaker: string) {
-    const { host } = context;
     this.#context = context;
     this.#speaker = speaker;
-    this.telling = new Deliveries(
-      {
-        send: (customType, content, details, triggerTurn) => {
-          if (!host.sendMessage) throw new Error("this host takes no messages");
-          const message = { customType, content, display: true, details };
-          host.sendMessage(message, sending(triggerTurn));
-        },
-        onLost: (message) => this.#say(message, "warning"),
-      },
-      () => this.#background,
-      () => this.filters,
-    );
+    context.inbox.add(this);
   }
 
   /** What holds at the moment. */
@@ -112,18 +101,37 @@ export class Windows implements BackgroundListener {
     this.#background.tracksLogs = !this.config.preserveOutputFiles;
     this.#background.listen(this);
     execds().add(this.#execdName);
-    this.telling.open();
     this.onChange();
   }
 
   /** pi's session ends, and what runs in the foreground with it; resolves when that is gone. */
   async close(): Promise<void> {
     execds().delete(this.#execdName);
-    this.telling.close();
     this.#showStatus(0);
     this.#background.listen(undefined);
     for (const controller of this.#foreground.keys()) controller.abort();
     await Promise.allSettled(this.#foreground.values());
+  }
+
+  get isPending(): boolean {
+    return this.hasNews || this.#background.isPending(this.filters);
+  }
+
+  get hasNews(): boolean {
+    return this.#background.hasReports(this.filters);
+  }
+
+  take(): Letter {
+    const background = this.#background;
+    const reports = background.take(this.filters);
+    return {
+      ...messageOf(reports),
+      putBack: () => background.putBack(reports),
+      refused: (why) => {
+        background.putBack(reports);
+        this.#say(`the model could not be told yet of ${named(reports)}: ${why}`, "warning");
+      },
+    };
   }
 
   /** Whether something is to be told to any session of pi. */
@@ -201,7 +209,7 @@ export class Windows implements BackgroundListener {
 
   onChange(): void {
     this.#showStatus(this.#background.running);
-    this.telling.changed();
+    this.#context.inbox.changed();
   }
 
   #showStatus(running: number): void {
@@ -223,7 +231,7 @@ export class Windows implements BackgroundListener {
       this.#show(report);
       return true;
     }
-    this.telling.reported();
+    this.#context.inbox.hasCome();
     return false;
   }
 

@@ -16,8 +16,6 @@ export interface HoldMode {
 
 /** Something that pi may be held for. */
 export interface Holder {
-  /** Whether something is to be told, or will be. */
-  isPending: boolean;
   /** Resolves when something was told, when nothing will be any more, or when `over` aborts. */
   hold(over: AbortSignal): Promise<void>;
 }
@@ -39,11 +37,11 @@ export function holdsIn(event: HoldMode, ctx: HostContext): boolean {
 }
 
 /**
- * Holds pi until one of `holders` has done its part: at most for `holdMs`, and not beyond `stop`,
- * the run's own signal. pi 1.5 aborts that for SIGTERM and SIGHUP, and then waits for this.
+ * Holds pi until `holder` has done its part: at most for `holdMs`, and not beyond `stop`, the run's
+ * own signal. pi 1.5 aborts that signal for SIGTERM and SIGHUP, and then waits for this function.
  */
 export async function hold(
-  holders: Holder[],
+  holder: Holder,
   holdMs: number,
   stop: AbortSignal | undefined,
 ): Promise<"done" | "late" | "stopped"> {
@@ -59,13 +57,11 @@ export async function hold(
   const late = setTimeout(() => end("late"), holdMs);
   stop?.addEventListener("abort", onStop, { once: true });
   try {
-    await Promise.race(holders.map((one) => one.hold(over.signal)));
+    await holder.hold(over.signal);
     return how;
   } finally {
     clearTimeout(late);
     stop?.removeEventListener("abort", onStop);
-    // The others must not go on by themselves when the next run has begun.
-    over.abort();
   }
 }
 

@@ -14,11 +14,11 @@ import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/deliveries.ts
 import { Windows } from "../bash/windows.ts";
 import { startContext, viewContext } from "../bash/wire-context.ts";
 import type { ToolContext } from "./context.ts";
-import type { Family } from "./family.ts";
+import type { Family, FamilyContext } from "./family.ts";
 import { type Params, type Tool, answer, definition, given } from "./tool.ts";
 import { BASH_WORDS } from "./words.ts";
 
-export function bash(context: ToolContext): Family {
+export function bash(context: FamilyContext): Family {
   const windows = new Windows(context, BASH_WORDS.speaker);
   registerRenderers(context.host, windows);
   return {

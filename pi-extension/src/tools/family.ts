@@ -6,13 +6,19 @@ import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Beginning, Kept } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { HostContext } from "../pi/host.ts";
-import type { Telling } from "../pi/telling.ts";
+import type { Inbox } from "../pi/inbox.ts";
 import type { SessionInfo } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";
 
+/** What a family sees of the session of pi that it is made for. */
+export interface FamilyContext extends ToolContext {
+  /** Tells the model of what has ended. */
+  readonly inbox: Inbox;
+}
+
 /** Makes a family for one session of pi. */
-export type MakeFamily = (context: ToolContext) => Family;
+export type MakeFamily = (context: FamilyContext) => Family;
 
 /** A family of tools and how it is put into pi. */
 export interface Family {
@@ -38,8 +44,6 @@ export interface Family {
  * It is there and told of everything also where the family's tools were not asked for.
  */
 export interface Keeper {
-  /** What tells the model of ends. */
-  readonly telling: Telling;
   /** Whether something is to be told to any session of pi. */
   readonly hasReports: boolean;
   /** The flags of execd that its settings ask for. */
