@@ -7,37 +7,27 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
 use super::fresh::Fresh;
+use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, sockets};
-use super::{EXIT_START, complain};
 use crate::limits::MAX_CONFIGURABLE_POLL_MS;
 
-/// Exit status for an error reply.
-const EXIT_ERROR: i32 = 1;
-
 /// Sends the request, prints the bare result (or error) as JSON; 0 for a result, 1 for an error.
-pub fn main(options: &CallOptions) -> i32 {
-    match call(options) {
-        Ok(Ok(result)) => super::say(&format!("{result:#}\n")),
-        Ok(Err(error)) => {
-            super::say(&format!("{error:#}\n"));
-            EXIT_ERROR
-        }
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
-}
-
-fn call(options: &CallOptions) -> Result<Outcome, String> {
-    match &options.place {
+pub fn main(options: &CallOptions) -> Result<i32, String> {
+    let outcome = match &options.place {
         Some(place) => call_to_its_end(options, &mut open(place)?),
         None => {
             // Nobody could find its socket in its short life.
             let flags = [OsString::from("--no-socket")].into_iter().chain(options.flags.clone());
             call_to_its_end(options, &mut Fresh::start(flags.collect())?.connection)
         }
-    }
+    };
+    Ok(match outcome? {
+        Ok(result) => say(&format!("{result:#}\n")),
+        Err(error) => {
+            say(&format!("{error:#}\n"));
+            EXIT_FAILED
+        }
+    })
 }
 
 /// The way to an execd that runs.

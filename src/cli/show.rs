@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Message, message_of};
-use super::{EXIT_SIGNAL, EXIT_START};
+use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain};
 use crate::limits::{
     DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
     TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
@@ -46,7 +46,7 @@ pub enum End {
 
 /// A session and the terminal that it is shown in.
 #[derive(Debug)]
-pub struct Show {
+struct Show {
     connection: Connection,
     session: u64,
     signals: SignalFd,
@@ -70,17 +70,28 @@ pub struct Show {
     redrawn_ns: u64,
     end: Option<End>,
     /// What was typed while the last answers were waited for: it is for the shell.
-    pub typed_late: Vec<u8>,
+    typed_late: Vec<u8>,
 }
 
 fn now_ns() -> u64 {
     clock::now_ns()
 }
 
+/// Shows a session over a connection until one of the two ends, and puts the terminal right; `keys`
+/// says how they are taken, where they are at all. Gives why it ended, and what was typed while the
+/// last answers of the terminal were waited for. Gives an errno where the terminal cannot be used.
+pub fn show(
+    connection: Connection,
+    session: u64,
+    keys: Option<Keys>,
+) -> Result<(End, Vec<u8>), i32> {
+    let mut show = Show::new(connection, session, keys)?;
+    let end = show.run();
+    Ok((end, std::mem::take(&mut show.typed_late)))
+}
+
 impl Show {
-    /// Shows a session over a connection. `keys` says how they are taken, where they are at all.
-    /// Gives an errno where the terminal cannot be used.
-    pub fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
+    fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
         let signals = SignalFd::on(&signals::AT_A_TERMINAL)?;
         let screen = Channel::open(1)?;
         let (keyboard, terminal) = match keys {
@@ -109,7 +120,7 @@ impl Show {
     }
 
     /// Runs until one of the two ends; the screen has everything then, and is put right.
-    pub fn run(&mut self) -> End {
+    fn run(&mut self) -> End {
         loop {
             // What came with the answer to attaching is there already.
             self.take_messages();
@@ -407,12 +418,21 @@ fn how_it_ended(params: &Value) -> End {
 }
 
 impl End {
+    /// Says how it ended to who has watched this session, where they do not know.
+    pub fn tell(&self, session: u64) {
+        match self {
+            Self::Ended(how, _) => complain(&format!("[session {session} has ended: {how}]")),
+            Self::Lost(reason) => complain(&format!("execd: {reason}")),
+            Self::Detached | Self::Signal(_) => {}
+        }
+    }
+
     /// The exit status that tells it.
     pub fn status(&self) -> i32 {
         match self {
             Self::Detached => 0,
             Self::Ended(_, status) => *status,
-            Self::Lost(_) => EXIT_START,
+            Self::Lost(_) => EXIT_FAILED,
             Self::Signal(signal) => EXIT_SIGNAL + signal,
         }
     }

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
+use super::say::complain;
 use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
-use crate::sys::{clock, socket};
+use crate::pure::text::visible::one_line;
+use crate::sys::{clock, host, socket};
+
+/// Characters of a command where sessions are told apart.
+pub const NAMED_CHARS: usize = 40;
 
 /// Which execds are meant.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +48,41 @@ pub struct Survey {
     pub execds: Vec<Execd>,
     /// Why others did not.
     pub silent: Vec<String>,
+}
+
+impl Survey {
+    /// Says who could not be asked.
+    pub fn tell_of_silent(&self) {
+        for reason in &self.silent {
+            complain(&format!("execd: {reason}"));
+        }
+    }
+}
+
+impl Execd {
+    /// A session that is shown in itself would show what it shows, for ever.
+    pub fn refuse_itself(&self, id: u64) -> Result<(), String> {
+        let is = |name: &str, value: &str| host::variable(name).is_some_and(|own| own == value);
+        if is("EXECD_SESSION_ID", &id.to_string()) && is("EXECD_INSTANCE", &self.instance) {
+            return Err(format!("this is session @{id}: it cannot be shown in itself"));
+        }
+        Ok(())
+    }
+}
+
+/// A session's command on one line, with its name before it; cut to so many characters.
+pub fn shortened(row: &Value, most: usize) -> String {
+    let command = one_line(row["command"].as_str().unwrap_or_default());
+    let text = match row["name"].as_str() {
+        Some(name) if !command.starts_with(name) => format!("{}: {command}", one_line(name)),
+        _ => command,
+    };
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
 }
 
 /// The sockets of the execds that are meant; into `refused` why others are not looked at.
@@ -169,9 +209,7 @@ pub struct Found {
 /// are all that is left of it counts too.
 pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
     let survey = survey(place)?;
-    for reason in &survey.silent {
-        super::complain(&format!("execd: {reason}"));
-    }
+    survey.tell_of_silent();
     let row_in = |execd: &Execd| {
         let more = execd.left.iter().filter(|_| left);
         execd.sessions.iter().chain(more).find(|row| row["session_id"] == id).cloned()
@@ -187,7 +225,7 @@ pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
         let each: Vec<String> = found
             .iter()
             .map(|one| {
-                let command = super::ls::shortened(&one.row, super::ls::NAMED_CHARS);
+                let command = shortened(&one.row, NAMED_CHARS);
                 let Execd { pid, instance, .. } = &one.execd;
                 // In different pid namespaces both may have the number.
                 let which = if is_shared(*pid) {

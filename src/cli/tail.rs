@@ -5,11 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::memrchr_iter;
 use serde_json::{Value, json};
 
-use super::attach::refuse_itself;
 use super::connection::{Connection, message_of};
-use super::show::{End, Show};
+use super::say::say_bytes;
+use super::show::show;
 use super::survey::{Found, Place, find};
-use super::{EXIT_START, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
 use crate::pure::terminal::modes::TermModes;
@@ -28,44 +27,25 @@ pub struct TailOptions {
 }
 
 /// Prints the lines; gives the exit status: of `-f` the session's.
-pub fn main(options: TailOptions, place: &Place) -> i32 {
-    match tail(options, place) {
-        Ok(Some(end)) => {
-            match &end {
-                End::Ended(how, _) => {
-                    complain(&format!("[session {} has ended: {how}]", options.id));
-                }
-                End::Lost(reason) => complain(&format!("execd: {reason}")),
-                End::Detached | End::Signal(_) => {}
-            }
-            end.status()
-        }
-        Ok(None) => 0,
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
-}
-
-fn tail(options: TailOptions, place: &Place) -> Result<Option<End>, String> {
-    let Found { execd, row } = find(options.id, place, false)?;
-    let mut connection = execd.connection;
+pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
+    let Found { mut execd, row } = find(options.id, place, false)?;
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
     if !options.follow {
-        let text = last_lines(&mut connection, options, total)?;
-        super::say_bytes(&fit_for_stdout(text));
-        return Ok(None);
+        let text = last_lines(&mut execd.connection, options, total)?;
+        say_bytes(&fit_for_stdout(text));
+        return Ok(0);
     }
-    refuse_itself(options.id, &execd.instance)?;
+    execd.refuse_itself(options.id)?;
     let params = json!({"session_id": options.id, "redraw": false, "from": total});
-    let answer = connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
+    let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     answer.map_err(|error| message_of(&error))?;
     // What comes meanwhile is kept, and begins where these end.
-    let text = last_lines(&mut connection, options, total)?;
-    super::say_bytes(&fit_for_stdout(text));
+    let text = last_lines(&mut execd.connection, options, total)?;
+    say_bytes(&fit_for_stdout(text));
     let system = |errno| format!("stdout: {}", errno_text(errno));
-    Ok(Some(Show::new(connection, options.id, None).map_err(system)?.run()))
+    let (end, _) = show(execd.connection, options.id, None).map_err(system)?;
+    end.tell(options.id);
+    Ok(end.status())
 }
 
 /// On a terminal: without questions to it, and with what it sets taken back at the end.

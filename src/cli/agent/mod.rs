@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
-use super::{EXIT_SIGNAL, EXIT_START, EXIT_USAGE, complain};
+use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
 use crate::daemon::logs::errno_text;
 use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
 use crate::pure::process::life::ExitStatus;
@@ -35,26 +35,19 @@ use text::RunEnd;
 const ENVELOPE_BYTES: usize = 128;
 
 /// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
-pub fn main(mut options: AgentOptions) -> i32 {
+pub fn main(mut options: AgentOptions) -> Result<i32, String> {
     if options.params.get("prompt").and_then(Value::as_str) == Some("-") {
         match prompt_of_stdin() {
             Ok(prompt) => options.params.insert("prompt".to_owned(), prompt.into()),
             Err(reason) => {
                 complain(&format!("execd: {reason}"));
-                return EXIT_USAGE;
+                return Ok(EXIT_USAGE);
             }
         };
     }
-    match Run::start(options) {
-        Ok(mut run) => {
-            run.follow();
-            run.status()
-        }
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
+    let mut run = Run::start(options)?;
+    run.follow();
+    Ok(run.status())
 }
 
 /// The prompt that stdin has, to its end.
@@ -290,7 +283,7 @@ impl Run {
                 if matches!(ended, Some(ExitStatus::Signal(_))) && self.signal.is_none() {
                     lines.push("execd: execd was killed: there is no result".to_owned());
                 }
-                EXIT_START
+                EXIT_FAILED
             }
         };
         self.streams.say_last(&lines);
@@ -298,7 +291,7 @@ impl Run {
             (Some(signal), _) => EXIT_SIGNAL + signal,
             // Somebody has sent a signal to execd itself.
             (None, Some(ExitStatus::Code(code))) if code > EXIT_SIGNAL => code,
-            (None, _) if self.cut_short => EXIT_START,
+            (None, _) if self.cut_short => EXIT_FAILED,
             (None, _) => status,
         }
     }

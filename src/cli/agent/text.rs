@@ -7,13 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::streams::Streams;
-use crate::cli::EXIT_TIMEOUT;
+use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
 use crate::limits::AGENT_SHOWN_CHARS;
 use crate::pure::text::visible::one_line;
 
-/// The exit status after Ctrl-C or another cancel, and of a run that failed.
+/// The exit status after Ctrl-C or another cancel.
 const EXIT_CANCELLED: i32 = 130;
-const EXIT_FAILED: i32 = 1;
 
 /// An event, as far as people are shown it.
 #[derive(Debug, Deserialize)]

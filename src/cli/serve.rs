@@ -1,0 +1,41 @@
+//! execd itself: its start, which `execd run` has too, and serving requests on stdin and stdout.
+
+use super::say::complain;
+use crate::config::{Config, SocketPlace};
+use crate::daemon::Daemon;
+use crate::sys::stdio;
+
+/// Starts execd with its control socket, and says what it does without. Gives a reason for people
+/// where it cannot start.
+pub fn start(config: Config) -> Result<Daemon, String> {
+    let asked_for = matches!(config.socket, SocketPlace::At(_));
+    let started = Daemon::start(config).and_then(|mut daemon| match daemon.listen() {
+        Err(reason) if asked_for => Err(reason),
+        Err(reason) => {
+            complain(&format!("execd: nobody can attach: {reason}"));
+            Ok(daemon)
+        }
+        Ok(()) => Ok(daemon),
+    });
+    let daemon = started.map_err(|reason| format!("cannot start: {reason}"))?;
+    for lack in &daemon.degraded.lacks {
+        complain(&format!("execd: does without {lack}"));
+    }
+    Ok(daemon)
+}
+
+/// Serves requests on stdin and stdout; `one_session`: for one session, for which there is room.
+pub fn main(config: Config, one_session: bool) -> Result<i32, String> {
+    let mut daemon = start(config)?;
+    if let Some(shrunk) = daemon.degraded.shrunk.as_ref().filter(|_| !one_session) {
+        complain(&format!("execd: {shrunk}"));
+    }
+    if stdio::is_terminal(0) {
+        complain(
+            "execd runs commands that you can come back to; it reads JSON-RPC requests, one a \
+             line. Type for example:",
+        );
+        complain(r#"{"id":1,"method":"exec_command","params":{"cmd":"echo hi"}}   (Ctrl-D ends)"#);
+    }
+    Ok(daemon.run())
+}
