@@ -21,7 +21,8 @@ import type { Family, FamilyContext, Keeper, MakeFamily } from "./tools/family.t
 import { Registry } from "./tools/registry.ts";
 import { Ui } from "./pi/ui.ts";
 import { Wakes } from "./pi/wakes.ts";
-import type { SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { Method, MethodParams } from "./execd/wire.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
 const START_WAIT_MS = 2_000;
@@ -53,13 +54,13 @@ export class PiSession implements FamilyContext {
     return this.#execd;
   }
 
-  async request(
-    method: string,
+  async request<M extends Method>(
+    method: M,
     params: object,
     options: RequestOptions,
-  ): Promise<Record<string, unknown>> {
-    const result = await this.execd.request(method, params, options);
-    if (!isObject(result)) return {};
+  ): Promise<Reply<M>> {
+    const result = await this.execd.request(method, params as MethodParams[M], options);
+    if (!isObject(result)) return {} as Reply<M>;
     for (const keeper of this.#keepers) keeper.onReply(result);
     return result;
   }

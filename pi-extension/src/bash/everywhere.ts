@@ -169,8 +169,9 @@ async function peek(
 ): Promise<string | undefined> {
   const view = viewContext(windows);
   const maxOutputBytes = Math.min(Number(view.maxOutputBytes), PEEK_MAX_BYTES);
-  const request = { action: "peek", window, context: { ...view, maxOutputBytes } };
-  const reply = await ask(other, "tmux", request, PEEK_WAIT_MS, signal);
+  const context = { ...view, maxOutputBytes };
+  const reply =
+    await ask(other, "tmux", { action: "peek", window, context }, PEEK_WAIT_MS, signal);
   const text = textIn(reply, other);
   if (reply.is_error === true) return undefined;
   // The first line names the window as its own execd does.
@@ -196,8 +197,8 @@ async function kill(
   if (!row) return undefined;
   try {
     if (!row.running) {
-      const request = { action: "kill", window, context };
-      const reply = await ask(other, "tmux", request, KILL_WAIT_MS, signal);
+      const reply =
+        await ask(other, "tmux", { action: "kill", window, context }, KILL_WAIT_MS, signal);
       textIn(reply, other);
       if (reply.is_error === true) return undefined;
       return `Closed background window: ${row.name} ${named}. It had ended before.`;

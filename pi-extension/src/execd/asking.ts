@@ -8,6 +8,7 @@ import { LineSplitter } from "./lines.ts";
 import { stripControls } from "../text/safe.ts";
 import { oneLine } from "../text/width.ts";
 import type { Other } from "./others.ts";
+import type { Method, MethodParams } from "./wire.ts";
 
 /** How long the others have to say which windows they have: what is late is not waited for. */
 export const LIST_WAIT_MS = 200;
@@ -50,10 +51,10 @@ export function labelOf({ name, path, isShared }: Other): string {
  * Sends one request to another execd. Rejects with Silent when `waitMs` are over, with Gone when
  * nobody is there, with Unanswered for whatever else it does instead, and when `signal` aborts.
  */
-export function ask(
+export function ask<M extends Method>(
   other: Other,
-  method: string,
-  params: object,
+  method: M,
+  params: MethodParams[M],
   waitMs: number,
   signal?: AbortSignal,
 ): Promise<Record<string, unknown>> {

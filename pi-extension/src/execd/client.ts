@@ -5,6 +5,8 @@
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
+import type { Reply } from "./wire-results.ts";
+import type { Method, MethodParams } from "./wire.ts";
 import { execdName } from "./others.ts";
 
 /** The extension's pings come at a third of `--exit-after-silence`. */
@@ -136,10 +138,14 @@ export class Client {
    * NoExecd when there is none, and ClientClosed after shutdown(). An aborted `signal` before the
    * request is sent rejects with NotSent; later it ends the wait.
    */
-  async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
+  async request<M extends Method>(
+    method: M,
+    params: MethodParams[M],
+    options: RequestOptions = {},
+  ): Promise<Reply<M>> {
     const daemon = await unlessAborted(this.#running(), options.signal);
     this.#reserveIds(daemon);
-    return daemon.request(method, params, options);
+    return daemon.request(method, params, options) as Promise<Reply<M>>;
   }
 
   /**

@@ -7,6 +7,8 @@
  * name says otherwise, sizes are bytes.
  */
 
+import type { Method } from "./wire.ts";
+
 /** How much of a call's output was cut away, as pi's own truncateTail tells it. */
 export interface Truncation {
   truncated: boolean;
@@ -264,3 +266,23 @@ export interface WindowExited extends WindowFacts {
 
 /** The notification `window_poll`: a check-in on a background window. */
 export type WindowPoll = Omit<WindowExited, "exit_code" | "signal" | "still_running">;
+
+/** What execd answers to the methods that the extension asks for their answers. */
+interface Replies {
+  exec_command: WaitResult;
+  write_stdin: WaitResult & Partial<StdinResult>;
+  kill_session: KillResult;
+  list_sessions: ListResult;
+  set_on_exit: SetOnExitResult;
+  resize_session: { cols?: number; rows?: number };
+  bash_stream: StreamReport;
+  poll_process: StreamReport;
+  kill_process: StreamReport;
+  list_processes: StreamList;
+  get_process_log: LogPage;
+  bash: BashResult;
+  tmux: TmuxResult;
+}
+
+/** The reply of a method, as this extension's execd gives it. */
+export type Reply<M extends Method> = M extends keyof Replies ? Replies[M] : unknown;

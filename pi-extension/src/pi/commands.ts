@@ -15,7 +15,7 @@ import { oneLine } from "../text/width.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {
-  StreamList, StreamReport, StreamSession, KillResult, ListResult, LogPage, SessionInfo,
+  SessionInfo, StreamList, StreamReport, StreamSession,
 } from "../execd/wire-results.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
@@ -73,14 +73,14 @@ function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
 async function runningSessions(context: CommandContext): Promise<SessionInfo[]> {
   if (!context.execd.isRunning) return [];
   const reply = await context.execd.request("list_sessions", { peek: true });
-  return (reply as ListResult).sessions.filter((session) => session.running);
+  return reply.sessions.filter((session) => session.running);
 }
 
 async function kill(context: CommandContext, { session_id }: SessionInfo): Promise<boolean> {
   try {
     const reply = await context.execd.request("kill_session", { session_id });
     // One that has ended by itself meanwhile is as good as killed.
-    return (reply as KillResult).killed !== false;
+    return reply.killed !== false;
   } catch {
     return false;
   }
@@ -142,8 +142,7 @@ export async function killCommand(
     // What is remembered names those who were left in the background.
     const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
     const { backgroundPids = [] } = before as Partial<StreamReport>;
-    const reply = await context.execd.request("kill_process", { sessionId: id });
-    const { status } = reply as StreamReport;
+    const { status } = await context.execd.request("kill_process", { sessionId: id });
     if (ended) {
       const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
       return say(ctx, `${label(row)}: it had ended already${left}`);
@@ -177,8 +176,8 @@ async function showTail(
   lines: number,
 ): Promise<void> {
   const sessionId = row.sessionId;
-  const read = async (offset: number, limit: number) =>
-    (await context.execd.request("get_process_log", { sessionId, offset, limit })) as LogPage;
+  const read = (offset: number, limit: number) =>
+    context.execd.request("get_process_log", { sessionId, offset, limit });
   let page = await read(-TAIL_BYTES, TAIL_BYTES);
   // Long lines need more than a page.
   for (let pages = 1; pages < TAIL_PAGES && page.offset > 0; pages++) {
@@ -215,7 +214,7 @@ async function rowOf(context: CommandContext, id: number): Promise<StreamSession
 async function jobList(context: CommandContext): Promise<StreamList> {
   if (!context.execd.isRunning) return { processes: [] };
   const reply = await context.execd.request("list_processes", {});
-  return isObject(reply) ? (reply as unknown as StreamList) : { processes: [] };
+  return isObject(reply) ? reply : { processes: [] };
 }
 
 /** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */

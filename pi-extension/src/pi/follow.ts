@@ -71,8 +71,8 @@ async function read(
     if (context.execd !== execd || execd.isClosed) return "pi's session has ended";
     return execd.isRunning && execd.starts === starts ? undefined : "execd was lost";
   };
-  const page = async (offset: number) =>
-    (await execd.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as LogPage;
+  const page = (offset: number) =>
+    execd.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES });
   const saying = <T>(work: Promise<T>) => sayingSilence(work, view, draw, closed);
   try {
     let offset = -PAGE_BYTES;

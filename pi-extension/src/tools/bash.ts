@@ -5,7 +5,7 @@
 import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { windowMessageRenderer } from "../render/messages.ts";
-import type { BashResult, Progress, TmuxResult } from "../execd/wire-results.ts";
+import type { BashResult, Progress } from "../execd/wire-results.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import { attachCommand } from "../bash/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
@@ -80,7 +80,7 @@ function runBash(
       show(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
     };
     const reply = await context.request("bash", request, { signal, onNotification });
-    return bashAnswer(windows, params, reply as unknown as BashResult);
+    return bashAnswer(windows, params, reply);
   });
 }
 
@@ -163,8 +163,7 @@ async function runTmux(
     ...polls,
     context: viewContext(windows),
   };
-  const reply = await context.request("tmux", request, call);
-  const { text, is_error } = reply as unknown as TmuxResult;
+  const { text, is_error } = await context.request("tmux", request, call);
   if (is_error) throw new Error(text);
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));

@@ -27,7 +27,7 @@ export function farNote(remote: boolean, logs: LogPlace): string {
 /** The directory and the environment of a command. */
 export interface Place {
   /** To be sent to execd. */
-  params: { workdir?: string; env: Record<string, unknown> };
+  params: { workdir?: string; env: Record<string, string | null> };
   /** What the progress may show of it. */
   known: { cwd?: string };
 }

@@ -133,13 +133,13 @@ async function endSession(
 }
 
 /** A request whose reply is a report of one process. */
-export async function requestReport(
+export function requestReport(
   context: ToolContext,
   method: "bash_stream" | "poll_process" | "kill_process",
   params: Params,
   options: RequestOptions,
 ): Promise<StreamReport> {
-  return (await context.request(method, params, options)) as unknown as StreamReport;
+  return context.request(method, params, options);
 }
 
 function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget(): void } {

@@ -5,7 +5,7 @@
 import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
-import type { StreamList, LogPage, StdinResult } from "../execd/wire-results.ts";
+import type { StdinResult } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
@@ -94,7 +94,7 @@ function reported(context: ToolContext, report: Waited): ToolResult {
 
 async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const reply = await context.request("write_stdin", { data: "", ...params }, call);
-  return answer(stdinText(reply as unknown as StdinResult), reply);
+  return answer(stdinText(reply as StdinResult), reply);
 }
 
 async function listProcesses(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
@@ -102,12 +102,12 @@ async function listProcesses(context: ToolContext, _params: Params, call: Call):
   const reply = context.execd.isRunning
     ? await context.request("list_processes", {}, call)
     : { processes: [] };
-  return answer(listText(reply as unknown as StreamList), reply);
+  return answer(listText(reply), reply);
 }
 
 async function getProcessLog(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { raw, ...request } = params;
-  const reply = await context.request("get_process_log", request, call) as unknown as LogPage;
+  const reply = await context.request("get_process_log", request, call);
   const page = raw === true ? reply : cleanPage(reply);
   const { text: _, ...details } = page;
   return outputAnswer(pageText(page), details);

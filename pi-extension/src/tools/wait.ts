@@ -15,7 +15,7 @@ export type Known =
  */
 export async function runWait(
   context: ToolContext,
-  method: string,
+  method: "exec_command" | "write_stdin",
   params: Record<string, unknown>,
   call: Call,
   known: Known,
@@ -34,7 +34,7 @@ export async function runWait(
       updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
     });
     const reply = await context.request(method, request, { signal, onNotification });
-    return waitAnswer(context, call.toolCallId, params, reply as WaitResult);
+    return waitAnswer(context, call.toolCallId, params, reply);
   } finally {
     watch.stop();
     updates?.stop();
