@@ -17,7 +17,7 @@ use crate::limits::{
     JOB_TAIL_BYTES, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS, RUNNING_JOBS_MAX,
 };
 use crate::pure::process::life::ExitStatus;
-use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
+use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::SIGKILL;
 use crate::session::job::{Capped, Job, JobSpec, text_of};
@@ -97,8 +97,7 @@ fn short_tail(session: &Session) -> String {
     let mut bytes = all.as_slice();
     if starts_at > 0 {
         // The end of a character that begins before the tail.
-        let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
-        bytes = &bytes[inside..];
+        bytes = &bytes[continuation_len(bytes)..];
     }
     // An unfinished one comes with the next call.
     let text = lossy(&bytes[..bytes.len() - incomplete_suffix_len(bytes)]);

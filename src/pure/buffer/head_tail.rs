@@ -84,15 +84,6 @@ impl HeadTail {
     pub fn heap_bytes(&self) -> usize {
         self.head.capacity() + self.tail.bytes.capacity()
     }
-
-    /// Asserts what must always hold. Panics only on a bug in this file.
-    pub fn check(&self) {
-        self.tail.check();
-        assert!(self.head.len() <= self.head_capacity, "head over its capacity");
-        let tail_used = self.tail.total_bytes > 0;
-        assert!(!tail_used || self.head.len() == self.head_capacity, "tail used before head full");
-        assert_eq!(self.total_bytes(), self.len() as u64 + self.omitted_bytes(), "bytes lost");
-    }
 }
 
 /// The last bytes of everything pushed, up to a capacity.
@@ -174,14 +165,6 @@ impl TailRing {
     /// nothing is kept.
     pub fn starts_at(&self) -> u64 {
         self.total_bytes - self.bytes.len() as u64
-    }
-
-    /// Asserts what must always hold. Panics only on a bug in this file.
-    pub fn check(&self) {
-        assert!(self.bytes.len() <= self.capacity, "ring over its capacity");
-        assert!(self.oldest == 0 || self.oldest < self.bytes.len(), "oldest byte outside");
-        assert!(self.oldest == 0 || self.bytes.len() == self.capacity, "wrapped before full");
-        assert!(self.bytes.len() as u64 <= self.total_bytes, "more kept than came");
     }
 
     /// The kept bytes, oldest first, in the ring's own heap.

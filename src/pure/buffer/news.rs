@@ -140,11 +140,6 @@ impl News {
             self.kept = VecDeque::new();
         }
     }
-
-    /// How many bytes of texts are kept.
-    pub fn kept_bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 #[cfg(test)]
@@ -178,9 +173,7 @@ mod tests {
         assert!(news.is_told(&all[0]) && !news.is_told(&all[1]));
         assert_eq!(read(&news, &mut all[1]), ["item 0", "own 1", "item 2"]);
         news.trim((7..).zip(&mut all));
-        assert!(
-            news.is_told(&all[1]) && news.kept_bytes() == 0 && news.next_for(&all[1]).is_none()
-        );
+        assert!(news.is_told(&all[1]) && news.bytes == 0 && news.next_for(&all[1]).is_none());
         // Who comes later is told what comes later.
         let mut late = news.reader();
         assert!(news.is_told(&late));
@@ -217,17 +210,17 @@ mod tests {
         for _ in 0..100 {
             news.push(Item { ended: true, text: vec![b'x'; NEWS_KEPT_BYTES / 10], own: None });
             news.trim((7..).zip(&mut all));
-            assert!(news.kept_bytes() <= NEWS_KEPT_BYTES);
+            assert!(news.bytes <= NEWS_KEPT_BYTES);
         }
         assert_eq!(all[0].take_missed(), Missed { ended: 90, ..Missed::default() });
         // One that is too long alone is counted.
         news.push(Item { ended: false, text: vec![b'x'; NEWS_KEPT_BYTES + 1], own: None });
         news.trim((7..).zip(&mut all));
-        assert_eq!(news.kept_bytes(), 0);
+        assert_eq!(news.bytes, 0);
         assert_eq!(all[0].take_missed(), Missed { ended: 10, started: 1, own: Vec::new() });
         // Nobody lags: nothing is kept.
         news.push(item(0, None));
         news.trim(std::iter::empty());
-        assert_eq!(news.kept_bytes(), 0);
+        assert_eq!(news.bytes, 0);
     }
 }

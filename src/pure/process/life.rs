@@ -13,9 +13,10 @@ pub enum ExitStatus {
 }
 
 /// What is known of the session's leader.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Leader {
     /// It runs, or sleeps.
+    #[default]
     Alive,
     /// A signal stopped it; it may be continued.
     Stopped,
@@ -24,9 +25,10 @@ pub enum Leader {
 }
 
 /// What is known of the session's output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Stream {
     /// Somebody may still write.
+    #[default]
     Open,
     /// A PTY with no slave open just now. While the leader lives it may open it again.
     Quiet,
@@ -53,11 +55,11 @@ pub enum Fact {
     Dropped,
 }
 
-/// The state of a session.
+/// The state of a session; by default that of one that was just started.
 ///
 /// A dead leader with a quiet stream does not arise from facts: that is an ended stream. Where
 /// such a value is made by hand, it is taken as one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Life {
     /// The leader's side.
     pub leader: Leader,
@@ -66,11 +68,6 @@ pub struct Life {
 }
 
 impl Life {
-    /// A leader that was just started, with its output open.
-    pub const fn new() -> Self {
-        Self { leader: Leader::Alive, stream: Stream::Open }
-    }
-
     /// The state after one more fact. Facts may come in any order and more than once: what has
     /// ended stays ended, and the first exit status stays.
     #[must_use]
@@ -125,12 +122,6 @@ impl Life {
     /// Shell gone, output held).
     pub fn shell_gone(self) -> bool {
         matches!(self.leader, Leader::Dead(_)) && !self.finished()
-    }
-}
-
-impl Default for Life {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -215,7 +206,7 @@ mod tests {
     fn in_any_order_the_end_is_an_end() {
         let mut random = 0x5eed_5eed_5eed_5eed_u64;
         for _ in 0..20_000 {
-            let mut life = Life::new();
+            let mut life = Life::default();
             let (mut reaped, mut ended) = (false, false);
             for _ in 0..12 {
                 random ^= random << 13;

@@ -233,7 +233,7 @@ fn without_broken_line(bytes: &[u8]) -> &[u8] {
     match memchr(b'\n', bytes) {
         Some(newline) if newline + 1 < bytes.len() => &bytes[newline + 1..],
         _ => {
-            let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+            let cut = utf8::continuation_len(&bytes[..bytes.len().min(3)]);
             &bytes[cut..]
         }
     }

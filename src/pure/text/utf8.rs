@@ -27,6 +27,11 @@ fn is_partial_char(bytes: &[u8]) -> bool {
     }
 }
 
+/// How many bytes at the start of `bytes` go on with a character that began before them.
+pub fn continuation_len(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count()
+}
+
 /// The last character boundary of `text` at or before the byte index `at`; an index past the
 /// end gives the end.
 pub fn floor_boundary(text: &str, at: usize) -> usize {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::truncate::{CutBy, Truncation, format_size};
+use super::truncate::{Truncation, format_size, showing};
 use super::visible;
 use crate::pure::process::life::ExitStatus;
 
@@ -61,26 +61,14 @@ pub fn notice(
     log_path: Option<&str>,
     always: bool,
 ) -> Option<String> {
-    let full = log_path.map(|path| format!("Full output: {path}"));
     let Some(cut_by) = cut.cut_by else {
-        return full.filter(|_| always).map(|full| format!("[{full}]"));
+        return log_path.filter(|_| always).map(|path| format!("[Full output: {path}]"));
     };
-    let (last, first) = (cut.total_lines, cut.total_lines - cut.output_lines + 1);
-    let mut line = if cut.last_line_partial {
-        let (shown, whole) = (format_size(cut.output_bytes), format_size(line_bytes));
-        format!("[Showing last {shown} of line {last} (line is {whole})")
-    } else {
-        format!("[Showing lines {first}-{last} of {last}")
+    let part = || {
+        let [shown, whole] = [cut.output_bytes, line_bytes].map(format_size);
+        format!("last {shown} of line {} (line is {whole})", cut.total_lines)
     };
-    if cut_by == CutBy::Bytes && !cut.last_line_partial {
-        // Writing to a String cannot fail.
-        let _ = write!(line, " ({} limit)", format_size(cut.max_bytes));
-    }
-    if let Some(full) = full {
-        let _ = write!(line, ". {full}");
-    }
-    line.push(']');
-    Some(line)
+    Some(showing(cut, cut_by, part, log_path))
 }
 
 /// Output with its notice; `empty` stands for none.

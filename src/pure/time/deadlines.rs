@@ -59,18 +59,8 @@ impl<O: Ord + Copy> Deadlines<O> {
     }
 
     /// The owner's deadline, if one is set.
-    pub fn due_of(&self, owner: O) -> Option<u64> {
+    fn due_of(&self, owner: O) -> Option<u64> {
         self.of.get(&owner).map(|key| key.0)
-    }
-
-    /// How many owners have a deadline.
-    pub fn len(&self) -> usize {
-        self.of.len()
-    }
-
-    /// Whether nobody has a deadline.
-    pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
     }
 }
 
@@ -125,8 +115,7 @@ mod tests {
                     }
                 }
                 assert_eq!(deadlines.head(), model.first().map(|entry| entry.0));
-                assert_eq!(deadlines.len(), model.len());
-                assert_eq!(deadlines.is_empty(), model.is_empty());
+                assert_eq!(deadlines.of.len(), model.len());
                 let of = model.iter().find(|entry| entry.1 == owner).map(|entry| entry.0);
                 assert_eq!(deadlines.due_of(owner), of);
                 assert_eq!(deadlines.queue.len(), deadlines.of.len());

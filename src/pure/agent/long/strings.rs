@@ -6,7 +6,7 @@ use super::{Kind, LongLine, NAME_BYTES, OVER_BYTES, Open, Place, State};
 use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES, AGENT_SHORT_VALUE_BYTES, AGENT_TOOL_OUTPUT_BYTES,
 };
-use crate::pure::text::utf8::incomplete_suffix_len;
+use crate::pure::text::utf8::{continuation_len, incomplete_suffix_len};
 
 /// What there is of a text that is told as it comes.
 #[derive(Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl LongLine {
         let whole = self.closed.is_some();
         let room = self.open.most_bytes.saturating_sub(self.open.decoded_bytes);
         if !whole && !self.open.cut && plain > room {
-            let inside = rest[room..plain].iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+            let inside = continuation_len(&rest[room..plain]);
             if room + inside == 0 {
                 self.open.cut = true;
             } else {
