@@ -62,22 +62,22 @@ export class TailView implements Component {
     this.#frame = frame;
   }
 
-  /** What it is the output of. */
+  /** Says in the first line whose output it is. */
   title(text: string): void {
     this.#title = oneLine(text, TITLE_CELLS);
   }
 
-  /** Nothing more will come, and why. */
+  /** Says that nothing more will come, and why. */
   over(why: string): void {
     this.#over = oneLine(why, TITLE_CELLS);
   }
 
-  /** What is waited for at this moment; undefined: it follows. */
+  /** Says what the view waits for at this moment; undefined: it follows. */
   waits(what: string | undefined): void {
     this.#waits = what;
   }
 
-  /** More raw output. */
+  /** Takes more raw output. */
   append(raw: string): void {
     const all = withoutOverwritten(this.#begun + raw);
     // A sequence that goes on is left to what comes.
@@ -87,7 +87,7 @@ export class TailView implements Component {
     if (end > 0) this.#push(linesOf(all.slice(0, end).replace(/\n$/, "")));
   }
 
-  /** A line of the view's own, on what is not shown. */
+  /** Adds a line of the view's own, on what is not shown. */
   note(text: string): void {
     if (this.#begun !== "") this.append("\n");
     this.#push([{ text }]);
