@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `table` | the commands and their flags: help and completions come from it |
+//! | `arguments` | the arguments one by one |
 //! | `flags` | from arguments to what they ask for |
 //! | `settings` | the flags that set an execd up |
 //! | `say` | what is printed |
@@ -15,6 +16,7 @@
 //! | `show` | a session in a terminal |
 
 mod agent;
+mod arguments;
 mod attach;
 mod call;
 mod completions;
