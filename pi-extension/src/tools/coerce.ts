@@ -3,22 +3,7 @@
  * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
  */
 import { isObject } from "../execd/daemon.ts";
-
-/** A parameter of a tool, as JSON Schema. One of several types has `anyOf` in place of `type`. */
-export interface ParameterSchema {
-  type?: "string" | "integer" | "number" | "boolean" | "object";
-  anyOf?: readonly object[];
-  description: string;
-  enum?: readonly string[];
-  additionalProperties?: object;
-}
-
-/** A tool's parameters, as JSON Schema. */
-export interface ToolSchema {
-  type: "object";
-  properties: Record<string, ParameterSchema>;
-  required?: string[];
-}
+import type { ParameterSchema, ToolSchema } from "./schema.ts";
 
 /** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
 export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {

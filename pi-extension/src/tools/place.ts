@@ -8,6 +8,7 @@ import { commandEnv } from "../pi/environment.ts";
 import { expandHome } from "../text/home.ts";
 import type { Call } from "../pi/host.ts";
 import type { ToolContext } from "./context.ts";
+import { type ParameterSchema, text, variables } from "./schema.ts";
 import { given } from "./tool.ts";
 
 /** Where logs are: on this machine, on the one where commands run, or not on any. */
@@ -23,6 +24,16 @@ export function logPlace({ execd }: ToolContext): LogPlace {
 export function farNote(remote: boolean, logs: LogPlace): string {
   return remote && logs !== "far" ? " Commands run on another machine." : "";
 }
+
+/** The parameter that says where a command runs. */
+export function workdir(remote: boolean): ParameterSchema {
+  return text(remote
+    ? "Directory to run in, on the machine where commands run. Default: where execd runs."
+    : "Directory to run in. Default: the current directory. A relative one counts from it.");
+}
+
+/** The parameter that says with which variables. */
+export const ENV = variables("Variables to set for this command; null unsets one.");
 
 /** The directory and the environment of a command. */
 export interface Place {

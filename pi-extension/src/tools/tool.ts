@@ -1,12 +1,13 @@
 /** What the tools of all families are made of, and what becomes of a call that fails. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { type Client, ClientClosed, NotSent } from "../execd/client.ts";
-import { type ToolSchema, coerce } from "./coerce.ts";
+import { coerce } from "./coerce.ts";
 import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
 import { messageOf } from "../text/values.ts";
 import type { ToolRenderers } from "../render/row.ts";
 import type { ToolContext } from "./context.ts";
+import type { ToolSchema } from "./schema.ts";
 import type { FamilyWords } from "./words.ts";
 
 /** A call's arguments, brought into the tool's schema. */
