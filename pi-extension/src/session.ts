@@ -4,8 +4,10 @@
  * nor what they do. Nothing is shared between sessions.
  */
 import { Client, type ClientEvents } from "./execd/client.ts";
-import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
-import { type RequestOptions, isObject } from "./execd/daemon.ts";
+import type { RequestOptions } from "./execd/daemon.ts";
+import { Sessions } from "./execd/sessions.ts";
+import type { Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { Method, MethodParams } from "./execd/wire.ts";
 import { earlierIds } from "./pi/earlier-ids.ts";
 import {
   type Beginning, type SessionNames, handOver, handedOver, leave, takeLeft,
@@ -14,15 +16,13 @@ import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
 import { Mending } from "./pi/mending.ts";
-import { messageOf } from "./text/values.ts";
-import { Sessions } from "./execd/sessions.ts";
+import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
-import type { Family, FamilyContext, Keeper, MakeFamily } from "./tools/family.ts";
-import { Registry } from "./tools/registry.ts";
 import { Ui } from "./pi/ui.ts";
 import { Wakes } from "./pi/wakes.ts";
-import type { Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
-import type { Method, MethodParams } from "./execd/wire.ts";
+import { isObject, messageOf } from "./text/values.ts";
+import type { Family, FamilyContext, Keeper, MakeFamily } from "./tools/family.ts";
+import { Registry } from "./tools/registry.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
 const START_WAIT_MS = 2_000;

@@ -2,9 +2,9 @@
  * The background windows of one execd, and what is still to be told of them. It outlives pi's
  * sessions: /new and the like hand it on, together with the client.
  */
-import { isObject } from "../execd/daemon.ts";
-import { oneLine } from "../text/width.ts";
 import type { WindowExited, WindowPoll } from "../execd/wire-results.ts";
+import { given, isObject } from "../text/values.ts";
+import { oneLine } from "../text/width.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";
 
@@ -260,10 +260,8 @@ export class Background {
     const log = kind === "lost" ? logPath : note.log_path;
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
-      ...(exit_code !== undefined && { exit_code }),
-      ...(signal !== undefined && { signal }),
+      ...given({ exit_code, signal, log_path: log }),
       ...(truncation?.truncated && { truncated: true }),
-      ...(log !== undefined && { log_path: log }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),
     };

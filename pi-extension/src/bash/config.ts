@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
 import { expandHome } from "../text/home.ts";
 import { parseJsonc } from "../text/jsonc.ts";
-import { messageOf } from "../text/values.ts";
-import { isObject } from "../execd/daemon.ts";
+import { isObject, messageOf } from "../text/values.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
 
 export type { TmuxBashConfig };

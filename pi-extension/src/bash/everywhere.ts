@@ -3,12 +3,12 @@
  * has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd attach` takes
  * it too.
  */
-import { oneLine } from "../text/width.ts";
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
   nameWithInstance, processIn, textIn, unreadable, windowsIn,
 } from "../execd/asking.ts";
 import { type OpenPlace, type Other, otherExecds } from "../execd/others.ts";
+import { oneLine } from "../text/width.ts";
 import type { Windows } from "./windows.ts";
 import { viewContext } from "./wire-context.ts";
 

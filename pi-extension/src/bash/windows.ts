@@ -3,13 +3,13 @@
  * and who is told of them. Which texts its tools give is said elsewhere.
  */
 import type { Client } from "../execd/client.ts";
+import type { SessionInfo } from "../execd/wire-results.ts";
 import type { Beginning } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { Host, HostContext } from "../pi/host.ts";
 import type { Inbox, Letter, Source } from "../pi/inbox.ts";
-import { oneLine } from "../text/width.ts";
 import type { Ui } from "../pi/ui.ts";
-import type { SessionInfo } from "../execd/wire-results.ts";
+import { oneLine } from "../text/width.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
 import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, messageOf, named } from "./deliveries.ts";

@@ -1,12 +1,12 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
 import { existsSync } from "node:fs";
+import type { Context } from "../execd/wire.ts";
 import { commandEnv, isExecdsOwn } from "../pi/environment.ts";
 import type { HostContext } from "../pi/host.ts";
+import { checkShell, shellSettings } from "../pi/shell.ts";
 import { attachCommand } from "./attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
-import type { Context } from "../execd/wire.ts";
-import { checkShell, shellSettings } from "../pi/shell.ts";
 import type { Windows } from "./windows.ts";
 
 const PIS_BASH = "/bin/bash";

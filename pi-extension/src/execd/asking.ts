@@ -3,10 +3,10 @@
  * another version, or of no execd at all: it is bounded, looked at, and made fit to be read.
  */
 import { type Socket, connect } from "node:net";
-import { isObject } from "./daemon.ts";
-import { LineSplitter } from "./lines.ts";
 import { stripControls } from "../text/safe.ts";
+import { isObject, parseObject } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
+import { LineSplitter } from "./lines.ts";
 import type { Other } from "./others.ts";
 import type { Method, MethodParams } from "./wire.ts";
 
@@ -100,14 +100,9 @@ export function ask<M extends Method>(
  * before it has read who asks: that error is of no request.
  */
 function replyIn(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (!isObject(value)) return undefined;
-    const isRefusal = value.id === null && isObject(value.error);
-    return value.id === 1 || isRefusal ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseObject(line);
+  const isRefusal = value?.id === null && isObject(value.error);
+  return value?.id === 1 || isRefusal ? value : undefined;
 }
 
 function shown(message: unknown): string {

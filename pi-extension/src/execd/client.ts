@@ -2,12 +2,13 @@
  * The extension's one client of execd: starts a daemon at the first need, sends requests to it,
  * and starts a fresh one after it ended unexpectedly.
  */
-import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
+import { isObject } from "../text/values.ts";
+import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
+import { execdName } from "./others.ts";
 import type { Reply } from "./wire-results.ts";
 import type { Method, MethodParams } from "./wire.ts";
-import { execdName } from "./others.ts";
 
 /** The extension's pings come at a third of `--exit-after-silence`. */
 const PINGS_PER_SILENCE = 3;

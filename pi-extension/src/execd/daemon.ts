@@ -6,6 +6,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Socket } from "node:net";
+import { isObject, parseObject } from "../text/values.ts";
 import { LineSplitter } from "./lines.ts";
 import type { Candidate } from "./locate.ts";
 
@@ -229,6 +230,7 @@ export class Daemon {
   }
 
   #onLine(line: string): void {
+    // A transport may print lines of its own between.
     const message = parseObject(line);
     if (!message) return;
     if (typeof message.method === "string") {
@@ -332,19 +334,4 @@ function rpcError(error: Record<string, unknown>): RpcError {
   const data = isObject(error.data) ? error.data : {};
   const reason = typeof data.reason === "string" ? data.reason : undefined;
   return new RpcError(Number(error.code), String(error.message), reason);
-}
-
-/** The JSON object in `line`, or undefined: a transport may print its own lines between. */
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether `value` is an object with fields (no array, no null). */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,20 +3,19 @@
  * from the model: no exit, no unread output.
  */
 import type { Client } from "../execd/client.ts";
-import { isObject } from "../execd/daemon.ts";
-import { type Describe, canFollow, follow } from "./follow.ts";
-import type { HostContext } from "./host.ts";
-import { messageOf } from "../text/values.ts";
-import { pick } from "./pick.ts";
-import { plainText } from "../text/plain.ts";
-import { forgottenText, formatAge } from "../text/figures.ts";
-import { drawable } from "../text/safe.ts";
-import { oneLine } from "../text/width.ts";
 import type { Sessions } from "../execd/sessions.ts";
-import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 import type {
   SessionInfo, StreamList, StreamReport, StreamSession,
 } from "../execd/wire-results.ts";
+import { forgottenText, formatAge } from "../text/figures.ts";
+import { plainText } from "../text/plain.ts";
+import { drawable } from "../text/safe.ts";
+import { isObject, messageOf } from "../text/values.ts";
+import { oneLine } from "../text/width.ts";
+import { type Describe, canFollow, follow } from "./follow.ts";
+import type { HostContext } from "./host.ts";
+import { pick } from "./pick.ts";
+import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";

@@ -2,7 +2,7 @@
  * The ids of sessions that a conversation names: one that goes on was perhaps held with another
  * execd, and what is started now must not answer to an id of those.
  */
-import { isObject } from "../execd/daemon.ts";
+import { isObject } from "../text/values.ts";
 import type { HostContext } from "./host.ts";
 
 type Entry = ReturnType<NonNullable<HostContext["sessionManager"]>["getEntries"]>[number];

@@ -1,10 +1,10 @@
 /** A live tail: a view in the place of pi's editor that follows the output of a process. */
 import type { Client } from "../execd/client.ts";
 import { DaemonGone } from "../execd/daemon.ts";
-import type { HostContext } from "./host.ts";
-import { messageOf } from "../text/values.ts";
-import { TailView } from "./tail-view.ts";
 import type { LogPage } from "../execd/wire-results.ts";
+import { messageOf } from "../text/values.ts";
+import type { HostContext } from "./host.ts";
+import { TailView } from "./tail-view.ts";
 
 /** Pause between two looks for more, also where there is more: pi has other things to do. */
 const LOOK_MS = 250;

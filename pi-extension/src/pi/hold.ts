@@ -1,7 +1,7 @@
 /** Whether pi would end, with its sessions, when this run has ended; and how it is held then. */
-import type { HostContext } from "./host.ts";
 import { stripControls } from "../text/safe.ts";
 import { oneLine } from "../text/width.ts";
+import type { HostContext } from "./host.ts";
 
 /** The most of an answer that is repeated on stderr: a pipe that nobody reads takes it whole. */
 const ANSWER_CHARS = 16_384;

@@ -4,10 +4,10 @@
  * family has to mend of its own it does by itself.
  */
 import type { Client } from "../execd/client.ts";
-import { isObject } from "../execd/daemon.ts";
 import type { Sessions } from "../execd/sessions.ts";
-import type { Wakes } from "./wakes.ts";
 import type { SessionInfo, SessionStarted } from "../execd/wire-results.ts";
+import { isObject } from "../text/values.ts";
+import type { Wakes } from "./wakes.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;

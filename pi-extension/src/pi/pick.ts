@@ -1,7 +1,7 @@
 /** A choice from a list that may be longer than the screen. */
 import { SelectList, Text } from "@earendil-works/pi-tui";
-import type { HostContext } from "./host.ts";
 import { stripControls } from "../text/safe.ts";
+import type { HostContext } from "./host.ts";
 
 /** What is shown of a list at once. */
 const SHOWN_MAX = 30;

@@ -1,9 +1,9 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
-import type { HostContext, HostUi } from "./host.ts";
+import type { RunningSession, Sessions } from "../execd/sessions.ts";
 import { formatAge } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
 import { oneLine } from "../text/width.ts";
-import type { RunningSession, Sessions } from "../execd/sessions.ts";
+import type { HostContext, HostUi } from "./host.ts";
 
 /** Key of the status and of the widget. */
 const KEY = "unified-exec.sessions";

@@ -2,7 +2,7 @@
  * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
  * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
  */
-import { isObject } from "../execd/daemon.ts";
+import { isObject, parseObject } from "../text/values.ts";
 import type { ParameterSchema, ToolSchema } from "./schema.ts";
 
 /** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
@@ -49,19 +49,11 @@ function coerceBoolean(value: unknown): unknown {
 
 /** An object of environment variables: JSON text is parsed, numbers and booleans become text. */
 function coerceVariables(value: unknown): unknown {
-  const object = typeof value === "string" ? parseJson(value) : value;
+  const object = typeof value === "string" ? parseObject(value) : value;
   if (!isObject(object)) return value;
   const entries = Object.entries(object).map(([name, setting]) => [
     name,
     typeof setting === "number" || typeof setting === "boolean" ? String(setting) : setting,
   ]);
   return Object.fromEntries(entries);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

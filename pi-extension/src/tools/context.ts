@@ -4,10 +4,10 @@
  */
 import type { Client } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Host } from "../pi/host.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import type { Reply } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
+import type { Host } from "../pi/host.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Wakes } from "../pi/wakes.ts";

@@ -3,11 +3,11 @@
  * said in index.ts and nowhere else.
  */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { SessionInfo } from "../execd/wire-results.ts";
 import type { Beginning, Kept } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { HostContext } from "../pi/host.ts";
 import type { Inbox } from "../pi/inbox.ts";
-import type { SessionInfo } from "../execd/wire-results.ts";
 import type { ToolContext } from "./context.ts";
 import type { FamilyWords } from "./words.ts";
 

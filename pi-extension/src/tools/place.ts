@@ -3,13 +3,13 @@
  * starts one.
  */
 import { resolve } from "node:path";
-import { resolveNoLog } from "../pi/settings.ts";
 import { commandEnv } from "../pi/environment.ts";
-import { expandHome } from "../text/home.ts";
 import type { Call } from "../pi/host.ts";
+import { resolveNoLog } from "../pi/settings.ts";
+import { expandHome } from "../text/home.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { type ParameterSchema, text, variables } from "./schema.ts";
-import { given } from "./tool.ts";
 
 /** Where logs are: on this machine, on the one where commands run, or not on any. */
 export type LogPlace = "here" | "far" | "nowhere";

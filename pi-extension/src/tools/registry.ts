@@ -3,8 +3,8 @@
  * What a family does is its own affair.
  */
 import type { Client } from "../execd/client.ts";
-import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
 import type { Host } from "../pi/host.ts";
+import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Family } from "./family.ts";
 import type { FamilyWords } from "./words.ts";

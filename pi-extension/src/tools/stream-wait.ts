@@ -2,11 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Call } from "../pi/host.ts";
 import type { ChunkNote, StreamReport } from "../execd/wire-results.ts";
+import type { Call } from "../pi/host.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
-import { type Params, given } from "./tool.ts";
+import { type Params } from "./tool.ts";
 import { CHUNK_PACE, type News, Updates } from "./updates.ts";
 
 /** Esc is answered within a second, whatever becomes of the processes. */

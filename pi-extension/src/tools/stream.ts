@@ -2,10 +2,11 @@
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
  * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
-import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
-import type { Call, ToolResult } from "../pi/host.ts";
-import { type StreamToolName, streamRenderers } from "../render/index.ts";
 import type { StdinResult } from "../execd/wire-results.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
+import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
+import { type StreamToolName, streamRenderers } from "../render/index.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
@@ -15,7 +16,7 @@ import {
 import * as texts from "./stream-texts.ts";
 import { type Waited, requestReport, runJob, sessionFields } from "./stream-wait.ts";
 import {
-  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+  type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
 import { STREAM_WORDS } from "./words.ts";
 

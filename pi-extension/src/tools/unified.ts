@@ -2,14 +2,15 @@
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
  * resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
-import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
+import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
 import {
-  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+  type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
 import * as texts from "./unified-texts.ts";
 import { runWait } from "./wait.ts";

@@ -66,11 +66,15 @@ export class Updates {
     const news = this.#newest?.();
     this.#newest = undefined;
     const details: News = { ...this.#known, ...news };
-    const content = details.output ? [{ type: "text" as const, text: details.output }] : [];
-    try {
-      this.#onUpdate({ content, details });
-    } catch {
-      // A host that cannot draw must not end the wait.
-    }
+    update({ onUpdate: this.#onUpdate }, details.output ?? "", details);
+  }
+}
+
+/** Shows pi what there is of a call so far. */
+export function update({ onUpdate }: Pick<Call, "onUpdate">, text: string, details: object): void {
+  try {
+    onUpdate?.({ content: text === "" ? [] : [{ type: "text", text }], details });
+  } catch {
+    // A host that cannot draw must not end the wait.
   }
 }

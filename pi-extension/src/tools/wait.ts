@@ -1,6 +1,7 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
-import type { Call, ToolResult } from "../pi/host.ts";
 import type { Progress, WaitResult } from "../execd/wire-results.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";
@@ -85,8 +86,7 @@ function trackWake(
     return;
   }
   const { exit_code, signal, command, cwd, log_path } = reply;
-  const facts = { session_id: params.session_id, exit_code, signal, command, cwd, log_path };
-  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
-  const ended = Object.fromEntries(known);
+  const id = params.session_id as number | undefined;
+  const ended = given({ session_id: id, exit_code, signal, command, cwd, log_path });
   context.wakes.onDirect(toolCallId, ended);
 }
