@@ -1,6 +1,6 @@
 //! Pure logic: bytes, times and facts in, decisions out. No I/O, no clock, no descriptor
-//! (architecture.md, The rooms; tests/tidy.rs keeps it so). This is where bugs hide, so this is
-//! what can be tested against naive models and fuzzed.
+//! (tests/tidy.rs keeps it so). This is where bugs hide, so this is what can be tested against
+//! naive models and fuzzed.
 
 pub mod agent;
 pub mod buffer;

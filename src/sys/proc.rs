@@ -291,7 +291,7 @@ pub fn open_member(pid: i32, sid: i32) -> Result<Option<(Target, ProcStat)>, i32
 }
 
 impl Target {
-    /// Its process id, for people and tables; it may be another's once this one is reaped.
+    /// The process id, for people and tables; once this process is reaped, another may have it.
     pub fn pid(&self) -> i32 {
         self.pid
     }

@@ -51,9 +51,9 @@ struct LineText {
     /// So many bytes at its beginning were told by deltas, and this is their hash.
     known_bytes: usize,
     hash: u64,
-    /// Those of them that were seen again.
+    /// The hash of the known bytes that were seen again.
     seen: DefaultHasher,
-    /// They are not the same.
+    /// What was seen again is not what was told.
     differs: bool,
     /// A block of text came.
     begun: bool,
@@ -118,7 +118,7 @@ struct Flowing {
     block: Block,
     half: Option<u32>,
     whole: Whole,
-    /// It is in a message that is ending, else it is a delta.
+    /// Whether the text is in a message that is ending; else it is a delta.
     in_message: bool,
 }
 

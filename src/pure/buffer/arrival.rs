@@ -1,13 +1,14 @@
 //! The order in which the bytes of two streams came, without a second copy of them.
 //!
-//! bash-stream.md wants stdout and stderr apart and also merged as they arrived. The streams'
-//! last bytes are kept once; how they interleave is a list of runs.
+//! A session of the stream family tells stdout and stderr apart and also merged as they arrived
+//! (bash-stream.md, Polling). The last bytes of both are kept once; how they interleave is a list
+//! of runs.
 
 use std::collections::VecDeque;
 
 use crate::limits::ARRIVAL_RUNS_MAX;
 
-/// Which of the two streams a run is of.
+/// The bit of an entry that says that its run is of the second stream.
 const SECOND: u32 = 1 << 31;
 /// The longest run that one entry tells.
 const LONGEST: u32 = SECOND - 1;

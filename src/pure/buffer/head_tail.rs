@@ -1,7 +1,7 @@
 //! Byte buffers of bounded size: what came first and last, or only what came last.
 //!
-//! A session's unread output is held in a [`HeadTail`] (unified-exec.md, Retention and the gap),
-//! the output that progress shows in a [`TailRing`] (STREAM_TAIL_BYTES). Both take a flood at
+//! The output of a session that no call has told yet is held in a [`HeadTail`] (unified-exec.md,
+//! Retention and the gap), its tape, the last output kept, in a [`TailRing`]. Both take a flood at
 //! the speed of memcpy and grow with their content, so that a quiet session owns no heap.
 
 /// A buffer of bounded size that keeps the first and the last bytes pushed since the last

@@ -1,8 +1,8 @@
 //! News that everybody is told, for those who have no room for them at the moment.
 //!
-//! Source: protocol.md, A slow reader. News are kept once for all who lag behind, within bounds on
-//! their number and their bytes. What goes over a bound is only counted for who has not been told
-//! it, but for what is meant for one alone: that is never lost.
+//! News are kept once for all readers who lag behind, within bounds on their number and their bytes
+//! (protocol.md, A slow reader). What goes over a bound is only counted for the readers who have
+//! not been told it, except what is meant for one reader alone: that is never lost.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::limits::{NEWS_KEPT_BYTES, NEWS_KEPT_COUNT};
 /// Something that everybody is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Something has ended; else it has started.
+    /// Whether something has ended; else something has started.
     pub ended: bool,
     /// What is told.
     pub text: Vec<u8>,
-    /// Who is told it in other words.
+    /// The reader who is told it in other words, and the words.
     pub own: Option<(u64, Vec<u8>)>,
 }
 
@@ -109,7 +109,7 @@ impl News {
         told.next = (told.next + 1).min(self.end());
     }
 
-    /// One more item. All who are to be told it follow: see [`Self::next_for`].
+    /// Adds an item. Those who are to be told it come for it by [`Self::next_for`].
     pub fn push(&mut self, item: Item) {
         self.bytes += item.bytes();
         self.kept.push_back(item);

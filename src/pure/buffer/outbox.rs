@@ -1,7 +1,7 @@
 //! Bytes on their way to a file descriptor that may say EAGAIN.
 //!
-//! Source: protocol.md, A slow reader: replies queue in memory until the reader takes them.
-//! The bound on that memory is the owner's (limits `OUTBOX_*`); this is only the queue.
+//! Replies queue in memory until their reader takes them (protocol.md, A slow reader). The bound on
+//! that memory is the owner's (limits `OUTBOX_*`); this is only the queue.
 
 use crate::limits::BUFFER_KEEP_BYTES;
 

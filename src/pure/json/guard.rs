@@ -1,8 +1,7 @@
 //! What a request line must satisfy beyond the checks of the JSON parser.
 //!
-//! Source: protocol.md, Errors ("Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep
-//! nesting: one −32700 each") and RFC 8259, sections 7 and 8. A value that is kept as raw text
-//! is not looked into by the parser, so these checks come first. This is no validator: what is
+//! Source: protocol.md, Errors, and RFC 8259, sections 7 and 8. A value that is kept as raw text is
+//! not looked into by the parser, so these checks come first. This is no validator: what is
 //! no JSON in any other way passes here and is refused by the parser.
 
 use memchr::{memchr, memchr2};

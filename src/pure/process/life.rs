@@ -1,26 +1,26 @@
 //! Two facts about a session: what became of its leader, and what of its output.
 //!
-//! Source: architecture.md, Ending a session ("Exit and end of output are two facts"), and
-//! architecture.md, A session. The two meet here and nowhere else.
+//! Exit and end of output are two facts (architecture.md, A session). The two meet here and nowhere
+//! else.
 
 /// How a process ended, as wait(2) tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitStatus {
-    /// It exited with this code, 0 to 255; -1 where its program could not be started.
+    /// The process exited with this code, 0 to 255; -1 where its program could not be started.
     Code(i32),
-    /// This signal ended it, 1 to 64.
+    /// This signal ended the process, 1 to 64.
     Signal(i32),
 }
 
 /// What is known of the session's leader.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Leader {
-    /// It runs, or sleeps.
+    /// The leader runs, or sleeps.
     #[default]
     Alive,
     /// A signal stopped it; it may be continued.
     Stopped,
-    /// It was reaped.
+    /// The leader was reaped.
     Dead(ExitStatus),
 }
 

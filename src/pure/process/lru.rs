@@ -1,4 +1,4 @@
-//! Who is evicted when the session table is full.
+//! Which session is evicted when the session table is full.
 //!
 //! Source: unified-exec.md, The table, eviction and warnings.
 

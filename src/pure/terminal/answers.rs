@@ -1,5 +1,5 @@
-//! Tells what a terminal answers from what a person types (XTerm Control Sequences): both come as
-//! the same kind of bytes.
+//! Tells what a terminal answers from what a person types: both come as the same kind of bytes. The
+//! forms of answers are those of XTerm Control Sequences.
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;

@@ -210,7 +210,7 @@ impl Cleaner {
 /// unless nothing would be left. A character that is unfinished at the end is left out.
 pub fn window_text(bytes: &[u8], broken_start: bool) -> String {
     let whole = if broken_start { without_broken_line(bytes) } else { bytes };
-    // One line that began long before: a sequence may have begun there too.
+    // A single line that began long before: a sequence may have begun there too.
     let torn = broken_start && memchr(b'\n', bytes).is_none_or(|at| at + 1 == bytes.len());
     let lead = if torn && whole.len() > 2 * WINDOW_LEAD_BYTES { WINDOW_LEAD_BYTES } else { 0 };
     text_behind(whole, lead)

@@ -1,8 +1,8 @@
 //! A text that two others make up, line by line, without a second copy of their lines.
 //!
-//! A finished job is asked again for stdout, stderr and both in order of arrival
-//! (bash-stream.md, Polling), and may keep little (architecture.md): what arrived is
-//! mostly whole lines of the one or the other, so that a bit a line tells the order.
+//! A finished session of the stream family is asked again for stdout, stderr and both in order of
+//! arrival (bash-stream.md, Polling), and may keep little (architecture.md, Bounds): what arrived
+//! is mostly whole lines of the one stream or the other, so that a bit a line tells the order.
 
 /// How a text is made of the last lines of two others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Interleaving {
         lines.concat()
     }
 
-    /// Bytes of heap it owns.
+    /// Bytes of heap that this owns.
     pub fn heap_bytes(&self) -> usize {
         self.head.capacity() + self.bits.capacity()
     }

@@ -1,7 +1,7 @@
 //! Splits a byte stream into lines of bounded length: the framing of the protocol.
 //!
-//! Source: protocol.md ("one JSON object per line", "a `\r` before it is dropped, blank lines
-//! are ignored", and the answer to a line longer than `--max-line-bytes`).
+//! Source: protocol.md, Framing: what ends a line, that blank lines are ignored, and what becomes
+//! of a line longer than `--max-line-bytes`.
 
 use crate::limits::BUFFER_KEEP_BYTES;
 use memchr::{memchr, memrchr};

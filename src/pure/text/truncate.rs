@@ -116,7 +116,7 @@ pub fn footer(cut: &Truncation, log_path: Option<&str>) -> Option<String> {
     Some(showing(cut, cut.cut_by?, part, log_path))
 }
 
-/// Such a line; `part` says what is shown where that is only the end of one line.
+/// The line that says what is shown; `part` says it where only the end of one line is shown.
 pub(super) fn showing(
     cut: &Truncation,
     cut_by: CutBy,

@@ -1,4 +1,4 @@
-//! What a model reads of bash and its windows, word by word (bash.md). The texts of a
+//! What a model reads of bash and its windows, word by word (bash.md, The texts). The texts of a
 //! command that ended are those of pi's built-in bash; tests/bash_run.rs holds them against it.
 
 use std::fmt::Write as _;
@@ -96,7 +96,7 @@ pub fn ended(shown: Shown<'_>, status: ExitStatus) -> String {
 pub struct Held<'a> {
     /// Its id.
     pub id: u64,
-    /// Who goes on, each as `sleep (pid 4242)`.
+    /// The processes that go on, each as `sleep (pid 4242)`.
     pub holders: &'a [String],
     /// The log that gets what they write.
     pub log_path: Option<&'a str>,
@@ -107,7 +107,7 @@ pub fn ended_but_held(shown: Shown<'_>, status: ExitStatus, held: Held<'_>) -> S
     below(ended(shown, status), &still_running(held))
 }
 
-/// Who goes on in a window whose shell has ended, and where to find what they write.
+/// Which processes go on in a window whose shell has ended, and where to find what they write.
 fn still_running(held: Held<'_>) -> String {
     let nobody = held.holders.is_empty();
     let who = if nobody { "its output is held".to_owned() } else { held.holders.join(", ") };
@@ -122,7 +122,7 @@ pub fn late_notice(notice: Option<String>, log_path: Option<&str>) -> String {
     notice.map_or_else(|| late.clone(), |notice| format!("{notice}\n{late}"))
 }
 
-/// One of those who go on: the program's name and the pid.
+/// One of the processes that go on: the program's name and the pid.
 pub fn holder(command: &str, pid: i32) -> String {
     let program = command.split_whitespace().next().unwrap_or_default();
     let base = program.rsplit('/').next().filter(|base| !base.is_empty());
@@ -195,7 +195,7 @@ pub struct End<'a> {
     pub status: ExitStatus,
     /// The window in which others go on.
     pub held: Option<Held<'a>>,
-    /// It has asked its stdin for input, and found none.
+    /// Whether the command has asked its stdin for input, and found none.
     pub wanted_input: bool,
 }
 

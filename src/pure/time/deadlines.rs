@@ -1,8 +1,7 @@
 //! One queue of deadlines with one entry per owner.
 //!
-//! Source: architecture.md, The turn (one timer, armed to the head of one queue) and
-//! architecture.md (no periodic timer: deadlines, grace periods, throttles and polls are all
-//! entries here).
+//! One timer is armed to the head of this queue (architecture.md, The turn). There is no periodic
+//! timer: deadlines, grace periods, throttles and polls are all entries here.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Time stamps of RFC 3339 in UTC: read strictly, written with milliseconds.
 //!
-//! Source: RFC 3339, section 5.6, narrowed by unified-exec.md (`yield_until`: capital T and Z,
-//! 0–3 fraction digits, a real date). The calendar is the proleptic Gregorian one; leap
-//! seconds do not exist, as in POSIX time.
+//! Source: RFC 3339, section 5.6, narrowed for `yield_until` (unified-exec.md, Sessions and waits):
+//! capital T and Z, 0–3 fraction digits, a real date. The calendar is the proleptic Gregorian one;
+//! leap seconds do not exist, as in POSIX time.
 
 const MS_PER_DAY: i64 = 86_400_000;
 const DAYS_PER_400_YEARS: i64 = 146_097;

@@ -13,7 +13,7 @@ use crate::pure::text::utf8::{continuation_len, incomplete_suffix_len};
 pub enum Flow {
     /// More of it, in JSON without its quotes.
     Part(String),
-    /// This is its end; `delta`: it was that of a message_update.
+    /// The end of the text; `delta`: the text was that of a message_update.
     Ended { rest: String, delta: bool },
 }
 
