@@ -1,7 +1,7 @@
 /**
- * tmux with `tmuxWindowScope: "all"`: beside the windows of this pi those of others. Each of these
- * has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd attach` takes
- * it too.
+ * tmux with `tmuxWindowScope: "all"`: beside the windows of this pi those of others. A window of
+ * another pi has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd
+ * attach` takes the address too.
  */
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
@@ -12,7 +12,7 @@ import { oneLine } from "../text/width.ts";
 import type { Windows } from "./windows.ts";
 import { viewContext } from "./wire-context.ts";
 
-/** The most of a look that is asked for, so that it fits into an answer. */
+/** The most output that is asked for in a look, so that it fits into an answer. */
 const PEEK_MAX_BYTES = 256 * 1024;
 /** The most of an address that is repeated. */
 const ADDRESS_CELLS = 100;
@@ -21,9 +21,9 @@ const REASON_CELLS = 300;
 
 /** A window of another pi. */
 export interface Address {
-  /** As it is called in answers. */
+  /** What the window is called in answers. */
   named: string;
-  /** Undefined where it cannot be the address of a window. */
+  /** Undefined where the text cannot be the address of a window. */
   at?: { execd: string; /** Its id there, `@3`. */ window: string };
 }
 
@@ -47,7 +47,7 @@ export function idHere(window: unknown, own: string | undefined): unknown {
   return id.replace(/^@?(\d+)$/, "@$1");
 }
 
-/** The windows of this pi, as it was told them, and behind them those of others. */
+/** The windows of this pi, as its own execd lists them, and behind them those of others. */
 export async function listEverywhere(
   windows: Windows,
   own: string,
@@ -153,7 +153,7 @@ async function find(
   }
   const failed = asked.flatMap((reply) => reply.status === "rejected"
     && !(reply.reason instanceof Gone) ? [reply.reason] : []);
-  // Whoever did not say what it is called may be the one.
+  // An execd that did not say what it is called may be the one that is meant.
   const isCertain = failed.length === 0 || (exact.length === 0 && meant.length === 1);
   if (!isCertain) throw failed[0];
   const place = open.find(({ names }) => [name, processIn(name)].some((one) => names.includes(one)));

@@ -46,7 +46,7 @@ export class Windows implements BackgroundListener, Source {
     context.inbox.add(this);
   }
 
-  /** What holds at the moment. */
+  /** The settings that hold at the moment. */
   get config(): TmuxBashConfig {
     this.#read ??= readConfig();
     return this.#read.config;
@@ -90,9 +90,10 @@ export class Windows implements BackgroundListener, Source {
     }
   }
 
-  /** pi's session begins; `kept` is what the one before it has handed on. */
+  /** pi's session begins; `kept` is what the session before it has handed on. */
   open({ reason }: Beginning, ctx: HostContext, kept: unknown): void {
-    // What is handed on may be of another copy of this module: pi loads it anew at /reload.
+    // What is handed on was perhaps made by another copy of this module: pi loads it anew at
+    // /reload.
     const background = kept as Background | undefined;
     if (background) this.#background = background;
     const session = ctx.sessionManager?.getSessionId?.() ?? "";
@@ -167,7 +168,9 @@ export class Windows implements BackgroundListener, Source {
     this.#background.lost(why);
   }
 
-  /** Notes which windows run; what it gives takes execd's list of sessions as of then. */
+  /**
+   * Notes which windows run; the function that it gives takes execd's list of sessions as of then.
+   */
   mend(): (listed: ReadonlyMap<number, SessionInfo>) => void {
     const background = this.#background;
     const known = background.ids;
@@ -223,7 +226,8 @@ export class Windows implements BackgroundListener, Source {
   onReport(report: Report): boolean {
     const { facts } = report;
     if (!passes(report.scope, this.filters)) {
-      // Its own session is told when it comes back; whoever sits here may want to know now.
+      // The window's own session is told when it comes back; the person who sits here may want to
+      // know now.
       if (facts.kind !== "poll") this.#say(awayText(report), "info");
       return facts.kind === "poll";
     }

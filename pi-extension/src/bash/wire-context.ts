@@ -59,7 +59,7 @@ export function viewContext({ config, scope }: Windows): WindowContext {
   return { ...viewFields(config), scope, windowScope: config.tmuxWindowScope };
 }
 
-/** What both have. */
+/** What the contexts of a start and of a look both have. */
 function viewFields(config: TmuxBashConfig): Context {
   return {
     pollContextLines: config.pollContextLines,

@@ -1,11 +1,14 @@
-/** Whether pi would end, with its sessions, when this run has ended; and how it is held then. */
+/**
+ * Whether pi would end, with its sessions, when this run has ended; and how pi is held then. What
+ * it is held for is the inbox's affair.
+ */
 import { stripControls } from "../text/safe.ts";
 import { oneLine } from "../text/width.ts";
 import type { HostContext } from "./host.ts";
 
 /** The most of an answer that is repeated on stderr: a pipe that nobody reads takes it whole. */
 const ANSWER_CHARS = 16_384;
-/** The most that is named of what is waited for, and of one command. */
+/** The most sessions that are named as waited for, and the cells of a command. */
 const NAMED_MAX = 5;
 const COMMAND_CELLS = 80;
 
@@ -53,7 +56,7 @@ export async function hold(
     over.abort();
   };
   const onStop = () => end("stopped");
-  // Not unref'ed: it is what keeps a `pi -p` alive that has nothing else to do.
+  // This timer is not unref'ed: it keeps a `pi -p` alive that has nothing else to do.
   const late = setTimeout(() => end("late"), holdMs);
   stop?.addEventListener("abort", onStop, { once: true });
   try {

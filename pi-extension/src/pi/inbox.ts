@@ -11,7 +11,7 @@ import { messageOf } from "../text/values.ts";
 import type { HoldMode } from "./hold.ts";
 import type { Host } from "./host.ts";
 
-/** What comes within this time of each other is told in one message. */
+/** News that come within this time of each other are told in one message. */
 export const GATHER_MS = 250;
 
 /** A message to the model, with all news that its source has at the moment. */
@@ -42,7 +42,7 @@ export class Inbox {
   readonly #sources: Source[] = [];
   /** What pi has taken, and has not shown yet. */
   #given: Letter[] = [];
-  /** The host tells when it shows a message: pi does. */
+  /** Whether the host tells when it shows a message, as pi does. */
   #tellsOfMessages = false;
   #isRunning = false;
   #wasStopped = false;
@@ -54,7 +54,7 @@ export class Inbox {
     this.#host = host;
   }
 
-  /** From now on this source is told of, after those that were added before. */
+  /** Adds a source. Its messages come after those of the sources before it. */
   add(source: Source): void {
     this.#sources.push(source);
   }
@@ -87,7 +87,7 @@ export class Inbox {
   hasCome(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = undefined;
-      // It may have been told, or taken back, in the meantime.
+      // The news may have been told, or taken back, in the meantime.
       if (!this.#hasNews) return;
       if (this.#holders.length > 0) this.#release();
       else if (!this.#isRunning) this.#flush(true);
@@ -99,7 +99,7 @@ export class Inbox {
     if (!this.isPending) this.#release();
   }
 
-  /** pi shows a message, of anybody: of what was given to pi this one has arrived. */
+  /** pi shows a message of anybody; one that was given to pi here has arrived then. */
   onMessageStart(message: { role: string; customType?: string; content?: unknown }): void {
     this.#tellsOfMessages = true;
     if (message.role !== "custom") return;
@@ -127,8 +127,8 @@ export class Inbox {
   }
 
   /**
-   * A run that was not stopped shows all that is queued before it ends. What it has not shown is
-   * queued no more: Esc has cleared the queue during an earlier run.
+   * A run that was not stopped shows all that is queued before it ends. A message that such a run
+   * has not shown is queued no more: Esc has cleared the queue during an earlier run.
    */
   #takeBackDropped(): void {
     const dropped = this.#given.splice(0);
@@ -187,7 +187,10 @@ export class Inbox {
     return taken.includes(true);
   }
 
-  /** That begins a turn, or is read with the next prompt. */
+  /**
+   * Gives pi one message, which begins a turn or is read with the next prompt; says whether pi took
+   * the message.
+   */
   #give(letter: Letter, triggerTurn: boolean): boolean {
     const { customType, content, details } = letter;
     try {

@@ -3,7 +3,7 @@ import { SelectList, Text } from "@earendil-works/pi-tui";
 import { stripControls } from "../text/safe.ts";
 import type { HostContext } from "./host.ts";
 
-/** What is shown of a list at once. */
+/** The most rows of a list that are shown at once. */
 const SHOWN_MAX = 30;
 /** Lines of pi itself, and of the list's frame, that stay in sight. */
 const OTHER_ROWS = 12;

@@ -6,11 +6,14 @@
 import { oneLine } from "../text/width.ts";
 import type { Inbox, Letter, Source } from "./inbox.ts";
 
-/** More than these are not spelled out in one message. */
+/** The most sessions that one message spells out. */
 const WAKE_LINES_MAX = 10;
-/** Tool results whose end is awaited; a host that never tells it must not make this grow. */
+/**
+ * The most tool results whose end is awaited: a host that never tells of it must not make the table
+ * grow.
+ */
 const DIRECT_MAX = 256;
-/** Ends that wait for the end of a run; of more, the oldest are only counted. */
+/** The most ends that wait to be told; of more, the oldest are only counted. */
 const WAITING_MAX = 1_024;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
@@ -24,9 +27,9 @@ export interface Ended {
   cwd?: string;
   elapsed_ms?: number;
   log_path?: string;
-  /** Why it is gone without an exit: execd itself ended. */
+  /** Why the session is gone without an exit: execd itself ended. */
   lost?: string;
-  /** No call can read its output any more: only the log has it. */
+  /** No call can read the session's output any more: only the log has it. */
   unreadable?: true;
 }
 
@@ -45,9 +48,9 @@ export class Wakes implements Source {
   readonly #armed = new Set<number>();
   readonly #direct = new Map<string, Ended[]>();
   #waiting: Ended[] = [];
-  /** So many that waited were dropped, for want of room. */
+  /** How many ends that waited were dropped, for want of room. */
   #dropped = 0;
-  /** Those that pi has refused once. */
+  /** The ends that pi has refused once. */
   #refused = new WeakSet<Ended>();
 
   /**
@@ -99,7 +102,7 @@ export class Wakes implements Source {
     this.#inbox.hasCome();
   }
 
-  /** A call told the model of a session's end, of which a wake still waits: it is not sent. */
+  /** A call told the model of a session's end, of which a wake still waits: the wake is not sent. */
   onRead(toolCallId: string, id: number): void {
     const ended = this.#waiting.find((one) => one.session_id === id && !one.lost);
     if (!ended) return;

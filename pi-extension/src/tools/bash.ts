@@ -36,7 +36,10 @@ export function bash(context: FamilyContext): Family {
   };
 }
 
-/** The entry renderer is for what people see and no model reads. */
+/**
+ * Has pi draw the messages about windows. The entry renderer is for reports that people see and no
+ * model reads.
+ */
 function registerRenderers(host: Host, windows: Windows): void {
   const renderer = windowMessageRenderer(windows);
   host.registerMessageRenderer(COMPLETED_MESSAGE_TYPE, renderer);
@@ -71,7 +74,7 @@ function runBash(
   call: Call,
 ): Promise<ToolResult> {
   return windows.inForeground(call.signal, async (signal) => {
-    // As pi's own bash: its row begins to count the seconds.
+    // The row begins to count the seconds, as that of pi's own bash does.
     update(call, "", {});
     await context.execd.start(signal);
     const request = {

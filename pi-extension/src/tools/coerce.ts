@@ -1,6 +1,7 @@
 /**
  * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
- * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
+ * arguments are brought into the tool's schema here; a value that does not fit is left for execd to
+ * refuse.
  */
 import { isObject, parseObject } from "../text/values.ts";
 import type { ParameterSchema, ToolSchema } from "./schema.ts";

@@ -1,6 +1,6 @@
 /**
- * What a tool sees of the session of pi that it runs in. The session is one of these; a tool knows
- * nothing else of it, nor of the other families.
+ * The port through which a tool sees the session of pi that it runs in. A tool knows nothing else
+ * of that session, and nothing of the other families.
  */
 import type { Client } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";

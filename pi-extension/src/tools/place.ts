@@ -20,7 +20,7 @@ export function logPlace({ execd }: ToolContext): LogPlace {
   return execd.isRemote ? "far" : "here";
 }
 
-/** That commands run elsewhere, where what is said of logs does not say it. */
+/** Says that commands run elsewhere, where what is said of logs does not say so. */
 export function farNote(remote: boolean, logs: LogPlace): string {
   return remote && logs !== "far" ? " Commands run on another machine." : "";
 }

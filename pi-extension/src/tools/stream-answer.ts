@@ -128,7 +128,7 @@ function rowText(row: StreamSession): string {
 export function cleanPage(page: LogPage): LogPage {
   if (page.encoding === "base64") return page;
   const cut = page.eof ? 0 : cutSequence(page.text);
-  // A page that has nothing else must lead on all the same.
+  // A page that has nothing but a cut sequence must lead on all the same.
   const kept = page.text.length - (cut < page.text.length ? cut : 0);
   const leftOver = Buffer.byteLength(page.text.slice(kept));
   const text = plainText(page.text.slice(0, kept));

@@ -12,7 +12,10 @@ import { CHUNK_PACE, type News, Updates } from "./updates.ts";
 
 /** Esc is answered within a second, whatever becomes of the processes. */
 const ESC_ANSWER_MS = 700;
-/** By then a kill has worked, or what it kills is beyond signals and is not waited for. */
+/**
+ * By then a kill has worked; a process that it has not ended is beyond signals and is not waited
+ * for.
+ */
 const ESC_KILL_MS = 500;
 
 const UNANSWERED = "execd has not answered since Esc was pressed; list_processes shows whether "
@@ -20,7 +23,7 @@ const UNANSWERED = "execd has not answered since Esc was pressed; list_processes
 
 /** What a wait came to. */
 export interface Waited extends StreamReport {
-  /** The user pressed Esc: all of it was ended. */
+  /** The user pressed Esc: the session was ended, with all its processes. */
   aborted?: true;
   /** A message of the user ended the wait, and nothing else. */
   interrupted?: true;
@@ -33,7 +36,7 @@ export interface Waited extends StreamReport {
  * Esc ends the session, as pi's own bash ends its command; a message of the user ends only the
  * wait.
  */
-export async function runJob(
+export async function runStreamWait(
   context: ToolContext,
   method: "bash_stream" | "poll_process",
   params: Params,
@@ -110,7 +113,7 @@ async function endedByEsc(
     escaped.forget();
   }
   const ended = endSession(context, reply, sessionId);
-  // Nobody may be waiting for it any more when it fails.
+  // Nobody may be waiting for this any more when it fails.
   ended.catch(() => {});
   const report = await Promise.race([ended, delay(ESC_ANSWER_MS, undefined, { ref: false })]);
   if (report) return { ...report, aborted: true };

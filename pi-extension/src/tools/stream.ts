@@ -14,7 +14,7 @@ import {
   cleanPage, listText, pageText, reportDetails, reportText, stdinText,
 } from "./stream-answer.ts";
 import * as texts from "./stream-texts.ts";
-import { type Waited, requestReport, runJob, sessionFields } from "./stream-wait.ts";
+import { type Waited, requestReport, runStreamWait, sessionFields } from "./stream-wait.ts";
 import {
   type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
@@ -22,7 +22,7 @@ import { STREAM_WORDS } from "./words.ts";
 
 /** How long execd lets bash_stream wait where nobody says, and between which bounds. */
 const YIELD_MS = { unset: 60_000, least: 1_000, most: 120_000 };
-/** The same of the characters of a text. */
+/** How many characters of each text execd shows where nobody says, and between which bounds. */
 const CHARS = { unset: 30_000, least: 1, most: 150_000 };
 
 /** What execd makes of a setting. */
@@ -76,12 +76,12 @@ async function bashStream(context: ToolContext, params: Params, call: Call): Pro
   };
   const { command, stdinMode } = params;
   const known = { ...given({ command, stdinMode }), ...place.known };
-  return reported(context, await runJob(context, "bash_stream", request, call, known));
+  return reported(context, await runStreamWait(context, "bash_stream", request, call, known));
 }
 
 async function pollProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const known = sessionFields(context, Number(params.sessionId));
-  return reported(context, await runJob(context, "poll_process", params, call, known));
+  return reported(context, await runStreamWait(context, "poll_process", params, call, known));
 }
 
 async function killProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -17,7 +17,7 @@ export type Params = Record<string, unknown>;
 export interface ToolText {
   label: string;
   description: string;
-  /** Without one the tool is declared, but not named in the system prompt. */
+  /** Without a snippet the tool is declared, but not named in the system prompt. */
   promptSnippet?: string;
   promptGuidelines: string[];
   parameters: ToolSchema;

@@ -11,8 +11,8 @@ export type Known =
   Pick<WaitResult, "session_id" | "pid" | "tty" | "command" | "cwd" | "log_path">;
 
 /**
- * Sends the request and waits. It ends early, and the session lives on, when `call.signal` aborts
- * (Esc) or when the user has sent a message meanwhile.
+ * Sends the request and waits. The wait ends early, and the session lives on, when `call.signal`
+ * aborts (Esc) or when the user has sent a message meanwhile.
  */
 export async function runWait(
   context: ToolContext,
