@@ -12,7 +12,7 @@ pub type Reason = String;
 #[derive(Debug)]
 pub struct Arguments(Parser);
 
-/// One of them.
+/// One argument.
 #[derive(Debug)]
 pub enum Argument {
     /// A flag with its dashes: `--json`, `-n`.
@@ -22,12 +22,12 @@ pub enum Argument {
 }
 
 impl Arguments {
-    /// These, the first of all that is looked at being the first one here.
+    /// Of a command; its own name is not among them.
     pub fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
         Self(Parser::from_args(arguments))
     }
 
-    /// The next one.
+    /// The next argument.
     pub fn next(&mut self) -> Result<Option<Argument>, Reason> {
         let next = self.0.next().map_err(|fault| fault.to_string())?;
         Ok(next.map(|argument| match argument {
@@ -52,7 +52,7 @@ impl Arguments {
         self.0.optional_value().unwrap_or_default()
     }
 
-    /// All that is left, flags or not.
+    /// The arguments that are left, as they are: flags are not looked for among them.
     pub fn rest(&mut self) -> Result<impl Iterator<Item = OsString> + '_, Reason> {
         self.0.raw_args().map_err(|fault| fault.to_string())
     }

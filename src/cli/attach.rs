@@ -1,4 +1,5 @@
-//! `execd attach`: a session in the terminal that somebody sits at.
+//! `execd attach`: a session in the terminal that somebody sits at. Which session is meant is
+//! `survey`'s to find; what comes and goes while the session is shown is `show`'s.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use crate::sys::{pty, stdio};
 /// Attaches the terminal to a session (the newest that runs, where none is named) until it ends or
 /// the person detaches; gives the exit status: the session's, 0 after detaching.
 pub fn main(id: Option<u64>, place: &Place) -> Result<i32, String> {
-    // Of an execd alone its newest is meant, as of a tmux session its current window.
+    // Who names an execd alone means its newest session, as tmux takes a session's current window.
     let id = id.map_or_else(|| newest(place), Ok)?;
     if !stdio::is_terminal(0) {
         return Err("attach needs a terminal; execd tail -f follows without one".to_owned());
@@ -36,12 +37,12 @@ pub fn main(id: Option<u64>, place: &Place) -> Result<i32, String> {
         End::Detached => complain(&format!("[detached from session {id}]")),
         _ => end.tell(id),
     }
-    // What was typed behind the end is for the shell.
+    // What was typed after the end of the session is for the shell.
     terminal::type_back(0, &typed_late);
     Ok(end.status())
 }
 
-/// What a person has to know.
+/// What a person has to know who is about to see the session.
 fn greeting(id: u64, session: &Value) -> String {
     let command = shortened(session, NAMED_CHARS);
     let keys = match (session["tty"] == true, session["takes_input"] == true) {

@@ -1,4 +1,5 @@
-//! From the arguments to what they ask for: which command, and with what.
+//! From the arguments to what they ask for: which command, and with what. The flags of `execd
+//! agent` are read in `agent::flags`, those of the settings in `settings`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -49,9 +50,9 @@ pub enum Command {
 pub struct RunOptions {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Ends it after so long.
+    /// Ends the command after so long.
     pub timeout_s: Option<u64>,
-    /// Runs it on a terminal.
+    /// Runs the command on a terminal.
     pub tty: bool,
     /// Prints one JSON object at the end instead of the output.
     pub json: bool,
@@ -66,14 +67,14 @@ pub struct CallOptions {
     pub method: String,
     /// Its params, JSON text.
     pub params: String,
-    /// Flags passed on to the execd that is started for it.
+    /// Flags that are passed on to the execd that is started for the request.
     pub flags: Vec<OsString>,
-    /// The execd that it is sent to, where that runs already.
+    /// The execd that the request is sent to, where that execd runs already.
     pub place: Option<Place>,
 }
 
-/// Reads the arguments over the defaults in `config`. Gives a one-line reason when they make no
-/// sense.
+/// Reads the arguments over the defaults in `config`. Gives a reason of one line for arguments that
+/// make no sense.
 pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let word = arguments.first().and_then(|first| first.to_str()).unwrap_or_default().to_owned();
     let is_command = COMMANDS.iter().skip(1).any(|command| command.name == word);
@@ -229,7 +230,7 @@ fn parse_client(command: &str, words: Vec<OsString>) -> Result<Command, Reason> 
             ("ls", "--ids") => form = Form::Ids,
             ("tail", "-f") => tail.follow = true,
             ("tail", "-n") => tail.lines = arguments.number(&flag, 0, u64::MAX)?,
-            // kill(1) takes a signal so.
+            // kill(1) takes a signal in this way.
             ("kill", flag) if !flag.starts_with("--") => {
                 let first = flag.trim_start_matches('-');
                 signal = Some(format!("{first}{}", arguments.attached().to_string_lossy()));

@@ -33,7 +33,7 @@ pub fn main(place: &Place, form: Form) -> Result<i32, String> {
             let rows = rows(&survey);
             if rows.is_empty() {
                 let none = if survey.execds.is_empty() { "no execd runs" } else { "no sessions" };
-                // There is no list: a program that reads one gets none.
+                // The words go to stderr: a program that reads the list gets an empty one.
                 complain(none);
                 return Ok(0);
             }
@@ -44,7 +44,7 @@ pub fn main(place: &Place, form: Form) -> Result<i32, String> {
     })
 }
 
-/// Each session with the execd that has it.
+/// Each session with the execd that has it, and whether only processes are left of the session.
 fn rows(survey: &Survey) -> Vec<(i64, &Value, bool)> {
     let each = survey.execds.iter().flat_map(|execd| {
         let here = execd.sessions.iter().map(|row| (execd.pid, row, false));
@@ -130,7 +130,7 @@ fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String 
             ]
         })
         .collect();
-    // The execd's own column says something only where there are several.
+    // The column of execds says something only where there are several.
     let shown = usize::from(!several)..HEAD.len();
     let width = |at: usize| {
         let cells = cells.iter().map(|row| row[at].chars().count());

@@ -1,4 +1,5 @@
-//! The command line: flags into a [`Config`], and the commands.
+//! The command line: which command is meant, and each command as a person or a script sees it. What
+//! sessions do is left to execd: a command starts one, or speaks to one that runs.
 //!
 //! | file | what |
 //! |---|---|

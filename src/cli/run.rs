@@ -1,4 +1,5 @@
-//! `execd run`: one command to its end, for people and scripts.
+//! `execd run`: one command to its end, for people and scripts. The loop runs in this process, with
+//! the command in front instead of a client.
 
 use super::flags::RunOptions;
 use super::say::{EXIT_FAILED, complain, say};
@@ -12,7 +13,8 @@ use crate::sys::stdio;
 use crate::sys::terminal::{Changed, Keys};
 use crate::wire;
 
-/// Runs the command; gives its exit status (124 after --timeout, 128 + n after signal n).
+/// Runs the command; gives the exit status: the command's, 124 after --timeout, 128 + n after
+/// signal n.
 pub fn main(options: RunOptions) -> Result<i32, String> {
     let RunOptions { command, timeout_s, tty, json, config } = options;
     let shown = command.join(" ");
@@ -37,7 +39,7 @@ pub fn main(options: RunOptions) -> Result<i32, String> {
         whole: false,
     };
     let mut daemon = start(config)?;
-    // The command's terminal echoes what is typed; ours would do so a second time.
+    // The command's terminal echoes what is typed; ours would echo the same a second time.
     let _unseen = (tty && stdio::is_terminal(0)).then(|| Changed::new(0, Keys::Unseen));
     if let Err((failure, status)) = daemon.run_in_front(&spec, timeout_s, json) {
         complain(&format!("execd: {failure}"));

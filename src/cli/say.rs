@@ -4,21 +4,21 @@ use std::io::Write;
 
 use crate::pure::text::visible;
 
-/// A failure that has its line on stderr.
+/// The exit status of a failure; what failed is said on stderr.
 pub const EXIT_FAILED: i32 = 1;
-/// Flags that make no sense.
+/// The exit status for flags that make no sense.
 pub const EXIT_USAGE: i32 = 2;
-/// A timeout, as timeout(1) has it.
+/// The exit status after a timeout, as timeout(1) has it.
 pub const EXIT_TIMEOUT: i32 = 124;
-/// A signal's number is added to this, as shells do.
+/// The exit status after a signal is this and the signal's number, as shells have it.
 pub const EXIT_SIGNAL: i32 = 128;
 
-/// Prints what was asked for; gives the exit status. A reader that is gone wants no more.
+/// Prints what was asked for; gives the exit status. That the reader is gone is not complained of.
 pub fn say(text: &str) -> i32 {
     say_bytes(text.as_bytes())
 }
 
-/// The same for bytes.
+/// Prints bytes, as [`say`] prints text.
 pub fn say_bytes(bytes: &[u8]) -> i32 {
     let mut out = std::io::stdout();
     let written = out.write_all(bytes).and_then(|()| out.flush());
@@ -30,7 +30,7 @@ pub fn say_bytes(bytes: &[u8]) -> i32 {
     i32::from(written.is_err())
 }
 
-/// One line on stderr for people.
+/// Prints a line for people on stderr.
 pub fn complain(line: &str) {
     // The line may quote what others have written.
     let _ = writeln!(std::io::stderr(), "{}", visible::lines(line));

@@ -5,8 +5,8 @@ use crate::config::{Config, SocketPlace};
 use crate::daemon::Daemon;
 use crate::sys::stdio;
 
-/// Starts execd with its control socket, and says what it does without. Gives a reason for people
-/// where it cannot start.
+/// Starts execd with its control socket, and says what execd has to do without. Gives a reason for
+/// people where execd cannot start.
 pub fn start(config: Config) -> Result<Daemon, String> {
     let asked_for = matches!(config.socket, SocketPlace::At(_));
     let started = Daemon::start(config).and_then(|mut daemon| match daemon.listen() {
@@ -24,7 +24,8 @@ pub fn start(config: Config) -> Result<Daemon, String> {
     Ok(daemon)
 }
 
-/// Serves requests on stdin and stdout; `one_session`: for one session, for which there is room.
+/// Serves requests on stdin and stdout until execd ends; gives the exit status. `one_session`:
+/// there will be one session, for which there is room on any machine.
 pub fn main(config: Config, one_session: bool) -> Result<i32, String> {
     let mut daemon = start(config)?;
     if let Some(shrunk) = daemon.degraded.shrunk.as_ref().filter(|_| !one_session) {

@@ -15,7 +15,8 @@ use crate::limits::{
     MIN_EMPTY_YIELD_TIME_MS, MIN_MAX_LINE_BYTES,
 };
 
-/// Reads a flag of the settings; gives its value, where it has one, as it was given.
+/// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
+/// it was typed.
 pub fn setting(
     flag: &str,
     arguments: &mut Arguments,
@@ -37,8 +38,8 @@ pub fn setting(
     Ok(None)
 }
 
-/// Checks a flag of the settings and adds it to those of another execd; `config` takes its value
-/// too.
+/// Checks a flag of the settings and adds it to the flags of another execd; `config` takes the
+/// flag's value too.
 pub fn pass_on(
     flag: &str,
     arguments: &mut Arguments,
@@ -51,8 +52,8 @@ pub fn pass_on(
     Ok(())
 }
 
-/// Sets what a flag with a value is for. Numbers of the stream family are clamped, as its params
-/// are.
+/// Sets what a flag with a value is for. Numbers of the stream family are clamped, as the family's
+/// params are.
 fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
     let given = |low: u64, high: u64| number(flag, value, low, high);
     let any = || given(0, u64::MAX);

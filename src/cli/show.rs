@@ -1,5 +1,6 @@
-//! A session shown in a terminal: its output comes, keys go, until one of them ends. The loop of
-//! `execd attach` and of `execd tail -f`.
+//! A session shown in a terminal: the session's output comes and keys go to the session, until one
+//! of the two ends. This is the loop of `execd attach` and of `execd tail -f`; which session is
+//! shown is left to them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,13 +35,13 @@ const CTRL_BACKSLASH: u8 = 0x1c;
 /// Why showing has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The person asked for it.
+    /// The person wants to see no more.
     Detached,
     /// The session has ended: how, for people, and as an exit status.
     Ended(String, i32),
-    /// execd is gone, or does not talk to us.
+    /// execd is gone, or does not talk to us: why.
     Lost(String),
-    /// We were told to end.
+    /// A signal told us to end.
     Signal(i32),
 }
 
@@ -52,7 +53,7 @@ struct Show {
     signals: SignalFd,
     /// Where keys come from, and how; absent where the session is only watched.
     keyboard: Option<(Channel, Keys)>,
-    /// Its terminal, which is put back when this is dropped.
+    /// The changed modes of the terminal; dropping them restores what was there before.
     terminal: Option<Changed>,
     screen: Channel,
     /// Output that waits for the screen.
@@ -65,11 +66,12 @@ struct Show {
     asked_ns: Option<u64>,
     detach_keys: DetachKeys,
     detach_due_ns: Option<u64>,
-    /// When the size that has the program redraw is put right, and when it last was.
+    /// When the program is made to redraw by another size, or that size is put right again, and
+    /// when the program was last made to.
     redraw_due_ns: Option<u64>,
     redrawn_ns: u64,
     end: Option<End>,
-    /// What was typed while the last answers were waited for: it is for the shell.
+    /// What was typed while the last answers were waited for; the shell is to have it.
     typed_late: Vec<u8>,
 }
 
@@ -122,7 +124,7 @@ impl Show {
     /// Runs until one of the two ends; the screen has everything then, and is put right.
     fn run(&mut self) -> End {
         loop {
-            // What came with the answer to attaching is there already.
+            // Messages may have come with the answer to attaching.
             self.take_messages();
             self.run_due();
             self.write_screen();
@@ -151,7 +153,7 @@ impl Show {
             Watch::new(keyboard.unwrap_or(-1), may_type, false),
             Watch::new(screen, false, !self.queue.is_empty()),
         ];
-        // A screen that is a file is always ready; messages may be here already.
+        // A screen that is a file is always ready, and messages may have been read already.
         let ready =
             (screen < 0 && !self.queue.is_empty()) || (may_read && self.connection.has_message());
         poll::wait_for(&mut all, if ready { Some(0) } else { due_ns });
@@ -167,10 +169,10 @@ impl Show {
                     if let Some(terminal) = &self.terminal {
                         terminal.again();
                     }
-                    // The screen was somebody else's too.
+                    // Another program has had the screen meanwhile.
                     self.redraw_due_ns = Some(now_ns());
                 }
-                // Where it is no key of the program's, Ctrl-C ends the watching, no more.
+                // Where Ctrl-C is no key of the program's, it ends the watching and nothing else.
                 signals::SIGINT if lines || self.keyboard.is_none() => {
                     self.end = Some(End::Detached);
                 }
@@ -179,7 +181,7 @@ impl Show {
         }
     }
 
-    /// Tells the session our terminal's size, with so many rows less.
+    /// Tells the session the size of our terminal, with `less` rows taken off.
     fn send_size(&mut self, less: u16) {
         if !matches!(self.keyboard, Some((_, Keys::Raw))) {
             return;
@@ -200,7 +202,7 @@ impl Show {
         let typed = match keyboard.read(&mut buffer) {
             Io::Moved(bytes) => &buffer[..bytes],
             Io::WouldBlock => return,
-            // Ctrl-D at the start of a line; a terminal that is gone tells so by SIGHUP too.
+            // Ctrl-D at the start of a line. (That the terminal is gone is told by SIGHUP too.)
             Io::Ended if *keys == Keys::Lines => return self.type_eof(),
             Io::Ended | Io::HungUp | Io::Failed(_) => return self.end = Some(End::Detached),
         };
@@ -263,7 +265,7 @@ impl Show {
     }
 
     fn take_error(&mut self, error: &Value) {
-        // That it has ended is told by attach_ended, with the exit status.
+        // The end of the session is told by attach_ended, with the exit status.
         match error["data"]["reason"].as_str() {
             Some("session_exited" | "unknown_session" | "shutting_down") => {}
             Some("stdin_backlog_full") => self.queue.push(b"\x07"),
@@ -317,8 +319,8 @@ impl Show {
             self.type_in(held);
         }
         if self.redraw_due_ns.is_some_and(|due| due <= now_ns) {
-            // After a gap the screen is not the program's any more: another size for a moment
-            // has it drawn anew.
+            // After a gap the screen does not show what the program has drawn: another size for a
+            // moment makes the program draw it anew.
             let began = self.redrawn_ns + JIGGLE_MS * NS_PER_MS;
             if began <= now_ns && now_ns < began + JIGGLE_MS * NS_PER_MS {
                 self.send_size(0);
@@ -377,7 +379,8 @@ impl Show {
         if !raw || !self.asked_ns.is_some_and(lately) {
             return came;
         }
-        // It answers in order: once it has answered ours, nothing is far behind.
+        // A terminal answers in order: once our question is answered, the others' answers are
+        // there, or close behind.
         self.queue.push(LAST_QUESTION);
         self.write_screen();
         let Some((keyboard, _)) = &mut self.keyboard else { return came };
@@ -418,7 +421,7 @@ fn how_it_ended(params: &Value) -> End {
 }
 
 impl End {
-    /// Says how it ended to who has watched this session, where they do not know.
+    /// Tells the person who watched this session how the session ended, unless the person knows.
     pub fn tell(&self, session: u64) {
         match self {
             Self::Ended(how, _) => complain(&format!("[session {session} has ended: {how}]")),
@@ -427,7 +430,7 @@ impl End {
         }
     }
 
-    /// The exit status that tells it.
+    /// The exit status for this end.
     pub fn status(&self) -> i32 {
         match self {
             Self::Detached => 0,

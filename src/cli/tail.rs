@@ -1,4 +1,4 @@
-//! `execd tail`: the last lines of a session's output, and what comes.
+//! `execd tail`: the last lines of a session's output, and with `-f` what comes after them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ pub struct TailOptions {
     pub follow: bool,
 }
 
-/// Prints the lines; gives the exit status: of `-f` the session's.
+/// Prints the lines; gives the exit status, which with `-f` is the session's.
 pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
     let Found { mut execd, row } = find(options.id, place, false)?;
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
     let params = json!({"session_id": options.id, "redraw": false, "from": total});
     let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     answer.map_err(|error| message_of(&error))?;
-    // What comes meanwhile is kept, and begins where these end.
+    // What the session writes meanwhile is kept, and begins where these lines end.
     let text = last_lines(&mut execd.connection, options, total)?;
     say_bytes(&fit_for_stdout(text));
     let system = |errno| format!("stdout: {}", errno_text(errno));
@@ -48,7 +48,8 @@ pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
     Ok(end.status())
 }
 
-/// On a terminal: without questions to it, and with what it sets taken back at the end.
+/// Makes old output fit for stdout: a terminal is asked nothing by it, and what the output sets in
+/// the terminal is taken back at the end.
 fn fit_for_stdout(text: Vec<u8>) -> Vec<u8> {
     if !stdio::is_terminal(1) {
         return text;
@@ -61,7 +62,7 @@ fn fit_for_stdout(text: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// A page of the output up to `end`, and where it begins.
+/// A page of the output that ends at `end`, and where the page begins.
 fn page(connection: &mut Connection, id: u64, end: u64) -> Result<(Vec<u8>, u64), String> {
     let offset = end.saturating_sub(LOG_PAGE_MAX_BYTES);
     let params = json!({
@@ -95,7 +96,7 @@ fn last_lines(
             text.drain(..start);
             break;
         }
-        // What is older is not kept.
+        // execd keeps nothing that is older.
         if offset >= end {
             break;
         }
