@@ -1,7 +1,8 @@
 /**
  * What of execd's replies and notifications the extension reads (docs/protocol.md,
- * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand: execd's
- * table of methods, which wire.ts is made of, has the params alone.
+ * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand, since execd's
+ * table of methods, which wire.ts is made of, has the params alone; a test holds it against the
+ * replies in tests/fixtures/said.
  *
  * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
  * name says otherwise, sizes are bytes.
@@ -205,7 +206,7 @@ export interface StreamList {
 }
 
 /** The reply of get_process_log: a page of the raw output. */
-export interface LogPage extends StreamLog {
+export interface LogPage extends Omit<StreamLog, "logPath"> {
   sessionId: number;
   text: string;
   offset: number;
@@ -265,7 +266,9 @@ export interface WindowExited extends WindowFacts {
 }
 
 /** The notification `window_poll`: a check-in on a background window. */
-export type WindowPoll = Omit<WindowExited, "exit_code" | "signal" | "still_running">;
+export type WindowPoll = Pick<
+  WindowExited, "window" | "name" | "command" | "tail" | "truncation" | "log_path" | "text"
+>;
 
 /** What execd answers to the methods that the extension asks for their answers. */
 interface Replies {
