@@ -7,5 +7,7 @@ pub mod buffer;
 pub mod json;
 pub mod process;
 pub mod terminal;
+#[cfg(test)]
+pub mod tests_random;
 pub mod text;
 pub mod time;

@@ -96,17 +96,7 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 33).unwrap() % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     #[test]
     fn same_as_a_merged_copy() {

@@ -70,17 +70,12 @@ impl ByteQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn bytes_come_out_as_they_went_in_and_memory_stays_within_the_limit() {
         const LIMIT: usize = 10_000;
-        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-        let mut random = |below: usize| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            usize::try_from(seed % below as u64).unwrap_or(0)
-        };
+        let mut random = random(0x2545_f491_4f6c_dd1d);
         let (mut queue, mut model) = (ByteQueue::new(LIMIT), VecDeque::new());
         let mut next = 0_u8;
         for _ in 0..20_000 {

@@ -113,18 +113,8 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::Random;
     use std::collections::VecDeque;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 11).unwrap() % bound
-        }
-    }
 
     #[test]
     fn same_as_a_deque() {

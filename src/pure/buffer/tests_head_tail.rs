@@ -1,15 +1,7 @@
 //! Tests of the bounded buffers: examples, and random pushes against plain vectors.
 
 use super::*;
-
-fn xorshift(mut state: u64) -> impl FnMut(usize) -> usize {
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
-    }
-}
+use crate::pure::tests_random::random;
 
 /// Asserts what must always hold.
 fn check(buffer: &HeadTail) {
@@ -91,7 +83,7 @@ fn capacities_of_nothing_and_of_one_byte_work() {
 
 #[test]
 fn random_pushes_keep_what_the_model_keeps() {
-    let mut random = xorshift(0x1234_5678_9ABC_DEF1);
+    let mut random = random(0x1234_5678_9ABC_DEF1);
     for _ in 0..400 {
         let capacity = random(70);
         let (head, tail) = (capacity / 2, capacity - capacity / 2);
@@ -140,7 +132,7 @@ fn a_ring_tells_before_whether_it_would_drop_something() {
 
 #[test]
 fn the_ring_keeps_the_last_bytes_of_everything() {
-    let mut random = xorshift(0xFEED_FACE_CAFE_BEEF);
+    let mut random = random(0xFEED_FACE_CAFE_BEEF);
     for _ in 0..400 {
         let capacity = random(40);
         let mut ring = TailRing::new(capacity);

@@ -111,6 +111,7 @@ pub fn unicode_escape(line: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     const OBJECT: Result<Shape, JsonFault> = Ok(Shape::Object);
 
@@ -261,13 +262,7 @@ mod tests {
             b"\"]",
             b"[\"x\",",
         ];
-        let mut state = 0xfeed_f00d_1234_0001_u64;
-        let mut below = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state >> 11).unwrap() % bound
-        };
+        let mut below = random(0xfeed_f00d_1234_0001);
         let mut refused = 0;
         for _ in 0..200_000 {
             let mut line = Vec::new();

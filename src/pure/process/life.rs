@@ -128,6 +128,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     const FIRST: ExitStatus = ExitStatus::Code(3);
     const SECOND: ExitStatus = ExitStatus::Signal(9);
@@ -204,15 +205,12 @@ mod tests {
 
     #[test]
     fn in_any_order_the_end_is_an_end() {
-        let mut random = 0x5eed_5eed_5eed_5eed_u64;
+        let mut below = random(0x5eed_5eed_5eed_5eed);
         for _ in 0..20_000 {
             let mut life = Life::default();
             let (mut reaped, mut ended) = (false, false);
             for _ in 0..12 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let fact = FACTS[usize::try_from(random >> 11).unwrap() % FACTS.len()];
+                let fact = FACTS[below(FACTS.len())];
                 let before = life;
                 life = life.after(fact);
                 reaped |= matches!(fact, Fact::Reaped(_));

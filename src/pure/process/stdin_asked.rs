@@ -386,6 +386,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn what_asks_stdin_for_input_is_known_by_its_words() {
@@ -493,12 +494,11 @@ mod tests {
     #[test]
     fn no_text_is_too_strange_to_be_read() {
         let pieces = ["read ", "x", "'", "\"", "\\", "$", "{", "}", "&&", ";", ">", "\n", "é", "#"];
-        let mut state = 1_usize;
+        let mut below = random(1);
         for _ in 0..2_000 {
             let mut text = String::new();
             for _ in 0..12 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(pieces[(state >> 33) % pieces.len()]);
+                text.push_str(pieces[below(pieces.len())]);
             }
             let _ = asks(&text);
         }

@@ -117,6 +117,7 @@ fn effect(byte: u8, chars: &LineChars) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     /// What a new PTY has: ^D, no EOLs, ^U, DEL, CR to NL, signals at ^C, ^\ and ^Z.
     const USUAL: LineChars = LineChars {
@@ -182,13 +183,7 @@ mod tests {
 
     #[test]
     fn the_same_in_one_call_or_many() {
-        let mut state = 0xabcd_ef01_2345_6789_u64;
-        let mut below = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state >> 11).unwrap() % bound
-        };
+        let mut below = random(0xabcd_ef01_2345_6789);
         let alphabet = b"aaaaaaaa\n\r\x04\x15\x7f\x03\0";
         for _ in 0..2_000 {
             let data: Vec<u8> = (0..below(60)).map(|_| alphabet[below(alphabet.len())]).collect();

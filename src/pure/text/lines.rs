@@ -211,17 +211,7 @@ fn is_blank(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 11).unwrap() % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     fn owned(line: Line<'_>) -> Option<Vec<u8>> {
         match line {

@@ -1,6 +1,7 @@
 //! Tests of truncation: pi's own answers as a table, and a naive model on random text.
 
 use super::*;
+use crate::pure::tests_random::random;
 
 /// Text, max lines, max bytes; kept text, truncatedBy, [totalLines, totalBytes, outputLines,
 /// outputBytes], lastLinePartial: what truncateTail of @earendil-works/pi-coding-agent 0.87.1
@@ -183,13 +184,7 @@ fn model(text: &str, max_lines: usize, max_bytes: usize) -> String {
 
 #[test]
 fn random_text_is_cut_as_the_model_cuts_it() {
-    let mut state = 0xA076_1D64_78BD_642F_u64;
-    let mut random = move |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
-    };
+    let mut random = random(0xA076_1D64_78BD_642F);
     let alphabet = ['a', 'b', '\n', '\n', '\u{e9}', '\u{20ac}', '\u{1f600}'];
     for _ in 0..20_000 {
         let text: String = (0..random(30)).map(|_| alphabet[random(alphabet.len())]).collect();

@@ -72,17 +72,7 @@ impl<O: Ord + Copy> Default for Deadlines<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     #[test]
     fn same_as_a_sorted_list() {
