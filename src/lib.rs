@@ -2,20 +2,20 @@
 //! back to. It owns the terminals and pipes of many long-lived sessions, and answers JSON-RPC
 //! lines on stdin and stdout.
 //!
-//! | room | what is in it | may use |
-//! |---|---|---|
-//! | [`limits`] | every bound, named with its unit | nothing |
-//! | [`pure`] | decisions: bytes and times in, values out | limits |
-//! | [`sys`] | every system call, and all `unsafe` | limits, pure |
-//! | [`keeper`] | the helper processes: log writer and guard | limits, pure, sys |
-//! | [`session`] | one session: processes and bytes, no JSON | limits, pure, sys, families |
-//! | [`wire`] | JSON-RPC: envelopes, errors, params | limits, pure |
-//! | [`engine`] | the loop that owns and moves everything | all |
-//! | [`families`] | the families of tools: methods, state, reports | all |
-//! | [`front`] | the table of methods, and those that are no family's | all |
-//! | [`cli`] | flags, `run`, `call`, help | all |
+//! The floors, from the top; an import goes down, never up and never in a circle (tests/graph.rs):
 //!
-//! tests/tidy.rs holds the `use` lines against this table.
+//! | floor | what is in it |
+//! |---|---|
+//! | [`cli`] | flags and commands |
+//! | [`front`] | the table of methods, and those that are no family's |
+//! | [`families`] | the families of tools, a folder each: methods, state, reports, notices |
+//! | [`engine`] | the loop that owns and moves everything; knows no family |
+//! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |
+//! | [`session`] | one session: processes and bytes, no JSON and no family |
+//! | [`keeper`] | the helper processes: log writer and guard |
+//! | [`sys`] | every system call, and all `unsafe` |
+//! | [`pure`] | decisions: bytes and times in, values out |
+//! | [`limits`] | every bound, named with its unit |
 #![deny(unsafe_code)]
 // Unit tests may use std's threads, say why they leave something out, and cast small numbers.
 #![cfg_attr(

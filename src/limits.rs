@@ -6,18 +6,18 @@
 mod agent;
 mod clients;
 mod drain;
-mod jobs;
 mod logs;
 mod processes;
+mod stream;
 mod turn;
 mod windows;
 
 pub use agent::*;
 pub use clients::*;
 pub use drain::*;
-pub use jobs::*;
 pub use logs::*;
 pub use processes::*;
+pub use stream::*;
 pub use turn::*;
 pub use windows::*;
 
@@ -135,49 +135,9 @@ pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
 pub const CANONICAL_LINE_BYTES: usize = 4_095;
 /// Bytes waiting per session until the log pipe takes them; above, its output is not read.
 pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
-/// Most bytes that are kept of one stream of a job: 150,000 characters of three bytes.
-pub const JOB_RING_BYTES_MAX: usize = 450_000;
-/// Runs of bytes of one stream behind which the order of a job's two streams is forgotten.
-pub const ARRIVAL_RUNS_MAX: usize = 16 * 1024;
 /// Bytes before the unread ones that are read again, to know whether these begin inside an escape
 /// sequence.
 pub const UNREAD_LEAD_BYTES: usize = 4 * 1024;
-/// Text of one live chunk (bash-stream.md, Live output).
-pub const LIVE_CHUNK_BYTES: usize = 8 * 1024;
-/// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
-/// a flood leaves room for the chunks of others.
-pub const LIVE_BACKLOG_BYTES: usize = 768 * 1024;
-/// Live chunks of one call; then one notification says that no more of them come.
-pub const LIVE_CHUNKS_MAX: usize = 10_000;
-/// The last output told by a stream call whose job goes on.
-pub const JOB_TAIL_BYTES: usize = 2 * 1024;
-/// Characters of each text of a stream reply unless something else is asked for.
-pub const JOB_OUTPUT_CHARS: usize = 30_000;
-/// Most characters that may be asked for.
-pub const JOB_OUTPUT_CHARS_MAX: usize = 150_000;
-/// Wait of bash_stream when none is given, and the shortest and longest one.
-pub const JOB_YIELD_MS: u64 = 60_000;
-/// Shortest wait of bash_stream.
-pub const JOB_YIELD_MIN_MS: u64 = 1_000;
-/// Longest wait of bash_stream, and of poll_process for the next output.
-pub const JOB_YIELD_MAX_MS: u64 = 120_000;
-/// Characters that are left of each text of one whose texts are cut.
-pub const SHRUNK_JOB_CHARS: usize = 2_000;
-/// What is remembered of one of them (architecture.md, Bounds), unless its texts alone
-/// take more: later polls must give these again.
-pub const FINISHED_JOB_BYTES: usize = 64 * 1024;
-/// Stream jobs that run at once.
-pub const RUNNING_JOBS_MAX: usize = 64;
-/// Input that a job takes over its life unless --stdin-cap-bytes says otherwise.
-pub const JOB_STDIN_CAP_BYTES: u64 = 256 * 1024;
-/// How long kill_process waits for a signal other than SIGKILL.
-pub const JOB_KILL_WAIT_MS: u64 = 2_000;
-/// Windows that run at once (bash.md).
-pub const RUNNING_WINDOWS_MAX: usize = 64;
-/// Windows that have ended and stay listed where autoCloseWindowsOnCompletion is false.
-pub const FINISHED_WINDOWS_MAX: usize = 64;
-/// The last clean text of one of them.
-pub const FINISHED_WINDOW_BYTES: usize = 60 * 1024;
 /// Bytes of one log page when none are asked for.
 pub const LOG_PAGE_BYTES: u64 = 30_000;
 /// Most bytes of one log page.
@@ -198,8 +158,6 @@ pub const CHILD_PIPES_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 pub const LIST_COMMAND_CHARS: usize = 60;
 /// Bytes of a command in a row of list_sessions.
 pub const LISTED_COMMAND_BYTES: usize = 8 * 1024;
-/// Bytes of a command in a row of list_processes, which may have many more rows.
-pub const LISTED_JOB_COMMAND_BYTES: usize = 1024;
 
 // ---- The wire ---------------------------------------------------------------------------
 
@@ -303,14 +261,14 @@ const _: () = {
     assert!(DEFAULT_MAX_BYTES * 6 < OUTBOX_HIGH_BYTES);
     // Two texts at the default cap; the order of both is told by bits.
     assert!(FINISHED_JOBS_MAX * 2 * JOB_OUTPUT_CHARS * MAX_CHAR_BYTES < FINISHED_JOBS_BYTES);
-    // What is kept of a job leaves something to unified-exec.
+    // What is kept for the stream family leaves something to unified-exec.
     assert!(
         2 * (JOB_RING_BYTES_MAX + WINDOW_LEAD_BYTES) + 4 * ARRIVAL_RUNS_MAX < HEAD_TAIL_MAX_BYTES
     );
     assert!(LIVE_BACKLOG_BYTES < OUTBOX_HIGH_BYTES);
     assert!(OUTBOX_LOW_BYTES < OUTBOX_HIGH_BYTES && OUTBOX_HIGH_BYTES < OUTBOX_STOP_BYTES);
     assert!(OUTBOX_STOP_BYTES < OUTBOX_GIVE_UP_BYTES);
-    // Who is alone with what it holds is judged by its own bounds.
+    // A client that alone holds much is judged by its own bounds.
     assert!(OUTBOX_GIVE_UP_BYTES < CLIENTS_UNSENT_BYTES && MAX_LINE_BYTES < CLIENTS_UNREAD_BYTES);
     assert!(SOCKET_READ_TURN_BYTES <= REQUEST_READ_TURN_BYTES);
     assert!(SOCKET_WRITE_TURN_BYTES <= REPLY_WRITE_TURN_BYTES);

@@ -64,6 +64,13 @@ impl Place {
     }
 }
 
+/// The execd that `execd agent` has started: its only child.
+fn execd_of(agent: &Child) -> i32 {
+    let children = outside::children(i32::try_from(agent.id()).expect("a pid"));
+    let [(execd, _)] = children[..] else { panic!("one child: {children:?}") };
+    execd
+}
+
 fn told(output: Output) -> (i32, String, String) {
     let Output { status, stdout, stderr } = output;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
@@ -290,11 +297,7 @@ fn a_slow_reader_gets_every_byte_of_the_text() {
     // A pipe and execd's own buffers take about half of it: pi has to wait.
     let mut all = vec![0; 10];
     stdout.read_exact(&mut all).expect("the beginning");
-    // The execd that runs pi is a child of `execd agent`.
-    let [(execd, _)] = outside::children(i32::try_from(child.id()).expect("a pid"))[..] else {
-        panic!("one child")
-    };
-    ends::until_idle(execd, || 0);
+    ends::until_idle(execd_of(&child), || 0);
     assert!(!place.path().join("done").exists(), "pi did not wait");
     stdout.read_to_end(&mut all).expect("the rest");
     assert_eq!(all.len(), 3_000_001);
@@ -313,21 +316,27 @@ fn nobody_reading_any_more_is_the_end_of_the_run() {
     eventually("pi is gone", || !is_alive(pi));
 }
 
-/// rule: SIGKILL of `execd agent` ends the run: its execd has no reader any more.
+/// rule: SIGKILL of `execd agent`, or of the execd that it has started, ends the run.
 #[test]
 fn a_kill_of_execd_agent_leaves_nothing_behind() {
-    let place = Place::new(&begun(), "setsid sleep 1000 & echo $! > of_tool; sleep 1000");
-    let mut child = place.spawn(&["x"]);
-    eventually("its tool runs", || place.read("of_tool").ends_with('\n'));
-    let tool: i32 = place.read("of_tool").trim().parse().expect("a pid");
-    let pi = place.pi();
-    let [(execd, _)] = outside::children(i32::try_from(child.id()).expect("a pid"))[..] else {
-        panic!("one child")
-    };
-    assert_eq!(outside::comm(execd), "execd");
-    child.kill().expect("SIGKILL");
-    child.wait().expect("its end");
-    eventually("all of it is gone", || [execd, pi, tool].iter().all(|pid| !is_alive(*pid)));
+    for execd_itself in [false, true] {
+        let place = Place::new(&begun(), "setsid sleep 1000 & echo $! > of_tool; sleep 1000");
+        let mut child = place.spawn(&["x"]);
+        eventually("its tool runs", || place.read("of_tool").ends_with('\n'));
+        let tool: i32 = place.read("of_tool").trim().parse().expect("a pid");
+        let pi = place.pi();
+        let execd = execd_of(&child);
+        assert_eq!(outside::comm(execd), "execd");
+        if execd_itself {
+            send_signal(execd, 9);
+            let (status, _, err) = told(child.wait_with_output().expect("its end"));
+            assert_eq!((status, err.as_str()), (1, "execd: killed: there is no result\n"));
+        } else {
+            child.kill().expect("SIGKILL");
+            child.wait().expect("its end");
+        }
+        eventually("all of it is gone", || [execd, pi, tool].iter().all(|pid| !is_alive(*pid)));
+    }
 }
 
 /// rule: A signal ends the run, and sets a stdout that takes nothing a time.

@@ -172,11 +172,8 @@ fn functions(source: &Source) -> Vec<(String, usize)> {
         // A signature over several lines that has no body.
         let bare = format!("{})", indent_of(line));
         let ends = |line: &String| *line == end || (line.starts_with(&bare) && line.ends_with(';'));
-        let lines = if one_line {
-            1
-        } else {
-            body.iter().position(ends).map_or(body.len(), |at| at + 1)
-        };
+        let lines =
+            if one_line { 1 } else { body.iter().position(ends).map_or(body.len(), |at| at + 1) };
         found.push((name, lines));
     }
     found

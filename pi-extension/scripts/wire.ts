@@ -22,6 +22,11 @@ const HEAD = `\
  */
 `;
 
+const TAIL = `\
+/** A method of execd. */
+export type Method = keyof MethodParams;
+`;
+
 /** What `execd --describe` uses of JSON Schema. */
 export interface Schema {
   type?: string | string[];
@@ -53,7 +58,7 @@ export function wireSource({ methods }: Described): string {
     return `${comment(summary, "  ")}  ${name}: ${types.join(" | ")};\n`;
   });
   const params = `${comment("The params of each method.", "")}export interface MethodParams {\n`;
-  return [HEAD, ...shared.values(), `${params}${members.join("")}}\n`].join("\n");
+  return [HEAD, ...shared.values(), `${params}${members.join("")}}\n`, TAIL].join("\n");
 }
 
 /** The fields of an object as the text of a type. */
@@ -89,7 +94,7 @@ function typeText(schema: Schema, name: string, shared: Map<string, string>): st
 }
 
 function listText(type: string): string {
-  return type.includes(" | ") ? `(${type})[]` : `${type}[]`;
+  return `readonly ${type.includes(" | ") ? `(${type})` : type}[]`;
 }
 
 /** An object within params: a type of its own, named after the field; methods may share it. */

@@ -13,10 +13,10 @@ import { execds, shared } from "./bash/shared.ts";
 
 export type { TmuxBashConfig } from "./bash/config.ts";
 
-/** The key of the status that tells how many background windows run: `2`. */
+/** The key of the status that tells the number of background windows that run: `2`. */
 export { BACKGROUND_STATUS_KEY as backgroundBashStatusKey } from "./bash/status.ts";
 
-/** Which windows one sees, and from where. */
+/** Which windows an extension sees, and from where. */
 export interface TmuxBashContext {
   cwd: string;
   /** Undefined outside of a git repository. */

@@ -17,14 +17,14 @@ import {
   sessionsCommand,
   tailCommand,
 } from "./pi/commands.ts";
-import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./pi/settings.ts";
 import type { Host } from "./pi/host.ts";
+import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./pi/settings.ts";
+import { WAKE_MESSAGE_TYPE } from "./pi/wakes.ts";
 import { renderWakeMessage } from "./render/messages.ts";
 import { PiSession } from "./session.ts";
 import { bash } from "./tools/bash.ts";
 import { stream } from "./tools/stream.ts";
 import { unified } from "./tools/unified.ts";
-import { WAKE_MESSAGE_TYPE } from "./pi/wakes.ts";
 
 export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./pi/settings.ts";
 
@@ -42,13 +42,14 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("input", (event) => session.steering.onInput(event));
   host.on("message_start", (event, ctx) => {
     session.steering.onMessageStart(event.message.role, ctx);
+    session.inbox.onMessageStart(event.message);
   });
   host.on("tool_execution_end", (event) => {
     session.wakes.onToolEnd(event.toolCallId, event.isError);
   });
-  host.on("agent_start", () => session.onAgentStart());
+  host.on("agent_start", () => session.inbox.onAgentStart());
   host.on("agent_end", (event, ctx) => session.onAgentEnd(event, ctx));
-  host.on("agent_settled", () => session.onSettled());
+  host.on("agent_settled", () => session.inbox.onSettled());
   session.load();
 }
 

@@ -4,34 +4,35 @@
  * nor what they do. Nothing is shared between sessions.
  */
 import { Client, type ClientEvents } from "./execd/client.ts";
-import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
-import { type RequestOptions, isObject } from "./execd/daemon.ts";
+import type { RequestOptions } from "./execd/daemon.ts";
+import { Sessions } from "./execd/sessions.ts";
+import type { Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { Method, MethodParams } from "./execd/wire.ts";
 import { earlierIds } from "./pi/earlier-ids.ts";
 import {
   type Beginning, type SessionNames, handOver, handedOver, leave, takeLeft,
 } from "./pi/handover.ts";
 import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
+import { Inbox } from "./pi/inbox.ts";
 import { Mending } from "./pi/mending.ts";
-import { messageOf } from "./text/values.ts";
-import { Sessions } from "./execd/sessions.ts";
+import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
-import { type Telling, sending } from "./pi/telling.ts";
-import type { ToolContext } from "./tools/context.ts";
-import type { Family, Keeper, MakeFamily } from "./tools/family.ts";
-import { Registry } from "./tools/registry.ts";
 import { Ui } from "./pi/ui.ts";
-import { WAKE_MESSAGE_TYPE, Wakes } from "./pi/wakes.ts";
-import type { SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import { Wakes } from "./pi/wakes.ts";
+import { isObject, messageOf } from "./text/values.ts";
+import type { Family, FamilyContext, Keeper, MakeFamily } from "./tools/family.ts";
+import { Registry } from "./tools/registry.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
 const START_WAIT_MS = 2_000;
 
-export class PiSession implements ToolContext {
+export class PiSession implements FamilyContext {
   readonly host: Host;
   readonly ui: Ui;
   readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
   readonly steering = new Steering();
+  readonly inbox: Inbox;
   readonly wakes: Wakes;
   readonly #families: Family[];
   readonly #registry: Registry;
@@ -42,14 +43,9 @@ export class PiSession implements ToolContext {
     this.host = host;
     this.#execd = this.#newClient();
     this.ui = new Ui(() => this.#registry.words, (id) => this.wakes.isArmed(id));
-    this.wakes = new Wakes(
-      host.sendMessage && ((content, details, triggerTurn) => {
-        const message = { customType: WAKE_MESSAGE_TYPE, content, display: true, details };
-        host.sendMessage?.(message, sending(triggerTurn));
-      }),
-      (id) => this.sessions.get(id) !== undefined,
-      (message) => this.ui.warn(message),
-    );
+    this.inbox = new Inbox(host);
+    const runs = (id: number) => this.sessions.get(id) !== undefined;
+    this.wakes = new Wakes(this.inbox, runs, (message) => this.ui.warn(message));
     this.#families = makeFamilies.map((make) => make(this));
     this.#registry = new Registry(this, this.#families);
   }
@@ -58,13 +54,13 @@ export class PiSession implements ToolContext {
     return this.#execd;
   }
 
-  async request(
-    method: string,
+  async request<M extends Method>(
+    method: M,
     params: object,
     options: RequestOptions,
-  ): Promise<Record<string, unknown>> {
-    const result = await this.execd.request(method, params, options);
-    if (!isObject(result)) return {};
+  ): Promise<Reply<M>> {
+    const result = await this.execd.request(method, params as MethodParams[M], options);
+    if (!isObject(result)) return {} as Reply<M>;
     for (const keeper of this.#keepers) keeper.onReply(result);
     return result;
   }
@@ -84,7 +80,7 @@ export class PiSession implements ToolContext {
     this.ui.attach(ctx);
     await this.#adopt(event, ctx);
     this.execd.reopen();
-    this.wakes.open();
+    this.inbox.open();
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
@@ -126,6 +122,7 @@ export class PiSession implements ToolContext {
   async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     const registered = this.#registry.registered;
     if (reason !== "quit") handOver(registered.map(({ name }) => name));
+    this.inbox.close();
     this.wakes.close();
     await Promise.all(this.#keepers.map((keeper) => keeper.close()));
     const isKept = registered.some(({ keeper }) => keeper !== undefined);
@@ -161,27 +158,10 @@ export class PiSession implements ToolContext {
     this.ui.onTree(this.sessions);
   }
 
-  /** A run begins: what ends from now on is told when it has ended. */
-  onAgentStart(): void {
-    for (const one of this.#telling) one.onAgentStart();
-  }
-
-  /** pi is idle. */
-  onSettled(): void {
-    for (const one of this.#telling) one.onSettled();
-  }
-
-  /** What tells the model of ends. */
-  get #telling(): Telling[] {
-    return [this.wakes, ...this.#keepers.map(({ telling }) => telling)];
-  }
-
   /** A run ends. In a mode that ends with it, what is to be told is waited for. */
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
-    const told = this.#telling.map((one) => one.onAgentEnd(event));
-    if (told.includes(true)) return;
-    const waitsFor = this.#telling.filter(({ isPending }) => isPending);
-    if (waitsFor.length === 0 || !holdsIn(event, ctx)) return;
+    if (this.inbox.onAgentEnd(event)) return;
+    if (!this.inbox.isPending || !holdsIn(event, ctx)) return;
     const holdMs = resolveHoldMs(this.host.getFlag(HOLD_FLAG));
     if (holdMs <= 0) return;
     const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
@@ -191,8 +171,8 @@ export class PiSession implements ToolContext {
       ...this.#keepers.flatMap((keeper) => keeper.awaited()),
     ];
     if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
-    const how = await hold(waitsFor, holdMs, ctx.signal);
-    if (how === "stopped") for (const one of this.#telling) one.onStopped();
+    const how = await hold(this.inbox, holdMs, ctx.signal);
+    if (how === "stopped") this.inbox.onStopped();
     if (how === "late") {
       const what = this.wakes.isPending ? "an armed session" : "a background command";
       console.error(`pi-execd: ${what} did not end within ${limit}; `
@@ -204,7 +184,7 @@ export class PiSession implements ToolContext {
   #noteEarlierIds(ctx: HostContext): void {
     const ours = {
       isOurTool: (name: string) => this.#registry.isOurs(name),
-      isOurMessage: (type: string) => this.#telling.some(({ types }) => types.includes(type)),
+      isOurMessage: (type: string) => this.inbox.isOurs(type),
     };
     for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
       for (const id of earlierIds(entry, ours)) this.execd.noteSessionId(id);

@@ -1,4 +1,5 @@
-//! `execd call`: one request without its envelope, for people.
+//! `execd call`: one request without its envelope, for people; to a fresh execd, or to one that
+//! runs already.
 
 use std::ffi::OsString;
 
@@ -7,49 +8,39 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
 use super::fresh::Fresh;
+use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, sockets};
-use super::{EXIT_START, complain};
 use crate::limits::MAX_CONFIGURABLE_POLL_MS;
 
-/// Exit status for an error reply.
-const EXIT_ERROR: i32 = 1;
-
 /// Sends the request, prints the bare result (or error) as JSON; 0 for a result, 1 for an error.
-pub fn main(options: &CallOptions) -> i32 {
-    match call(options) {
-        Ok(Ok(result)) => super::say(&format!("{result:#}\n")),
-        Ok(Err(error)) => {
-            super::say(&format!("{error:#}\n"));
-            EXIT_ERROR
-        }
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
-}
-
-fn call(options: &CallOptions) -> Result<Outcome, String> {
-    match &options.place {
+pub fn main(options: &CallOptions) -> Result<i32, String> {
+    let outcome = match &options.place {
         Some(place) => call_to_its_end(options, &mut open(place)?),
         None => {
-            // Nobody could find its socket in its short life.
+            // Nobody could find the execd's socket in its short life.
             let flags = [OsString::from("--no-socket")].into_iter().chain(options.flags.clone());
             call_to_its_end(options, &mut Fresh::start(flags.collect())?.connection)
         }
-    }
+    };
+    Ok(match outcome? {
+        Ok(result) => say(&format!("{result:#}\n")),
+        Err(error) => {
+            say(&format!("{error:#}\n"));
+            EXIT_FAILED
+        }
+    })
 }
 
 /// The way to an execd that runs.
 fn open(place: &Place) -> Result<Connection, String> {
     let mut tried =
         sockets(place, &mut Vec::new())?.into_iter().map(|path| Connection::open(&path));
-    // Of several with one process id, in several pid namespaces, the first that listens.
+    // Execds of several pid namespaces may have one process id: the first that listens is meant.
     let first = tried.next().unwrap_or_else(|| Err("no execd answers".to_owned()));
     first.or_else(|why| tried.find_map(Result::ok).ok_or(why))
 }
 
-/// A command that is still running is polled to its end; its output is put together.
+/// Makes the request. A command that runs on is polled to its end, and its output is put together.
 fn call_to_its_end(options: &CallOptions, execd: &mut Connection) -> Result<Outcome, String> {
     let params: Value = serde_json::from_str(&options.params)
         .map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))?;

@@ -1,4 +1,5 @@
-//! `execd completions`: completions for shells, made from the table of commands.
+//! `execd completions`: a script for a shell that completes execd's commands, flags and session
+//! ids, made from the table of commands.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ pub fn script(shell: &str) -> Option<String> {
 
 fn flags_of(command: &Command) -> impl Iterator<Item = &'static Flag> {
     let settings = if command.settings { SETTINGS } else { &[] };
-    // What means another thing to a command is its own.
+    // A flag that means another thing to the command is the command's own.
     let (own, name) = (command.flags, command.name);
     let more = settings
         .iter()
@@ -94,7 +95,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn zsh() -> String {
-    // In a spec of _arguments, brackets and colons mean something.
+    // In a spec of _arguments (zshcompsys(1)) brackets and colons mean something.
     let plain = |text: &str| text.replace(['[', ']'], "").replace(':', ",");
     let spec = |flag: &Flag| {
         let head = format!("{}[{}]", flag.dashed(), plain(flag.doc));

@@ -18,7 +18,7 @@ use crate::sys::io::{self, Io};
 use crate::sys::poll::{self, Watch};
 use crate::sys::{host, socket};
 
-/// The user who may be everybody's.
+/// The user whose execd is spoken to whoever asks, and who may speak to everybody's.
 const ROOT: u32 = 0;
 
 /// A result, or an error object.
@@ -36,12 +36,13 @@ pub enum Message {
     Refusal(Value),
 }
 
-/// A connection.
+/// A connection to one execd.
 #[derive(Debug)]
 pub struct Connection {
     /// Where messages come from.
     from: Rc<OwnedFd>,
-    /// Where requests go, a socket's own descriptor again; absent after [`Self::end_requests`].
+    /// Where requests go, which is the same descriptor for a socket; absent after
+    /// [`Self::end_requests`].
     to: Option<Rc<OwnedFd>>,
     /// The control socket; absent where execd was started for this connection.
     path: Option<PathBuf>,
@@ -78,7 +79,8 @@ impl Connection {
         Ok(Self::over(Rc::clone(&fd), fd, Some(path.to_owned())))
     }
 
-    /// Over two pipes of an execd that was started for this connection; both non-blocking.
+    /// A connection over two pipes, both non-blocking, to an execd that was started for it. Of what
+    /// that execd says only answers are kept.
     pub fn of_pipes(from: OwnedFd, to: OwnedFd) -> Self {
         Self::over(Rc::new(from), Rc::new(to), None)
     }
@@ -114,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// The control socket that it leads to, where it is one.
+    /// The control socket, where the connection leads to one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -143,7 +145,7 @@ impl Connection {
             match io::write(to.as_raw_fd(), self.outbox.front()) {
                 Io::Moved(bytes) => self.outbox.consume(bytes),
                 Io::WouldBlock => return,
-                // Its last words may still be there to be read.
+                // The last words of an execd that is gone may still be there to be read.
                 Io::Ended | Io::HungUp | Io::Failed(_) => return self.outbox.clear(),
             }
         }
@@ -154,7 +156,7 @@ impl Connection {
         self.outbox.len()
     }
 
-    /// Whether it has ended, and everything that came was given.
+    /// Whether the connection has ended, and everything that came was given.
     pub fn is_over(&self) -> bool {
         self.ended && !self.has_message()
     }
@@ -207,9 +209,10 @@ impl Connection {
             while let Some(message) = self.next_new() {
                 match message {
                     Message::Reply(of, outcome) if of == id => return Ok(outcome),
-                    // Who alone speaks to an execd has sent what it refuses.
+                    // Nobody else speaks to this execd: what is refused is this request.
                     Message::Refusal(error) if self.path.is_none() => return Ok(Err(error)),
                     Message::Refusal(error) => return Err(message_of(&error)),
+                    Message::Note(..) if self.path.is_none() => {}
                     other => self.kept.push_back(other),
                 }
             }

@@ -1,18 +1,20 @@
-//! From the arguments to what they ask for: which command, and with what.
+//! From the arguments to what they ask for: which command, and with what. The flags of `execd
+//! agent` are read in `agent::flags`, those of the settings in `settings`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::agent::flags::{self as agent, AgentOptions};
+use super::arguments::Argument::{Flag, Word};
+use super::arguments::{Arguments, Reason, text, unknown};
 use super::completions;
 use super::ls::Form;
-use super::settings::{Reason, next, number, pass_on, setting, text, value};
+use super::settings::{pass_on, setting};
 use super::survey::Place;
 use super::table::{COMMANDS, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
 use crate::limits::{MAX_SILENCE_S, TAIL_LINES};
-use lexopt::prelude::*;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -48,9 +50,9 @@ pub enum Command {
 pub struct RunOptions {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Ends it after so long.
+    /// Ends the command after so long.
     pub timeout_s: Option<u64>,
-    /// Runs it on a terminal.
+    /// Runs the command on a terminal.
     pub tty: bool,
     /// Prints one JSON object at the end instead of the output.
     pub json: bool,
@@ -65,16 +67,20 @@ pub struct CallOptions {
     pub method: String,
     /// Its params, JSON text.
     pub params: String,
-    /// Flags passed on to the execd that is started for it.
+    /// Flags that are passed on to the execd that is started for the request.
     pub flags: Vec<OsString>,
-    /// The execd that it is sent to, where that runs already.
+    /// The execd that the request is sent to, where that execd runs already.
     pub place: Option<Place>,
 }
 
-/// Reads the arguments over the defaults in `config`. Gives a one-line reason when they make no
-/// sense.
-pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
+/// Reads the arguments over the defaults in `config`. Gives a reason of one line for arguments that
+/// make no sense.
+pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let word = arguments.first().and_then(|first| first.to_str()).unwrap_or_default().to_owned();
+    let is_command = COMMANDS.iter().skip(1).any(|command| command.name == word);
+    if is_command {
+        arguments.remove(0);
+    }
     match word.as_str() {
         "run" => parse_run(arguments, config),
         "agent" => {
@@ -82,54 +88,48 @@ pub fn parse(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
             Ok(options.map_or(Command::Help, |options| Command::Agent(Box::new(options))))
         }
         "call" => parse_call(arguments, config),
-        "ls" | "attach" | "tail" | "kill" | "completions" => parse_client(&word, arguments),
+        command if is_command => parse_client(command, arguments),
         _ => parse_serve(arguments, config),
     }
 }
 
-fn parse_serve(arguments: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
-    let mut parser = lexopt::Parser::from_args(arguments);
-    while let Some(argument) = next(&mut parser)? {
+fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
+    let mut arguments = Arguments::new(words);
+    while let Some(argument) = arguments.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Command::Help),
-            Long("version") | Short('V') => return Ok(Command::Version),
-            Long("describe") => return Ok(Command::Describe),
-            Long(name) => {
-                let name = name.to_owned();
-                setting(&name, &mut parser, &mut config)?;
-            }
-            Short(other) => return Err(format!("unknown flag -{other}")),
-            Value(value) => {
-                let value = value.to_string_lossy();
+            Flag(flag) => match flag.as_str() {
+                "-h" | "--help" => return Ok(Command::Help),
+                "-V" | "--version" => return Ok(Command::Version),
+                "--describe" => return Ok(Command::Describe),
+                flag => drop(setting(flag, &mut arguments, &mut config)?),
+            },
+            Word(word) => {
+                let word = word.to_string_lossy();
                 let known: Vec<&str> = COMMANDS.iter().skip(1).map(|one| one.name).collect();
-                return Err(format!("unknown command {value:?}: {}", known.join(", ")));
+                return Err(format!("unknown command {word:?}: {}", known.join(", ")));
             }
         }
     }
     Ok(Command::Serve(Box::new(config)))
 }
 
-fn parse_run(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
+fn parse_run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let mut options =
         RunOptions { command: vec![], timeout_s: None, tty: false, json: false, config };
-    let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
-    while let Some(argument) = next(&mut parser)? {
+    let mut arguments = Arguments::new(words);
+    while let Some(argument) = arguments.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Command::Help),
-            Long("timeout") => {
-                let seconds = number("timeout", &mut parser, 1, MAX_SILENCE_S)?;
-                options.timeout_s = Some(seconds);
-            }
-            Long("tty") => options.tty = true,
-            Long("json") => options.json = true,
-            Long(name) => {
-                let name = name.to_owned();
-                setting(&name, &mut parser, &mut options.config)?;
-            }
-            Short(other) => return Err(format!("unknown flag -{other}")),
-            Value(program) => {
-                let rest = parser.raw_args().map_err(|fault| fault.to_string())?;
-                let words = std::iter::once(program).chain(rest);
+            Flag(flag) => match flag.as_str() {
+                "-h" | "--help" => return Ok(Command::Help),
+                "--timeout" => {
+                    options.timeout_s = Some(arguments.number(&flag, 1, MAX_SILENCE_S)?)
+                }
+                "--tty" => options.tty = true,
+                "--json" => options.json = true,
+                flag => drop(setting(flag, &mut arguments, &mut options.config)?),
+            },
+            Word(program) => {
+                let words = std::iter::once(program).chain(arguments.rest()?);
                 options.command = words.map(text).collect::<Result<_, _>>()?;
                 break;
             }
@@ -141,24 +141,21 @@ fn parse_run(arguments: Vec<OsString>, config: Config) -> Result<Command, Reason
     Ok(Command::Run(Box::new(options)))
 }
 
-fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
-    let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
+fn parse_call(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
+    let mut arguments = Arguments::new(words);
     let mut words: Vec<String> = vec![];
     let mut flags: Vec<OsString> = vec![];
     let mut place: Option<Place> = None;
-    while let Some(argument) = next(&mut parser)? {
+    while let Some(argument) = arguments.next()? {
         match argument {
-            Long("help") | Short('h') => return Ok(Command::Help),
-            Long(name @ ("pid" | "socket")) => {
-                let name = name.to_owned();
-                place_flag(&name, &mut parser, place.get_or_insert_default())?;
-            }
-            Long(name) => {
-                let name = name.to_owned();
-                pass_on(&name, &mut parser, &mut config, &mut flags)?;
-            }
-            Short(other) => return Err(format!("unknown flag -{other}")),
-            Value(word) => words.push(word.to_string_lossy().into_owned()),
+            Flag(flag) => match flag.as_str() {
+                "-h" | "--help" => return Ok(Command::Help),
+                "--pid" | "--socket" => {
+                    place_flag(&flag, &mut arguments, place.get_or_insert_default())?;
+                }
+                flag => pass_on(flag, &mut arguments, &mut config, &mut flags)?,
+            },
+            Word(word) => words.push(word.to_string_lossy().into_owned()),
         }
     }
     let mut words = words.into_iter();
@@ -175,12 +172,12 @@ fn parse_call(arguments: Vec<OsString>, mut config: Config) -> Result<Command, R
 }
 
 /// A flag that says which execd is meant.
-fn place_flag(name: &str, parser: &mut lexopt::Parser, place: &mut Place) -> Result<(), Reason> {
-    if name == "pid" {
-        let pid = number(name, parser, 1, i32::MAX.unsigned_abs().into())?;
+fn place_flag(flag: &str, arguments: &mut Arguments, place: &mut Place) -> Result<(), Reason> {
+    if flag == "--pid" {
+        let pid = arguments.number(flag, 1, i32::MAX.unsigned_abs().into())?;
         place.pid = i32::try_from(pid).ok();
     } else {
-        place.socket = Some(PathBuf::from(value(parser)?));
+        place.socket = Some(PathBuf::from(arguments.value()?));
     }
     Ok(())
 }
@@ -214,31 +211,34 @@ fn socket_pid(name: &str) -> Option<i32> {
 }
 
 /// The commands that speak to execds that run.
-fn parse_client(command: &str, arguments: Vec<OsString>) -> Result<Command, Reason> {
-    let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
+fn parse_client(command: &str, words: Vec<OsString>) -> Result<Command, Reason> {
+    let mut arguments = Arguments::new(words);
     let (mut place, mut form, mut words) = (Place::default(), Form::Table, Vec::<String>::new());
     let mut signal: Option<String> = None;
     let mut tail = TailOptions { id: 0, lines: TAIL_LINES, follow: false };
-    while let Some(argument) = next(&mut parser)? {
-        match (command, argument) {
-            (_, Long("help") | Short('h')) => return Ok(Command::Help),
-            ("ls", Long("json")) => form = Form::Json,
-            ("ls", Long("ids")) => form = Form::Ids,
-            ("tail", Short('f')) => tail.follow = true,
-            ("tail", Short('n')) => tail.lines = number("n", &mut parser, 0, u64::MAX)?,
-            // kill(1) takes a signal so.
-            ("kill", Short(first)) => {
-                let rest = parser.optional_value().unwrap_or_default();
-                signal = Some(format!("{first}{}", rest.to_string_lossy()));
+    while let Some(argument) = arguments.next()? {
+        let flag = match argument {
+            Flag(flag) => flag,
+            Word(word) => {
+                words.push(word.to_string_lossy().into_owned());
+                continue;
             }
-            ("completions", Long(name)) => return Err(format!("unknown flag --{name}")),
-            (_, Long(name @ ("pid" | "socket"))) => {
-                let name = name.to_owned();
-                place_flag(&name, &mut parser, &mut place)?;
+        };
+        match (command, flag.as_str()) {
+            (_, "-h" | "--help") => return Ok(Command::Help),
+            ("ls", "--json") => form = Form::Json,
+            ("ls", "--ids") => form = Form::Ids,
+            ("tail", "-f") => tail.follow = true,
+            ("tail", "-n") => tail.lines = arguments.number(&flag, 0, u64::MAX)?,
+            // kill(1) takes a signal in this way.
+            ("kill", flag) if !flag.starts_with("--") => {
+                let first = flag.trim_start_matches('-');
+                signal = Some(format!("{first}{}", arguments.attached().to_string_lossy()));
             }
-            (_, Long(name)) => return Err(format!("unknown flag --{name}")),
-            (_, Short(other)) => return Err(format!("unknown flag -{other}")),
-            (_, Value(word)) => words.push(word.to_string_lossy().into_owned()),
+            ("ls" | "attach" | "tail" | "kill", "--pid" | "--socket") => {
+                place_flag(&flag, &mut arguments, &mut place)?;
+            }
+            (_, flag) => return Err(unknown(flag)),
         }
     }
     let most = match command {

@@ -1,5 +1,5 @@
-//! An execd that is started for one command of ours, and spoken to over pipes. What it is asked is
-//! left to the commands.
+//! An execd that is started for one command of the command line, and spoken to over pipes. What
+//! that execd is asked is left to the commands.
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::fd::AsRawFd;
@@ -11,22 +11,22 @@ use crate::sys::errno::errno_text;
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::{child, host, io, pidfd};
 
-/// The first word of an execd that is started for one session: it says nothing of the room in its
-/// table.
+/// The first argument of an execd that is started for one session: such an execd does not say how
+/// much room its table has.
 pub const ONE_SESSION: &str = "--one-session";
 
-/// A fresh execd. It ends, and ends its sessions, when nobody reads its answers any more: also
-/// when this process is killed.
+/// A fresh execd. It ends with its sessions when nobody reads its answers any more, also when this
+/// process is killed.
 #[derive(Debug)]
 pub struct Fresh {
-    /// The way to it.
+    /// The way to the execd.
     pub connection: Connection,
     child: Child,
 }
 
 impl Fresh {
-    /// Starts one with these flags; its stderr is ours. It leads a session of its own, so the
-    /// signals of our terminal do not reach it. Gives a reason for people.
+    /// Starts an execd with these flags; its stderr is ours. The execd leads a session of its own,
+    /// so that the signals of our terminal do not reach it. Gives a reason for people.
     pub fn start(flags: Vec<OsString>) -> Result<Self, String> {
         let system = |errno| format!("start execd: {}", errno_text(errno));
         let spawner = Spawner::new(host::file_limit(), true).map_err(system)?;
@@ -49,13 +49,14 @@ impl Fresh {
         Ok(Self { connection: Connection::of_pipes(from, to), child })
     }
 
-    /// Passes a signal on to it.
+    /// Passes a signal on to the execd.
     pub fn signal(&self, signal: i32) {
-        // One that has ended needs none.
+        // An execd that has ended needs no signal.
         let _ = pidfd::signal(self.child.pidfd.as_raw_fd(), signal);
     }
 
-    /// Waits for its end, which comes when nobody reads its answers any more; gives how it ended.
+    /// Waits for the end of the execd, whose answers nobody reads any more; gives how it ended,
+    /// where that can be told.
     pub fn wait(self) -> Option<ExitStatus> {
         drop(self.connection);
         child::reap_now(self.child.pid)

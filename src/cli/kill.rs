@@ -3,24 +3,11 @@
 use serde_json::json;
 
 use super::connection::message_of;
+use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, find};
-use super::{EXIT_START, complain};
 
-/// Ends the session; 0 when nothing of it is left.
-pub fn main(id: u64, signal: Option<&str>, place: &Place) -> i32 {
-    match kill(id, signal, place) {
-        Ok((text, killed)) => {
-            let said = super::say(&format!("{text}\n"));
-            if killed { said } else { EXIT_START }
-        }
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
-}
-
-fn kill(id: u64, signal: Option<&str>, place: &Place) -> Result<(String, bool), String> {
+/// Ends the session; the exit status is 0 when nothing of it is left.
+pub fn main(id: u64, signal: Option<&str>, place: &Place) -> Result<i32, String> {
     let mut found = find(id, place, true)?;
     let mut params = json!({"session_id": id});
     if let Some(signal) = signal {
@@ -32,6 +19,6 @@ fn kill(id: u64, signal: Option<&str>, place: &Place) -> Result<(String, bool), 
     if result["found"] == false {
         return Err(format!("session @{id} has gone meanwhile"));
     }
-    let summary = result["summary"].as_str().unwrap_or_default().to_owned();
-    Ok((summary, result["killed"] == true))
+    let said = say(&format!("{}\n", result["summary"].as_str().unwrap_or_default()));
+    Ok(if result["killed"] == true { said } else { EXIT_FAILED })
 }

@@ -5,14 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::survey::{Place, Survey, survey};
-use super::{EXIT_START, complain};
+use super::say::{complain, say};
+use super::survey::{Place, Survey, shortened, survey};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
 use crate::pure::text::visible::{self, one_line};
 use crate::sys::{pty, stdio};
-
-/// Characters of a command where sessions are told apart.
-pub const NAMED_CHARS: usize = 40;
 
 /// How the list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,36 +23,28 @@ pub enum Form {
 }
 
 /// Prints the list; gives the exit status.
-pub fn main(place: &Place, form: Form) -> i32 {
-    let survey = match survey(place) {
-        Ok(survey) => survey,
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            return EXIT_START;
-        }
-    };
-    for reason in &survey.silent {
-        complain(&format!("execd: {reason}"));
-    }
-    match form {
-        Form::Json => super::say(&visible::json(&format!("{:#}\n", json(&survey)))),
-        Form::Ids => super::say(&ids(&survey)),
+pub fn main(place: &Place, form: Form) -> Result<i32, String> {
+    let survey = survey(place)?;
+    survey.tell_of_silent();
+    Ok(match form {
+        Form::Json => say(&visible::json(&format!("{:#}\n", json(&survey)))),
+        Form::Ids => say(&ids(&survey)),
         Form::Table => {
             let rows = rows(&survey);
             if rows.is_empty() {
                 let none = if survey.execds.is_empty() { "no execd runs" } else { "no sessions" };
-                // There is no list: a program that reads one gets none.
+                // The words go to stderr: a program that reads the list gets an empty one.
                 complain(none);
-                return 0;
+                return Ok(0);
             }
             let columns = pty::size_of(1).filter(|_| stdio::is_terminal(1));
             let columns = columns.map_or(LIST_COLUMNS, |size| usize::from(size.cols));
-            super::say(&table(&rows, survey.execds.len() > 1, columns))
+            say(&table(&rows, survey.execds.len() > 1, columns))
         }
-    }
+    })
 }
 
-/// Each session with the execd that has it.
+/// Each session with the execd that has it, and whether only processes are left of the session.
 fn rows(survey: &Survey) -> Vec<(i64, &Value, bool)> {
     let each = survey.execds.iter().flat_map(|execd| {
         let here = execd.sessions.iter().map(|row| (execd.pid, row, false));
@@ -92,21 +81,6 @@ fn ids(survey: &Survey) -> String {
         let _ = writeln!(out, "@{id}");
         out
     })
-}
-
-/// A session's command on one line, with its name before it; cut to so many characters.
-pub fn shortened(row: &Value, most: usize) -> String {
-    let command = one_line(row["command"].as_str().unwrap_or_default());
-    let text = match row["name"].as_str() {
-        Some(name) if !command.starts_with(name) => format!("{}: {command}", one_line(name)),
-        _ => command,
-    };
-    if text.chars().count() <= most {
-        return text;
-    }
-    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
 }
 
 /// What a session is doing, in a word or two.
@@ -156,7 +130,7 @@ fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String 
             ]
         })
         .collect();
-    // The execd's own column says something only where there are several.
+    // The column of execds says something only where there are several.
     let shown = usize::from(!several)..HEAD.len();
     let width = |at: usize| {
         let cells = cells.iter().map(|row| row[at].chars().count());

@@ -1,7 +1,9 @@
-//! `execd run`: one command to its end, for people and scripts.
+//! `execd run`: one command to its end, for people and scripts. The loop runs in this process, with
+//! the command in front instead of a client.
 
 use super::flags::RunOptions;
-use super::{EXIT_START, complain};
+use super::say::{EXIT_FAILED, complain, say};
+use super::serve::start;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{PTY_COLS, PTY_ROWS};
 use crate::pure::text::visible::one_line;
@@ -11,8 +13,9 @@ use crate::sys::stdio;
 use crate::sys::terminal::{Changed, Keys};
 use crate::wire;
 
-/// Runs the command; gives its exit status (124 after --timeout, 128 + n after signal n).
-pub fn main(options: RunOptions) -> i32 {
+/// Runs the command; gives the exit status: the command's, 124 after --timeout, 128 + n after
+/// signal n.
+pub fn main(options: RunOptions) -> Result<i32, String> {
     let RunOptions { command, timeout_s, tty, json, config } = options;
     let shown = command.join(" ");
     // One word is a command line, as ssh(1) and watch(1) take it; several are a program and its
@@ -35,24 +38,24 @@ pub fn main(options: RunOptions) -> i32 {
         split: false,
         whole: false,
     };
-    let Some(mut daemon) = super::start(config) else { return EXIT_START };
-    // The command's terminal echoes what is typed; ours would do so a second time.
+    let mut engine = start(config)?;
+    // The command's terminal echoes what is typed; ours would echo the same a second time.
     let _unseen = (tty && stdio::is_terminal(0)).then(|| Changed::new(0, Keys::Unseen));
-    if let Err((failure, status)) = daemon.run_in_front(&spec, timeout_s, json) {
+    if let Err((failure, status)) = engine.run_in_front(&spec, timeout_s, json) {
         complain(&format!("execd: {failure}"));
-        return status;
+        return Ok(status);
     }
-    let status = daemon.run();
-    let report = daemon.take_front_report();
+    let status = engine.run();
+    let report = engine.take_front_report();
     if json {
         let report = report.unwrap_or_default();
         let text = String::from_utf8_lossy(&wire::to_json(&report)).into_owned();
-        return if super::say(&format!("{text}\n")) == 0 { status } else { EXIT_START };
+        return Ok(if say(&format!("{text}\n")) == 0 { status } else { EXIT_FAILED });
     }
     if let Some(report) = report {
         explain(&report, timeout_s);
     }
-    status
+    Ok(status)
 }
 
 /// What a person should know besides the output and the exit status.

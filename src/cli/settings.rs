@@ -1,9 +1,10 @@
-//! The flags that set an execd up (`table::SETTINGS`), read into its settings, and what all
-//! commands need to read their flags.
+//! The flags that set an execd up (`table::SETTINGS`), read into its settings or passed on to
+//! another execd.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use super::arguments::{Arguments, Reason, number, unknown};
 use super::table::SETTINGS;
 use crate::config::{
     Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
@@ -14,113 +15,85 @@ use crate::limits::{
     MIN_EMPTY_YIELD_TIME_MS, MIN_MAX_LINE_BYTES,
 };
 
-/// Why arguments make no sense, for people.
-pub type Reason = String;
-
-/// The next argument.
-pub fn next(parser: &mut lexopt::Parser) -> Result<Option<lexopt::Arg<'_>>, Reason> {
-    parser.next().map_err(|fault| fault.to_string())
-}
-
-/// The value of a flag.
-pub fn value(parser: &mut lexopt::Parser) -> Result<OsString, Reason> {
-    parser.value().map_err(|fault| fault.to_string())
-}
-
-/// A word as text.
-pub fn text(word: OsString) -> Result<String, Reason> {
-    word.into_string().map_err(|word| format!("{word:?} is not UTF-8"))
-}
-
-/// A flag's number within a range.
-pub fn number(name: &str, parser: &mut lexopt::Parser, low: u64, high: u64) -> Result<u64, Reason> {
-    within(name, &value(parser)?, low, high)
-}
-
-fn within(name: &str, value: &OsStr, low: u64, high: u64) -> Result<u64, Reason> {
-    let wanted = || format!("--{name} must be a number from {low} to {high}, not {value:?}");
-    let number: u64 = value.to_str().and_then(|text| text.parse().ok()).ok_or_else(wanted)?;
-    if (low..=high).contains(&number) { Ok(number) } else { Err(wanted()) }
-}
-
-/// Reads a flag of the settings; gives its value, where it has one, as it was given.
+/// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
+/// it was typed.
 pub fn setting(
-    name: &str,
-    parser: &mut lexopt::Parser,
+    flag: &str,
+    arguments: &mut Arguments,
     config: &mut Config,
 ) -> Result<Option<OsString>, Reason> {
-    match name {
-        "no-socket" => config.socket = SocketPlace::Off,
-        "no-log" => config.logs.off = true,
-        "no-keeper" => config.keeper = false,
-        "no-vfork" => config.vfork = false,
-        "kill-detached" => config.kill_detached = true,
-        _ if SETTINGS.iter().any(|flag| flag.name == name) => {
-            let value = value(parser)?;
-            set(name, &value, config)?;
+    match flag {
+        "--no-socket" => config.socket = SocketPlace::Off,
+        "--no-log" => config.logs.off = true,
+        "--no-keeper" => config.keeper = false,
+        "--no-vfork" => config.vfork = false,
+        "--kill-detached" => config.kill_detached = true,
+        _ if SETTINGS.iter().any(|setting| setting.dashed() == flag) => {
+            let value = arguments.value()?;
+            set(flag, &value, config)?;
             return Ok(Some(value));
         }
-        _ => return Err(format!("unknown flag --{name}")),
+        _ => return Err(unknown(flag)),
     }
     Ok(None)
 }
 
-/// Checks a flag of the settings and adds it to those of another execd; `config` takes its value
-/// too.
+/// Checks a flag of the settings and adds it to the flags of another execd; `config` takes the
+/// flag's value too.
 pub fn pass_on(
-    name: &str,
-    parser: &mut lexopt::Parser,
+    flag: &str,
+    arguments: &mut Arguments,
     config: &mut Config,
     flags: &mut Vec<OsString>,
 ) -> Result<(), Reason> {
-    let value = setting(name, parser, config)?;
-    flags.push(format!("--{name}").into());
+    let value = setting(flag, arguments, config)?;
+    flags.push(flag.into());
     flags.extend(value);
     Ok(())
 }
 
-/// Sets what a flag with a value is for. Numbers of the stream family are clamped, as its params
-/// are.
-fn set(name: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
-    let given = |low: u64, high: u64| within(name, value, low, high);
+/// Sets what a flag with a value is for. Numbers of the stream family are clamped, as the family's
+/// params are.
+fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
+    let given = |low: u64, high: u64| number(flag, value, low, high);
     let any = || given(0, u64::MAX);
     let size = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let stream = &mut config.stream;
-    match name {
-        "on-eof" => {
+    match flag {
+        "--on-eof" => {
             config.on_eof = match value.to_str() {
                 Some("end") => OnEof::End,
                 Some("wait") => OnEof::Wait,
                 _ => return Err(format!("--on-eof must be end or wait, not {value:?}")),
             };
         }
-        "log-dir" => config.logs.dir = Some(PathBuf::from(value)),
-        "socket" => config.socket = SocketPlace::At(PathBuf::from(value)),
-        "max-sessions" => config.max_sessions = size(given(1, MAX_SESSIONS_LIMIT as u64)?),
-        "max-line-bytes" => {
+        "--log-dir" => config.logs.dir = Some(PathBuf::from(value)),
+        "--socket" => config.socket = SocketPlace::At(PathBuf::from(value)),
+        "--max-sessions" => config.max_sessions = size(given(1, MAX_SESSIONS_LIMIT as u64)?),
+        "--max-line-bytes" => {
             let (low, high) = (MIN_MAX_LINE_BYTES as u64, MAX_MAX_LINE_BYTES as u64);
             config.max_line_bytes = size(given(low, high)?);
         }
-        "max-output-bytes" => {
+        "--max-output-bytes" => {
             config.text.max_bytes = size(given(1, DEFAULT_MAX_BYTES as u64 * 2)?);
         }
-        "max-output-lines" => config.text.max_lines = size(given(1, HEAD_TAIL_MAX_BYTES as u64)?),
-        "max-empty-poll-ms" => {
+        "--max-output-lines" => config.text.max_lines = size(given(1, HEAD_TAIL_MAX_BYTES as u64)?),
+        "--max-empty-poll-ms" => {
             config.max_empty_poll_ms = given(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)?;
         }
-        "first-session-id" => config.first_session_id = given(1, 1 << 53)?,
-        "exit-after-silence" => config.exit_after_silence_s = Some(given(1, MAX_SILENCE_S)?),
-        "log-max-bytes" => config.logs.max_bytes = Some(any()?),
-        "log-keep-days" => config.logs.keep_days = given(0, MAX_LOG_KEEP_DAYS)?,
-        "bash-yield-ms" => stream.yield_ms = job_yield_ms(any()?),
-        "bash-max-output-chars" => stream.max_chars = job_output_chars(any()?),
-        "bash-job-ttl-ms" => stream.ttl_ms = job_ttl_ms(any()?),
-        "bash-jobs-kept" => {
+        "--first-session-id" => config.first_session_id = given(1, 1 << 53)?,
+        "--exit-after-silence" => config.exit_after_silence_s = Some(given(1, MAX_SILENCE_S)?),
+        "--log-max-bytes" => config.logs.max_bytes = Some(any()?),
+        "--log-keep-days" => config.logs.keep_days = given(0, MAX_LOG_KEEP_DAYS)?,
+        "--bash-yield-ms" => stream.yield_ms = job_yield_ms(any()?),
+        "--bash-max-output-chars" => stream.max_chars = job_output_chars(any()?),
+        "--bash-job-ttl-ms" => stream.ttl_ms = job_ttl_ms(any()?),
+        "--bash-jobs-kept" => {
             let (low, high) = FINISHED_JOBS_RANGE;
             stream.jobs_kept = jobs_kept(given(low, high)?);
         }
-        "stdin-cap-bytes" => stream.stdin_cap_bytes = Some(any()?).filter(|bytes| *bytes > 0),
-        _ => return Err(format!("unknown flag --{name}")),
+        "--stdin-cap-bytes" => stream.stdin_cap_bytes = Some(any()?).filter(|bytes| *bytes > 0),
+        _ => return Err(unknown(flag)),
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
-//! A session shown in a terminal: its output comes, keys go, until one of them ends. The loop of
-//! `execd attach` and of `execd tail -f`.
+//! A session shown in a terminal: the session's output comes and keys go to the session, until one
+//! of the two ends. This is the loop of `execd attach` and of `execd tail -f`; which session is
+//! shown is left to them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Message, message_of};
-use super::{EXIT_SIGNAL, EXIT_START};
+use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain};
 use crate::limits::{
     DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
     TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
@@ -34,25 +35,25 @@ const CTRL_BACKSLASH: u8 = 0x1c;
 /// Why showing has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The person asked for it.
+    /// The person wants to see no more.
     Detached,
     /// The session has ended: how, for people, and as an exit status.
     Ended(String, i32),
-    /// execd is gone, or does not talk to us.
+    /// execd is gone, or does not talk to us: why.
     Lost(String),
-    /// We were told to end.
+    /// A signal told us to end.
     Signal(i32),
 }
 
 /// A session and the terminal that it is shown in.
 #[derive(Debug)]
-pub struct Show {
+struct Show {
     connection: Connection,
     session: u64,
     signals: SignalFd,
     /// Where keys come from, and how; absent where the session is only watched.
     keyboard: Option<(Channel, Keys)>,
-    /// Its terminal, which is put back when this is dropped.
+    /// The changed modes of the terminal; dropping them restores what was there before.
     terminal: Option<Changed>,
     screen: Channel,
     /// Output that waits for the screen.
@@ -65,22 +66,34 @@ pub struct Show {
     asked_ns: Option<u64>,
     detach_keys: DetachKeys,
     detach_due_ns: Option<u64>,
-    /// When the size that has the program redraw is put right, and when it last was.
+    /// When the program is made to redraw by another size, or that size is put right again, and
+    /// when the program was last made to.
     redraw_due_ns: Option<u64>,
     redrawn_ns: u64,
     end: Option<End>,
-    /// What was typed while the last answers were waited for: it is for the shell.
-    pub typed_late: Vec<u8>,
+    /// What was typed while the last answers were waited for; the shell is to have it.
+    typed_late: Vec<u8>,
 }
 
 fn now_ns() -> u64 {
     clock::now_ns()
 }
 
+/// Shows a session over a connection until one of the two ends, and puts the terminal right; `keys`
+/// says how they are taken, where they are at all. Gives why it ended, and what was typed while the
+/// last answers of the terminal were waited for. Gives an errno where the terminal cannot be used.
+pub fn show(
+    connection: Connection,
+    session: u64,
+    keys: Option<Keys>,
+) -> Result<(End, Vec<u8>), i32> {
+    let mut show = Show::new(connection, session, keys)?;
+    let end = show.run();
+    Ok((end, std::mem::take(&mut show.typed_late)))
+}
+
 impl Show {
-    /// Shows a session over a connection. `keys` says how they are taken, where they are at all.
-    /// Gives an errno where the terminal cannot be used.
-    pub fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
+    fn new(connection: Connection, session: u64, keys: Option<Keys>) -> Result<Self, i32> {
         let signals = SignalFd::on(&signals::AT_A_TERMINAL)?;
         let screen = Channel::open(1)?;
         let (keyboard, terminal) = match keys {
@@ -109,9 +122,9 @@ impl Show {
     }
 
     /// Runs until one of the two ends; the screen has everything then, and is put right.
-    pub fn run(&mut self) -> End {
+    fn run(&mut self) -> End {
         loop {
-            // What came with the answer to attaching is there already.
+            // Messages may have come with the answer to attaching.
             self.take_messages();
             self.run_due();
             self.write_screen();
@@ -140,7 +153,7 @@ impl Show {
             Watch::new(keyboard.unwrap_or(-1), may_type, false),
             Watch::new(screen, false, !self.queue.is_empty()),
         ];
-        // A screen that is a file is always ready; messages may be here already.
+        // A screen that is a file is always ready, and messages may have been read already.
         let ready =
             (screen < 0 && !self.queue.is_empty()) || (may_read && self.connection.has_message());
         poll::wait_for(&mut all, if ready { Some(0) } else { due_ns });
@@ -156,10 +169,10 @@ impl Show {
                     if let Some(terminal) = &self.terminal {
                         terminal.again();
                     }
-                    // The screen was somebody else's too.
+                    // Another program has had the screen meanwhile.
                     self.redraw_due_ns = Some(now_ns());
                 }
-                // Where it is no key of the program's, Ctrl-C ends the watching, no more.
+                // Where Ctrl-C is no key of the program's, it ends the watching and nothing else.
                 signals::SIGINT if lines || self.keyboard.is_none() => {
                     self.end = Some(End::Detached);
                 }
@@ -168,7 +181,7 @@ impl Show {
         }
     }
 
-    /// Tells the session our terminal's size, with so many rows less.
+    /// Tells the session the size of our terminal, with `less` rows taken off.
     fn send_size(&mut self, less: u16) {
         if !matches!(self.keyboard, Some((_, Keys::Raw))) {
             return;
@@ -189,7 +202,7 @@ impl Show {
         let typed = match keyboard.read(&mut buffer) {
             Io::Moved(bytes) => &buffer[..bytes],
             Io::WouldBlock => return,
-            // Ctrl-D at the start of a line; a terminal that is gone tells so by SIGHUP too.
+            // Ctrl-D at the start of a line. (That the terminal is gone is told by SIGHUP too.)
             Io::Ended if *keys == Keys::Lines => return self.type_eof(),
             Io::Ended | Io::HungUp | Io::Failed(_) => return self.end = Some(End::Detached),
         };
@@ -252,7 +265,7 @@ impl Show {
     }
 
     fn take_error(&mut self, error: &Value) {
-        // That it has ended is told by attach_ended, with the exit status.
+        // The end of the session is told by attach_ended, with the exit status.
         match error["data"]["reason"].as_str() {
             Some("session_exited" | "unknown_session" | "shutting_down") => {}
             Some("stdin_backlog_full") => self.queue.push(b"\x07"),
@@ -306,8 +319,8 @@ impl Show {
             self.type_in(held);
         }
         if self.redraw_due_ns.is_some_and(|due| due <= now_ns) {
-            // After a gap the screen is not the program's any more: another size for a moment
-            // has it drawn anew.
+            // After a gap the screen does not show what the program has drawn: another size for a
+            // moment makes the program draw it anew.
             let began = self.redrawn_ns + JIGGLE_MS * NS_PER_MS;
             if began <= now_ns && now_ns < began + JIGGLE_MS * NS_PER_MS {
                 self.send_size(0);
@@ -366,7 +379,8 @@ impl Show {
         if !raw || !self.asked_ns.is_some_and(lately) {
             return came;
         }
-        // It answers in order: once it has answered ours, nothing is far behind.
+        // A terminal answers in order: once our question is answered, the others' answers are
+        // there, or close behind.
         self.queue.push(LAST_QUESTION);
         self.write_screen();
         let Some((keyboard, _)) = &mut self.keyboard else { return came };
@@ -407,12 +421,21 @@ fn how_it_ended(params: &Value) -> End {
 }
 
 impl End {
-    /// The exit status that tells it.
+    /// Tells the person who watched this session how the session ended, unless the person knows.
+    pub fn tell(&self, session: u64) {
+        match self {
+            Self::Ended(how, _) => complain(&format!("[session {session} has ended: {how}]")),
+            Self::Lost(reason) => complain(&format!("execd: {reason}")),
+            Self::Detached | Self::Signal(_) => {}
+        }
+    }
+
+    /// The exit status for this end.
     pub fn status(&self) -> i32 {
         match self {
             Self::Detached => 0,
             Self::Ended(_, status) => *status,
-            Self::Lost(_) => EXIT_START,
+            Self::Lost(_) => EXIT_FAILED,
             Self::Signal(signal) => EXIT_SIGNAL + signal,
         }
     }

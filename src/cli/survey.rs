@@ -1,23 +1,28 @@
-//! Which execds run, and which sessions they have: asked of all at once, waiting for none longer
-//! than a moment.
+//! Which execds run, and which sessions they have. All are asked at once, and none is waited for
+//! longer than a moment. What is done with a session that was found is left to the commands.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
+use super::say::complain;
 use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
-use crate::sys::{clock, socket};
+use crate::pure::text::visible::one_line;
+use crate::sys::{clock, host, socket};
+
+/// Characters of a command that are shown where its session is named in a sentence.
+pub const NAMED_CHARS: usize = 40;
 
 /// Which execds are meant.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// The one with this process id.
+    /// The execd with this process id.
     pub pid: Option<i32>,
-    /// The one that listens here.
+    /// The execd that listens here.
     pub socket: Option<PathBuf>,
-    /// The one whose socket has this name, without its ending; or this name but for the instance
-    /// behind it, which is asked for then.
+    /// The execd whose socket is called this, without the ending `.sock`. Where none is, the name's
+    /// part before the dash is looked for, and the execd is asked whether the rest is its instance.
     pub name: Option<String>,
 }
 
@@ -32,20 +37,55 @@ pub struct Execd {
     pub sessions: Vec<Value>,
     /// What is left of sessions that have ended.
     pub left: Vec<Value>,
-    /// The way to it.
+    /// The way to the execd.
     pub connection: Connection,
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Those that answered.
+    /// The execds that have answered.
     pub execds: Vec<Execd>,
-    /// Why others did not.
+    /// Why others have not answered.
     pub silent: Vec<String>,
 }
 
-/// The sockets of the execds that are meant; into `refused` why others are not looked at.
+impl Survey {
+    /// Says who could not be asked.
+    pub fn tell_of_silent(&self) {
+        for reason in &self.silent {
+            complain(&format!("execd: {reason}"));
+        }
+    }
+}
+
+impl Execd {
+    /// A session that is shown in itself would show what it shows, for ever.
+    pub fn refuse_itself(&self, id: u64) -> Result<(), String> {
+        let is = |name: &str, value: &str| host::variable(name).is_some_and(|own| own == value);
+        if is("EXECD_SESSION_ID", &id.to_string()) && is("EXECD_INSTANCE", &self.instance) {
+            return Err(format!("this is session @{id}: it cannot be shown in itself"));
+        }
+        Ok(())
+    }
+}
+
+/// A session's command on one line, with the session's name before it; cut to `most` characters.
+pub fn shortened(row: &Value, most: usize) -> String {
+    let command = one_line(row["command"].as_str().unwrap_or_default());
+    let text = match row["name"].as_str() {
+        Some(name) if !command.starts_with(name) => format!("{}: {command}", one_line(name)),
+        _ => command,
+    };
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// The sockets of the execds that are meant. `refused` takes in why other places are not looked at.
 pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>, String> {
     if let Some(path) = &place.socket {
         return Ok(vec![path.clone()]);
@@ -85,7 +125,7 @@ fn nobody_is(name: &str) -> String {
     format!("no execd of yours is called execd-{name}: execd ls shows what runs")
 }
 
-/// Whether this is its name: that of its socket, or its process and its instance.
+/// Whether the execd has this name: its socket's name, or its process id and its instance.
 fn is_called(execd: &Execd, name: &str) -> bool {
     let stem = execd.connection.path().and_then(Path::file_stem);
     let instance = name.split_once('-').map(|(_, instance)| instance);
@@ -104,12 +144,12 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
                 let list = connection.send("list_sessions", &json!({"peek": true}));
                 asked.push((connection, info, list));
             }
-            // What an execd that was killed has left behind is nobody who does not answer.
+            // An execd that was killed has left its socket behind: there is nobody to answer.
             Err(_) if !named && socket::is_abandoned(&path) => {}
             Err(reason) => found.silent.push(reason),
         }
     }
-    // All have the same moment: what one takes longer is not added to the others'.
+    // One deadline holds for all, so that slow execds do not add up.
     let due_ns = clock::now_ns() + CLIENT_WAIT_MS * NS_PER_MS;
     for (mut connection, info, list) in asked {
         let left_ms = || Some(due_ns.saturating_sub(clock::now_ns()).div_ceil(NS_PER_MS));
@@ -159,19 +199,18 @@ pub fn newest(place: &Place) -> Result<u64, String> {
 /// A session that was asked for by its number.
 #[derive(Debug)]
 pub struct Found {
-    /// The execd that has it.
+    /// The execd that has the session.
     pub execd: Execd,
-    /// Its row; one of what is left has session_id, pid and command only.
+    /// The session's row. The row of a session of which only processes are left has session_id, pid
+    /// and command only.
     pub row: Value,
 }
 
-/// Finds the session of this number, where only one execd has one. `left`: one whose processes
-/// are all that is left of it counts too.
+/// Finds the session of this number, where only one execd has such a session. `left`: a session
+/// counts too of which only processes are left.
 pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
     let survey = survey(place)?;
-    for reason in &survey.silent {
-        super::complain(&format!("execd: {reason}"));
-    }
+    survey.tell_of_silent();
     let row_in = |execd: &Execd| {
         let more = execd.left.iter().filter(|_| left);
         execd.sessions.iter().chain(more).find(|row| row["session_id"] == id).cloned()
@@ -187,9 +226,9 @@ pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
         let each: Vec<String> = found
             .iter()
             .map(|one| {
-                let command = super::ls::shortened(&one.row, super::ls::NAMED_CHARS);
+                let command = shortened(&one.row, NAMED_CHARS);
                 let Execd { pid, instance, .. } = &one.execd;
-                // In different pid namespaces both may have the number.
+                // Execds in different pid namespaces may have the same process id.
                 let which = if is_shared(*pid) {
                     format!("execd-{pid}-{instance}:@{id}")
                 } else {

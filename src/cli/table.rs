@@ -8,11 +8,11 @@ use crate::families::agent::agent_execute::THINKING;
 /// What a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing.
+    /// The flag has no value.
     Nothing,
-    /// A number, say; its name in the help.
+    /// A value that is no path, a number say; this is what the help calls it.
     Value(&'static str),
-    /// A path; its name in the help.
+    /// A path; this is what the help calls it.
     Path(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -21,18 +21,18 @@ pub enum Takes {
 /// A flag.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Its name after the dashes; of one letter: after one dash.
+    /// The name behind the dashes. A name of one letter has one dash before it, others have two.
     pub name: &'static str,
-    /// What it takes.
+    /// Its value.
     pub takes: Takes,
-    /// What it does.
+    /// What it does, for the help.
     pub doc: &'static str,
 }
 
 /// What a command's words after its flags are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// There are none.
+    /// The command takes no words.
     None,
     /// A session's id.
     Session,
@@ -44,24 +44,24 @@ pub enum Words {
     Program,
     /// The name of a shell.
     Shell,
-    /// Text.
+    /// Any text.
     Text,
 }
 
 /// A command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// Its name; empty: execd itself.
+    /// Its name; empty for execd without a command.
     pub name: &'static str,
     /// How it is called, after its name.
     pub usage: &'static str,
-    /// What it does.
+    /// What it does, for the help.
     pub doc: &'static str,
     /// Its flags.
     pub flags: &'static [Flag],
     /// Whether the settings of an execd are flags of it too.
     pub settings: bool,
-    /// What follows.
+    /// What the words behind its flags are.
     pub words: Words,
 }
 
@@ -74,7 +74,7 @@ const SOCKET: Flag = flag("socket", Takes::Path("PATH"), "only the execd that li
 
 /// The shells that completions are made for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
-/// Signals worth completing.
+/// The signals that completions offer.
 pub const SIGNALS: &[&str] = &["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2"];
 
 /// The flags that set an execd up.
@@ -265,13 +265,13 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 impl Flag {
-    /// With its dashes.
+    /// The name with its dashes.
     pub fn dashed(&self) -> String {
         let dashes = if self.name.len() == 1 { "-" } else { "--" };
         format!("{dashes}{}", self.name)
     }
 
-    /// As the help shows it: with what it takes.
+    /// The flag as the help shows it, with what its value is called.
     fn shown(&self) -> String {
         let flag = self.dashed();
         match self.takes {

@@ -1,15 +1,14 @@
-//! `execd tail`: the last lines of a session's output, and what comes.
+//! `execd tail`: the last lines of a session's output, and with `-f` what comes after them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memrchr_iter;
 use serde_json::{Value, json};
 
-use super::attach::refuse_itself;
 use super::connection::{Connection, message_of};
-use super::show::{End, Show};
+use super::say::say_bytes;
+use super::show::show;
 use super::survey::{Found, Place, find};
-use super::{EXIT_START, complain};
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;
@@ -27,48 +26,30 @@ pub struct TailOptions {
     pub follow: bool,
 }
 
-/// Prints the lines; gives the exit status: of `-f` the session's.
-pub fn main(options: TailOptions, place: &Place) -> i32 {
-    match tail(options, place) {
-        Ok(Some(end)) => {
-            match &end {
-                End::Ended(how, _) => {
-                    complain(&format!("[session {} has ended: {how}]", options.id));
-                }
-                End::Lost(reason) => complain(&format!("execd: {reason}")),
-                End::Detached | End::Signal(_) => {}
-            }
-            end.status()
-        }
-        Ok(None) => 0,
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
-}
-
-fn tail(options: TailOptions, place: &Place) -> Result<Option<End>, String> {
-    let Found { execd, row } = find(options.id, place, false)?;
-    let mut connection = execd.connection;
+/// Prints the lines; gives the exit status, which with `-f` is the session's.
+pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
+    let Found { mut execd, row } = find(options.id, place, false)?;
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
     if !options.follow {
-        let text = last_lines(&mut connection, options, total)?;
-        super::say_bytes(&fit_for_stdout(text));
-        return Ok(None);
+        let text = last_lines(&mut execd.connection, options, total)?;
+        say_bytes(&fit_for_stdout(text));
+        return Ok(0);
     }
-    refuse_itself(options.id, &execd.instance)?;
+    execd.refuse_itself(options.id)?;
     let params = json!({"session_id": options.id, "redraw": false, "from": total});
-    let answer = connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
+    let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     answer.map_err(|error| message_of(&error))?;
-    // What comes meanwhile is kept, and begins where these end.
-    let text = last_lines(&mut connection, options, total)?;
-    super::say_bytes(&fit_for_stdout(text));
+    // What the session writes meanwhile is kept, and begins where these lines end.
+    let text = last_lines(&mut execd.connection, options, total)?;
+    say_bytes(&fit_for_stdout(text));
     let system = |errno| format!("stdout: {}", errno_text(errno));
-    Ok(Some(Show::new(connection, options.id, None).map_err(system)?.run()))
+    let (end, _) = show(execd.connection, options.id, None).map_err(system)?;
+    end.tell(options.id);
+    Ok(end.status())
 }
 
-/// On a terminal: without questions to it, and with what it sets taken back at the end.
+/// Makes old output fit for stdout: a terminal is asked nothing by it, and what the output sets in
+/// the terminal is taken back at the end.
 fn fit_for_stdout(text: Vec<u8>) -> Vec<u8> {
     if !stdio::is_terminal(1) {
         return text;
@@ -81,7 +62,7 @@ fn fit_for_stdout(text: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// A page of the output up to `end`, and where it begins.
+/// A page of the output that ends at `end`, and where the page begins.
 fn page(connection: &mut Connection, id: u64, end: u64) -> Result<(Vec<u8>, u64), String> {
     let offset = end.saturating_sub(LOG_PAGE_MAX_BYTES);
     let params = json!({
@@ -115,7 +96,7 @@ fn last_lines(
             text.drain(..start);
             break;
         }
-        // What is older is not kept.
+        // execd keeps nothing that is older.
         if offset >= end {
             break;
         }

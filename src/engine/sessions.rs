@@ -9,9 +9,7 @@ use std::rc::Rc;
 use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
 use super::{Engine, Owner};
-use crate::limits::{
-    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX,
-};
+use crate::limits::{EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX};
 use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::SIGTERM;
 use crate::session::members::Members;

@@ -111,9 +111,9 @@ pub enum Frame<'a> {
 pub struct ReadPage {
     /// Comes back with the page.
     pub token: u64,
-    /// One stream alone; without one all of the log.
+    /// The stream that is wanted alone; without one all of the log is.
     pub only: Option<Source>,
-    /// Its first byte in the file, or in the stream; a negative one counts from the end.
+    /// The page's first byte in the file, or in the stream; a negative number counts from the end.
     pub offset: i64,
     /// Bytes at most.
     pub length: u64,
@@ -128,7 +128,7 @@ pub struct Reopen {
     pub name: String,
     /// Stream bytes that execd has handed over or counted as missing until now.
     pub total: u64,
-    /// Those of them that are stderr's, where that is apart.
+    /// The bytes of `total` that are stderr's, where stderr is apart.
     pub errors_total: u64,
     /// `noted` of the latest acknowledgement of this session, else 0.
     pub noted: u64,

@@ -1,19 +1,7 @@
 //! Tests of the formats: what is written is read back, wherever the pipe cuts it.
 
 use super::*;
-
-/// A small generator (xorshift64*), so that each run cuts the same way.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let wide = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(wide).unwrap() % limit
-    }
-}
+use crate::pure::tests_random::Random;
 
 /// A frame with its bytes owned; neighbouring pieces of one session's data are joined.
 #[derive(Debug, PartialEq)]

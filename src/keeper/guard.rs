@@ -1,4 +1,4 @@
-//! The guard: when execd is killed, nobody is left to end its sessions but this.
+//! The guard: when execd is killed, nobody else is left to end its sessions.
 //!
 //! execd tells of each session's leader over a pipe of its own. When that pipe hangs up
 //! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, The
@@ -69,7 +69,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Takes in one word of execd.
+    /// Takes in one record from execd.
     pub fn take(&mut self, event: GuardEvent) {
         match event {
             GuardEvent::Add(record) => {
@@ -218,7 +218,7 @@ mod tests {
     fn ends_recorded_sessions_and_nobody_else() {
         let marked = &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"][..];
         let jobs = Spawned::shell("sleep 61 & env -i sleep 61 & wait", marked);
-        // Its leader is gone; the job that is left has the mark.
+        // The leader is gone; the process that is left has the mark.
         let orphans = Spawned::shell("trap '' HUP; sleep 62 & kill -9 $$", marked);
         let unrecorded = Spawned::shell("sleep 63; :", marked);
         let removed = Spawned::shell("sleep 64; :", marked);

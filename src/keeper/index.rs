@@ -2,8 +2,8 @@
 //! written as the log grows, and read for pages of one stream.
 //!
 //! A log has an index from the first byte of its second stream on: until then there is nothing
-//! to tell. What it cannot tell, since it could not be written or its log writer was killed, is a
-//! skip.
+//! to tell. What an index cannot tell, since it could not be written or its log writer was killed,
+//! stands in it as a skip.
 
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ impl Index {
         }
     }
 
-    /// What is not written yet is told as one skip.
+    /// Tells all that is not written yet as one skip.
     fn forget(&mut self) {
         let from = self.full.front().unwrap_or(&self.block).from();
         let to = self.block.to();
@@ -194,7 +194,7 @@ fn block_of(index: &PlacedFile, last: u64, source: Source, offset: u64) -> Resul
         let middle = low.midpoint(high);
         let read = index.read_at(&mut head, middle * BLOCK)?;
         let begins = begins_at(&head[..read]).map(|marks| marks.streams[source as usize]);
-        // One that makes no sense: what is before it is looked through.
+        // A block that makes no sense: what is before it is looked through.
         if begins.is_some_and(|begins| begins <= offset) { low = middle } else { high = middle }
     }
     Ok(low)

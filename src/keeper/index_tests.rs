@@ -4,22 +4,12 @@
 use super::*;
 use crate::keeper::frames::{ReadPage, Reopen};
 use crate::keeper::writer::Writer;
+use crate::pure::tests_random::Random;
 use crate::sys::keeper_calls::testing::Tmpfs;
 use std::fs;
 use std::path::Path;
 
 const BOTH: [Source; 2] = [Source::Output, Source::Errors];
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-}
 
 /// A writer, and all that it was handed over.
 struct Story {

@@ -8,13 +8,13 @@
 //! | `place` | the log directory |
 //! | `writer` | the logs |
 //! | `one_log` | one of them and its books |
-//! | `index` | whose the bytes of a log are that two streams share |
+//! | `index` | which bytes of a log are of which stream, where two share it |
 //! | `guard` | the recorded sessions and their end |
 //! | `record` | the same on disk, for when the guard is killed too |
-//! | here | flags, and the loops that wait for the pipes |
+//! | `mod` | flags, and the loops that wait for the pipes |
 //!
-//! Idle each sleeps in one poll without a timeout. It ends with 0 when its pipe from execd
-//! has ended, and with 2 when what that brings makes no sense.
+//! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
+//! its pipe from execd has ended, and with 2 when what that pipe brings makes no sense.
 
 pub mod frames;
 pub mod guard;
@@ -58,12 +58,12 @@ struct Flags {
     /// None: `--no-log`.
     log_dir: Option<Wanted>,
     keep_days: u64,
-    /// It looks for old logs at its start.
+    /// The log writer looks for old logs at its start.
     cleans: bool,
     max_bytes: Option<u64>,
     execd_pid: i32,
     instance: String,
-    /// None: both.
+    /// None: the log writer and the guard.
     role: Option<Role>,
 }
 
@@ -173,7 +173,7 @@ struct Keeper {
     writer: Writer,
     /// What the guard knows, for when there is none.
     guard: Guard,
-    /// The same on disk, for when nobody is left.
+    /// What the guard knows, on disk, for when nobody is left.
     record: Record,
     execd_pid: i32,
 }

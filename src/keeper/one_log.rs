@@ -1,4 +1,5 @@
-//! One log: its file, its books (frames.rs), and what it says of itself in the file.
+//! One log: its file, its books (frames.rs), and what the log writer says of the log in that file.
+//! Which session has it, and when it is opened and closed, writer.rs decides.
 
 use super::frames::{Ack, AckKind};
 use super::index::Index;
@@ -30,7 +31,7 @@ pub(super) struct Log {
     file: Option<LogFile>,
     pub(super) logged: u64,
     pub(super) missing: u64,
-    /// Those of the missing bytes that no line in the log tells of yet.
+    /// How many of the missing bytes no line in the log tells of yet.
     pub(super) untold: u64,
     pub(super) state: State,
     /// The state that execd knows.
@@ -112,7 +113,7 @@ impl Log {
         dir: Option<&LogDir>,
     ) {
         if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
-            // One that is gone begins anew, with a line of what it lacks.
+            // A log that is gone begins anew, with a line of what it lacks.
             self.opened(dir.create(&self.name));
         }
         self.try_space();

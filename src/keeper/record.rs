@@ -96,7 +96,7 @@ impl Record {
         }
     }
 
-    /// Nobody is left to be ended.
+    /// Removes the record: nobody is left to be ended.
     pub fn delete(&mut self) {
         if let Some(file) = self.file.take() {
             file.delete();

@@ -71,7 +71,7 @@ pub struct Ack {
     pub errno: i32,
     /// The log has ended at a limit, or stands still for want of space.
     pub truncated: bool,
-    /// It stands still for want of space, and goes on when there is some.
+    /// The log stands still for want of space, and goes on when there is some.
     pub space: bool,
     /// A file of its name is there.
     pub named: bool,
@@ -138,7 +138,7 @@ fn push_guard(out: &mut Vec<u8>, kind: u8, record: GuardRecord) {
 }
 
 impl Ack {
-    /// One of this kind that tells nothing else.
+    /// An acknowledgement of this kind that tells nothing else.
     pub const fn of(kind: AckKind) -> Self {
         let (session, token, logged, missing, noted, errno) = (0, 0, 0, 0, 0, 0);
         let (truncated, space, named, failing) = (false, false, false, false);

@@ -1,12 +1,12 @@
-//! Bounds of the pi harness (agent.md).
+//! Bounds of agent_execute and of the stream of pi (agent.md, Limits).
 
 /// Runs of pi that go on at once.
 pub const RUNNING_AGENTS_MAX: usize = 64;
 /// A run of pi is ended after this, unless the call says otherwise.
 pub const AGENT_TIMEOUT_MS: u64 = 600_000;
-/// It is ended when no event came for this long, unless the call says otherwise.
+/// A run of pi is ended when no event came for this long, unless the call says otherwise.
 pub const AGENT_IDLE_TIMEOUT_MS: u64 = 180_000;
-/// It is ended when the model's first event took longer, unless the call says otherwise.
+/// A run of pi is ended when the model's first event took longer, unless the call says otherwise.
 pub const AGENT_FIRST_EVENT_TIMEOUT_MS: u64 = 30_000;
 /// How long pi may take to exit after its last agent_end.
 pub const AGENT_EXIT_MS: u64 = 10_000;

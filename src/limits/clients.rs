@@ -24,7 +24,7 @@ pub const CLIENTS_UNSENT_BYTES: usize = 64 * 1024 * 1024;
 pub const CLIENT_IDLE_MS: u64 = 30_000;
 /// News of sessions that clients without room have not been told: so many are kept for them.
 pub const NEWS_KEPT_COUNT: usize = 1_024;
-/// The same in bytes of their texts; what is more is only counted.
+/// Bytes of the texts of such news that are kept; what is more is only counted.
 pub const NEWS_KEPT_BYTES: usize = 1024 * 1024;
 /// Bytes of a command in a notification.
 pub const TOLD_COMMAND_BYTES: usize = 4 * 1024;
@@ -59,7 +59,7 @@ pub const SOCKET_LIST_BYTES: u64 = 4 * 1024 * 1024;
 /// How long answers of a terminal are waited for that was asked something just before the end of
 /// `execd attach`, once it has answered us: whoever has it next would take them for keys.
 pub const TERMINAL_ANSWER_MS: u64 = 50;
-/// The same where it does not answer us.
+/// How long they are waited for where the terminal does not answer us.
 pub const TERMINAL_LAST_ANSWER_MS: u64 = 500;
 /// How long before the end the question may have been.
 pub const TERMINAL_ASKED_MS: u64 = 1_000;

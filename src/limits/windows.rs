@@ -1,5 +1,11 @@
-//! Bounds of bash and its windows (bash.md).
+//! Bounds of bash and its windows (bash.md, Logs and limits).
 
+/// Windows that run at once.
+pub const RUNNING_WINDOWS_MAX: usize = 64;
+/// Windows that have ended and stay listed where autoCloseWindowsOnCompletion is false.
+pub const FINISHED_WINDOWS_MAX: usize = 64;
+/// The last clean text of a window that has ended.
+pub const FINISHED_WINDOW_BYTES: usize = 60 * 1024;
 /// Foreground seconds of bash when none are given, and the most that may be asked for, unless the
 /// context says otherwise.
 pub const BASH_TIMEOUT_S: f64 = 30.0;

@@ -1,11 +1,13 @@
 //! Pure logic: bytes, times and facts in, decisions out. No I/O, no clock, no descriptor
-//! (architecture.md, The rooms; tests/tidy.rs keeps it so). This is where bugs hide, so this is
-//! what can be tested against naive models and fuzzed.
+//! (tests/tidy.rs keeps it so). This is where bugs hide, so this is what can be tested against
+//! naive models and fuzzed.
 
 pub mod agent;
 pub mod buffer;
 pub mod json;
 pub mod process;
 pub mod terminal;
+#[cfg(test)]
+pub mod tests_random;
 pub mod text;
 pub mod time;

@@ -169,7 +169,7 @@ impl Session {
             id,
             facts,
             start: Start::new(Began::Runs(0)),
-            life: Life::new(),
+            life: Life::default(),
             number: Number::Leads,
             reaped_ns: None,
             draining: None,

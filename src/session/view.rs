@@ -113,7 +113,7 @@ impl View {
             self.cleaner.get_or_insert_default().call_text(&kept, &notice, last)
         };
         let (output, truncation) = truncate_tail(&whole, limits.max_lines, limits.max_bytes);
-        let footer = footer(&truncation, &whole, log_path);
+        let footer = footer(&truncation, log_path);
         let output = output.to_owned();
         let truncation = truncation.cut_by.is_some().then_some(truncation);
         Text { output, original_bytes, omitted_bytes, truncation, footer }

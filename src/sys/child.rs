@@ -1,4 +1,5 @@
-//! Waiting for children: peeking at any, reaping one (wait(2)).
+//! Waiting for children: peeking at any, reaping one (wait(2)). Whose child it was, and what its
+//! end means, the caller knows.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
@@ -19,15 +20,16 @@ pub struct Peek {
 /// An event of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It ended, and is a zombie until it is reaped.
+    /// The child ended, and is a zombie until it is reaped.
     Ended,
-    /// It was stopped.
+    /// A signal stopped the child.
     Stopped,
-    /// It was continued.
+    /// A signal let the child go on.
     Continued,
 }
 
-/// What a reaped child used (getrusage(2); of the child and of what it waited for itself).
+/// What a reaped child used, together with those of its own children that it has waited for
+/// (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// User and system time.

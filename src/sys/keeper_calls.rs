@@ -11,9 +11,9 @@ use super::{host, signals};
 const WRITER_COMM: &CStr = c"execd-keeper";
 const GUARD_COMM: &CStr = c"execd-guard";
 const SWEEP_COMM: &CStr = c"execd-sweep";
-/// What ends others and not these: they end when their pipes do. SIGPIPE and SIGXFSZ are
-/// here because a write that cannot be made has to come back as an error; SIGCHLD, so that the
-/// guard, a child of the writer, leaves no zombie.
+/// Signals that end other programs and not these processes, which end when their pipes do. SIGPIPE
+/// and SIGXFSZ are here because a write that cannot be made has to come back as an error; SIGCHLD,
+/// so that the guard, a child of the writer, leaves no zombie.
 const IGNORED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ, libc::SIGCHLD];
 
@@ -30,7 +30,7 @@ pub enum Role {
     Writer,
     /// Ends the sessions of an execd that was killed.
     Guard,
-    /// Ends those of execds that were killed together with their guards.
+    /// Ends the sessions of execds that were killed together with their guards.
     Sweep,
 }
 

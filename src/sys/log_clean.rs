@@ -1,6 +1,6 @@
 //! Deleting old logs: at most once an hour a directory, some names at a time with pauses between,
-//! one fstatat(2) a name. Only what is old by that is opened, to see whether an execd holds it.
-//! What has the sticky bit is kept for good ([`LogDir::keep_for_good`]).
+//! one fstatat(2) a name. Only a log that is old by its times is opened, to see whether an execd
+//! holds it. A log with the sticky bit is kept for good ([`LogDir::keep_for_good`]).
 
 use super::index_files::INDEX_SUFFIX;
 use super::io::{ENOENT, errno, owned};
@@ -26,7 +26,7 @@ pub struct Cleaner {
     keep_days: u64,
     /// Logs last written before this are old, in seconds of the wall clock.
     oldest_s: i64,
-    /// Locked while we look.
+    /// Locked for as long as this execd looks.
     stamp: Option<File>,
     /// When the next names are due.
     due_ns: u64,
@@ -45,7 +45,7 @@ impl Cleaner {
         let oldest_s = now_s.checked_sub(keep_s)?;
         let (stamp, last) = match dir.open_ours(STAMP, libc::O_RDWR) {
             Ok(file) => {
-                // Locked is one that another execd goes by just now.
+                // A stamp that is locked is one that another execd goes by just now.
                 file.try_lock().ok()?;
                 let last = read_stamp(&file, now_s).ok()?;
                 (Some(file), last)

@@ -1,6 +1,7 @@
 //! Where logs go: the directory that was asked for, or the user's own in the directory for
-//! temporary files. What others can put in that one's place does not stop execd: logs go to a
-//! fresh private directory then, which is remembered beside the control sockets.
+//! temporary files. Other users may have put something of theirs at the path of that default; it
+//! does not stop execd: logs go to a fresh private directory then, which is remembered beside the
+//! control sockets. What lies in the directory is log_files.rs's to say.
 
 use super::log_files::{LogDir, ensure_private_dir, read_ours};
 use super::{host, socket};
@@ -18,9 +19,9 @@ const REMEMBERED: &str = "log-dir";
 /// Which directory logs should go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// This one and no other (`--log-dir`).
+    /// This directory and no other (`--log-dir`).
     Given(PathBuf),
-    /// This one, or another where it cannot be had.
+    /// This directory, or another where it cannot be had.
     Default(PathBuf),
 }
 
@@ -59,14 +60,14 @@ fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
     if let Some(dir) = remembered.filter(|dir| dir.is_dir()).and_then(|dir| open(&dir).ok()) {
         return Ok(Place { dir, note: None });
     }
-    // Where nothing can be remembered, the one that was made last time is there all the same.
+    // Where nothing can be remembered, the directory that was made last time is there all the same.
     if let Some(dir) = made_earlier(path) {
         return Ok(Place { dir, note: None });
     }
     let Some(fresh) = make_beside(path) else { return Err(reason) };
     let dir = open(&fresh)?;
     if let Some(runtime) = runtime {
-        // Where that fails the next execd looks for it.
+        // Where remembering fails, the next execd looks for the directory by its name.
         let _ = remember(&runtime, dir.path());
     }
     let note = format!("log {reason}; logs go to {}", dir.path().display());
@@ -87,7 +88,7 @@ fn made_earlier(path: &Path) -> Option<LogDir> {
         .map(|one| one.path())
         .collect();
     ours.sort_unstable();
-    // Those of others are refused.
+    // Directories of other users are refused.
     ours.iter().find_map(|dir| open(dir).ok())
 }
 

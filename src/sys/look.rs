@@ -1,7 +1,8 @@
 //! What only the memory of another process tells: its command line, and the marks in its
-//! environment. Who reads these in /proc waits for as long as somebody holds the map of that
+//! environment. Whoever reads these in /proc waits for as long as somebody holds the map of that
 //! memory, and that may be for ever: a read from a disk that hangs is enough. So a process of our
-//! own reads them, `execd --look`, and is killed when its answer does not come in time.
+//! own reads them, `execd --look`, and is killed when its answer does not come in time. Both sides
+//! are here: the question, and the program that answers.
 
 use std::ffi::{CStr, CString, OsString};
 use std::io::{IsTerminal as _, Write};
@@ -40,11 +41,11 @@ pub enum Wanted<'a> {
 /// Whose marks a process was started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody's of this execd.
+    /// Those of no session of this execd.
     Nobody,
-    /// This session's.
+    /// Those of this session.
     Session(u64),
-    /// It cannot be told now.
+    /// That cannot be told now.
     Untold,
 }
 
@@ -69,7 +70,7 @@ impl Owner {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Whose it is.
+    /// The process.
     pub pid: i32,
     /// Whose marks it has.
     pub owner: Owner,

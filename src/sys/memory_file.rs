@@ -20,7 +20,8 @@ impl MemoryFile {
         // SAFETY: a live C string and plain flags.
         let file = owned(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
         let mut file = File::from(file);
-        // It is made for everybody, and what leads to it is open to processes of our user only.
+        // The kernel makes the file for everybody, and what leads to it is open to processes of our
+        // user only.
         let done = file.set_permissions(Permissions::from_mode(0o600));
         done.and_then(|()| file.write_all(contents)).map_err(errno_of)?;
         Ok(Self(file))

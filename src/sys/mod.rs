@@ -1,4 +1,4 @@
-//! Every system call of execd and all of its `unsafe` (architecture.md, The rooms).
+//! Every system call of execd and all of its `unsafe` (src/lib.rs has the table of the rooms).
 //!
 //! | file | what it wraps |
 //! |---|---|
@@ -29,7 +29,8 @@
 //! | `start_pages` | giving back what only the start has needed |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
-//! Nothing here knows sessions, requests or JSON.
+//! Each of these files says what the kernel said, as values or as errnos; what follows from it is
+//! decided above. Nothing here knows sessions, requests or JSON.
 #![allow(unsafe_code)]
 
 pub mod child;

@@ -18,7 +18,7 @@ pub struct MountTable {
     /// /proc/self/mountinfo, kept open: it remembers up to where we know (proc(5)).
     file: Option<File>,
     mounts: Mounts,
-    /// What was read is not what is.
+    /// What was read may not be true any more.
     stale: bool,
 }
 

@@ -14,12 +14,12 @@ use crate::limits::NS_PER_MS;
 /// A descriptor that is waited for, and what has become of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// A negative one is passed over.
+    /// A negative number is passed over.
     fd: RawFd,
     events: libc::c_short,
-    /// It can be read, or has ended.
+    /// The descriptor can be read, or has ended.
     pub readable: bool,
-    /// It can be written.
+    /// The descriptor can be written.
     pub writable: bool,
 }
 

@@ -268,7 +268,6 @@ fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
 pub struct Target {
     pidfd: OwnedFd,
     pid: i32,
-    start_ticks: u64,
 }
 
 /// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
@@ -288,19 +287,13 @@ pub fn open_member(pid: i32, sid: i32) -> Result<Option<(Target, ProcStat)>, i32
     };
     // The pidfd came by number: only what /proc says behind it proves whom we hold.
     let seen = read_stat(pid)?.filter(|now| now.sid == sid);
-    let target = |seen: ProcStat| (Target { pidfd, pid, start_ticks: seen.start_ticks }, seen);
-    Ok(seen.map(target))
+    Ok(seen.map(|seen| (Target { pidfd, pid }, seen)))
 }
 
 impl Target {
-    /// Its process id, for people and tables; it may be another's once this one is reaped.
+    /// The process id, for people and tables; once this process is reaped, another may have it.
     pub fn pid(&self) -> i32 {
         self.pid
-    }
-
-    /// When it started, in clock ticks since boot.
-    pub fn start_ticks(&self) -> u64 {
-        self.start_ticks
     }
 
     /// The pidfd: readable once the process has ended, see pidfd_open(2).

@@ -1,5 +1,5 @@
-//! What other processes are at: their pipes, and whether they work. Nothing here waits for a
-//! process, for none of it needs the map of its memory.
+//! What other processes are at: which pipes they have, and how much CPU time they have used.
+//! Nothing here waits for a process, for nothing here needs the map of its memory.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub struct Pipes {
     pub outputs: [Option<u64>; 2],
     /// Whether a socket is its stdout or stderr.
     pub socket: bool,
-    /// It is another user's, and nobody tells.
+    /// The process is another user's, and /proc does not tell.
     pub hidden: bool,
 }
 

@@ -1,5 +1,6 @@
 //! Files in which an execd's sessions are recorded, for when it is killed together with all that
-//! would end them. They lie beside the control sockets; their names say whose they are.
+//! would end them. They lie beside the control sockets; their names say whose they are. What is in
+//! them is said in src/keeper/record.rs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,12 +10,12 @@ use std::path::{Path, PathBuf};
 use super::{host, log_files, proc, socket};
 use crate::limits::{RECORD_FILE_BYTES, SOCKET_DIR_ENTRIES};
 
-/// How the files are named: whose they are before it.
+/// The end of the name of each file; before it stands whose record it is.
 const ENDING: &str = ".guard";
-/// Follows that while a file is being made.
+/// What follows that end while a file is being made.
 const FRESH: &str = ".new";
 
-/// An execd, as nothing else that ever ran here.
+/// What tells one execd from all others that ever ran on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The number of its pid namespace (its inode): pids mean nothing outside it.
@@ -28,7 +29,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The execd that is this process's parent. None: it is gone, or cannot be told.
+    /// The execd that is this process's parent. None: that execd is gone, or cannot be told.
     pub fn parent(pid: i32, instance: &str) -> Option<Owner> {
         let start_ticks = proc::stat(pid)?.start_ticks;
         let owner = Owner { namespace: namespace()?, pid, start_ticks, instance: instance.into() };
@@ -54,7 +55,7 @@ impl Owner {
         hex.then_some(owner)
     }
 
-    /// Whether it runs no more; false where that cannot be told.
+    /// Whether that execd runs no more; false where it cannot be told.
     fn is_gone(&self) -> bool {
         match proc::stat(self.pid) {
             Some(found) => !found.is_alive() || found.start_ticks != self.start_ticks,
@@ -108,7 +109,7 @@ impl RecordFile {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Nobody has to be ended any more.
+    /// Removes the record: nobody has to be ended any more.
     pub fn delete(self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -123,12 +124,12 @@ pub struct LeftRecord {
 }
 
 impl LeftRecord {
-    /// Its content, as far as `RECORD_FILE_BYTES`. Errors: it is not ours, or cannot be read.
+    /// The content, as far as `RECORD_FILE_BYTES`. Errors: the file is not ours, or cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, i32> {
         log_files::read_ours(&self.path, RECORD_FILE_BYTES)
     }
 
-    /// It has been dealt with.
+    /// Removes the record: it has been dealt with.
     pub fn delete(&self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The hard limit that a process has, 0: this one. It takes one system call and, unlike the
-/// environment in /proc, no lock that a process in uninterruptible sleep may hold. None: it is
-/// gone, or not ours to ask.
+/// The hard limit of a process; of this one for 0. To ask for it takes one system call and, unlike
+/// the environment in /proc, no lock that a process in uninterruptible sleep may hold. None: the
+/// process is gone, or not ours to ask.
 pub fn of(pid: i32) -> Option<u64> {
     let mut limit = MaybeUninit::<libc::rlimit64>::uninit();
     let no_change: *const libc::rlimit64 = ptr::null();
@@ -18,8 +18,8 @@ pub fn of(pid: i32) -> Option<u64> {
     (asked == 0).then(|| unsafe { limit.assume_init() }.rlim_max)
 }
 
-/// Sets it for this process and all that it will start (async-signal-safe: used between clone and
-/// exec). A kernel that refuses leaves what it was.
+/// Sets the limit for this process and all that it will start (async-signal-safe: used between
+/// clone and exec). A kernel that refuses leaves what it was.
 pub(super) fn set(limit: u64) {
     let both = libc::rlimit64 { rlim_cur: limit, rlim_max: limit };
     let nothing: *mut libc::rlimit64 = ptr::null_mut();

@@ -8,8 +8,9 @@ use super::io::{self, Io, done, owned};
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// What a program at a terminal is told: its size has changed; it goes on after a stop; it is to
-/// end, in four ways, and in three more that somebody may use by mistake.
+/// What a program at a terminal is told: that the terminal has another size; that the program goes
+/// on after a stop; that it is to end, in four ways, and in three more that somebody may use by
+/// mistake.
 pub const AT_A_TERMINAL: [i32; 9] = [
     libc::SIGWINCH,
     libc::SIGCONT,
@@ -23,7 +24,7 @@ pub const AT_A_TERMINAL: [i32; 9] = [
 ];
 /// The size of the terminal has changed.
 pub const SIGWINCH: i32 = libc::SIGWINCH;
-/// It goes on after it was stopped.
+/// The process goes on after it was stopped.
 pub const SIGCONT: i32 = libc::SIGCONT;
 /// A child has ended, or was stopped.
 pub const SIGCHLD: i32 = libc::SIGCHLD;
@@ -108,7 +109,7 @@ impl SignalFd {
         Self::on(&WATCHED)
     }
 
-    /// The same for other signals, of a program that waits for no child's end.
+    /// Opens the descriptor for other signals, in a program that waits for no child's end.
     pub fn on(signals: &[i32]) -> Result<Self, i32> {
         let set = set_of(signals);
         // SAFETY: a live set; the old mask is not asked for.

@@ -17,10 +17,8 @@ use crate::limits::{
     SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
 };
 
-/// The errnos that a connection meets: nobody listens, there is no such file.
+/// The errno of connecting where nobody listens.
 pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;
-/// See [`NOBODY_LISTENS`].
-pub const NO_SOCKET: i32 = libc::ENOENT;
 /// A listener cannot be where there is a file already, or another that listens.
 pub const IN_USE: i32 = libc::EADDRINUSE;
 /// What the file's permissions refuse.
@@ -137,11 +135,11 @@ impl Listener {
         let accepted = owned(unsafe { libc::accept4(self.fd(), none, none.cast(), flags) });
         match accepted {
             Ok(fd) => {
-                // Who can't be asked for is nobody of ours.
+                // A peer that cannot be asked for is nobody of ours.
                 let uid = peer_uid(&fd).unwrap_or(u32::MAX);
                 Ok(Some(Knock { fd, uid }))
             }
-            // Who has hung up again meanwhile is no error of ours.
+            // A peer that has hung up again meanwhile is no error of ours.
             Err(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED) => Ok(None),
             Err(errno) => Err(errno),
         }
@@ -254,7 +252,7 @@ pub fn other_name_of(pid: i32, instance: &str) -> String {
     format!("{pid}-{instance}{ENDING}")
 }
 
-/// The process id in a socket's name.
+/// The process id in the name of a socket.
 pub fn pid_in_name(path: &Path) -> Option<i32> {
     let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
     let digits = name.split_once('-').map_or(name, |(pid, _)| pid);

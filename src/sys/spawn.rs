@@ -224,7 +224,7 @@ impl Spawner {
         match pidfd::open(pid) {
             Ok(pidfd) => Ok((pid, pidfd)),
             Err(errno) => {
-                // Who can be neither watched nor ended safely is no session.
+                // A process that can be neither watched nor ended safely is no session.
                 child::kill_unwatched(pid);
                 Err(errno)
             }

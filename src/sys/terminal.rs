@@ -13,7 +13,7 @@ static CHANGED: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
 /// How a terminal's keys are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Each as it is typed, and none of them means anything to the terminal.
+    /// Each key as it is typed, and none of them means anything to the terminal.
     Raw,
     /// Whole lines, edited and echoed by the terminal; Ctrl-\ is a byte like any other.
     Lines,

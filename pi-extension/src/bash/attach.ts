@@ -10,7 +10,7 @@ export interface Attachable {
   program?: string | undefined;
 }
 
-/** The window that stands for all of them in a text. */
+/** The window that stands for any window in a text. */
 const ANY_WINDOW = "@123";
 
 /**
@@ -39,7 +39,10 @@ function otherExecds(pid: number, env: NodeJS.ProcessEnv, tmp: string): boolean 
   return socketPids(env, tmp).some((other) => other !== pid && existsSync(`/proc/${other}`));
 }
 
-/** An execd that was started without XDG_RUNTIME_DIR listens in /tmp. */
+/**
+ * The pids of the sockets of this user's execds. One that was started without XDG_RUNTIME_DIR
+ * listens in /tmp.
+ */
 function socketPids(env: NodeJS.ProcessEnv, tmp: string): number[] {
   const runtime = env.XDG_RUNTIME_DIR ? [join(env.XDG_RUNTIME_DIR, "execd")] : [];
   const dirs = [...runtime, join(tmp, `execd-${process.getuid?.() ?? 0}`)];
@@ -64,7 +67,7 @@ function realPath(path: string): string {
   }
 }
 
-/** A word for the shell. */
+/** A path as a word for the shell. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,18 +1,22 @@
 /**
- * The background windows of one execd, and what is still to be told of them. It outlives pi's
- * sessions: /new and the like hand it on, together with the client.
+ * The background windows of one execd, and what is still to be told of them. This table outlives
+ * pi's sessions: /new and the like hand it on, together with the client. Who is told, and when, is
+ * for its listener to decide.
  */
-import { isObject } from "../execd/daemon.ts";
-import { oneLine } from "../text/width.ts";
 import type { WindowExited, WindowPoll } from "../execd/wire-results.ts";
+import { given, isObject } from "../text/values.ts";
+import { oneLine } from "../text/width.ts";
 import { type Scope, passes } from "./scope.ts";
 import { type Window, shared } from "./shared.ts";
 
-/** The most of a command that is told again. */
+/** The most of a command that is repeated. */
 const COMMAND_CELLS = 200;
-/** What has ended before its opening was read; what was never opened here is pushed out. */
+/**
+ * The most windows that are remembered because they ended before their opening was read. Windows
+ * that were never opened here are pushed out by newer ones.
+ */
 const EARLY_MAX = 64;
-/** Windows that have ended and stay listed: as many as execd keeps. */
+/** The most windows that have ended and stay listed: as many as execd keeps. */
 const ENDED_MAX = 64;
 
 /** Something to tell of a window. */
@@ -23,7 +27,9 @@ export interface WindowReport {
   command: string;
   exit_code?: number;
   signal?: string;
-  /** The end of its output; in a message that has it in its text, its place there, `[from, to]`. */
+  /**
+   * The end of the window's output. A message has it in its text alone, at `tail_at`: `[from, to]`.
+   */
   tail?: string;
   tail_at?: number[];
   /** Lines and bytes were cut from the tail. */
@@ -42,7 +48,7 @@ export interface Report {
   facts: WindowReport;
 }
 
-/** Who shows and tells it all at the moment. */
+/** Who shows the windows and tells of them at the moment. */
 export interface BackgroundListener {
   /** A window has come or gone. */
   onChange(): void;
@@ -92,7 +98,7 @@ export class Background {
     return this.#reports.some(({ scope }) => passes(scope, filters));
   }
 
-  /** From now on this one is told; undefined: nobody is. */
+  /** From now on this listener is told; undefined: nobody is. */
   listen(listener: BackgroundListener | undefined): void {
     this.#listener = listener;
   }
@@ -109,7 +115,7 @@ export class Background {
     if (method === "window_poll") this.#polled(params as unknown as WindowPoll);
   }
 
-  /** A log that is deleted at the end, where logs are. */
+  /** Remembers a log that is deleted at the end, where logs are deleted at all. */
   noteLog(path: unknown): void {
     if (this.tracksLogs && typeof path === "string") this.#logs.add(path);
   }
@@ -144,8 +150,9 @@ export class Background {
   }
 
   /**
-   * Nothing runs in this window any more, and that was not told. Whose own end is still to be told,
-   * as it always is, waits for that, but where the window is `gone` from execd too.
+   * Nothing runs in this window any more, and execd could not tell so. A window whose end is still
+   * to be told waits for that, as an end is always told, unless the window is `gone` from execd
+   * too.
    */
   over(id: string, gone: boolean): void {
     if (gone ? this.#windows.has(id) : this.#windows.get(id)?.told) this.#over(id);
@@ -173,9 +180,15 @@ export class Background {
     return taken;
   }
 
-  /** Gives back reports that could not be told. */
+  /** Gives back reports that could not be told. A check-in may be old news by now. */
   putBack(reports: Report[]): void {
-    this.#reports = [...reports, ...this.#reports];
+    const isNews = ({ facts: { kind, window: id } }: Report) => {
+      if (kind !== "poll") return true;
+      const window = this.#windows.get(id);
+      const isNewest = this.#reports.every(({ facts }) => facts.window !== id);
+      return window !== undefined && !window.told && isNewest;
+    };
+    this.#reports = [...reports.filter(isNews), ...this.#reports];
   }
 
   /** Nothing is left to be told or listed: pi ends. */
@@ -196,13 +209,13 @@ export class Background {
     if (window.told) return;
     this.#windows.set(note.window, { ...window, told: true });
     this.unpolled(note.window);
-    // Told before the change, so that nobody takes it for lost in between.
+    // The end is told before the window goes, so that nobody takes the window for lost in between.
     this.#report(window, "exited", note);
     if ((note.still_running ?? []).length === 0) this.#over(note.window);
     else this.#listener?.onChange();
   }
 
-  /** Nothing runs in it any more. */
+  /** Nothing runs in this window any more. */
   #over(id: string): void {
     const window = this.#windows.get(id);
     if (!window) {
@@ -220,7 +233,7 @@ export class Background {
   #polled(note: WindowPoll): void {
     const window = this.#windows.get(note.window);
     if (!window || window.told) return;
-    // Only the newest is worth telling.
+    // Only the newest check-in is worth telling.
     this.unpolled(note.window);
     this.#report(window, "poll", note);
   }
@@ -233,7 +246,7 @@ export class Background {
     if (this.#early.size > EARLY_MAX && oldest !== undefined) this.#early.delete(oldest);
   }
 
-  /** They stand in the order of their ends. */
+  /** Forgets the windows that ended first: windows stand in the order of their ends. */
   #forgetOldest(): void {
     const ended = [...this.#windows.values()].filter((one) => one.ended);
     for (const { window } of ended.slice(0, Math.max(0, ended.length - ENDED_MAX))) {
@@ -254,10 +267,8 @@ export class Background {
     const log = kind === "lost" ? logPath : note.log_path;
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
-      ...(exit_code !== undefined && { exit_code }),
-      ...(signal !== undefined && { signal }),
+      ...given({ exit_code, signal, log_path: log }),
       ...(truncation?.truncated && { truncated: true }),
-      ...(log !== undefined && { log_path: log }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),
     };
@@ -270,7 +281,10 @@ export class Background {
   }
 }
 
-/** An end with the window that it is of, behind its summary: several may be told of at once. */
+/**
+ * The text of an end, with the name of its window behind the summary: one message may tell of
+ * several.
+ */
 function withName(text: string, { window, name, command }: Window): string {
   const [summary = "", ...rest] = text.split("\n");
   const named = [`window: ${name} ${window}`, `$ ${oneLine(command, COMMAND_CELLS)}`];

@@ -1,11 +1,13 @@
-/** Reading tmux-bash.jsonc. */
+/**
+ * Reading tmux-bash.jsonc: the settings that hold, and what is to be said about the file. Which
+ * keys there are is said in keys.ts.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
 import { expandHome } from "../text/home.ts";
 import { parseJsonc } from "../text/jsonc.ts";
-import { messageOf } from "../text/values.ts";
-import { isObject } from "../execd/daemon.ts";
+import { isObject, messageOf } from "../text/values.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
 
 export type { TmuxBashConfig };
@@ -33,7 +35,7 @@ export function configPath(env: NodeJS.ProcessEnv = process.env): string {
   return join(dir ? expandHome(dir) : getAgentDir(), CONFIG_FILE);
 }
 
-/** Reads the file at `path`. One that is not there is no complaint: all defaults hold. */
+/** Reads the file at `path`. A file that is not there is no complaint: all defaults hold. */
 export function readConfig(path: string = configPath()): ReadConfig {
   let text: string;
   try {

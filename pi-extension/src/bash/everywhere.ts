@@ -1,18 +1,18 @@
 /**
- * tmux with `tmuxWindowScope: "all"`: beside the windows of this pi those of others. Each of these
- * has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd attach` takes
- * it too.
+ * tmux with `tmuxWindowScope: "all"`: beside the windows of this pi those of others. A window of
+ * another pi has an address, `execd-4242:@3`: the name of its execd, and its id there. `execd
+ * attach` takes the address too.
  */
-import { oneLine } from "../text/width.ts";
 import {
   KILL_WAIT_MS, LIST_WAIT_MS, OTHERS_MAX, PEEK_WAIT_MS, SOCKETS_MAX, Gone, Unanswered, ask, askAll,
   nameWithInstance, processIn, textIn, unreadable, windowsIn,
 } from "../execd/asking.ts";
 import { type OpenPlace, type Other, otherExecds } from "../execd/others.ts";
+import { oneLine } from "../text/width.ts";
 import type { Windows } from "./windows.ts";
 import { viewContext } from "./wire-context.ts";
 
-/** The most of a look that is asked for, so that it fits into an answer. */
+/** The most output that is asked for in a look, so that it fits into an answer. */
 const PEEK_MAX_BYTES = 256 * 1024;
 /** The most of an address that is repeated. */
 const ADDRESS_CELLS = 100;
@@ -21,9 +21,9 @@ const REASON_CELLS = 300;
 
 /** A window of another pi. */
 export interface Address {
-  /** As it is called in answers. */
+  /** What the window is called in answers. */
   named: string;
-  /** Undefined where it cannot be the address of a window. */
+  /** Undefined where the text cannot be the address of a window. */
   at?: { execd: string; /** Its id there, `@3`. */ window: string };
 }
 
@@ -47,7 +47,7 @@ export function idHere(window: unknown, own: string | undefined): unknown {
   return id.replace(/^@?(\d+)$/, "@$1");
 }
 
-/** The windows of this pi, as it was told them, and behind them those of others. */
+/** The windows of this pi, as its own execd lists them, and behind them those of others. */
 export async function listEverywhere(
   windows: Windows,
   own: string,
@@ -153,7 +153,7 @@ async function find(
   }
   const failed = asked.flatMap((reply) => reply.status === "rejected"
     && !(reply.reason instanceof Gone) ? [reply.reason] : []);
-  // Whoever did not say what it is called may be the one.
+  // An execd that did not say what it is called may be the one that is meant.
   const isCertain = failed.length === 0 || (exact.length === 0 && meant.length === 1);
   if (!isCertain) throw failed[0];
   const place = open.find(({ names }) => [name, processIn(name)].some((one) => names.includes(one)));
@@ -169,8 +169,9 @@ async function peek(
 ): Promise<string | undefined> {
   const view = viewContext(windows);
   const maxOutputBytes = Math.min(Number(view.maxOutputBytes), PEEK_MAX_BYTES);
-  const request = { action: "peek", window, context: { ...view, maxOutputBytes } };
-  const reply = await ask(other, "tmux", request, PEEK_WAIT_MS, signal);
+  const context = { ...view, maxOutputBytes };
+  const reply =
+    await ask(other, "tmux", { action: "peek", window, context }, PEEK_WAIT_MS, signal);
   const text = textIn(reply, other);
   if (reply.is_error === true) return undefined;
   // The first line names the window as its own execd does.
@@ -196,8 +197,8 @@ async function kill(
   if (!row) return undefined;
   try {
     if (!row.running) {
-      const request = { action: "kill", window, context };
-      const reply = await ask(other, "tmux", request, KILL_WAIT_MS, signal);
+      const reply =
+        await ask(other, "tmux", { action: "kill", window, context }, KILL_WAIT_MS, signal);
       textIn(reply, other);
       if (reply.is_error === true) return undefined;
       return `Closed background window: ${row.name} ${named}. It had ended before.`;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** What a key may hold. */
 export interface Kind<T> {
-  /** Said of a value that does not fit: `expected …`. */
+  /** What is said of a value that does not fit, behind `expected`. */
   expected: string;
   fits(value: unknown): value is T;
 }
@@ -22,7 +22,7 @@ export type TmuxAction = (typeof TMUX_ACTIONS)[number];
 
 /** How large any number of lines, bytes or milliseconds may be: execd counts in 32 bits. */
 const MAX_COUNT = 2 ** 31 - 1;
-/** A day: nothing here waits for longer. */
+/** A day: no setting makes anything wait for longer. */
 const MAX_SECONDS = 86_400;
 
 const text: Kind<string> = { expected: "a string", fits: isString };
@@ -85,7 +85,7 @@ function key<T>(kind: Kind<T>, fallback: T): Key<T> {
   return { kind, fallback };
 }
 
-/** The guidelines, each with the actions of the tmux tool that it speaks of. */
+/** The guidelines, each with the actions of the tmux tool that the guideline speaks of. */
 const GUIDELINES: readonly [string, readonly TmuxAction[]][] = [
   [
     'Use {{bashToolName}} with background: true or timeoutAction: "background" for long-running '
@@ -107,7 +107,7 @@ const GUIDELINES: readonly [string, readonly TmuxAction[]][] = [
   ],
 ];
 
-/** The default guidelines where these actions are there: none names a tool that is not. */
+/** The default guidelines where these actions are enabled: none names an action that is not. */
 export function defaultGuidelines(enabled: readonly TmuxAction[]): string[] {
   return GUIDELINES.filter(([, needed]) => needed.every((one) => enabled.includes(one)))
     .map(([line]) => line);

@@ -3,7 +3,7 @@ import { mkdirSync, statSync, unlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { execdsLogDir } from "./keys.ts";
 
-/** Others may not read what commands print. */
+/** The permissions of others: they may not read what commands print. */
 const OTHERS_BITS = 0o077;
 
 /** The flags for logs in `outputDir`, on this machine or on another one; none for execd's own. */
@@ -12,7 +12,9 @@ export function logDirFlags(outputDir: string, remote: boolean): string[] {
   return ["--log-dir", remote ? outputDir : logDir(outputDir)];
 }
 
-/** The flags for logs that stay: execd deletes none by age then, and others leave its own. */
+/**
+ * The flags for logs that stay: execd then deletes none by age, and other execds leave these alone.
+ */
 export function preserveFlags(preserve: boolean): string[] {
   return preserve ? ["--log-keep-days", "0"] : [];
 }
@@ -42,17 +44,17 @@ function makeParent(dir: string): void {
   }
 }
 
-/** What the file beside a log is named that tells its streams apart, behind the log's own name. */
+/** The end of the name of the file beside a log that tells the log's streams apart. */
 const INDEX_SUFFIX = ".index";
 
-/** Deletes log files with what lies beside them; one that is gone or elsewhere is no trouble. */
+/** Deletes log files with what lies beside them; a file that is gone or elsewhere is no trouble. */
 export function deleteLogs(paths: Iterable<string>): void {
   for (const path of paths) {
     for (const file of [path, path + INDEX_SUFFIX]) {
       try {
         unlinkSync(file);
       } catch {
-        // Nobody waits for it any more; most logs have no index.
+        // Nobody waits for the file any more; most logs have no index.
       }
     }
   }

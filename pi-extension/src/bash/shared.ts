@@ -21,35 +21,38 @@ export interface Window {
   session?: string;
   scope: Scope;
   startedAtMs: number;
-  /** It stays listed when it has ended. */
+  /** The window stays listed when it has ended. */
   stays?: true;
-  /** Its end was told; what the command left behind may still run in it. */
+  /** The window's end was told; what the command left behind may still run in it. */
   told?: true;
-  /** Nothing runs in it any more. */
+  /** Nothing runs in the window any more. */
   ended?: true;
 }
 
 interface Shared {
-  /** The tables of all instances of the extension. */
+  /** The tables of windows of all sessions of pi. */
   tables: Set<ReadonlyMap<string, Window>>;
   /** Forked sessions, and the session whose windows they see. */
   forks: Map<string, string>;
   /** What was said of the settings: the same is not said again at each /new. */
   told: Set<string>;
-  /** Each gives the name of an instance's execd, while one runs. */
+  /** Each function gives the name of the execd of one session of pi, while one runs. */
   execds?: Set<() => string | undefined>;
 }
 
 const KEY = Symbol.for("pi-execd.windows");
 
-/** The one of this process. */
+/** What the copies in this process share. */
 export function shared(): Shared {
   const all = globalThis as { [KEY]?: Shared };
   all[KEY] ??= { tables: new Set(), forks: new Map(), told: new Set() };
   return all[KEY];
 }
 
-/** Those that give the names of running execds; a module of an older version has made none. */
+/**
+ * The functions that give the names of running execds; a copy of an older version has made no such
+ * set.
+ */
 export function execds(): Set<() => string | undefined> {
   shared().execds ??= new Set();
   return shared().execds as Set<() => string | undefined>;

@@ -3,16 +3,16 @@
  * and who is told of them. Which texts its tools give is said elsewhere.
  */
 import type { Client } from "../execd/client.ts";
+import type { SessionInfo } from "../execd/wire-results.ts";
 import type { Beginning } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
 import type { Host, HostContext } from "../pi/host.ts";
-import { oneLine } from "../text/width.ts";
-import { sending } from "../pi/telling.ts";
+import type { Inbox, Letter, Source } from "../pi/inbox.ts";
 import type { Ui } from "../pi/ui.ts";
-import type { SessionInfo } from "../execd/wire-results.ts";
+import { oneLine } from "../text/width.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
-import { Deliveries, POLL_MESSAGE_TYPE } from "./deliveries.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, messageOf, named } from "./deliveries.ts";
 import { deleteLogs, logDirFlags, preserveFlags } from "./logs.ts";
 import { type Scope, filtersOf, noteFork, passes, scopeOf } from "./scope.ts";
 import { execds, shared } from "./shared.ts";
@@ -25,10 +25,11 @@ interface WindowsContext {
   readonly host: Host;
   readonly ui: Ui;
   readonly execd: Client;
+  readonly inbox: Inbox;
 }
 
-export class Windows implements BackgroundListener {
-  readonly telling: Deliveries;
+export class Windows implements BackgroundListener, Source {
+  readonly types = [COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE];
   readonly #context: WindowsContext;
   readonly #speaker: string;
   readonly #foreground = new Map<AbortController, Promise<unknown>>();
@@ -40,24 +41,12 @@ export class Windows implements BackgroundListener {
 
   /** `speaker` stands before notices to people. */
   constructor(context: WindowsContext, speaker: string) {
-    const { host } = context;
     this.#context = context;
     this.#speaker = speaker;
-    this.telling = new Deliveries(
-      {
-        send: (customType, content, details, triggerTurn) => {
-          if (!host.sendMessage) throw new Error("this host takes no messages");
-          const message = { customType, content, display: true, details };
-          host.sendMessage(message, sending(triggerTurn));
-        },
-        onLost: (message) => this.#say(message, "warning"),
-      },
-      () => this.#background,
-      () => this.filters,
-    );
+    context.inbox.add(this);
   }
 
-  /** What holds at the moment. */
+  /** The settings that hold at the moment. */
   get config(): TmuxBashConfig {
     this.#read ??= readConfig();
     return this.#read.config;
@@ -101,9 +90,10 @@ export class Windows implements BackgroundListener {
     }
   }
 
-  /** pi's session begins; `kept` is what the one before it has handed on. */
+  /** pi's session begins; `kept` is what the session before it has handed on. */
   open({ reason }: Beginning, ctx: HostContext, kept: unknown): void {
-    // What is handed on may be of another copy of this module: pi loads it anew at /reload.
+    // What is handed on was perhaps made by another copy of this module: pi loads it anew at
+    // /reload.
     const background = kept as Background | undefined;
     if (background) this.#background = background;
     const session = ctx.sessionManager?.getSessionId?.() ?? "";
@@ -112,18 +102,37 @@ export class Windows implements BackgroundListener {
     this.#background.tracksLogs = !this.config.preserveOutputFiles;
     this.#background.listen(this);
     execds().add(this.#execdName);
-    this.telling.open();
     this.onChange();
   }
 
   /** pi's session ends, and what runs in the foreground with it; resolves when that is gone. */
   async close(): Promise<void> {
     execds().delete(this.#execdName);
-    this.telling.close();
     this.#showStatus(0);
     this.#background.listen(undefined);
     for (const controller of this.#foreground.keys()) controller.abort();
     await Promise.allSettled(this.#foreground.values());
+  }
+
+  get isPending(): boolean {
+    return this.hasNews || this.#background.isPending(this.filters);
+  }
+
+  get hasNews(): boolean {
+    return this.#background.hasReports(this.filters);
+  }
+
+  take(): Letter {
+    const background = this.#background;
+    const reports = background.take(this.filters);
+    return {
+      ...messageOf(reports),
+      putBack: () => background.putBack(reports),
+      refused: (why) => {
+        background.putBack(reports);
+        this.#say(`the model could not be told yet of ${named(reports)}: ${why}`, "warning");
+      },
+    };
   }
 
   /** Whether something is to be told to any session of pi. */
@@ -159,7 +168,9 @@ export class Windows implements BackgroundListener {
     this.#background.lost(why);
   }
 
-  /** Notes which windows run; what it gives takes execd's list of sessions as of then. */
+  /**
+   * Notes which windows run; the function that it gives takes execd's list of sessions as of then.
+   */
   mend(): (listed: ReadonlyMap<number, SessionInfo>) => void {
     const background = this.#background;
     const known = background.ids;
@@ -201,7 +212,7 @@ export class Windows implements BackgroundListener {
 
   onChange(): void {
     this.#showStatus(this.#background.running);
-    this.telling.changed();
+    this.#context.inbox.changed();
   }
 
   #showStatus(running: number): void {
@@ -215,7 +226,8 @@ export class Windows implements BackgroundListener {
   onReport(report: Report): boolean {
     const { facts } = report;
     if (!passes(report.scope, this.filters)) {
-      // Its own session is told when it comes back; whoever sits here may want to know now.
+      // The window's own session is told when it comes back; the person who sits here may want to
+      // know now.
       if (facts.kind !== "poll") this.#say(awayText(report), "info");
       return facts.kind === "poll";
     }
@@ -223,7 +235,7 @@ export class Windows implements BackgroundListener {
       this.#show(report);
       return true;
     }
-    this.telling.reported();
+    this.#context.inbox.hasCome();
     return false;
   }
 

@@ -1,21 +1,18 @@
 /** The object `context` of a request for bash or tmux: what the settings say, as execd takes it. */
 import { existsSync } from "node:fs";
+import type { Context } from "../execd/wire.ts";
 import { commandEnv, isExecdsOwn } from "../pi/environment.ts";
 import type { HostContext } from "../pi/host.ts";
+import { checkShell, shellSettings } from "../pi/shell.ts";
 import { attachCommand } from "./attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
-import { checkShell, shellSettings } from "../pi/shell.ts";
 import type { Windows } from "./windows.ts";
 
 const PIS_BASH = "/bin/bash";
 
-/** The fields that are looked at here. */
-export interface WindowContext {
-  cwd?: string;
-  scope: Scope;
-  [field: string]: unknown;
-}
+/** The caller's settings, with whose windows they are. */
+export type WindowContext = Context & { scope: Scope };
 
 /** The context of a command that is to be started. */
 export function startContext(windows: Windows, ctx: HostContext): WindowContext {
@@ -62,8 +59,8 @@ export function viewContext({ config, scope }: Windows): WindowContext {
   return { ...viewFields(config), scope, windowScope: config.tmuxWindowScope };
 }
 
-/** What both have. */
-function viewFields(config: TmuxBashConfig): Record<string, unknown> {
+/** What the contexts of a start and of a look both have. */
+function viewFields(config: TmuxBashConfig): Context {
   return {
     pollContextLines: config.pollContextLines,
     peekContextLines: config.peekContextLines,
@@ -75,7 +72,7 @@ function viewFields(config: TmuxBashConfig): Record<string, unknown> {
 }
 
 /** The environment of pi's own bash at this moment, without the names that are kept back. */
-function windowEnv({ config, execd }: Windows, ctx: HostContext): Record<string, unknown> {
+function windowEnv({ config, execd }: Windows, ctx: HostContext): Record<string, string | null> {
   const env = commandEnv(process.env, execd.startedWith, execd.isRemote, ctx, undefined);
   const denied = config.tmuxEnvExportDenylist.filter((name) => !isExecdsOwn(name));
   return { ...env, ...Object.fromEntries(denied.map((name) => [name, null])) };

@@ -3,27 +3,28 @@
  * another version, or of no execd at all: it is bounded, looked at, and made fit to be read.
  */
 import { type Socket, connect } from "node:net";
-import { isObject } from "./daemon.ts";
-import { LineSplitter } from "./lines.ts";
 import { stripControls } from "../text/safe.ts";
+import { isObject, parseObject } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
+import { LineSplitter } from "./lines.ts";
 import type { Other } from "./others.ts";
+import type { Method, MethodParams } from "./wire.ts";
 
 /** How long the others have to say which windows they have: what is late is not waited for. */
 export const LIST_WAIT_MS = 200;
-/** How long one of them has for a look at a window. */
+/** How long another execd has for a look at a window. */
 export const PEEK_WAIT_MS = 2_000;
-/** … and for ending one: SIGTERM, 2 s, SIGKILL, 3 s. */
+/** How long another execd has for ending a window: SIGTERM, 2 s, SIGKILL, 3 s. */
 export const KILL_WAIT_MS = 10_000;
-/** Longest answer that is taken of another execd. */
+/** The longest answer that is taken of another execd. */
 export const REPLY_MAX_BYTES = 1024 * 1024;
-/** Of more execds than these none is asked; those whose sockets are left over do not count. */
+/** At most so many execds are asked; one that has ended and left its socket does not count. */
 export const OTHERS_MAX = 64;
-/** Of more sockets than these none is tried. */
+/** At most so many sockets are tried. */
 export const SOCKETS_MAX = 1_024;
-/** The most of an error of another execd that is told on. */
+/** The most of another execd's error message that is repeated. */
 const ERROR_CELLS = 300;
-/** Nobody listens: the file has gone, or its execd has and left it. */
+/** Nobody listens: the socket has gone, or its execd has ended and left it. */
 const NOBODY = ["ENOENT", "ECONNREFUSED"];
 /** Why a connection fails, where the system's name for it says too little. */
 const HUNG_UP = "hung up without an answer (it may have all the clients that it takes)";
@@ -34,9 +35,9 @@ const FAILURES: Record<string, string> = {
 };
 const INSTANCE = /^[0-9a-z]{1,64}$/;
 
-/** One execd could not be asked, or gave no answer that can be read; the message says why. */
+/** An execd could not be asked, or gave no answer that can be read; the message says why. */
 export class Unanswered extends Error {}
-/** It has not answered in time. */
+/** The execd has not answered in time. */
 export class Silent extends Unanswered {}
 /** Nobody listens there any more: its pi has ended. */
 export class Gone extends Error {}
@@ -50,10 +51,10 @@ export function labelOf({ name, path, isShared }: Other): string {
  * Sends one request to another execd. Rejects with Silent when `waitMs` are over, with Gone when
  * nobody is there, with Unanswered for whatever else it does instead, and when `signal` aborts.
  */
-export function ask(
+export function ask<M extends Method>(
   other: Other,
-  method: string,
-  params: object,
+  method: M,
+  params: MethodParams[M],
   waitMs: number,
   signal?: AbortSignal,
 ): Promise<Record<string, unknown>> {
@@ -95,18 +96,14 @@ export function ask(
 }
 
 /**
- * The one answer; between come notifications, which everybody is told. Who lets nobody in says so
- * before it has read who asks: that error is of no request.
+ * Takes a line and gives the answer in it; undefined for the notifications that come between, which
+ * every client is told. An execd that takes no more clients says so before it has read the request:
+ * that error names no request.
  */
 function replyIn(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (!isObject(value)) return undefined;
-    const isRefusal = value.id === null && isObject(value.error);
-    return value.id === 1 || isRefusal ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseObject(line);
+  const isRefusal = value?.id === null && isObject(value.error);
+  return value?.id === 1 || isRefusal ? value : undefined;
 }
 
 function shown(message: unknown): string {
@@ -141,12 +138,15 @@ export function windowsIn(reply: Record<string, unknown>, other: Other): ListedW
   });
 }
 
-/** It says something, but not what an execd says. */
+/** The answer is nothing that an execd says. */
 export function unreadable(other: Other): Unanswered {
   return new Unanswered(`${labelOf(other)} gave an answer that cannot be read`);
 }
 
-/** The name by which no other execd is meant, `execd-4242-0af3`: asked where two share one. */
+/**
+ * Asks an execd for the name that no other one has, `execd-4242-0af3`: two may share the shorter
+ * one.
+ */
 export async function nameWithInstance(
   other: Other,
   waitMs: number,
@@ -163,8 +163,8 @@ export function processIn(name: string): string {
 }
 
 /**
- * Asks all of them at once, within LIST_WAIT_MS; gives the outcomes of those that are there, in
- * their order, and how many were not asked for their number.
+ * Asks all execds at once, within LIST_WAIT_MS; gives the outcomes of those that are there, in
+ * their order, and how many were not asked because there are too many.
  */
 export async function askAll<T>(
   others: Other[],

@@ -1,11 +1,15 @@
 /**
- * The extension's one client of execd: starts a daemon at the first need, sends requests to it,
- * and starts a fresh one after it ended unexpectedly.
+ * The extension's one client of execd: starts a daemon at the first need, sends requests to it, and
+ * starts a fresh one after it ended unexpectedly. Where execd may be is said in locate.ts; what one
+ * process does, in daemon.ts.
  */
-import { Daemon, NamedError, RpcError, START_DEADLINE_MS, isObject } from "./daemon.ts";
+import { isObject } from "../text/values.ts";
+import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type Candidate, locate, silenceSeconds } from "./locate.ts";
 import { execdName } from "./others.ts";
+import type { Reply } from "./wire-results.ts";
+import type { Method, MethodParams } from "./wire.ts";
 
 /** The extension's pings come at a third of `--exit-after-silence`. */
 const PINGS_PER_SILENCE = 3;
@@ -39,14 +43,14 @@ export class Client {
   #flags: () => string[];
   #daemon: Daemon | undefined;
   #starting: Promise<Daemon> | undefined;
-  /** The process that is being tried at this moment. */
+  /** The process whose start is being tried at this moment. */
   #attempt: Daemon | undefined;
   #startedWith: NodeJS.ProcessEnv = {};
   #socket: unknown;
   #closed = false;
   #starts = 0;
   #lastSessionId = 0;
-  /** Up to this one the running daemon gives no id any more. */
+  /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
 
@@ -85,13 +89,15 @@ export class Client {
     return execdName(this.socket);
   }
 
-  /** Where it listens, with the same exceptions. */
+  /** The path of the running daemon's control socket; undefined where `name` is. */
   get socket(): string | undefined {
     const isSeen = this.isRunning && !this.isRemote && typeof this.#socket === "string";
     return isSeen ? String(this.#socket) : undefined;
   }
 
-  /** How many daemons have been started: it tells whether the one that runs is still the same. */
+  /**
+   * How many daemons have been started: the number tells whether the running one is still the same.
+   */
   get starts(): number {
     return this.#starts;
   }
@@ -117,8 +123,8 @@ export class Client {
   }
 
   /**
-   * An id that was told before: a daemon goes on above it, so that ids stay unique. One that runs
-   * learns of it before the next request.
+   * Takes an id that was told before: every daemon goes on above it, so that ids stay unique. A
+   * daemon that runs learns of the id before the next request.
    */
   noteSessionId(id: unknown): void {
     this.#lastSessionId = higher(this.#lastSessionId, id);
@@ -136,20 +142,24 @@ export class Client {
    * NoExecd when there is none, and ClientClosed after shutdown(). An aborted `signal` before the
    * request is sent rejects with NotSent; later it ends the wait.
    */
-  async request(method: string, params: object, options: RequestOptions = {}): Promise<unknown> {
+  async request<M extends Method>(
+    method: M,
+    params: MethodParams[M],
+    options: RequestOptions = {},
+  ): Promise<Reply<M>> {
     const daemon = await unlessAborted(this.#running(), options.signal);
     this.#reserveIds(daemon);
-    return daemon.request(method, params, options);
+    return daemon.request(method, params, options) as Promise<Reply<M>>;
   }
 
   /**
-   * Ids that a conversation names and this daemon has not given: it takes requests in their order,
-   * so that what is asked for next is above them.
+   * Has the daemon pass over ids that a conversation names and the daemon has not given. A daemon
+   * takes requests in their order, so that what is asked for next gets an id above them.
    */
   #reserveIds(daemon: Daemon): void {
     if (this.#lastSessionId <= this.#lastIdOfDaemon) return;
     this.#lastIdOfDaemon = this.#lastSessionId;
-    // An older execd cannot do it; its commands are of use all the same.
+    // An older execd does not know the method; its commands are of use all the same.
     daemon.request("reserve_session_ids", { up_to: this.#lastSessionId }).catch(() => {});
   }
 
@@ -241,7 +251,10 @@ export class Client {
   }
 }
 
-/** One exchange shows that it is an execd, and what it says of itself. What does not answer in time is killed. */
+/**
+ * Asks the process what it is: one exchange shows that it is an execd, and what it says of itself.
+ * A process that does not answer in time is killed.
+ */
 async function answersInTime(daemon: Daemon): Promise<Record<string, unknown>> {
   const late = setTimeout(
     () => daemon.kill(`it did not answer within ${START_DEADLINE_MS / 1000} s`),
@@ -289,7 +302,7 @@ function noExecdMessage(failed: string[], missing: string[]): string {
     + 'for example EXECD_COMMAND="ssh devbox execd".';
 }
 
-/** The higher one of two ids; what is no id counts for nothing. */
+/** The higher one of two ids; a value that is no id counts for nothing. */
 function higher(id: number, other: unknown): number {
   return Number.isSafeInteger(other) ? Math.max(id, Number(other)) : id;
 }

@@ -6,6 +6,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Socket } from "node:net";
+import { isObject, parseObject } from "../text/values.ts";
 import { LineSplitter } from "./lines.ts";
 import type { Candidate } from "./locate.ts";
 
@@ -13,16 +14,21 @@ import type { Candidate } from "./locate.ts";
 export const START_DEADLINE_MS = 10_000;
 /** How long a cancelled request is waited for; execd answers it at once. */
 export const CANCEL_DEADLINE_MS = 3_000;
-/** Period of the pings while requests wait. Two unanswered ones in a row: it is stuck. */
+/**
+ * Period of the pings while requests wait. Two unanswered ones in a row show that execd is stuck.
+ */
 export const PING_PERIOD_MS = 30_000;
 const PINGS_MISSED_MAX = 2;
-/** From execd's exit to the end of its pipes: what it still said is waited for this long. */
+/**
+ * The end of execd's pipes is waited for this long after its exit: it may still have said
+ * something.
+ */
 const DRAIN_MS = 200;
 /** After the end of its stdout execd has this long to exit before it is killed. */
 const EXIT_AFTER_EOF_MS = 2_000;
 /** `shutdown` ends every session: SIGTERM, 1 s, SIGKILL, 3 s, and the logs' last bytes. */
 export const SHUTDOWN_DEADLINE_MS = 15_000;
-/** What is kept of its stderr for an error message. */
+/** The most of execd's stderr that is kept for an error message. */
 const STDERR_KEPT_CHARS = 2_000;
 
 /**
@@ -146,12 +152,13 @@ export class Daemon {
     child.stderr.on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_KEPT_CHARS);
     });
-    // Its end is told by `exit`; a write to a pipe that nobody reads must not throw beside it.
+    // The process's end is told by `exit`; a write to a pipe that nobody reads must not throw
+    // beside that.
     for (const pipe of pipes) pipe.on("error", () => {});
     child.once("close", (code, signal) => this.#finish(describeExit(code, signal)));
     child.once("exit", (code, signal) => {
       clearTimeout(this.#drain);
-      // Somebody may still hold its pipes; then `close` would come late or never.
+      // Another process may still hold the pipes; then `close` would come late or never.
       this.#drain = setTimeout(() => this.#finish(describeExit(code, signal)), DRAIN_MS);
       if (this.#pending.size === 0 && !this.#ending) this.#drain.unref();
     });
@@ -201,7 +208,10 @@ export class Daemon {
     clearTimeout(late);
   }
 
-  /** Kills it where nothing else helps; its guard ends the sessions. `why` goes to the callers. */
+  /**
+   * Kills execd where nothing else helps; execd's guard ends the sessions. `why` goes to the
+   * callers.
+   */
   kill(why: string): void {
     this.#stderr += `\n${why}`;
     this.#signal();
@@ -229,6 +239,7 @@ export class Daemon {
   }
 
   #onLine(line: string): void {
+    // A transport may print lines of its own between.
     const message = parseObject(line);
     if (!message) return;
     if (typeof message.method === "string") {
@@ -243,7 +254,7 @@ export class Daemon {
     else pending?.reject(rpcError(error));
   }
 
-  /** What throws in here would end pi: this runs inside the event of a pipe. */
+  /** Catches what a handler throws: inside the event of a pipe an error would end pi. */
   #onNotification(method: string, params: unknown): void {
     try {
       if (isObject(params) && params.request_id !== undefined) {
@@ -297,7 +308,7 @@ export class Daemon {
       return;
     }
     this.#pingsMissed += 1;
-    // Without a waiter of its own: any reply at all shows that it is alive.
+    // Nobody waits for this reply: any reply at all shows that execd is alive.
     this.#send({ jsonrpc: "2.0", id: ++this.#lastId, method: "ping" });
   }
 
@@ -332,19 +343,4 @@ function rpcError(error: Record<string, unknown>): RpcError {
   const data = isObject(error.data) ? error.data : {};
   const reason = typeof data.reason === "string" ? data.reason : undefined;
   return new RpcError(Number(error.code), String(error.message), reason);
-}
-
-/** The JSON object in `line`, or undefined: a transport may print its own lines between. */
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether `value` is an object with fields (no array, no null). */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-/** Longest line taken from execd: its own bound for a reply is far below. */
+/** The longest line that is taken from execd, whose own bound for a reply is far below. */
 export const LINE_MAX_BYTES = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;

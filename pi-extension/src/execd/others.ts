@@ -7,7 +7,7 @@ import { type Stats, lstatSync, readFileSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 const OTHERS_BITS = 0o077;
-/** As execd names its socket: its process, and its instance where two have the same number. */
+/** execd names its socket after its process, and its instance where two have the same number. */
 const SOCKET_NAME = /^(\d+(?:-[0-9a-z]+)?)\.sock$/;
 
 /** An execd of this user, which may have ended. */
@@ -15,7 +15,7 @@ export interface Other {
   /** `execd-4242`, as `execd attach` takes it. */
   name: string;
   path: string;
-  /** A socket in another directory has this name too: it takes the instance to tell them apart. */
+  /** A socket in another directory has this name too: only the instance tells the two apart. */
   isShared: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface OpenPlace {
 interface Socket {
   name: string;
   path: string;
-  /** Which file it is, by whatever path. */
+  /** Which file the socket is, by whatever path it was found. */
   file: string;
 }
 
@@ -54,7 +54,7 @@ export function otherExecds(
   const [ownFile] = own === undefined ? [] : socketAt(own).map(({ file }) => file);
   const isOther = ({ path, file }: Socket) => file !== ownFile && path !== own;
   const others = all.filter(isOther).map(({ name, path }) => {
-    // The own one may be in a place that is not looked at.
+    // The own socket may be in a place that is not looked at.
     const isShared = execdName(own) === name || all.filter((one) => one.name === name).length > 1;
     return { name, path, isShared };
   });
@@ -96,7 +96,7 @@ function socketsIn(dir: string): Socket[] {
   }
 }
 
-/** The socket of ours at this path, or none. */
+/** The socket of this user at this path, or none. */
 function socketAt(at: string): Socket[] {
   const name = execdName(at);
   if (name === undefined) return [];
@@ -104,7 +104,7 @@ function socketAt(at: string): Socket[] {
     .map(({ path, found: { dev, ino } }) => ({ name, path, file: `${dev}:${ino}` }));
 }
 
-/** What is there, where it is ours and fits. */
+/** What stands at this path, where it belongs to this user and fits. */
 function statOf(path: string, fits: (found: Stats) => boolean): { path: string; found: Stats }[] {
   try {
     const found = lstatSync(path);

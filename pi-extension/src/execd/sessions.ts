@@ -1,4 +1,7 @@
-/** The sessions that run at this moment, as the daemon's notifications tell. */
+/**
+ * The sessions that run at this moment, as execd's notifications tell. Windows of the bash tools
+ * are not among them: their family counts them.
+ */
 import type { SessionExited, SessionStarted } from "./wire-results.ts";
 
 /** A running session, for the footer, the widget and the details of a wait. */
@@ -12,7 +15,7 @@ interface Expected {
   told(session: RunningSession): void;
 }
 
-/** Commands are told apart by so many characters: a notification may have cut the rest. */
+/** Commands are told apart by so many first characters: a notification may have cut the rest. */
 const COMMAND_CHARS = 1_024;
 
 export class Sessions {
@@ -49,9 +52,10 @@ export class Sessions {
   }
 
   /**
-   * Calls `told` once, with the session that a call has started: it is told of long before the
-   * call is answered. Sessions start in the order of their calls, so that of calls with the same
-   * command the first has the first. Gives what to call when the call has been answered.
+   * Calls `told` once, with the session that a call has started: execd tells of the session long
+   * before it answers the call. Sessions start in the order of their calls, so that of calls with
+   * the same command the first call has the first session. Gives what to call when the call has
+   * been answered.
    */
   expect(command: unknown, told: Expected["told"]): () => void {
     const expected = { command: beginning(command), told };
@@ -68,12 +72,12 @@ export class Sessions {
     return session;
   }
 
-  /** It has gone, and nobody has told of its end. */
+  /** The session has gone, and nobody has told of its end. */
   gone(id: number): void {
     if (this.#running.delete(id)) this.#onChange();
   }
 
-  /** All are gone: execd ended. */
+  /** All sessions are gone: execd ended. */
   clear(): void {
     if (this.#running.size === 0) return;
     this.#running.clear();

@@ -1,11 +1,14 @@
 /**
  * What of execd's replies and notifications the extension reads (docs/protocol.md,
- * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand: execd's
- * table of methods, which wire.ts is made of, has the params alone.
+ * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand, since execd's
+ * table of methods, which wire.ts is made of, has the params alone; a test holds it against the
+ * replies in tests/fixtures/said.
  *
  * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
  * name says otherwise, sizes are bytes.
  */
+
+import type { Method } from "./wire.ts";
 
 /** How much of a call's output was cut away, as pi's own truncateTail tells it. */
 export interface Truncation {
@@ -203,7 +206,7 @@ export interface StreamList {
 }
 
 /** The reply of get_process_log: a page of the raw output. */
-export interface LogPage extends StreamLog {
+export interface LogPage extends Omit<StreamLog, "logPath"> {
   sessionId: number;
   text: string;
   offset: number;
@@ -263,4 +266,26 @@ export interface WindowExited extends WindowFacts {
 }
 
 /** The notification `window_poll`: a check-in on a background window. */
-export type WindowPoll = Omit<WindowExited, "exit_code" | "signal" | "still_running">;
+export type WindowPoll = Pick<
+  WindowExited, "window" | "name" | "command" | "tail" | "truncation" | "log_path" | "text"
+>;
+
+/** What execd answers to the methods that the extension asks for their answers. */
+interface Replies {
+  exec_command: WaitResult;
+  write_stdin: WaitResult & Partial<StdinResult>;
+  kill_session: KillResult;
+  list_sessions: ListResult;
+  set_on_exit: SetOnExitResult;
+  resize_session: { cols?: number; rows?: number };
+  bash_stream: StreamReport;
+  poll_process: StreamReport;
+  kill_process: StreamReport;
+  list_processes: StreamList;
+  get_process_log: LogPage;
+  bash: BashResult;
+  tmux: TmuxResult;
+}
+
+/** The reply of a method, as this extension's execd gives it. */
+export type Reply<M extends Method> = M extends keyof Replies ? Replies[M] : unknown;

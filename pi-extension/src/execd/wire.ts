@@ -57,7 +57,7 @@ export type Context = {
   /** run as SHELLPATH -c; default bash */
   shellPath?: string;
   /** the actions that texts name; default list, peek, kill */
-  tmuxEnabledActions?: string[];
+  tmuxEnabledActions?: readonly string[];
   /** as texts call it; default "tmux" */
   tmuxToolName?: string;
   /** gives the command a terminal of 120 × 30; default false */
@@ -291,7 +291,7 @@ export interface MethodParams {
    */
   agent_execute: {
     /** tools by name; absent: pi's own defaults, empty: none at all */
-    allowed_tools?: string[];
+    allowed_tools?: readonly string[];
     /** handed to pi in its provider's variable, or by --api-key; shown nowhere */
     api_key?: string;
     /** hands system_prompt to pi's --append-system-prompt instead */
@@ -299,9 +299,9 @@ export interface MethodParams {
     /** variables to set (a string) or to unset (null) */
     env?: Record<string, string | null>;
     /** extensions to load, by path */
-    extensions?: string[];
+    extensions?: readonly string[];
     /** further arguments of pi, before the prompt */
-    extra_args?: string[];
+    extra_args?: readonly string[];
     /** it is ended when the model's first event took more ms; default 30000 */
     first_event_timeout_ms?: number;
     /** it is ended when no event came for so many ms and no tool runs; default 180000 */
@@ -400,3 +400,6 @@ export interface MethodParams {
    */
   shutdown: Record<string, never>;
 }
+
+/** A method of execd. */
+export type Method = keyof MethodParams;

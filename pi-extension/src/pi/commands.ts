@@ -3,20 +3,19 @@
  * from the model: no exit, no unread output.
  */
 import type { Client } from "../execd/client.ts";
-import { isObject } from "../execd/daemon.ts";
+import type { Sessions } from "../execd/sessions.ts";
+import type {
+  SessionInfo, StreamList, StreamReport, StreamSession,
+} from "../execd/wire-results.ts";
+import { forgottenText, formatAge } from "../text/figures.ts";
+import { plainText } from "../text/plain.ts";
+import { drawable } from "../text/safe.ts";
+import { isObject, messageOf } from "../text/values.ts";
+import { oneLine } from "../text/width.ts";
 import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
-import { messageOf } from "../text/values.ts";
 import { pick } from "./pick.ts";
-import { plainText } from "../text/plain.ts";
-import { forgottenText, formatAge } from "../text/figures.ts";
-import { drawable } from "../text/safe.ts";
-import { oneLine } from "../text/width.ts";
-import type { Sessions } from "../execd/sessions.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
-import type {
-  StreamList, StreamReport, StreamSession, KillResult, ListResult, LogPage, SessionInfo,
-} from "../execd/wire-results.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";
@@ -27,9 +26,9 @@ const DEFAULT_LINES = 200;
 const MAX_LINES = 2_000;
 /** The most of a log that is looked at for its last lines: one page. */
 const TAIL_BYTES = 150_000;
-/** So many times that is looked at for lines. */
+/** At most so many pages are looked at. */
 const TAIL_PAGES = 4;
-/** What a notice names of them. */
+/** The most sessions that a notice names. */
 const MAX_TOLD = 30;
 const COMMAND_CELLS = 60;
 const HEAD_CELLS = 120;
@@ -73,14 +72,14 @@ function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
 async function runningSessions(context: CommandContext): Promise<SessionInfo[]> {
   if (!context.execd.isRunning) return [];
   const reply = await context.execd.request("list_sessions", { peek: true });
-  return (reply as ListResult).sessions.filter((session) => session.running);
+  return reply.sessions.filter((session) => session.running);
 }
 
 async function kill(context: CommandContext, { session_id }: SessionInfo): Promise<boolean> {
   try {
     const reply = await context.execd.request("kill_session", { session_id });
-    // One that has ended by itself meanwhile is as good as killed.
-    return (reply as KillResult).killed !== false;
+    // A session that has ended by itself meanwhile is as good as killed.
+    return reply.killed !== false;
   } catch {
     return false;
   }
@@ -92,7 +91,7 @@ async function kill(context: CommandContext, { session_id }: SessionInfo): Promi
  */
 export async function jobsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
   await saying(ctx, async () => {
-    const { processes: rows, ...bounds } = await jobList(context);
+    const { processes: rows, ...bounds } = await listed(context);
     const forgotten = forgottenText(bounds);
     const gone = forgotten === undefined ? "" : `; ${forgotten}`;
     if (rows.length === 0) return say(ctx, `no processes${gone}`);
@@ -139,11 +138,10 @@ export async function killCommand(
     const row = await rowOf(context, id);
     if (!row) throw new Error(`unknown sessionId: ${id}`);
     const ended = row.status !== "running";
-    // What is remembered names those who were left in the background.
+    // The report of a session that has ended names what it has left in the background.
     const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
     const { backgroundPids = [] } = before as Partial<StreamReport>;
-    const reply = await context.execd.request("kill_process", { sessionId: id });
-    const { status } = reply as StreamReport;
+    const { status } = await context.execd.request("kill_process", { sessionId: id });
     if (ended) {
       const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
       return say(ctx, `${label(row)}: it had ended already${left}`);
@@ -153,7 +151,10 @@ export async function killCommand(
   });
 }
 
-/** What completes an id: the sessions that run. An id that is complete is for Enter to take. */
+/**
+ * What may complete an id: the ids of the sessions that run. Nothing completes an id that is
+ * complete: Enter takes that one.
+ */
 export function idCompletions(
   context: CommandContext,
   prefix: string,
@@ -177,8 +178,8 @@ async function showTail(
   lines: number,
 ): Promise<void> {
   const sessionId = row.sessionId;
-  const read = async (offset: number, limit: number) =>
-    (await context.execd.request("get_process_log", { sessionId, offset, limit })) as LogPage;
+  const read = (offset: number, limit: number) =>
+    context.execd.request("get_process_log", { sessionId, offset, limit });
   let page = await read(-TAIL_BYTES, TAIL_BYTES);
   // Long lines need more than a page.
   for (let pages = 1; pages < TAIL_PAGES && page.offset > 0; pages++) {
@@ -189,7 +190,7 @@ async function showTail(
     page = { ...page, offset: before.offset, text: before.text + page.text };
   }
   const all = drawable(plainText(page.text)).replace(/\n$/, "").split("\n");
-  // The first line of a part is broken, unless there is no other.
+  // The first line of a part of a log is broken, and is left out unless there is no other.
   if (page.offset > 0 && all.length > 1) all.shift();
   const last = all.slice(-lines);
   const whole = page.offset === 0 && last.length === all.length;
@@ -209,16 +210,16 @@ function describe(context: CommandContext): Describe {
 }
 
 async function rowOf(context: CommandContext, id: number): Promise<StreamSession | undefined> {
-  return (await jobList(context)).processes.find(({ sessionId }) => sessionId === id);
+  return (await listed(context)).processes.find(({ sessionId }) => sessionId === id);
 }
 
-async function jobList(context: CommandContext): Promise<StreamList> {
+async function listed(context: CommandContext): Promise<StreamList> {
   if (!context.execd.isRunning) return { processes: [] };
   const reply = await context.execd.request("list_processes", {});
-  return isObject(reply) ? (reply as unknown as StreamList) : { processes: [] };
+  return isObject(reply) ? reply : { processes: [] };
 }
 
-/** `#2 41s npm run dev`; of one that has ended how it did: `#1 exit 3 npm test`. */
+/** `#2 41s npm run dev`; of a session that has ended, how it ended: `#1 exit 3 npm test`. */
 function label(row: StreamSession): string {
   const { sessionId, status, exitCode, signal, durationMs, name, command } = row;
   const ended = signal ?? `exit ${exitCode ?? "?"}`;

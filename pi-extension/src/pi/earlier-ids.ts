@@ -1,16 +1,16 @@
 /**
- * The ids of sessions that a conversation names: one that goes on was perhaps held with another
- * execd, and what is started now must not answer to an id of those.
+ * The ids of sessions that a conversation names. A conversation that goes on was perhaps held with
+ * another execd, and a session that is started now must not answer to one of those ids.
  */
-import { isObject } from "../execd/daemon.ts";
+import { isObject } from "../text/values.ts";
 import type { HostContext } from "./host.ts";
 
 type Entry = ReturnType<NonNullable<HostContext["sessionManager"]>["getEntries"]>[number];
 
-/** An error has no details; of these one names what the command has left behind. */
+/** An error has no details; the text of this one names what the command has left behind. */
 const LEFT_BEHIND = /\nStill running in background window @(\d+): [^\n]*$/;
 
-/** What is ours of a conversation. */
+/** Which parts of a conversation are this extension's. */
 interface Ours {
   isOurTool(name: string): boolean;
   isOurMessage(customType: string): boolean;

@@ -30,9 +30,9 @@ export function commandEnv(
   remote: boolean,
   ctx: HostContext,
   fromModel: unknown,
-): Record<string, unknown> {
+): Record<string, string | null> {
   const base = remote ? piVariables(ctx) : difference(wanted(now, ctx), daemons);
-  const env = { ...base, ...(fromModel as object | undefined) };
+  const env = { ...base, ...(fromModel as Record<string, string | null> | undefined) };
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isExecdsOwn(name)));
 }
 

@@ -1,18 +1,18 @@
 /** A live tail: a view in the place of pi's editor that follows the output of a process. */
 import type { Client } from "../execd/client.ts";
 import { DaemonGone } from "../execd/daemon.ts";
-import type { HostContext } from "./host.ts";
-import { messageOf } from "../text/values.ts";
-import { TailView } from "./tail-view.ts";
 import type { LogPage } from "../execd/wire-results.ts";
+import { messageOf } from "../text/values.ts";
+import type { HostContext } from "./host.ts";
+import { TailView } from "./tail-view.ts";
 
 /** Pause between two looks for more, also where there is more: pi has other things to do. */
 const LOOK_MS = 250;
-/** Every so many looks the title is made anew: it has the age. */
+/** Every so many looks the title is made anew: it shows the age. */
 const LOOKS_PER_TITLE = 4;
 /** The most of a log in one look; what is further behind is passed over. */
 const PAGE_BYTES = 150_000;
-/** An execd that does not answer for so long is said to. */
+/** The view says that execd does not answer when it has not for so long. */
 const SILENT_SECONDS = 2;
 const SILENCE_TICK_MS = 500;
 
@@ -26,7 +26,7 @@ export function canFollow(ctx: HostContext): boolean {
   return ctx.mode === "tui" && typeof ctx.ui?.custom === "function";
 }
 
-/** What is said of a process, and where its log is; undefined where it is not remembered any more. */
+/** Says what a session is; undefined where execd does not remember the session any more. */
 export type Describe = (sessionId: number) => Promise<Described | undefined>;
 
 interface Described {
@@ -71,8 +71,8 @@ async function read(
     if (context.execd !== execd || execd.isClosed) return "pi's session has ended";
     return execd.isRunning && execd.starts === starts ? undefined : "execd was lost";
   };
-  const page = async (offset: number) =>
-    (await execd.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES })) as LogPage;
+  const page = (offset: number) =>
+    execd.request("get_process_log", { sessionId, offset, limit: PAGE_BYTES });
   const saying = <T>(work: Promise<T>) => sayingSilence(work, view, draw, closed);
   try {
     let offset = -PAGE_BYTES;
@@ -105,7 +105,7 @@ function show(view: TailView, page: LogPage, offset: number, hasLog: boolean): n
   const isFirst = offset < 0;
   const missed = isFirst ? 0 : page.omittedBytes ?? 0;
   if (missed > 0) view.note(`[${missed} bytes are gone]`);
-  // The first line of a part is broken.
+  // The first line of a part of a log is broken.
   view.append(isFirst && page.offset > 0 ? page.text.replace(/^[^\n]*\n/, "") : page.text);
   const behind = page.totalBytes - page.nextOffset;
   if (behind <= PAGE_BYTES) return page.nextOffset;

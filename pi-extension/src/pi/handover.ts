@@ -51,7 +51,7 @@ export function handOver(families: string[]): void {
   store().names = families;
 }
 
-/** Takes what was left, once: an instance that was started otherwise must not find it. */
+/** Takes what was left, once: a session of pi that was started otherwise must not find it. */
 export function handedOver(): string[] {
   const names = store().names ?? [];
   store().names = undefined;

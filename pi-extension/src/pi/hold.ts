@@ -1,11 +1,14 @@
-/** Whether pi would end, with its sessions, when this run has ended; and how it is held then. */
-import type { HostContext } from "./host.ts";
+/**
+ * Whether pi would end, with its sessions, when this run has ended; and how pi is held then. What
+ * it is held for is the inbox's affair.
+ */
 import { stripControls } from "../text/safe.ts";
 import { oneLine } from "../text/width.ts";
+import type { HostContext } from "./host.ts";
 
 /** The most of an answer that is repeated on stderr: a pipe that nobody reads takes it whole. */
 const ANSWER_CHARS = 16_384;
-/** The most that is named of what is waited for, and of one command. */
+/** The most sessions that are named as waited for, and the cells of a command. */
 const NAMED_MAX = 5;
 const COMMAND_CELLS = 80;
 
@@ -16,8 +19,6 @@ export interface HoldMode {
 
 /** Something that pi may be held for. */
 export interface Holder {
-  /** Whether something is to be told, or will be. */
-  isPending: boolean;
   /** Resolves when something was told, when nothing will be any more, or when `over` aborts. */
   hold(over: AbortSignal): Promise<void>;
 }
@@ -39,11 +40,11 @@ export function holdsIn(event: HoldMode, ctx: HostContext): boolean {
 }
 
 /**
- * Holds pi until one of `holders` has done its part: at most for `holdMs`, and not beyond `stop`,
- * the run's own signal. pi 1.5 aborts that for SIGTERM and SIGHUP, and then waits for this.
+ * Holds pi until `holder` has done its part: at most for `holdMs`, and not beyond `stop`, the run's
+ * own signal. pi 1.5 aborts that signal for SIGTERM and SIGHUP, and then waits for this function.
  */
 export async function hold(
-  holders: Holder[],
+  holder: Holder,
   holdMs: number,
   stop: AbortSignal | undefined,
 ): Promise<"done" | "late" | "stopped"> {
@@ -55,17 +56,15 @@ export async function hold(
     over.abort();
   };
   const onStop = () => end("stopped");
-  // Not unref'ed: it is what keeps a `pi -p` alive that has nothing else to do.
+  // This timer is not unref'ed: it keeps a `pi -p` alive that has nothing else to do.
   const late = setTimeout(() => end("late"), holdMs);
   stop?.addEventListener("abort", onStop, { once: true });
   try {
-    await Promise.race(holders.map((one) => one.hold(over.signal)));
+    await holder.hold(over.signal);
     return how;
   } finally {
     clearTimeout(late);
     stop?.removeEventListener("abort", onStop);
-    // The others must not go on by themselves when the next run has begun.
-    over.abort();
   }
 }
 

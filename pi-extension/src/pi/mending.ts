@@ -1,13 +1,13 @@
 /**
- * What execd could not tell for want of room (`sessions_changed`): which sessions have come and
- * gone meanwhile is asked for, so that what is shown and what is waited for is right again. What a
- * family has to mend of its own it does by itself.
+ * What execd could not tell for want of room (`sessions_changed`): execd is asked which sessions
+ * there are, so that what is shown and what is waited for is right again. Each family mends by
+ * itself what it knows of sessions of its own.
  */
 import type { Client } from "../execd/client.ts";
-import { isObject } from "../execd/daemon.ts";
 import type { Sessions } from "../execd/sessions.ts";
-import type { Wakes } from "./wakes.ts";
 import type { SessionInfo, SessionStarted } from "../execd/wire-results.ts";
+import { isObject } from "../text/values.ts";
+import type { Wakes } from "./wakes.ts";
 
 /** execd is asked at most this often. */
 const PAUSE_MS = 100;
@@ -86,8 +86,8 @@ export class Mending {
     const known = wakes.armed;
     return (listed) => {
       for (const id of known) {
-        // What has ended and is still listed was told by a wake, which may be on its way: that is
-        // never left out.
+        // A session that has ended and is still listed was told by a wake, which may be on its way:
+        // a wake is never left out.
         const row = listed.get(id);
         if (!row || (row.running && !row.wake_armed)) wakes.disarm(id);
       }
@@ -122,7 +122,7 @@ function asStarted({ session_id, pid, command, tty, cwd, log_path }: SessionInfo
   return { session_id, pid, command, tty, cwd, ...(log_path !== undefined && { log_path }) };
 }
 
-/** By the clock of this machine. */
+/** When the session was started, by the clock of this machine. */
 function startedAt({ elapsed_ms }: SessionInfo): number {
   return Date.now() - elapsed_ms;
 }

@@ -1,9 +1,9 @@
 /** A choice from a list that may be longer than the screen. */
 import { SelectList, Text } from "@earendil-works/pi-tui";
-import type { HostContext } from "./host.ts";
 import { stripControls } from "../text/safe.ts";
+import type { HostContext } from "./host.ts";
 
-/** What is shown of a list at once. */
+/** The most rows of a list that are shown at once. */
 const SHOWN_MAX = 30;
 /** Lines of pi itself, and of the list's frame, that stay in sight. */
 const OTHER_ROWS = 12;

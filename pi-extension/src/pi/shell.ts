@@ -21,7 +21,7 @@ export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
   const told = (host as Telling).getSettings?.();
   if (told) {
     const { shellPath, shellCommandPrefix } = told;
-    // It is told as it was written.
+    // pi tells the path as it was written in the settings.
     return { shellPath: shellPath && writtenPath(shellPath), shellCommandPrefix };
   }
   try {
@@ -33,7 +33,7 @@ export function shellSettings(host: Host, ctx: HostContext): ShellSettings {
       shellCommandPrefix: manager.getShellCommandPrefix(),
     };
   } catch {
-    // Files that pi cannot read either: it has said so.
+    // pi cannot read these files either, and has said so.
     return {};
   }
 }

@@ -4,9 +4,15 @@
  */
 import type { HostContext } from "./host.ts";
 
-/** A look at what is queued: once so long after a wait's begin, and on, where no event tells. */
+/**
+ * pi's queue is looked at so long after the begin of a wait, and as often again where the host
+ * tells of no input.
+ */
 export const STEER_CHECK_MS = 150;
-/** After an event, pi queues the message when all extensions have seen it: looks, ever rarer. */
+/**
+ * pi queues a message only when all extensions have seen its event. After an event the queue is
+ * looked at so soon, and then ever more rarely, up to the longer pause.
+ */
 const FIRST_LOOK_MS = 10;
 const LAST_LOOK_MS = 60_000;
 
@@ -19,15 +25,15 @@ export interface Watch {
 export class Steering {
   #steers = 0;
   #followUps = 0;
-  /** The host tells of input: pi does from the first prompt on. */
+  /** Whether the host tells of input: pi does from the first prompt on. */
   #hasInput = false;
   readonly #watches = new Set<(afterMs: number) => void>();
   #queuedBefore = false;
 
   /**
-   * A message begins. The user's own is one that no longer waits. At a model's answer, what is
-   * queued and was not typed to steer are follow-ups, which pi keeps until the run has ended: they
-   * end only the wait during which they come.
+   * A message begins: a message of the user waits no longer then. What is still queued at a model's
+   * answer, and was not typed to steer, are follow-ups, which pi keeps until the run has ended: a
+   * follow-up ends only the wait during which it comes.
    */
   onMessageStart(role: string, ctx: HostContext): void {
     if (role === "user") this.#steers = Math.max(0, this.#steers - 1);

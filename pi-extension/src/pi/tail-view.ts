@@ -1,19 +1,22 @@
-/** The end of a command's output, live: it follows until somebody scrolls up. */
+/**
+ * A view of the end of a command's output, live: it follows until somebody scrolls up. Where the
+ * output comes from is for follow.ts to say.
+ */
 import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { cutSequence, plainText } from "../text/plain.ts";
 import { drawable, stripControls } from "../text/safe.ts";
 import { cutToCells, oneLine, wrap } from "../text/width.ts";
 
-/** So many lines, and characters of them, can be scrolled back to. */
+/** The most lines, and characters of lines, that can be scrolled back to. */
 const LINES_MAX = 2_000;
 const CHARS_MAX = 256 * 1024;
-/** A line that is longer is broken: word wrap takes long for long lines. */
+/** A longer line is broken in pieces: word wrap takes long for long lines. */
 const LINE_CHARS = 4_096;
 /** Lines of pi itself that stay in sight. */
 const ROWS_OF_PI = 8;
 const ROWS_MIN = 5;
-/** Of our own: two rules, the title, the keys. */
+/** Lines of the view's own: two rules, the title, the keys. */
 const ROWS_OF_FRAME = 4;
 const TITLE_CELLS = 1_000;
 
@@ -24,19 +27,21 @@ interface Line {
   rows?: string[];
 }
 
-/** What somebody reads who has scrolled up. */
+/** What a person reads who has scrolled up. */
 interface Stopped {
-  /** The lines that were there then: what is dropped meanwhile does not go from under the eyes. */
+  /**
+   * The lines that were there when the person scrolled up: a line that is dropped meanwhile stays.
+   */
   lines: Line[];
   /** How many have come since. */
   newer: number;
 }
 
-/** What the view is in. */
+/** What the view is drawn in. */
 export interface Frame {
   /** Rows of the terminal. */
   rows(): number;
-  /** Draws it anew. */
+  /** Draws the view anew. */
   draw(): void;
   /** The person is done. */
   close(): void;
@@ -52,9 +57,9 @@ export class TailView implements Component {
   #chars = 0;
   /** What has come of the last line. */
   #begun = "";
-  /** Undefined: it follows. */
+  /** Undefined while the view follows. */
   #stopped: Stopped | undefined;
-  /** So many rows further up than the end. */
+  /** How many rows above the end the view stands. */
   #up = 0;
 
   constructor(theme: Pick<Theme, "fg">, frame: Frame) {
@@ -62,22 +67,22 @@ export class TailView implements Component {
     this.#frame = frame;
   }
 
-  /** What it is the output of. */
+  /** Says in the first line whose output it is. */
   title(text: string): void {
     this.#title = oneLine(text, TITLE_CELLS);
   }
 
-  /** Nothing more will come, and why. */
+  /** Says that nothing more will come, and why. */
   over(why: string): void {
     this.#over = oneLine(why, TITLE_CELLS);
   }
 
-  /** What is waited for at this moment; undefined: it follows. */
+  /** Says what the view waits for at this moment; undefined: it follows. */
   waits(what: string | undefined): void {
     this.#waits = what;
   }
 
-  /** More raw output. */
+  /** Takes more raw output. */
   append(raw: string): void {
     const all = withoutOverwritten(this.#begun + raw);
     // A sequence that goes on is left to what comes.
@@ -87,7 +92,7 @@ export class TailView implements Component {
     if (end > 0) this.#push(linesOf(all.slice(0, end).replace(/\n$/, "")));
   }
 
-  /** A line of the view's own, on what is not shown. */
+  /** Adds a line of the view's own, on what is not shown. */
   note(text: string): void {
     if (this.#begun !== "") this.append("\n");
     this.#push([{ text }]);
@@ -115,7 +120,7 @@ export class TailView implements Component {
     const room = this.#room();
     const lines = this.#stopped?.lines ?? this.#allLines();
     const rows = lastRows(lines, cells, room + this.#up);
-    // Further up there is nothing.
+    // Above the first row there is nothing.
     this.#up = Math.max(0, Math.min(this.#up, rows.length - room));
     const shown = rows.slice(0, rows.length - this.#up).slice(-room);
     const rule = this.#theme.fg("accent", "─".repeat(cells));
@@ -128,7 +133,7 @@ export class TailView implements Component {
     ];
   }
 
-  /** It keeps nothing of what it has drawn. */
+  /** The view keeps nothing of what it has drawn. */
   invalidate(): void {}
 
   #keys(): string {
@@ -143,7 +148,7 @@ export class TailView implements Component {
     return Math.max(ROWS_MIN, this.#frame.rows() - ROWS_OF_PI - ROWS_OF_FRAME);
   }
 
-  /** With what has come of the last one. */
+  /** All lines, with what has come of the last one. */
   #allLines(): Line[] {
     return this.#begun === "" ? [...this.#lines] : [...this.#lines, ...linesOf(this.#begun)];
   }

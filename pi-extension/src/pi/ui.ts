@@ -1,9 +1,9 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
-import type { HostContext, HostUi } from "./host.ts";
+import type { RunningSession, Sessions } from "../execd/sessions.ts";
 import { formatAge } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
 import { oneLine } from "../text/width.ts";
-import type { RunningSession, Sessions } from "../execd/sessions.ts";
+import type { HostContext, HostUi } from "./host.ts";
 
 /** Key of the status and of the widget. */
 const KEY = "unified-exec.sessions";
@@ -12,7 +12,7 @@ const WIDGET_SESSIONS = 5;
 const COMMAND_CELLS = 60;
 const CWD_CELLS = 60;
 const NOTICE_CELLS = 1_000;
-/** The ages in the widget go on this often. */
+/** How often the ages in the widget are drawn anew. */
 const WIDGET_TICK_MS = 1_000;
 
 /** The words in which people are spoken to. */
@@ -118,7 +118,7 @@ export class Ui {
     this.#guarded((ui) => ui.setWidget?.(KEY, undefined));
   }
 
-  /** A context that went stale throws; there is nobody to show anything to then. */
+  /** A context that went stale throws: then there is nobody to show anything to. */
   #guarded(show: (ui: HostUi) => void): void {
     try {
       if (this.#ui) show(this.#ui);

@@ -1,16 +1,19 @@
 /**
  * Wakes: a session that was started with `on_exit: "wake"` ended and no call told it. Exactly one
- * message to the model says so; it has no output, only where to find it.
+ * message to the model says so; it has no output, only where to find it. When the message is sent
+ * is for the inbox to decide.
  */
-import { messageOf } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
-import { Telling } from "./telling.ts";
+import type { Inbox, Letter, Source } from "./inbox.ts";
 
-/** More than these are not spelled out in one message. */
+/** The most sessions that one message spells out. */
 const WAKE_LINES_MAX = 10;
-/** Tool results whose end is awaited; a host that never tells it must not make this grow. */
+/**
+ * The most tool results whose end is awaited: a host that never tells of it must not make the table
+ * grow.
+ */
 const DIRECT_MAX = 256;
-/** Ends that wait for the end of a run; of more, the oldest are only counted. */
+/** The most ends that wait to be told; of more, the oldest are only counted. */
 const WAITING_MAX = 1_024;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
@@ -24,9 +27,9 @@ export interface Ended {
   cwd?: string;
   elapsed_ms?: number;
   log_path?: string;
-  /** Why it is gone without an exit: execd itself ended. */
+  /** Why the session is gone without an exit: execd itself ended. */
   lost?: string;
-  /** No call can read its output any more: only the log has it. */
+  /** No call can read the session's output any more: only the log has it. */
   unreadable?: true;
 }
 
@@ -37,40 +40,34 @@ export interface WakeDetails {
 
 export const WAKE_MESSAGE_TYPE = "unified-exec-completed";
 
-/** Hands one message to pi; throws when pi doesn't take it. */
-export type SendWake = (content: string, details: WakeDetails, triggerTurn: boolean) => void;
-
-export class Wakes extends Telling {
-  override readonly types = [WAKE_MESSAGE_TYPE];
-  readonly #send: SendWake | undefined;
+export class Wakes implements Source {
+  readonly types = [WAKE_MESSAGE_TYPE];
+  readonly #inbox: Inbox;
   readonly #runs: (id: number) => boolean;
   readonly #warn: (message: string) => void;
   readonly #armed = new Set<number>();
   readonly #direct = new Map<string, Ended[]>();
   #waiting: Ended[] = [];
-  /** So many that wait were dropped, for want of room. */
+  /** How many ends that waited were dropped, for want of room. */
   #dropped = 0;
-  #wasRefused = false;
+  /** The ends that pi has refused once. */
+  #refused = new WeakSet<Ended>();
 
   /**
-   * `runs` tells whether a session runs; `warn` tells people of a message that pi refused twice.
+   * `runs` tells whether a session runs; `warn` tells people of what the model cannot be told.
    */
-  constructor(
-    send: SendWake | undefined,
-    runs: (id: number) => boolean,
-    warn: (message: string) => void,
-  ) {
-    super();
-    this.#send = send;
+  constructor(inbox: Inbox, runs: (id: number) => boolean, warn: (message: string) => void) {
+    this.#inbox = inbox;
     this.#runs = runs;
     this.#warn = warn;
+    inbox.add(this);
   }
 
-  override get isPending(): boolean {
+  get isPending(): boolean {
     return this.#armed.size > 0 || this.hasNews;
   }
 
-  protected override get hasNews(): boolean {
+  get hasNews(): boolean {
     return this.#waiting.length > 0;
   }
 
@@ -80,8 +77,8 @@ export class Wakes extends Telling {
    */
   arm(id: number): void {
     if (!this.#runs(id)) return;
-    if (!this.isClosed) this.#armed.add(id);
-    if (!this.#send) this.#warn("no wake can be sent: this host takes no messages");
+    if (!this.#inbox.isClosed) this.#armed.add(id);
+    if (!this.#inbox.canSend) this.#warn("no wake can be sent: this host takes no messages");
   }
 
   /** The ids of the sessions whose end will be told. */
@@ -94,33 +91,29 @@ export class Wakes extends Telling {
   }
 
   disarm(id: number): void {
-    if (this.#armed.delete(id)) this.changed();
+    if (this.#armed.delete(id)) this.#inbox.changed();
   }
 
   /** The daemon told the exit of a session by a wake. */
   onWake(ended: Ended): void {
-    if (this.isClosed) return;
+    if (this.#inbox.isClosed) return;
     if (ended.session_id !== undefined) this.#armed.delete(ended.session_id);
-    if (this.#waiting.length >= WAITING_MAX) {
-      this.#waiting.shift();
-      this.#dropped += 1;
-    }
-    this.#waiting.push(ended);
-    this.hasCome();
+    this.#wait(this.#waiting, [ended], 0);
+    this.#inbox.hasCome();
   }
 
-  /** A call told the model of a session's end, of which a wake still waits: it is not sent. */
+  /** A call told the model of a session's end, of which a wake still waits: the wake is not sent. */
   onRead(toolCallId: string, id: number): void {
     const ended = this.#waiting.find((one) => one.session_id === id && !one.lost);
     if (!ended) return;
     this.#waiting = this.#waiting.filter((one) => one !== ended);
     this.onDirect(toolCallId, ended);
-    this.changed();
+    this.#inbox.changed();
   }
 
   /** A tool result told the exit in the wake's place; pi has still to finalise that result. */
   onDirect(toolCallId: string, ended: Ended): void {
-    if (this.isClosed) return;
+    if (this.#inbox.isClosed) return;
     if (this.#direct.size >= DIRECT_MAX) this.#direct.clear();
     // An id may come twice; each end takes the oldest.
     this.#direct.set(toolCallId, [...(this.#direct.get(toolCallId) ?? []), ended]);
@@ -134,38 +127,41 @@ export class Wakes extends Telling {
     if (ended && isError) this.onWake({ ...ended, unreadable: true });
   }
 
-  /** Forgets everything and takes no more: a wake must never reach another session. */
-  override close(): void {
+  /** Forgets everything: a wake must never reach another session of pi. */
+  close(): void {
     this.#waiting = [];
     this.#dropped = 0;
-    this.#wasRefused = false;
     this.#armed.clear();
     this.#direct.clear();
-    super.close();
+  }
+
+  take(): Letter {
+    const ended = this.#waiting.splice(0);
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return {
+      customType: WAKE_MESSAGE_TYPE,
+      content: wakeText(ended, dropped),
+      details: { sessions: ended.map(bounded) },
+      putBack: () => this.#wait(ended, this.#waiting, dropped),
+      refused: (why) => this.#tellAgain(ended, dropped, why),
+    };
   }
 
   /** What pi refuses is told once more, at the next occasion. */
-  protected override tell(triggerTurn: boolean): boolean {
-    const ended = this.#waiting;
-    const dropped = this.#dropped;
-    this.#waiting = [];
-    this.#dropped = 0;
-    try {
-      if (!this.#send) throw new Error("this host takes no messages");
-      this.#send(wakeText(ended, dropped), { sessions: ended.map(bounded) }, triggerTurn);
-      this.#wasRefused = false;
-      return true;
-    } catch (error) {
-      const why = messageOf(error);
-      if (this.#wasRefused) {
-        this.#warn(`could not tell the model that ${names(ended)} ended: ${why}`);
-      } else {
-        this.#waiting = ended;
-        this.#dropped = dropped;
-      }
-      this.#wasRefused = !this.#wasRefused;
-      return false;
-    }
+  #tellAgain(ended: Ended[], dropped: number, why: string): void {
+    const twice = ended.filter((one) => this.#refused.has(one));
+    if (twice.length > 0) this.#warn(`could not tell the model that ${names(twice)} ended: ${why}`);
+    const once = ended.filter((one) => !twice.includes(one));
+    for (const one of once) this.#refused.add(one);
+    this.#wait(once, this.#waiting, twice.length > 0 ? 0 : dropped);
+  }
+
+  /** These ends wait, the older ones first, and of so many others only the number is known. */
+  #wait(older: Ended[], newer: Ended[], dropped: number): void {
+    const all = [...older, ...newer];
+    this.#waiting = all.slice(-WAITING_MAX);
+    this.#dropped += dropped + all.length - this.#waiting.length;
   }
 }
 

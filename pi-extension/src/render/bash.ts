@@ -10,15 +10,16 @@ import { stripControls } from "../text/safe.ts";
 import { fitting } from "../text/width.ts";
 import { PREVIEW_LINES, result } from "./body.ts";
 import { asides, call, labelled, title } from "./calls.ts";
-import type { Fields } from "./fields.ts";
-import { arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { RenderCall, RenderResult, RowContext, Span, ToolRenderers } from "./row.ts";
-import { span } from "./row.ts";
+import {
+  type Fields, arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf,
+} from "./fields.ts";
+import {
+  type RenderCall, type RenderResult, type RowContext, type Span, type ToolRenderers, span,
+} from "./row.ts";
 import { rowState, stopTicker } from "./state.ts";
-import type { Outcome, RowView } from "./view.ts";
-import { logLack, timeFact } from "./view.ts";
+import { type Outcome, type RowView, logLack, timeFact } from "./view.ts";
 
-/** Whose lines are counted. */
+/** What the settings bound the lines of: results of bash, messages on windows, looks at windows. */
 export type Shown = "bash" | "completed" | "poll" | "peek";
 
 /** The settings of tmux-bash.jsonc that say how much of an output is drawn. */
@@ -34,7 +35,7 @@ export interface Settings {
   };
 }
 
-/** How many lines of output are drawn. */
+/** Takes the settings and how an output stands, and gives how many of its lines are drawn. */
 export function lineLimit(
   config: LineLimits,
   shown: Shown,
@@ -69,7 +70,7 @@ export function bashRenderers(settings: Settings): ToolRenderers {
   };
 }
 
-/** A component of pi's whose lines stay within the width: one that is wider ends pi. */
+/** A component of pi's whose lines are held within the width: a wider line ends pi. */
 class Within implements Component {
   #inner: Component;
 
@@ -115,7 +116,7 @@ function stripped(given: Result): Result {
   return { ...given, content: content as Result["content"], details: shown };
 }
 
-/** What the log that is named lacks. */
+/** Takes the details of a result and gives what the log that they name lacks. */
 function lackOf(details: Fields): string {
   const named = stringOf(details.fullOutputPath) !== undefined;
   return named ? logLack(details.log_complete, details.log_truncated) : "";
@@ -144,7 +145,7 @@ function isTruncated(details: Fields): boolean {
   return fieldsOf(details.truncation).truncated === true;
 }
 
-/** pi's own renderer may have drawn the row before, and left it ticking. */
+/** Ends the ticking that pi's own renderer has left where it drew the row before. */
 function stopPisTicker(context: RowContext): void {
   const state = rowState(context) as { interval?: NodeJS.Timeout | undefined };
   clearInterval(state.interval);
@@ -169,7 +170,7 @@ function bashView(outcome: Outcome, { config }: Settings): RowView {
   };
 }
 
-/** The line that the model reads of what was cut is not for people: theirs stands below. */
+/** The model's text without its last line, on what was cut: people have a notice instead. */
 function withoutFooter(text: string, path: string | undefined): string {
   const at = text.trimEnd().lastIndexOf("\n\n[");
   const isFooter = path !== undefined && at >= 0 && text.slice(at).includes(path);
@@ -188,7 +189,7 @@ function cutNotice(details: Fields): Span[] {
   return parts.length === 0 ? [] : [span(`[${parts.join(". ")}]`, "warning")];
 }
 
-/** pi's own call has noted in the row's state when the command started. */
+/** How long the command has run: pi's own call has noted in the row's state when it started. */
 function timeNotice({ context, partial }: Outcome): Span[] {
   const state = rowState(context) as { startedAt?: number; endedAt?: number };
   if (state.startedAt === undefined) return [];

@@ -2,14 +2,13 @@
  * How a view of a result becomes the lower part of a row, the same for all families: which parts
  * stand where, how much of them a collapsed row shows, and when the row ticks.
  */
-import type { Fields } from "./fields.ts";
-import { contentText, fieldsOf, partOf, stringOf } from "./fields.ts";
-import type { Block, RenderResult, Span } from "./row.ts";
-import { expandHint, reuse } from "./row.ts";
-import type { RowState } from "./state.ts";
-import { elapsedMs, keepTicking, rowState, settle, startTicker } from "./state.ts";
-import type { Body, Entry, List, Names, Outcome, ResultView, RowView } from "./view.ts";
-import { clipped, dotted, factsOf, muted, timeFact } from "./view.ts";
+import { type Fields, contentText, fieldsOf, partOf, stringOf } from "./fields.ts";
+import { type Block, type RenderResult, type Span, expandHint, reuse } from "./row.ts";
+import { type RowState, elapsedMs, keepTicking, rowState, settle, startTicker } from "./state.ts";
+import {
+  type Body, type Entry, type List, type Names, type Outcome, type ResultView, type RowView,
+  clipped, dotted, factsOf, muted, timeFact,
+} from "./view.ts";
 
 /** How many visual lines of output, and entries of a list, a collapsed row shows. */
 export const PREVIEW_LINES = 5;
@@ -37,7 +36,7 @@ export function result(view: ResultView): RenderResult {
   };
 }
 
-/** Makes the view of what may be a thrown error, which leaves nothing but its message. */
+/** Takes a view and gives one that shows thrown errors too, of which pi keeps the message only. */
 export function orError(view: ResultView): ResultView {
   return (outcome) => {
     const { details, text, context, expanded } = outcome;
@@ -47,7 +46,7 @@ export function orError(view: ResultView): ResultView {
   };
 }
 
-/** The call's slot was drawn before this one and learns here where the command really runs. */
+/** The call's slot was drawn before the result's, and learns here where the command really runs. */
 function tellCall(state: RowState, details: Fields): void {
   const cwd = stringOf(details.cwd);
   if (state.hasResult && (cwd === undefined || cwd === state.cwd)) return;
@@ -85,7 +84,7 @@ export function viewBlocks(view: RowView, expanded: boolean, keys: object): Bloc
 
 function outputBlock(body: Body, expanded: boolean, keys: object): Block {
   const { text, tone = "toolOutput", keep = "end" } = body;
-  // "earlier lines" also where it is one: pi's rows and the tool that this one follows say so.
+  // pi's own rows say "1 earlier lines" too.
   const what = keep === "end" ? "earlier lines" : "more lines";
   const limit = body.limit ?? (expanded ? undefined : PREVIEW_LINES);
   return { kind: "output", text, tone, limit, keep, hint: `${what} (${expandHint(keys)})` };

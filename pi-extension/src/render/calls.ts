@@ -2,13 +2,10 @@
  * How the calls of all tools are drawn: one text, and a clock while nothing has come back. Which
  * words a call consists of is the family's; the words that more than one family has are here.
  */
-import type { Fields } from "./fields.ts";
-import { fieldsOf, labelOf } from "./fields.ts";
-import type { Block, RenderCall, RowContext, Span } from "./row.ts";
-import { reuse, span } from "./row.ts";
+import { type Fields, fieldsOf, labelOf } from "./fields.ts";
+import { type Block, type RenderCall, type RowContext, type Span, reuse, span } from "./row.ts";
 import { elapsedMs, keepTicking, rowState, startTicker } from "./state.ts";
-import type { CallText } from "./view.ts";
-import { muted, timeFact } from "./view.ts";
+import { type CallText, muted, timeFact } from "./view.ts";
 
 /** The most of a command that is drawn: some models write whole files into one. */
 const MAX_COMMAND_CHARS = 32 * 1024;
@@ -52,12 +49,12 @@ export function commandSpans(command: unknown): Span[] {
     return [title("$ "), span("…", "toolOutput")];
   }
   if (typeof command !== "string") return [title("$ "), span("[invalid arg]", "error")];
-  const { head, more } = bounded(command);
+  const { head, more } = beginningOf(command);
   return [title(`$ ${head.trim()}`), ...(more === "" ? [] : [muted(more)])];
 }
 
 /** Takes a text and gives as much of it as is drawn, and what is said of the rest. */
-export function bounded(text: string): { head: string; more: string } {
+export function beginningOf(text: string): { head: string; more: string } {
   const over = text.length - MAX_COMMAND_CHARS;
   return {
     head: text.slice(0, MAX_COMMAND_CHARS),

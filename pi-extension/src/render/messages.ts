@@ -5,11 +5,10 @@ import { oneLine } from "../text/width.ts";
 import { type Settings, lineLimit } from "./bash.ts";
 import { GAP, viewBlocks } from "./body.ts";
 import { labelled } from "./calls.ts";
-import type { Fields } from "./fields.ts";
 import {
-  arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
+  type Fields, arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
 } from "./fields.ts";
-import { type Block, Row, type Span, type Theme, span } from "./row.ts";
+import { type Block, type Span, type Theme, Row, span } from "./row.ts";
 import { type RowView, logLack, muted, shownPath } from "./view.ts";
 
 const WAKE_COMMAND_CELLS = 80;

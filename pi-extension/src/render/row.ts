@@ -3,8 +3,7 @@
  * text is stripped here and nowhere else, so that no renderer can forget it.
  */
 import type { Theme, ThemeColor, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { Component } from "@earendil-works/pi-tui";
-import { getKeybindings, truncateToWidth } from "@earendil-works/pi-tui";
+import { type Component, getKeybindings, truncateToWidth } from "@earendil-works/pi-tui";
 import { drawable, stripControls } from "../text/safe.ts";
 import { wrap } from "../text/width.ts";
 

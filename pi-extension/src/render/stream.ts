@@ -7,16 +7,17 @@ import { forgottenText, formatSeconds, formatSize } from "../text/figures.ts";
 import { plainText } from "../text/plain.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
 } from "./calls.ts";
-import type { Fields, Unchecked } from "./fields.ts";
 import {
-  arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stdinNote, stringOf,
+  type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stdinNote,
+  stringOf,
 } from "./fields.ts";
-import type { RowContext, Span } from "./row.ts";
-import { span } from "./row.ts";
-import type { Entry, Look, Outcome, RowView } from "./view.ts";
-import { CAMEL, entryOf, factsOf, muted, notice, saying, shownPath, timeFact } from "./view.ts";
+import { type RowContext, type Span, span } from "./row.ts";
+import {
+  type Entry, type Look, type Outcome, type RowView, CAMEL, entryOf, factsOf, muted, notice,
+  saying, shownPath, timeFact,
+} from "./view.ts";
 
 /** The most background processes that are named. */
 const MAX_NAMED = 16;
@@ -58,7 +59,7 @@ function stdinCall({ data, sessionId, eof }: Fields, { expanded }: RowContext): 
   const text = stringOf(data) ?? "";
   const base64 = stringOf(fieldsOf(data).base64);
   const bytes = base64 === undefined ? Buffer.byteLength(text) : base64Bytes(base64);
-  const { head, more } = bounded(text);
+  const { head, more } = beginningOf(text);
   return [
     title(`» ${byteCount(bytes)}`),
     ...target(" → ", sessionId),
@@ -91,12 +92,12 @@ function timeNote(what: string, value: unknown): string | undefined {
   return `${what} ${whole ? `${ms / 1000}s` : formatSeconds(ms)}`;
 }
 
-/** The same of a wait; undefined where the call does not wait. */
+/** `wait 5s`; undefined where the call does not wait. */
 function waitNote(what: string, value: unknown): string | undefined {
   return (numberOf(value) ?? 0) > 0 ? timeNote(what, value) : undefined;
 }
 
-/** A process's output, its notices and `took 4.2s · exitCode=0 · log: ~/…`. */
+/** A session's output, its notices and `took 4.2s · exitCode=0 · log: ~/…`. */
 function reportView(outcome: Outcome): RowView {
   const { details, text, context, partial } = outcome;
   const output = outputOf(outcome);
@@ -154,25 +155,25 @@ function reportFacts(details: Fields): (Span | undefined)[] {
   return [timeFact(what, ms, early), runs ? id : exit, log];
 }
 
-/** One line for each process. */
+/** One line for each session. */
 function listView({ details, text, partial, expanded }: Outcome): RowView {
   const { processes } = details;
   if (!Array.isArray(processes)) return partial ? {} : { body: { text } };
-  const entries = processes.map((one) => processEntry(fieldsOf(one), expanded));
+  const entries = processes.map((one) => sessionEntry(fieldsOf(one), expanded));
   const [forgotten, keptMax, keptMs] =
     [details.forgotten, details.keptMax, details.keptMs].map(numberOf);
   const last = forgottenText({ forgotten, keptMax, keptMs });
   return { list: { entries, nouns: ["process", "processes"], none: "no processes", last } };
 }
 
-function processEntry(process: Unchecked<StreamSession>, expanded: boolean): Entry {
-  const stdin = stdinNote(process.stdinMode);
-  const exit = factsOf(process, CAMEL).exit ?? muted("ended");
+function sessionEntry(session: Unchecked<StreamSession>, expanded: boolean): Entry {
+  const stdin = stdinNote(session.stdinMode);
+  const exit = factsOf(session, CAMEL).exit ?? muted("ended");
   const marks = [
     stdin === undefined ? undefined : muted(stdin),
-    process.status === "running" ? undefined : exit,
+    session.status === "running" ? undefined : exit,
   ];
-  return entryOf(process, CAMEL, marks, expanded);
+  return entryOf(session, CAMEL, marks, expanded);
 }
 
 /** What became of input, in one line. */

@@ -11,16 +11,16 @@ import { formatSeconds, formatSize } from "../text/figures.ts";
 import { oneLine } from "../text/width.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, bounded, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
 } from "./calls.ts";
-import type { Fields, Unchecked } from "./fields.ts";
-import { arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
-import type { RowContext, Span } from "./row.ts";
-import { span } from "./row.ts";
-import { rowState } from "./state.ts";
-import type { Entry, Look, Outcome, RowView } from "./view.ts";
 import {
-  LIST_CELLS, SNAKE, clipped, entryOf, factsOf, muted, notice, saying, shownPath, timeFact,
+  type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf,
+} from "./fields.ts";
+import { type RowContext, type Span, span } from "./row.ts";
+import { rowState } from "./state.ts";
+import {
+  type Entry, type Look, type Outcome, type RowView, LIST_CELLS, SNAKE, clipped, entryOf, factsOf,
+  muted, notice, saying, shownPath, timeFact,
 } from "./view.ts";
 
 /** The cells of input that a collapsed row shows. */
@@ -71,7 +71,7 @@ function inputSpans({ chars, chars_b64 }: Fields, { expanded }: RowContext): Spa
   if (base64.trim() !== "") return [title(`(base64, ${byteCount(base64Bytes(base64))})`)];
   if (chars === undefined || chars === null || chars === "") return [];
   if (typeof chars !== "string") return [span("[invalid arg]", "error")];
-  const { head, more } = bounded(chars);
+  const { head, more } = beginningOf(chars);
   const input = inputText(head);
   return [title(expanded ? `${input}${more}` : oneLine(input, INPUT_CELLS))];
 }

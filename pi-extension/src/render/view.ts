@@ -5,14 +5,14 @@
  * stand in a row is decided in body.ts, how text is stripped, wrapped and painted in row.ts.
  */
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
-import type { SessionInfo, StreamReport, StreamSession, WaitResult } from "../execd/wire-results.ts";
+import type {
+  SessionInfo, StreamReport, StreamSession, WaitResult,
+} from "../execd/wire-results.ts";
 import { formatAge, formatSeconds } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
 import { oneLine } from "../text/width.ts";
-import type { Fields } from "./fields.ts";
-import { labelOf, numberOf, stringOf } from "./fields.ts";
-import type { RowContext, Span } from "./row.ts";
-import { span } from "./row.ts";
+import { type Fields, labelOf, numberOf, stringOf } from "./fields.ts";
+import { type RowContext, type Span, span } from "./row.ts";
 import type { RowState } from "./state.ts";
 
 /** The cells of a command in a list while collapsed, before the line is cut at the width. */

@@ -3,9 +3,11 @@
  * say.
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { ParameterSchema, ToolSchema } from "./coerce.ts";
 import { type TmuxBashConfig, TMUX_ACTIONS } from "../bash/keys.ts";
 import { expand } from "../bash/templates.ts";
+import {
+  type ParameterSchema, type ToolSchema, flag, integer, number, oneOf, schema, text,
+} from "./schema.ts";
 import type { ToolText } from "./tool.ts";
 
 /** The texts of the tool that runs commands. `attachCommand` is what people attach with. */
@@ -58,53 +60,35 @@ function pisBash(): Partial<Prompt> {
 
 function bashSchema(config: TmuxBashConfig): ToolSchema {
   const { defaultTimeoutSeconds: seconds, maxTimeoutSeconds: most } = config;
-  return {
-    type: "object",
-    required: ["command"],
-    properties: {
-      command: { type: "string", description: "Shell command to execute" },
-      name: {
-        type: "string",
-        description: "Short label of its window. Default: the command's program.",
-      },
-      timeout: {
-        type: "number",
-        description: `Seconds to wait for it, more than 0. Default ${seconds}, at most ${most}.`,
-      },
-      timeoutAction: {
-        type: "string",
-        enum: ["background", "kill"],
-        description: 'At the timeout: "background" lets it go on and reports its end later, '
-          + `"kill" ends it. Default "${config.defaultTimeoutAction}".`,
-      },
-      background: {
-        type: "boolean",
-        description: "Start it in the background and return at once; its end is reported later.",
-      },
-      tty: {
-        type: "boolean",
-        description: "Give it a terminal, for what wants input: REPLs, prompts, editors. A person "
-          + `can attach and type. Default ${config.tty}; without one its input is empty. What the `
-          + "shell leaves behind on it (server &) gets SIGHUP when the shell ends.",
-      },
-      ...(config.bashPollIntervalEnabled && pollParameters(config)),
-    },
-  };
+  return schema({
+    command: text("Shell command to execute"),
+    name: text("Short label of its window. Default: the command's program."),
+    timeout: number(`Seconds to wait for it, more than 0. Default ${seconds}, at most ${most}.`),
+    timeoutAction: oneOf(
+      ["background", "kill"],
+      'At the timeout: "background" lets it go on and reports its end later, '
+        + `"kill" ends it. Default "${config.defaultTimeoutAction}".`,
+    ),
+    background: flag("Start it in the background and return at once; its end is reported later."),
+    tty: flag(
+      "Give it a terminal, for what wants input: REPLs, prompts, editors. A person "
+        + `can attach and type. Default ${config.tty}; without one its input is empty. What the `
+        + "shell leaves behind on it (server &) gets SIGHUP when the shell ends.",
+    ),
+    ...(config.bashPollIntervalEnabled && pollParameters(config)),
+  }, ["command"]);
 }
 
 function pollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
   const fallback = config.defaultPollInterval;
   return {
-    pollInterval: {
-      type: "number",
-      description: "Seconds between check-ins on its output while it runs in the background. "
+    pollInterval: number(
+      "Seconds between check-ins on its output while it runs in the background. "
         + `Default: ${fallback > 0 ? fallback : "none"}.`,
-    },
-    pollLines: {
-      type: "integer",
-      description:
-        `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
-    },
+    ),
+    pollLines: integer(
+      `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
+    ),
   };
 }
 
@@ -121,36 +105,21 @@ const ACTIONS: Record<(typeof TMUX_ACTIONS)[number], string> = {
 function tmuxSchema(config: TmuxBashConfig): ToolSchema {
   const enabled = TMUX_ACTIONS.filter((action) => config.tmuxEnabledActions.includes(action));
   const onWindow = enabled.filter((action) => !action.startsWith("list"));
-  return {
-    type: "object",
-    required: ["action"],
-    properties: {
-      action: {
-        type: "string",
-        enum: enabled,
-        description: `${enabled.map((action) => ACTIONS[action]).join("; ")}.`,
-      },
-      ...(onWindow.length > 0 && {
-        window: {
-          type: "string" as const,
-          description: `Window id like @123, for ${onWindow.join(", ")}.`,
-        },
-      }),
-      ...(enabled.includes("poll") && tmuxPollParameters(config)),
-    },
-  };
+  return schema({
+    action: oneOf(enabled, `${enabled.map((action) => ACTIONS[action]).join("; ")}.`),
+    ...(onWindow.length > 0 && {
+      window: text(`Window id like @123, for ${onWindow.join(", ")}.`),
+    }),
+    ...(enabled.includes("poll") && tmuxPollParameters(config)),
+  }, ["action"]);
 }
 
 function tmuxPollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
   return {
-    pollInterval: {
-      type: "number",
-      description: `For poll: seconds between check-ins. Default ${pollSeconds(config)}.`,
-    },
-    pollLines: {
-      type: "integer",
-      description: `For poll: lines of output, the last ones. Default ${config.pollContextLines}.`,
-    },
+    pollInterval: number(`For poll: seconds between check-ins. Default ${pollSeconds(config)}.`),
+    pollLines: integer(
+      `For poll: lines of output, the last ones. Default ${config.pollContextLines}.`,
+    ),
   };
 }
 

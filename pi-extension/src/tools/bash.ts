@@ -2,23 +2,25 @@
  * The bash family: bash and tmux, under the names that tmux-bash.jsonc gives them. Each call is one
  * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
+import { attachCommand } from "../bash/attach.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/deliveries.ts";
+import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
+import { shownCommand } from "../bash/templates.ts";
+import { Windows } from "../bash/windows.ts";
+import { startContext, viewContext } from "../bash/wire-context.ts";
+import type { BashResult, Progress } from "../execd/wire-results.ts";
 import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { windowMessageRenderer } from "../render/messages.ts";
-import type { BashResult, Progress, TmuxResult } from "../execd/wire-results.ts";
+import { given } from "../text/values.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
-import { attachCommand } from "../bash/attach.ts";
-import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
-import { shownCommand } from "../bash/templates.ts";
-import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/deliveries.ts";
-import { Windows } from "../bash/windows.ts";
-import { startContext, viewContext } from "../bash/wire-context.ts";
 import type { ToolContext } from "./context.ts";
-import type { Family } from "./family.ts";
-import { type Params, type Tool, answer, definition, given } from "./tool.ts";
+import type { Family, FamilyContext } from "./family.ts";
+import { type Params, type Tool, answer, definition } from "./tool.ts";
+import { update } from "./updates.ts";
 import { BASH_WORDS } from "./words.ts";
 
-export function bash(context: ToolContext): Family {
+export function bash(context: FamilyContext): Family {
   const windows = new Windows(context, BASH_WORDS.speaker);
   registerRenderers(context.host, windows);
   return {
@@ -34,7 +36,10 @@ export function bash(context: ToolContext): Family {
   };
 }
 
-/** The entry renderer is for what people see and no model reads. */
+/**
+ * Has pi draw the messages about windows. The entry renderer is for reports that people see and no
+ * model reads.
+ */
 function registerRenderers(host: Host, windows: Windows): void {
   const renderer = windowMessageRenderer(windows);
   host.registerMessageRenderer(COMPLETED_MESSAGE_TYPE, renderer);
@@ -69,28 +74,20 @@ function runBash(
   call: Call,
 ): Promise<ToolResult> {
   return windows.inForeground(call.signal, async (signal) => {
-    // As pi's own bash: its row begins to count the seconds.
-    show(call, "", {});
+    // The row begins to count the seconds, as that of pi's own bash does.
+    update(call, "", {});
     await context.execd.start(signal);
     const request = {
       ...bashParams(windows, params), stream: true, context: startContext(windows, call.ctx),
     };
     const onNotification = (_method: string, note: object) => {
       const { tail = "", truncation, log_path: path } = note as Partial<Progress>;
-      show(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
+      // execd paces these notifications as the settings say.
+      update(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
     };
     const reply = await context.request("bash", request, { signal, onNotification });
-    return bashAnswer(windows, params, reply as unknown as BashResult);
+    return bashAnswer(windows, params, reply);
   });
-}
-
-/** Shows what there is so far; execd paces it as the settings say. */
-function show(call: Call, text: string, details: object): void {
-  try {
-    call.onUpdate?.({ content: text === "" ? [] : [{ type: "text", text }], details });
-  } catch {
-    // A host that cannot draw must not end the wait.
-  }
 }
 
 /** The params of a request for `params`, with the defaults of the settings. */
@@ -163,8 +160,7 @@ async function runTmux(
     ...polls,
     context: viewContext(windows),
   };
-  const reply = await context.request("tmux", request, call);
-  const { text, is_error } = reply as unknown as TmuxResult;
+  const { text, is_error } = await context.request("tmux", request, call);
   if (is_error) throw new Error(text);
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));

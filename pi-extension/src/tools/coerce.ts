@@ -1,24 +1,10 @@
 /**
  * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
- * arguments are brought into the tool's schema here; what cannot be is left for execd to refuse.
+ * arguments are brought into the tool's schema here; a value that does not fit is left for execd to
+ * refuse.
  */
-import { isObject } from "../execd/daemon.ts";
-
-/** A parameter of a tool, as JSON Schema. One of several types has `anyOf` in place of `type`. */
-export interface ParameterSchema {
-  type?: "string" | "integer" | "number" | "boolean" | "object";
-  anyOf?: readonly object[];
-  description: string;
-  enum?: readonly string[];
-  additionalProperties?: object;
-}
-
-/** A tool's parameters, as JSON Schema. */
-export interface ToolSchema {
-  type: "object";
-  properties: Record<string, ParameterSchema>;
-  required?: string[];
-}
+import { isObject, parseObject } from "../text/values.ts";
+import type { ParameterSchema, ToolSchema } from "./schema.ts";
 
 /** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
 export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {
@@ -64,19 +50,11 @@ function coerceBoolean(value: unknown): unknown {
 
 /** An object of environment variables: JSON text is parsed, numbers and booleans become text. */
 function coerceVariables(value: unknown): unknown {
-  const object = typeof value === "string" ? parseJson(value) : value;
+  const object = typeof value === "string" ? parseObject(value) : value;
   if (!isObject(object)) return value;
   const entries = Object.entries(object).map(([name, setting]) => [
     name,
     typeof setting === "number" || typeof setting === "boolean" ? String(setting) : setting,
   ]);
   return Object.fromEntries(entries);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

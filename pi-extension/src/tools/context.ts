@@ -1,11 +1,13 @@
 /**
- * What a tool sees of the session of pi that it runs in. The session is one of these; a tool knows
- * nothing else of it, nor of the other families.
+ * The port through which a tool sees the session of pi that it runs in. A tool knows nothing else
+ * of that session, and nothing of the other families.
  */
 import type { Client } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Host } from "../pi/host.ts";
 import type { Sessions } from "../execd/sessions.ts";
+import type { Reply } from "../execd/wire-results.ts";
+import type { Method } from "../execd/wire.ts";
+import type { Host } from "../pi/host.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Wakes } from "../pi/wakes.ts";
@@ -23,10 +25,9 @@ export interface ToolContext {
   readonly wakes: Wakes;
   /** Notices to people. */
   readonly ui: Ui;
-  /** Sends a request whose result is an object of fields; execd is started if need be. */
-  request(
-    method: string,
-    params: object,
-    options: RequestOptions,
-  ): Promise<Record<string, unknown>>;
+  /**
+   * Sends a request whose result is an object of fields; execd is started if need be. The params are
+   * a call's, which were held against the tool's schema and not against the types of the wire.
+   */
+  request<M extends Method>(method: M, params: object, options: RequestOptions): Promise<Reply<M>>;
 }

@@ -1,6 +1,6 @@
 /** The newest output of a command while its call waits. */
 
-/** The most of it that is held and shown. */
+/** The most output that is held and shown, in bytes. */
 export const LIVE_TAIL_BYTES = 32 * 1024;
 
 /** Takes chunks in order of arrival and keeps the last of them. */

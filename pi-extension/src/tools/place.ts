@@ -3,12 +3,13 @@
  * starts one.
  */
 import { resolve } from "node:path";
-import { resolveNoLog } from "../pi/settings.ts";
 import { commandEnv } from "../pi/environment.ts";
-import { expandHome } from "../text/home.ts";
 import type { Call } from "../pi/host.ts";
+import { resolveNoLog } from "../pi/settings.ts";
+import { expandHome } from "../text/home.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
-import { given } from "./tool.ts";
+import { type ParameterSchema, text, variables } from "./schema.ts";
 
 /** Where logs are: on this machine, on the one where commands run, or not on any. */
 export type LogPlace = "here" | "far" | "nowhere";
@@ -19,15 +20,25 @@ export function logPlace({ execd }: ToolContext): LogPlace {
   return execd.isRemote ? "far" : "here";
 }
 
-/** That commands run elsewhere, where what is said of logs does not say it. */
+/** Says that commands run elsewhere, where what is said of logs does not say so. */
 export function farNote(remote: boolean, logs: LogPlace): string {
   return remote && logs !== "far" ? " Commands run on another machine." : "";
 }
 
+/** The parameter that says where a command runs. */
+export function workdir(remote: boolean): ParameterSchema {
+  return text(remote
+    ? "Directory to run in, on the machine where commands run. Default: where execd runs."
+    : "Directory to run in. Default: the current directory. A relative one counts from it.");
+}
+
+/** The parameter that says with which variables. */
+export const ENV = variables("Variables to set for this command; null unsets one.");
+
 /** The directory and the environment of a command. */
 export interface Place {
   /** To be sent to execd. */
-  params: { workdir?: string; env: Record<string, unknown> };
+  params: { workdir?: string; env: Record<string, string | null> };
   /** What the progress may show of it. */
   known: { cwd?: string };
 }

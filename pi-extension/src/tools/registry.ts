@@ -3,8 +3,8 @@
  * What a family does is its own affair.
  */
 import type { Client } from "../execd/client.ts";
-import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
 import type { Host } from "../pi/host.ts";
+import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Family } from "./family.ts";
 import type { FamilyWords } from "./words.ts";
@@ -27,7 +27,7 @@ export class Registry {
   #registered: Family[] = [];
   /** Families that are registered once an execd has answered. */
   #later: Family[] = [];
-  /** From here on each tool draws itself, ours or another extension's. */
+  /** From pi's session_start on each tool draws itself, ours or another extension's. */
   #hasBegun = false;
 
   constructor(context: RegistryContext, families: Family[]) {
@@ -64,10 +64,10 @@ export class Registry {
   }
 
   /**
-   * In the factory: the tools of the instance before this one can be drawn from now on. As tools
-   * they would clash there with those of an extension that has come meanwhile, so only their
-   * renderers are given to pi. An older pi takes none without the tool; of bash it draws its own
-   * rows.
+   * In the factory: the tools of these families, which the session of pi before this one had, can
+   * be drawn from now on. As tools they would clash there with those of an extension that has come
+   * meanwhile, so only their renderers are given to pi. An older pi takes no renderer without its
+   * tool; of bash it draws its own rows.
    */
   takeOver(names: string[]): void {
     const { host } = this.#context;
@@ -87,7 +87,10 @@ export class Registry {
     this.#hasBegun = true;
   }
 
-  /** Registers the families that were asked for and are free; gives whether there are any. */
+  /**
+   * Registers the families that were asked for and whose names are free; gives whether there are
+   * any.
+   */
   register(): boolean {
     const { ui } = this.#context;
     const asked = this.#asked();
@@ -105,7 +108,10 @@ export class Registry {
     return this.#registered.length + this.#later.length > 0;
   }
 
-  /** An execd has answered: what has waited for that is registered, and pi's own bash goes. */
+  /**
+   * An execd has answered: the families that have waited for that are registered, and pi's own bash
+   * goes.
+   */
   onExecd(): void {
     const later = this.#later.splice(0).filter((family) => this.#register(family));
     this.#registered.push(...later);

@@ -1,13 +1,13 @@
 /** What a model reads of the results of the stream tools: facts, a rule, output, how to go on. */
-import { stdinNote } from "../render/fields.ts";
-import { forgottenText, formatAge, formatSize } from "../text/figures.ts";
-import { oneLine } from "../text/width.ts";
-import { cutSequence, plainText } from "../text/plain.ts";
 import type {
   LogPage, StdinResult, StreamList, StreamReport, StreamSession,
 } from "../execd/wire-results.ts";
-import type { Told } from "./tool.ts";
+import { stdinNote } from "../render/fields.ts";
+import { forgottenText, formatAge, formatSize } from "../text/figures.ts";
+import { cutSequence, plainText } from "../text/plain.ts";
+import { oneLine } from "../text/width.ts";
 import type { Waited } from "./stream-wait.ts";
+import type { Told } from "./tool.ts";
 
 const COMMAND_CELLS = 200;
 const PATH_CELLS = 240;
@@ -128,7 +128,7 @@ function rowText(row: StreamSession): string {
 export function cleanPage(page: LogPage): LogPage {
   if (page.encoding === "base64") return page;
   const cut = page.eof ? 0 : cutSequence(page.text);
-  // A page that has nothing else must lead on all the same.
+  // A page that has nothing but a cut sequence must lead on all the same.
   const kept = page.text.length - (cut < page.text.length ? cut : 0);
   const leftOver = Buffer.byteLength(page.text.slice(kept));
   const text = plainText(page.text.slice(0, kept));

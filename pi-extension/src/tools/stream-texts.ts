@@ -2,13 +2,11 @@
  * What the model reads about the stream tools. This is product text: every sentence should change
  * what a model does.
  */
-import { type LogPlace, farNote } from "./place.ts";
+import { ENV, type LogPlace, farNote, workdir } from "./place.ts";
+import { flag, integer, oneOf, schema, text } from "./schema.ts";
 import type { ToolText } from "./tool.ts";
 
-const SESSION_ID = {
-  type: "integer",
-  description: "The sessionId that bash_stream gave.",
-} as const;
+const SESSION_ID = integer("The sessionId that bash_stream gave.");
 
 const LOGS: Record<LogPlace, string> = {
   far: " Commands run on another machine, and logPath is a file there: read it with get_process_log, "
@@ -50,48 +48,26 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
         + 'session is its background. Use stdinMode: "pty" only for programs that need a terminal '
         + "(REPLs, ssh, sudo, password prompts, full-screen programs); stderr is then in stdout.",
     ],
-    parameters: {
-      type: "object",
-      required: ["command"],
-      properties: {
-        command: { type: "string", description: "The shell command, run by bash." },
-        workdir: {
-          type: "string",
-          description: remote
-            ? "Directory to run in, on the machine where commands run. Default: where execd runs."
-            : "Directory to run in. Default: the current directory. A relative one counts from it.",
-        },
-        env: {
-          type: "object",
-          additionalProperties: { type: ["string", "null"] },
-          description: "Variables to set for this command; null unsets one.",
-        },
-        yieldMs: {
-          type: "integer",
-          description:
-            `How long this call waits for the end. Default ${yieldMs}, 1000 to 120000.`,
-        },
-        stdinMode: {
-          type: "string",
-          enum: ["pipe", "pty", "null"],
-          description:
-            '"null": no stdin, for what reads it where no file is named. "pty": a terminal; what '
-            + "the shell leaves behind on it (server &) gets SIGHUP when the shell ends. "
-            + 'Default "pipe".',
-        },
-        timeoutMs: {
-          type: "integer",
-          description: "Ends the command and all it started after so long. Default: never.",
-        },
-        maxOutputChars: {
-          type: "integer",
-          description:
-            "The most characters of stdout and of stderr that results show, the last ones. "
-            + `Default ${chars}, up to 150000${logs === "nowhere" ? "" : "; the log has all"}.`,
-        },
-        name: { type: "string", description: "A label for list_processes." },
-      },
-    },
+    parameters: schema({
+      command: text("The shell command, run by bash."),
+      workdir: workdir(remote),
+      env: ENV,
+      yieldMs: integer(
+        `How long this call waits for the end. Default ${yieldMs}, 1000 to 120000.`,
+      ),
+      stdinMode: oneOf(
+        ["pipe", "pty", "null"],
+        '"null": no stdin, for what reads it where no file is named. "pty": a terminal; what '
+          + "the shell leaves behind on it (server &) gets SIGHUP when the shell ends. "
+          + 'Default "pipe".',
+      ),
+      timeoutMs: integer("Ends the command and all it started after so long. Default: never."),
+      maxOutputChars: integer(
+        "The most characters of stdout and of stderr that results show, the last ones. "
+          + `Default ${chars}, up to 150000${logs === "nowhere" ? "" : "; the log has all"}.`,
+      ),
+      name: text("A label for list_processes."),
+    }, ["command"]),
   };
 }
 
@@ -111,28 +87,16 @@ export function pollProcessText(logs: LogPlace): ToolText {
       "poll_process: one call with waitMs (up to 1800000) instead of polling again and again; it "
         + `answers the moment the command ends.${grep}`,
     ],
-    parameters: {
-      type: "object",
-      required: ["sessionId"],
-      properties: {
-        sessionId: SESSION_ID,
-        waitMs: {
-          type: "integer",
-          description: "How long to wait for the end. Default 0, up to 1800000.",
-        },
-        maxDrainMs: {
-          type: "integer",
-          description: "How long to wait for output or the end. Default 0, up to 120000.",
-        },
-        killIf: {
-          type: "string",
-          enum: ["timeout", "always"],
-          description:
-            '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '
-            + 'at once); "always" ends it at once.',
-        },
-      },
-    },
+    parameters: schema({
+      sessionId: SESSION_ID,
+      waitMs: integer("How long to wait for the end. Default 0, up to 1800000."),
+      maxDrainMs: integer("How long to wait for output or the end. Default 0, up to 120000."),
+      killIf: oneOf(
+        ["timeout", "always"],
+        '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '
+          + 'at once); "always" ends it at once.',
+      ),
+    }, ["sessionId"]),
   };
 }
 
@@ -146,24 +110,17 @@ export const writeStdinText: ToolText = {
   promptGuidelines: [
     "write_stdin: a line needs its newline to be sent. Then poll_process with maxDrainMs.",
   ],
-  parameters: {
-    type: "object",
-    required: ["sessionId"],
-    properties: {
-      sessionId: SESSION_ID,
-      data: {
-        anyOf: [
-          { type: "string" },
-          { type: "object", properties: { base64: { type: "string" } }, required: ["base64"] },
-        ],
-        description: 'The text, or {"base64": …} for exact bytes. Left out: nothing is written.',
-      },
-      eof: {
-        type: "boolean",
-        description: "Close stdin after the data (on a terminal: Ctrl-D). Default false.",
-      },
+  parameters: schema({
+    sessionId: SESSION_ID,
+    data: {
+      anyOf: [
+        { type: "string" },
+        { type: "object", properties: { base64: { type: "string" } }, required: ["base64"] },
+      ],
+      description: 'The text, or {"base64": …} for exact bytes. Left out: nothing is written.',
     },
-  },
+    eof: flag("Close stdin after the data (on a terminal: Ctrl-D). Default false."),
+  }, ["sessionId"]),
 };
 
 export const killProcessText: ToolText = {
@@ -173,17 +130,10 @@ export const killProcessText: ToolText = {
     + "final status and output. A signal other than SIGKILL may leave it running.",
   promptSnippet: "End a running command and all its processes",
   promptGuidelines: ["kill_process: end servers and watchers that you started when done."],
-  parameters: {
-    type: "object",
-    required: ["sessionId"],
-    properties: {
-      sessionId: SESSION_ID,
-      signal: {
-        type: "string",
-        description: "SIGKILL (default), SIGTERM, SIGINT, SIGHUP, …",
-      },
-    },
-  },
+  parameters: schema({
+    sessionId: SESSION_ID,
+    signal: text("SIGKILL (default), SIGTERM, SIGINT, SIGHUP, …"),
+  }, ["sessionId"]),
 };
 
 /** The texts of list_processes. */
@@ -196,7 +146,7 @@ export function listProcessesText(logs: LogPlace): ToolText {
       + `command${log}.`,
     promptSnippet: "List running and recent commands",
     promptGuidelines: [],
-    parameters: { type: "object", properties: {} },
+    parameters: schema({}),
   };
 }
 
@@ -218,31 +168,16 @@ export function getProcessLogText(logs: LogPlace): ToolText {
     promptGuidelines: [
       `get_process_log: offset -10000 shows the end.${grep}`,
     ],
-    parameters: {
-      type: "object",
-      required: ["sessionId"],
-      properties: {
-        sessionId: SESSION_ID,
-        offset: {
-          type: "integer",
-          description: "First byte. Default 0; a negative one counts from the end.",
-        },
-        limit: { type: "integer", description: "Bytes. Default 30000, up to 150000." },
-        stream: {
-          type: "string",
-          enum: ["stdout", "stderr"],
-          description: "Only this stream; offsets count its bytes. Default: both, as they came.",
-        },
-        encoding: {
-          type: "string",
-          enum: ["utf8", "base64"],
-          description: '"base64" gives exact bytes. Default "utf8".',
-        },
-        raw: {
-          type: "boolean",
-          description: "true: as it was written, with escape sequences and controls. Default false.",
-        },
-      },
-    },
+    parameters: schema({
+      sessionId: SESSION_ID,
+      offset: integer("First byte. Default 0; a negative one counts from the end."),
+      limit: integer("Bytes. Default 30000, up to 150000."),
+      stream: oneOf(
+        ["stdout", "stderr"],
+        "Only this stream; offsets count its bytes. Default: both, as they came.",
+      ),
+      encoding: oneOf(["utf8", "base64"], '"base64" gives exact bytes. Default "utf8".'),
+      raw: flag("true: as it was written, with escape sequences and controls. Default false."),
+    }, ["sessionId"]),
   };
 }

@@ -2,16 +2,20 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Call } from "../pi/host.ts";
 import type { ChunkNote, StreamReport } from "../execd/wire-results.ts";
+import type { Call } from "../pi/host.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
-import { type Params, given } from "./tool.ts";
+import { type Params } from "./tool.ts";
 import { CHUNK_PACE, type News, Updates } from "./updates.ts";
 
 /** Esc is answered within a second, whatever becomes of the processes. */
 const ESC_ANSWER_MS = 700;
-/** By then a kill has worked, or what it kills is beyond signals and is not waited for. */
+/**
+ * By then a kill has worked; a process that it has not ended is beyond signals and is not waited
+ * for.
+ */
 const ESC_KILL_MS = 500;
 
 const UNANSWERED = "execd has not answered since Esc was pressed; list_processes shows whether "
@@ -19,7 +23,7 @@ const UNANSWERED = "execd has not answered since Esc was pressed; list_processes
 
 /** What a wait came to. */
 export interface Waited extends StreamReport {
-  /** The user pressed Esc: all of it was ended. */
+  /** The user pressed Esc: the session was ended, with all its processes. */
   aborted?: true;
   /** A message of the user ended the wait, and nothing else. */
   interrupted?: true;
@@ -32,7 +36,7 @@ export interface Waited extends StreamReport {
  * Esc ends the session, as pi's own bash ends its command; a message of the user ends only the
  * wait.
  */
-export async function runJob(
+export async function runStreamWait(
   context: ToolContext,
   method: "bash_stream" | "poll_process",
   params: Params,
@@ -109,7 +113,7 @@ async function endedByEsc(
     escaped.forget();
   }
   const ended = endSession(context, reply, sessionId);
-  // Nobody may be waiting for it any more when it fails.
+  // Nobody may be waiting for this any more when it fails.
   ended.catch(() => {});
   const report = await Promise.race([ended, delay(ESC_ANSWER_MS, undefined, { ref: false })]);
   if (report) return { ...report, aborted: true };
@@ -133,13 +137,13 @@ async function endSession(
 }
 
 /** A request whose reply is a report of one process. */
-export async function requestReport(
+export function requestReport(
   context: ToolContext,
   method: "bash_stream" | "poll_process" | "kill_process",
   params: Params,
   options: RequestOptions,
 ): Promise<StreamReport> {
-  return (await context.request(method, params, options)) as unknown as StreamReport;
+  return context.request(method, params, options);
 }
 
 function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget(): void } {

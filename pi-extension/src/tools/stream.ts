@@ -2,10 +2,11 @@
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
  * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
-import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
+import type { StdinResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
+import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
-import type { StreamList, LogPage, StdinResult } from "../execd/wire-results.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
@@ -13,15 +14,15 @@ import {
   cleanPage, listText, pageText, reportDetails, reportText, stdinText,
 } from "./stream-answer.ts";
 import * as texts from "./stream-texts.ts";
-import { type Waited, requestReport, runJob, sessionFields } from "./stream-wait.ts";
+import { type Waited, requestReport, runStreamWait, sessionFields } from "./stream-wait.ts";
 import {
-  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+  type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
 import { STREAM_WORDS } from "./words.ts";
 
 /** How long execd lets bash_stream wait where nobody says, and between which bounds. */
 const YIELD_MS = { unset: 60_000, least: 1_000, most: 120_000 };
-/** The same of the characters of a text. */
+/** How many characters of each text execd shows where nobody says, and between which bounds. */
 const CHARS = { unset: 30_000, least: 1, most: 150_000 };
 
 /** What execd makes of a setting. */
@@ -75,12 +76,12 @@ async function bashStream(context: ToolContext, params: Params, call: Call): Pro
   };
   const { command, stdinMode } = params;
   const known = { ...given({ command, stdinMode }), ...place.known };
-  return reported(context, await runJob(context, "bash_stream", request, call, known));
+  return reported(context, await runStreamWait(context, "bash_stream", request, call, known));
 }
 
 async function pollProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const known = sessionFields(context, Number(params.sessionId));
-  return reported(context, await runJob(context, "poll_process", params, call, known));
+  return reported(context, await runStreamWait(context, "poll_process", params, call, known));
 }
 
 async function killProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
@@ -94,7 +95,7 @@ function reported(context: ToolContext, report: Waited): ToolResult {
 
 async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const reply = await context.request("write_stdin", { data: "", ...params }, call);
-  return answer(stdinText(reply as unknown as StdinResult), reply);
+  return answer(stdinText(reply as StdinResult), reply);
 }
 
 async function listProcesses(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
@@ -102,12 +103,12 @@ async function listProcesses(context: ToolContext, _params: Params, call: Call):
   const reply = context.execd.isRunning
     ? await context.request("list_processes", {}, call)
     : { processes: [] };
-  return answer(listText(reply as unknown as StreamList), reply);
+  return answer(listText(reply), reply);
 }
 
 async function getProcessLog(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { raw, ...request } = params;
-  const reply = await context.request("get_process_log", request, call) as unknown as LogPage;
+  const reply = await context.request("get_process_log", request, call);
   const page = raw === true ? reply : cleanPage(reply);
   const { text: _, ...details } = page;
   return outputAnswer(pageText(page), details);

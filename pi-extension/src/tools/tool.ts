@@ -1,12 +1,13 @@
 /** What the tools of all families are made of, and what becomes of a call that fails. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import { type Client, ClientClosed, NotSent } from "../execd/client.ts";
-import { type ToolSchema, coerce } from "./coerce.ts";
 import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
-import { messageOf } from "../text/values.ts";
 import type { ToolRenderers } from "../render/row.ts";
+import { messageOf } from "../text/values.ts";
+import { coerce } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
+import type { ToolSchema } from "./schema.ts";
 import type { FamilyWords } from "./words.ts";
 
 /** A call's arguments, brought into the tool's schema. */
@@ -16,7 +17,7 @@ export type Params = Record<string, unknown>;
 export interface ToolText {
   label: string;
   description: string;
-  /** Without one the tool is declared, but not named in the system prompt. */
+  /** Without a snippet the tool is declared, but not named in the system prompt. */
   promptSnippet?: string;
   promptGuidelines: string[];
   parameters: ToolSchema;
@@ -113,10 +114,4 @@ export function prefixed(result: ToolResult, words: string): ToolResult {
     content: [{ type: "text", text: `${words}${first?.text ?? ""}` }, ...others],
     details: { ...details, ...(at && { output_at: at.map((place) => place + words.length) }) },
   };
-}
-
-/** The fields of `fields` that are there: absent ones are left out, never undefined. */
-export function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }

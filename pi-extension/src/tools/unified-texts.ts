@@ -2,18 +2,13 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
-import { type LogPlace, farNote } from "./place.ts";
+import { ENV, type LogPlace, farNote, workdir } from "./place.ts";
+import { flag, integer, oneOf, schema, text } from "./schema.ts";
 import type { ToolText } from "./tool.ts";
 
-const ON_EXIT = {
-  type: "string",
-  enum: ["none", "wake"],
-} as const;
+const ON_EXIT = ["none", "wake"];
 
-const SESSION_ID = {
-  type: "integer",
-  description: "The session_id that exec_command gave.",
-} as const;
+const SESSION_ID = integer("The session_id that exec_command gave.");
 
 /** The longest empty poll as a model reads it: `1800000 ms (30 min)`. */
 function capText(maxEmptyPollMs: number): string {
@@ -53,44 +48,28 @@ export function execCommandText(remote: boolean, logs: LogPlace): ToolText {
       'exec_command: with on_exit: "wake" you are told when the session ends; then don\'t poll it, '
         + "go on with other work or end your turn.",
     ],
-    parameters: {
-      type: "object",
-      required: ["cmd"],
-      properties: {
-        cmd: { type: "string", description: "The shell command." },
-        workdir: {
-          type: "string",
-          description: remote
-            ? "Directory to run in, on the machine where commands run. Default: where execd runs."
-            : "Directory to run in. Default: the current directory. A relative one counts from it.",
-        },
-        yield_time_ms: {
-          type: "integer",
-          description: "How long this call waits for the end. Default 10000, 250 to 30000.",
-        },
-        tty: { type: "boolean", description: "Run it on a terminal (PTY). Default false." },
-        on_exit: {
-          ...ON_EXIT,
-          description:
-            '"wake": a message tells you when the session ends, if no call of yours has by then. '
-            + 'Default "none".',
-        },
-        stdin: {
-          type: "string",
-          enum: ["pipe", "null"],
-          description: 'Without tty: "null" gives an empty stdin. Default "pipe", for write_stdin.',
-        },
-        shell: { type: "string", description: "Runs it as SHELL -c CMD. Default bash." },
-        env: {
-          type: "object",
-          additionalProperties: { type: ["string", "null"] },
-          description: "Variables to set for this command; null unsets one.",
-        },
-        cols: { type: "integer", description: "Columns of the terminal. Default 120, 20 to 500." },
-        rows: { type: "integer", description: "Rows of the terminal. Default 30, 5 to 300." },
-        name: { type: "string", description: "A label for list_sessions." },
-      },
-    },
+    parameters: schema({
+      cmd: text("The shell command."),
+      workdir: workdir(remote),
+      yield_time_ms: integer(
+        "How long this call waits for the end. Default 10000, 250 to 30000.",
+      ),
+      tty: flag("Run it on a terminal (PTY). Default false."),
+      on_exit: oneOf(
+        ON_EXIT,
+        '"wake": a message tells you when the session ends, if no call of yours has by then. '
+          + 'Default "none".',
+      ),
+      stdin: oneOf(
+        ["pipe", "null"],
+        'Without tty: "null" gives an empty stdin. Default "pipe", for write_stdin.',
+      ),
+      shell: text("Runs it as SHELL -c CMD. Default bash."),
+      env: ENV,
+      cols: integer("Columns of the terminal. Default 120, 20 to 500."),
+      rows: integer("Rows of the terminal. Default 30, 5 to 300."),
+      name: text("A label for list_sessions."),
+    }, ["cmd"]),
   };
 }
 
@@ -118,34 +97,20 @@ export function writeStdinText(maxEmptyPollMs: number, logs: LogPlace): ToolText
       "write_stdin: never make a long poll on what waits for you or never ends: REPLs, sudo, ssh, "
         + "password prompts, dev servers. Poll those briefly (5000) after you did something.",
     ],
-    parameters: {
-      type: "object",
-      required: ["session_id"],
-      properties: {
-        session_id: SESSION_ID,
-        chars: {
-          type: "string",
-          description: "Text to write, with C-style escapes. Left out or empty: a poll.",
-        },
-        chars_b64: { type: "string", description: "Exact bytes to write, in base64." },
-        eof: {
-          type: "boolean",
-          description: "Close stdin after the bytes (on a terminal: Ctrl-D). Default false.",
-        },
-        yield_time_ms: {
-          type: "integer",
-          description:
-            "How long this call waits. With input: default 250, 250 to 30000. "
-            + `Empty poll: default 5000, up to ${cap}.`,
-        },
-        yield_until: {
-          type: "string",
-          description:
-            "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC); for jobs that "
-            + "end by themselves. Not together with yield_time_ms.",
-        },
-      },
-    },
+    parameters: schema({
+      session_id: SESSION_ID,
+      chars: text("Text to write, with C-style escapes. Left out or empty: a poll."),
+      chars_b64: text("Exact bytes to write, in base64."),
+      eof: flag("Close stdin after the bytes (on a terminal: Ctrl-D). Default false."),
+      yield_time_ms: integer(
+        "How long this call waits. With input: default 250, 250 to 30000. "
+          + `Empty poll: default 5000, up to ${cap}.`,
+      ),
+      yield_until: text(
+        "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC); for jobs that "
+          + "end by themselves. Not together with yield_time_ms.",
+      ),
+    }, ["session_id"]),
   };
 }
 
@@ -156,17 +121,10 @@ export const killSessionText: ToolText = {
     + "if anything is left. Shows the output that no call has shown.",
   promptSnippet: "End a session and all its processes",
   promptGuidelines: ["kill_session: end servers and watchers that you started when done."],
-  parameters: {
-    type: "object",
-    required: ["session_id"],
-    properties: {
-      session_id: SESSION_ID,
-      signal: {
-        type: "string",
-        description: "First signal: SIGTERM (default), SIGINT, SIGHUP, SIGKILL, …",
-      },
-    },
-  },
+  parameters: schema({
+    session_id: SESSION_ID,
+    signal: text("First signal: SIGTERM (default), SIGINT, SIGHUP, SIGKILL, …"),
+  }, ["session_id"]),
 };
 
 /** The texts of list_sessions. */
@@ -179,7 +137,7 @@ export function listSessionsText(logs: LogPlace): ToolText {
       + "its exit, and then leaves the list.",
     promptSnippet: "List the running sessions",
     promptGuidelines: [],
-    parameters: { type: "object", properties: {} },
+    parameters: schema({}),
   };
 }
 
@@ -189,14 +147,10 @@ export const setOnExitText: ToolText = {
     'Arms ("wake") or disarms ("none") the message that tells you when a running session ends.',
   promptSnippet: "Be told, or not, when a session ends",
   promptGuidelines: [],
-  parameters: {
-    type: "object",
-    required: ["session_id", "on_exit"],
-    properties: {
-      session_id: SESSION_ID,
-      on_exit: { ...ON_EXIT, description: '"wake" or "none".' },
-    },
-  },
+  parameters: schema({
+    session_id: SESSION_ID,
+    on_exit: oneOf(ON_EXIT, '"wake" or "none".'),
+  }, ["session_id", "on_exit"]),
 };
 
 export const resizeSessionText: ToolText = {
@@ -204,13 +158,9 @@ export const resizeSessionText: ToolText = {
   description: "Sets the size of a session's terminal; the program in it is told (SIGWINCH).",
   promptSnippet: "Resize a session's terminal",
   promptGuidelines: [],
-  parameters: {
-    type: "object",
-    required: ["session_id", "cols", "rows"],
-    properties: {
-      session_id: SESSION_ID,
-      cols: { type: "integer", description: "Columns, 20 to 500." },
-      rows: { type: "integer", description: "Rows, 5 to 300." },
-    },
-  },
+  parameters: schema({
+    session_id: SESSION_ID,
+    cols: integer("Columns, 20 to 500."),
+    rows: integer("Rows, 5 to 300."),
+  }, ["session_id", "cols", "rows"]),
 };

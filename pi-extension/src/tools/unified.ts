@@ -2,15 +2,15 @@
  * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
  * resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
-import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
+import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
-import type { KillResult, ListResult, SetOnExitResult } from "../execd/wire-results.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
 import {
-  type Params, type Tool, type ToolText, answer, definition, given, outputAnswer,
+  type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
 import * as texts from "./unified-texts.ts";
 import { runWait } from "./wait.ts";
@@ -62,7 +62,7 @@ async function writeStdin(context: ToolContext, params: Params, call: Call): Pro
 
 async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const reply = await context.request("kill_session", params, call);
-  const { footer, final_output: output = "", ...result } = reply as unknown as KillResult;
+  const { footer, final_output: output = "", ...result } = reply;
   if (!result.found) return answer(`unknown session_id: ${result.session_id}`, result);
   context.wakes.onRead(call.toolCallId, result.session_id);
   const survivors = (result.survivors ?? []).map(
@@ -74,17 +74,15 @@ async function killSession(context: ToolContext, params: Params, call: Call): Pr
 
 async function listSessions(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
   // Without a daemon there are no sessions; none is started to say so.
-  const reply = context.execd.isRunning
+  const { text, ...details } = context.execd.isRunning
     ? await context.request("list_sessions", {}, call)
     : { sessions: [], active_count: 0, text: NO_SESSIONS };
-  const { text, ...details } = reply as unknown as ListResult;
   return answer(text, details);
 }
 
 async function setOnExit(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const id = Number(params.session_id);
-  const reply = await context.request("set_on_exit", params, call);
-  const result = reply as unknown as SetOnExitResult;
+  const result = await context.request("set_on_exit", params, call);
   if (result.status === "armed" || result.status === "already_armed") context.wakes.arm(id);
   if (result.status === "disarmed") context.wakes.disarm(id);
   const text = result.found

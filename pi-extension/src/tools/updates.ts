@@ -1,13 +1,13 @@
 /** What pi is shown of a call while it waits. */
 import type { Call } from "../pi/host.ts";
 
-/** How often pi is told: its event stream has every update. */
+/** How often pi is told: every update stands in its event stream. */
 export interface Pace {
-  /** While the wait is young: at most one update in so many milliseconds; 0 for all of them. */
+  /** The shortest pause between two updates while the wait is young; 0: all updates are told. */
   everyMs: number;
-  /** For so long it is young. */
+  /** For so long a wait is young. */
   liveMs: number;
-  /** From then on one update in so many milliseconds. */
+  /** The shortest pause between two updates from then on. */
   slowMs: number;
 }
 
@@ -23,7 +23,7 @@ export interface News {
   [field: string]: unknown;
 }
 
-/** Tells pi the newest state of a wait at a bounded pace. That state is all that is held here. */
+/** Tells pi the newest state of a wait at a bounded pace, and holds nothing but that state. */
 export class Updates {
   readonly #onUpdate: NonNullable<Call["onUpdate"]>;
   readonly #known: News;
@@ -40,7 +40,7 @@ export class Updates {
     this.#known = known;
   }
 
-  /** Takes the news; `news` is called when they are told, if no newer ones have come by then. */
+  /** There are news: `news` is called when they are told, unless newer ones have come by then. */
   show(news: () => News): void {
     if (this.#stopped) return;
     this.#newest = news;
@@ -66,11 +66,15 @@ export class Updates {
     const news = this.#newest?.();
     this.#newest = undefined;
     const details: News = { ...this.#known, ...news };
-    const content = details.output ? [{ type: "text" as const, text: details.output }] : [];
-    try {
-      this.#onUpdate({ content, details });
-    } catch {
-      // A host that cannot draw must not end the wait.
-    }
+    update({ onUpdate: this.#onUpdate }, details.output ?? "", details);
+  }
+}
+
+/** Shows pi what there is of a call so far. */
+export function update({ onUpdate }: Pick<Call, "onUpdate">, text: string, details: object): void {
+  try {
+    onUpdate?.({ content: text === "" ? [] : [{ type: "text", text }], details });
+  } catch {
+    // A host that cannot draw must not end the wait.
   }
 }

@@ -1,6 +1,7 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
-import type { Call, ToolResult } from "../pi/host.ts";
 import type { Progress, WaitResult } from "../execd/wire-results.ts";
+import type { Call, ToolResult } from "../pi/host.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
 import { PROGRESS_PACE, Updates } from "./updates.ts";
@@ -10,12 +11,12 @@ export type Known =
   Pick<WaitResult, "session_id" | "pid" | "tty" | "command" | "cwd" | "log_path">;
 
 /**
- * Sends the request and waits. It ends early, and the session lives on, when `call.signal` aborts
- * (Esc) or when the user has sent a message meanwhile.
+ * Sends the request and waits. The wait ends early, and the session lives on, when `call.signal`
+ * aborts (Esc) or when the user has sent a message meanwhile.
  */
 export async function runWait(
   context: ToolContext,
-  method: string,
+  method: "exec_command" | "write_stdin",
   params: Record<string, unknown>,
   call: Call,
   known: Known,
@@ -34,7 +35,7 @@ export async function runWait(
       updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
     });
     const reply = await context.request(method, request, { signal, onNotification });
-    return waitAnswer(context, call.toolCallId, params, reply as WaitResult);
+    return waitAnswer(context, call.toolCallId, params, reply);
   } finally {
     watch.stop();
     updates?.stop();
@@ -85,8 +86,7 @@ function trackWake(
     return;
   }
   const { exit_code, signal, command, cwd, log_path } = reply;
-  const facts = { session_id: params.session_id, exit_code, signal, command, cwd, log_path };
-  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
-  const ended = Object.fromEntries(known);
+  const id = params.session_id as number | undefined;
+  const ended = given({ session_id: id, exit_code, signal, command, cwd, log_path });
   context.wakes.onDirect(toolCallId, ended);
 }

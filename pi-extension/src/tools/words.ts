@@ -39,7 +39,7 @@ export const BASH_WORDS: FamilyWords = {
   speaker: "bash",
   shuttingDown: "bash: shutting down",
   list: "tmux list",
-  // As pi's own bash says it.
+  // pi's own bash says it in these words.
   notSent: "Command aborted",
   noAnswer: "As soon as it goes on, it ends a command in the foreground; tmux list then shows those "
     + "in the background.",

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { COMPLETED, STATUS, background } from "./lib/bash.ts";
 import { textOf } from "./lib/events.ts";
 import { exec, newest, poll, stdin, turn } from "./lib/model.ts";
 import { processesLike, waitProcess } from "./lib/processes.ts";
@@ -97,6 +98,46 @@ test("an end during a run that Esc stops is not lost, and begins no run", async 
   const seen = place.requests().at(-1)?.messages.filter((one) => /exit_code=5/.test(one.text));
   assert.equal(seen?.length, 1);
   assert.equal(rpc.custom(WAKE).length, 1);
+  assert.equal((await rpc.quit()).code, 0);
+});
+
+// Of several messages pi shows one a run. The others wait in its queue, which Esc clears in the TUI.
+test("what Esc clears from pi's queue is told at the end of the next run, and once", async (t) => {
+  const place = scratch(t);
+  const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
+  const rpc = new Rpc(place, {
+    args: ["--exec-tools", "unified,bash"],
+    script: [
+      turn("Start.", exec(until("go"), { yield_time_ms: 250, on_exit: "wake" }),
+        background(until("go"), { name: "window" })),
+      turn("Both will end.", exec(until("on"), { yield_time_ms: 30_000 })),
+      turn("Now tell me."),
+      { when: "background session ended", text: "Slowly.", waitForFile: join(place.cwd, "never") },
+      { when: "^go on", text: "Going on." },
+      { when: "^Background command finished", text: "The window has ended." },
+      { when: "^and now", text: "Nothing more." },
+    ],
+  });
+  const from = rpc.mark();
+  await rpc.say("start");
+  await rpc.status(STATUS, /^1$/, from);
+  await rpc.status("unified-exec.sessions", /^unified-exec: 2 sessions running$/, from);
+  const running = rpc.mark();
+  writeFileSync(join(place.cwd, "go"), "");
+  await rpc.status(STATUS, undefined, running);
+  await rpc.status("unified-exec.sessions", /^unified-exec: 1 session running$/, running);
+  writeFileSync(join(place.cwd, "on"), "");
+  await rpc.waitFor("the wake", (one) => one.message?.customType === WAKE, running);
+  await rpc.command("clear_queue");
+  await rpc.command("abort");
+  await rpc.settled(running);
+  assert.equal(rpc.custom(COMPLETED).length, 0);
+
+  await rpc.prompt("go on");
+  assert.equal(rpc.said().at(-1), "The window has ended.");
+  await rpc.prompt("and now");
+  assert.equal(rpc.said().at(-1), "Nothing more.");
+  assert.deepEqual([rpc.custom(WAKE).length, rpc.custom(COMPLETED).length], [1, 1]);
   assert.equal((await rpc.quit()).code, 0);
 });
 

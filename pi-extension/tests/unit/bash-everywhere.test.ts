@@ -143,17 +143,17 @@ it("one that is silent, or gone, holds nobody up; an error is one", async (t) =>
     return { name: "execd-1", path, isShared: false };
   };
   const silent = await at("1.sock");
-  await assert.rejects(ask(silent, "tmux", {}, 50), (error) => error instanceof Silent
+  await assert.rejects(ask(silent, "tmux", { action: "list" }, 50), (error) => error instanceof Silent
     && error.message === "execd-1 did not answer within 50 ms");
-  await assert.rejects(ask({ ...silent, path: join(ways, "2.sock") }, "tmux", {}, 50), Gone);
+  await assert.rejects(ask({ ...silent, path: join(ways, "2.sock") }, "tmux", { action: "list" }, 50), Gone);
   const failing = await at("3.sock", '{"id":1,"error":{"code":-32602,"message":"no"}}');
-  await assert.rejects(ask(failing, "tmux", {}, 5_000), {
+  await assert.rejects(ask(failing, "tmux", { action: "list" }, 5_000), {
     message: "execd-1 answered with an error: no",
   });
   const fine = await at("4.sock", '{"id":7,"result":{}}\n{"id":1,"result":{"text":"x"}}');
-  assert.deepEqual(await ask(fine, "tmux", {}, 5_000), { text: "x" });
+  assert.deepEqual(await ask(fine, "tmux", { action: "list" }, 5_000), { text: "x" });
   const stopped = new AbortController();
-  const asked = ask(silent, "tmux", {}, 60_000, stopped.signal);
+  const asked = ask(silent, "tmux", { action: "list" }, 60_000, stopped.signal);
   stopped.abort();
   await assert.rejects(asked, { message: "Command aborted" });
 });

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
-import type { ToolSchema } from "../../src/tools/coerce.ts";
+import type { ToolSchema } from "../../src/tools/schema.ts";
 import type { BashPi } from "./bash-lib.ts";
 import { withBash } from "./bash-lib.ts";
 import { type Result, textOf, until } from "./lib.ts";

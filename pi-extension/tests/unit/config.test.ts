@@ -1,7 +1,8 @@
 /** The pure parts: configuration, coercion, environment, lines, the widget. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { coerce, type ToolSchema } from "../../src/tools/coerce.ts";
+import { coerce } from "../../src/tools/coerce.ts";
+import type { ToolSchema } from "../../src/tools/schema.ts";
 import {
   logKeepFlags,
   resolveBashMaxOutputChars,

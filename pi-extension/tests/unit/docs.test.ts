@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { it } from "node:test";
-import type { ToolSchema } from "../../src/tools/coerce.ts";
+import type { ToolSchema } from "../../src/tools/schema.ts";
 import { KEYS, TMUX_ACTIONS } from "../../src/bash/keys.ts";
 import { Pi } from "./lib.ts";
 

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, it } from "node:test";
 import { hold, holdText } from "../../src/pi/hold.ts";
+import { Inbox } from "../../src/pi/inbox.ts";
 import { BashPi } from "./bash-lib.ts";
 import { Pi } from "./lib.ts";
 
@@ -65,19 +66,35 @@ it("so does one that is held for a background window", async (t) => {
 });
 
 it("the first that is done ends a hold, for the others too", async () => {
-  const signals: AbortSignal[] = [];
-  const done = { isPending: true, hold: (over: AbortSignal) => {
-    signals.push(over);
-    return Promise.resolve();
-  } };
-  const forever = { isPending: true, hold: (over: AbortSignal) => {
-    signals.push(over);
-    return new Promise<void>((resolve) => over.addEventListener("abort", () => resolve()));
-  } };
-  assert.equal(await hold([forever, done], 60_000, undefined), "done");
-  assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true]);
-  assert.equal(await hold([forever], 5, undefined), "late");
-  assert.equal(await hold([forever], 60_000, AbortSignal.abort()), "stopped");
+  const sent: string[] = [];
+  const inbox = new Inbox({ sendMessage: ({ customType }) => sent.push(customType) });
+  const source = { types: [], isPending: true, hasNews: false, take: assert.fail };
+  let hasNews = false;
+  inbox.add(source);
+  inbox.add({
+    types: [], isPending: true,
+    get hasNews() { return hasNews; },
+    take: () => {
+      hasNews = false;
+      return {
+        customType: "done", content: "", details: {}, putBack: assert.fail, refused: assert.fail,
+      };
+    },
+  });
+  inbox.onAgentStart();
+  const held = hold(inbox, 60_000, undefined);
+  hasNews = true;
+  inbox.hasCome();
+  assert.equal(await held, "done");
+  assert.deepEqual(sent, ["done"]);
+  assert.equal(await hold(inbox, 5, undefined), "late");
+  assert.equal(await hold(inbox, 60_000, AbortSignal.abort()), "stopped");
+  // One of two that cannot come any more ends no hold: the other one may still come.
+  const over = hold(inbox, 60_000, undefined);
+  inbox.changed();
+  assert.equal(await Promise.race([over, new Promise((done) => setTimeout(done, 20))]), undefined);
+  inbox.close();
+  assert.equal(await over, "done");
 });
 
 it("long answers and many commands are cut", () => {

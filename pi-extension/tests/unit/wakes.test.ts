@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { holdsIn } from "../../src/pi/hold.ts";
+import { GATHER_MS, Inbox } from "../../src/pi/inbox.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/pi/steering.ts";
-import { GATHER_MS } from "../../src/pi/telling.ts";
 import { type WakeDetails, Wakes, wakeText } from "../../src/pi/wakes.ts";
 import { kill, parentOf, outputOf, Pi, runs, textOf, until } from "./lib.ts";
 
@@ -348,14 +348,76 @@ describe("the wake's message and its rules", () => {
       tries += 1;
       throw new Error("stale");
     };
-    const wakes = new Wakes(refuse, () => true, (message) => lost.push(message));
+    const inbox = new Inbox({ sendMessage: refuse });
+    const wakes = new Wakes(inbox, () => true, (message) => lost.push(message));
     wakes.onDirect("a", { session_id: 3, exit_code: 1 });
     wakes.onToolEnd("a", true);
     await until(() => tries === 1, "the first try");
     assert.deepEqual([lost, wakes.isPending], [[], true]);
-    wakes.onSettled();
+    inbox.onSettled();
     assert.deepEqual(lost, ["could not tell the model that session 3 ended: stale"]);
     assert.equal(wakes.isPending, false);
+  });
+
+  /** An inbox whose messages a test reads, and shows as pi does. */
+  function inboxOf() {
+    const sent: { content: string; how: { triggerTurn?: boolean } | undefined }[] = [];
+    const inbox = new Inbox({
+      sendMessage: (message, how) => sent.push({ content: String(message.content), how }),
+    });
+    const wakes = new Wakes(inbox, () => true, assert.fail);
+    const show = (content: string) =>
+      inbox.onMessageStart({ role: "custom", customType: "unified-exec-completed", content });
+    const run = (stopReason: string) => {
+      inbox.onAgentStart();
+      inbox.onMessageStart({ role: "user", content: "go on" });
+      return inbox.onAgentEnd({ messages: [{ role: "assistant", stopReason }] });
+    };
+    return { inbox, wakes, sent, show, run };
+  }
+
+  // Esc clears pi's queue, and with it a message that waited there for the run's end.
+  it("what pi has taken and dropped is told again, at the end of the next run", () => {
+    const { inbox, wakes, sent, show, run } = inboxOf();
+    inbox.onAgentStart();
+    wakes.onWake({ session_id: 7, exit_code: 0 });
+    assert.equal(run("stop"), true);
+    assert.equal(sent.length, 1);
+    // The user presses Esc before pi has shown it. It may still be queued, so that it is not told
+    // twice.
+    assert.equal(run("aborted"), false);
+    inbox.onSettled();
+    assert.equal(sent.length, 1);
+    wakes.onWake({ session_id: 8, exit_code: 0 });
+    assert.equal(run("stop"), true);
+    assert.match(sent[1]?.content ?? "", /2 background sessions[^]*session_id=7[^]*session_id=8/);
+    assert.equal(sent[1]?.how?.triggerTurn, true);
+    // What is shown has arrived.
+    show(sent[1]?.content ?? "");
+    assert.equal(run("stop"), false);
+    assert.equal(inbox.isPending, false);
+    inbox.close();
+  });
+
+  it("a host that never tells what it shows is trusted with what it has taken", () => {
+    const { inbox, wakes, sent } = inboxOf();
+    for (let turn = 0; turn < 3; turn++) {
+      inbox.onAgentStart();
+      if (turn === 0) wakes.onWake({ session_id: 7, exit_code: 0 });
+      inbox.onAgentEnd({ messages: [] });
+      inbox.onSettled();
+    }
+    assert.equal(sent.length, 1);
+    inbox.close();
+  });
+
+  it("of many ends that wait the newest are told, and of the others how many they are", () => {
+    const { inbox, wakes, sent, run } = inboxOf();
+    inbox.onAgentStart();
+    for (let id = 1; id <= 1_030; id++) wakes.onWake({ session_id: id, exit_code: 0 });
+    run("stop");
+    assert.match(sent[0]?.content ?? "", /^unified-exec: 1030 background sessions ended:\n- session_id=7 /);
+    inbox.close();
   });
 
   it("only json and print mode hold, and only a run that went well", () => {

@@ -29,7 +29,7 @@ it("every kind of param has its type", () => {
     seven: { type: "object", properties: { a: { type: "string" } }, description: "a part" },
   }, ["one"]);
   for (const line of [
-    "one: number;", "two?: string | null;", 'three?: "a" | "b";', "four?: string[];",
+    "one: number;", "two?: string | null;", 'three?: "a" | "b";', "four?: readonly string[];",
     "five?: Record<string, string | null>;", "six?: boolean | number;", "seven?: Seven;",
   ]) {
     assert.ok(source.includes(`\n    ${line}\n`), `${line} in ${source}`);

@@ -2,15 +2,16 @@
 
 use std::ffi::OsString;
 
-use lexopt::prelude::*;
 use serde_json::{Map, Number, Value as Json};
 
-use crate::cli::settings::{Reason, next, number, pass_on, setting, text, value};
+use crate::cli::arguments::Argument::{Flag, Word};
+use crate::cli::arguments::{Arguments, Reason, text};
+use crate::cli::settings::{pass_on, setting};
 use crate::config::Config;
 
 /// Settings that are not passed on to the execd of a run: they are about a client that sends
 /// several requests.
-const NOT_PASSED_ON: [&str; 3] = ["max-line-bytes", "on-eof", "exit-after-silence"];
+const NOT_PASSED_ON: [&str; 3] = ["--max-line-bytes", "--on-eof", "--exit-after-silence"];
 
 /// What `execd agent` is to do.
 #[derive(Debug)]
@@ -27,40 +28,34 @@ pub struct AgentOptions {
 
 /// Reads the flags of `execd agent`: they become params of agent_execute, which looks at their
 /// values. None: help is asked for.
-pub fn parse(arguments: Vec<OsString>, mut config: Config) -> Result<Option<AgentOptions>, Reason> {
+pub fn parse(words: Vec<OsString>, mut config: Config) -> Result<Option<AgentOptions>, Reason> {
     let mut options =
         AgentOptions { params: Map::new(), json: false, max_line_bytes: 0, flags: Vec::new() };
-    let mut parser = lexopt::Parser::from_args(arguments.into_iter().skip(1));
-    while let Some(argument) = next(&mut parser)? {
+    let mut arguments = Arguments::new(words);
+    while let Some(argument) = arguments.next()? {
         let params = &mut options.params;
-        let name = match argument {
-            Long("help") | Short('h') => return Ok(None),
-            Short('e') => "extension".to_owned(),
-            Long(name) => name.to_owned(),
-            Short(other) => return Err(format!("unknown flag -{other}")),
-            Value(word) => {
+        let flag = match argument {
+            Flag(flag) => flag,
+            Word(word) => {
                 if params.insert("prompt".to_owned(), text(word)?.into()).is_some() {
                     return Err("agent takes one prompt: quote it, or - for stdin".to_owned());
                 }
                 continue;
             }
         };
-        match name.as_str() {
-            "json" => options.json = true,
-            "no-tools" => {
-                params.insert("allowed_tools".to_owned(), Json::Array(vec![]));
-            }
-            "max-tokens" => {
-                let tokens = number(&name, &mut parser, 0, i64::MAX.unsigned_abs())?;
+        match flag.as_str() {
+            "-h" | "--help" => return Ok(None),
+            "--json" => options.json = true,
+            "--no-tools" => _ = params.insert("allowed_tools".to_owned(), Json::Array(vec![])),
+            "--max-tokens" => {
+                let tokens = arguments.number(&flag, 0, i64::MAX.unsigned_abs())?;
                 params.insert("max_tokens".to_owned(), tokens.into());
             }
-            _ if param_of(&name).is_some() => {
-                take(params, &name, text(value(&mut parser)?)?)?;
+            flag if param_of(flag).is_some() => take(params, flag, text(arguments.value()?)?)?,
+            flag if NOT_PASSED_ON.contains(&flag) => {
+                setting(flag, &mut arguments, &mut config)?;
             }
-            name if NOT_PASSED_ON.contains(&name) => {
-                setting(name, &mut parser, &mut config)?;
-            }
-            name => pass_on(name, &mut parser, &mut config, &mut options.flags)?,
+            flag => pass_on(flag, &mut arguments, &mut config, &mut options.flags)?,
         }
     }
     if !options.params.contains_key("prompt") {
@@ -74,18 +69,18 @@ pub fn parse(arguments: Vec<OsString>, mut config: Config) -> Result<Option<Agen
 /// What agent_execute calls the param of a flag with a value.
 fn param_of(flag: &str) -> Option<&'static str> {
     Some(match flag {
-        "model" => "model",
-        "workspace" => "workspace",
-        "thinking" => "thinking",
-        "session" => "session",
-        "system-prompt" | "append-system-prompt" => "system_prompt",
-        "pi" => "pi_path",
-        "timeout" => "timeout_ms",
-        "idle-timeout" => "idle_timeout_ms",
-        "first-event-timeout" => "first_event_timeout_ms",
-        "max-cost" => "max_cost_usd",
-        "tools" => "allowed_tools",
-        "extension" => "extensions",
+        "--model" => "model",
+        "--workspace" => "workspace",
+        "--thinking" => "thinking",
+        "--session" => "session",
+        "--system-prompt" | "--append-system-prompt" => "system_prompt",
+        "--pi" => "pi_path",
+        "--timeout" => "timeout_ms",
+        "--idle-timeout" => "idle_timeout_ms",
+        "--first-event-timeout" => "first_event_timeout_ms",
+        "--max-cost" => "max_cost_usd",
+        "--tools" => "allowed_tools",
+        "-e" | "--extension" => "extensions",
         _ => return None,
     })
 }
@@ -94,16 +89,16 @@ fn param_of(flag: &str) -> Option<&'static str> {
 fn take(params: &mut Map<String, Json>, flag: &str, text: String) -> Result<(), Reason> {
     let Some(name) = param_of(flag) else { return Ok(()) };
     let value: Json = match flag {
-        "timeout" | "idle-timeout" | "first-event-timeout" => {
-            let wanted = || format!("--{flag} must be a time (600s, 10m), not {text:?}");
+        "--timeout" | "--idle-timeout" | "--first-event-timeout" => {
+            let wanted = || format!("{flag} must be a time (600s, 10m), not {text:?}");
             span_ms(&text).ok_or_else(wanted)?.into()
         }
-        "max-cost" => {
+        "--max-cost" => {
             let wanted = || format!("--max-cost must be a number of dollars, not {text:?}");
             text.parse().ok().and_then(Number::from_f64).ok_or_else(wanted)?.into()
         }
-        "tools" => text.split(',').map(str::trim).collect(),
-        "extension" => {
+        "--tools" => text.split(',').map(str::trim).collect(),
+        "-e" | "--extension" => {
             let words = params.entry(name).or_insert_with(|| Json::Array(vec![]));
             if let Some(words) = words.as_array_mut() {
                 words.push(text.into());
@@ -113,7 +108,7 @@ fn take(params: &mut Map<String, Json>, flag: &str, text: String) -> Result<(), 
         _ => text.into(),
     };
     params.insert(name.to_owned(), value);
-    if flag == "append-system-prompt" {
+    if flag == "--append-system-prompt" {
         params.insert("append_system_prompt".to_owned(), true.into());
     }
     Ok(())

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
-use super::{EXIT_SIGNAL, EXIT_START, EXIT_USAGE, complain};
+use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
 use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
 use crate::pure::process::life::ExitStatus;
 use crate::sys::clock;
@@ -35,26 +35,19 @@ use text::RunEnd;
 const ENVELOPE_BYTES: usize = 128;
 
 /// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
-pub fn main(mut options: AgentOptions) -> i32 {
+pub fn main(mut options: AgentOptions) -> Result<i32, String> {
     if options.params.get("prompt").and_then(Value::as_str) == Some("-") {
         match prompt_of_stdin() {
             Ok(prompt) => options.params.insert("prompt".to_owned(), prompt.into()),
             Err(reason) => {
                 complain(&format!("execd: {reason}"));
-                return EXIT_USAGE;
+                return Ok(EXIT_USAGE);
             }
         };
     }
-    match Run::start(options) {
-        Ok(mut run) => {
-            run.follow();
-            run.status()
-        }
-        Err(reason) => {
-            complain(&format!("execd: {reason}"));
-            EXIT_START
-        }
-    }
+    let mut run = Run::start(options)?;
+    run.follow();
+    Ok(run.status())
 }
 
 /// The prompt that stdin has, to its end.
@@ -87,8 +80,8 @@ struct Run {
     streams: Streams,
     /// Its events and its result are shown as JSON.
     json: bool,
-    /// What its request was answered.
-    answer: Option<Answer>,
+    /// How it ended, or why it was refused.
+    answer: Option<RunEnd>,
     /// The first signal that asked for its end.
     signal: Option<i32>,
     /// execd has said something: it has taken up the request.
@@ -97,15 +90,6 @@ struct Run {
     cut_short: bool,
     /// When a stdout that takes nothing is waited for no longer.
     give_up_ns: Option<u64>,
-}
-
-/// What the request was answered.
-#[derive(Debug)]
-enum Answer {
-    /// The run has ended.
-    Ended(RunEnd),
-    /// It was refused: why.
-    Refused(String),
 }
 
 /// A line of execd's, as far as it is read.
@@ -233,7 +217,7 @@ impl Run {
                     self.end(result.get());
                 }
                 Line { id, error: Some(error), .. } if id == Some(self.request) => {
-                    self.take_answer(Answer::Refused(message_of(&error)));
+                    self.refuse(&message_of(&error));
                 }
                 _ => {}
             }
@@ -258,10 +242,21 @@ impl Run {
         } else {
             self.streams.end_line();
         }
-        self.take_answer(Answer::Ended(text::end_of(result)));
+        let mut end = text::end_of(result);
+        if self.json {
+            end.lines.clear();
+        }
+        self.take_answer(end);
     }
 
-    fn take_answer(&mut self, answer: Answer) {
+    fn refuse(&mut self, reason: &str) {
+        let line = format!("{reason} (try execd --help)");
+        // Whoever has asked for the end already is told nothing new.
+        let lines = if self.signal.is_none() { vec![line] } else { Vec::new() };
+        self.take_answer(RunEnd { lines, status: EXIT_USAGE });
+    }
+
+    fn take_answer(&mut self, answer: RunEnd) {
         self.answer = Some(answer);
         self.execd.connection.end_requests();
     }
@@ -271,35 +266,23 @@ impl Run {
         let ended = self.execd.wait();
         let mut lines = Vec::new();
         if self.streams.stdout_is_gone() {
-            lines.push("execd: stdout takes no more: the run was ended for that".to_owned());
+            lines.push("stdout takes no more: the run was ended for that".to_owned());
         }
-        let status = match self.answer {
-            Some(Answer::Ended(end)) => {
-                let said = end.lines.iter().filter(|_| !self.json);
-                lines.extend(said.map(|line| format!("execd: {line}")));
-                end.status
-            }
-            Some(Answer::Refused(reason)) => {
-                if self.signal.is_none() {
-                    lines.push(format!("execd: {reason} (try execd --help)"));
-                }
-                EXIT_USAGE
-            }
+        let end = self.answer.unwrap_or_else(|| {
             // An execd that exited by itself has said why.
-            None => {
-                if matches!(ended, Some(ExitStatus::Signal(_))) && self.signal.is_none() {
-                    lines.push("execd: execd was killed: there is no result".to_owned());
-                }
-                EXIT_START
-            }
-        };
+            let killed = self.signal.is_none() && matches!(ended, Some(ExitStatus::Signal(_)));
+            let line = killed.then(|| "killed: there is no result".to_owned());
+            RunEnd { lines: line.into_iter().collect(), status: EXIT_FAILED }
+        });
+        lines.extend(end.lines);
+        let lines: Vec<String> = lines.iter().map(|line| format!("execd: {line}")).collect();
         self.streams.say_last(&lines);
         match (self.signal, ended) {
             (Some(signal), _) => EXIT_SIGNAL + signal,
             // Somebody has sent a signal to execd itself.
             (None, Some(ExitStatus::Code(code))) if code > EXIT_SIGNAL => code,
-            (None, _) if self.cut_short => EXIT_START,
-            (None, _) => status,
+            (None, _) if self.cut_short => EXIT_FAILED,
+            (None, _) => end.status,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! stdout and stderr of `execd agent`: what a run tells is written as far as it is taken, in
 //! order, and never by waiting. What is told is left to `text`.
 
-use crate::cli::complain;
+use crate::cli::say::complain;
 use crate::limits::{AGENT_NOTES_BYTES, LAST_FLUSH_MS, OUTBOX_GIVE_UP_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::sys::errno::errno_text;

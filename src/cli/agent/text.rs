@@ -4,16 +4,16 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::streams::Streams;
-use crate::cli::EXIT_TIMEOUT;
+use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
 use crate::limits::AGENT_SHOWN_CHARS;
 use crate::pure::text::visible::one_line;
 
-/// The exit status after Ctrl-C or another cancel, and of a run that failed.
+/// The exit status after Ctrl-C or another cancel.
 const EXIT_CANCELLED: i32 = 130;
-const EXIT_FAILED: i32 = 1;
 
 /// An event, as far as people are shown it.
 #[derive(Debug, Deserialize)]
@@ -34,27 +34,8 @@ struct Event<'a> {
     max_attempts: u64,
 }
 
-/// A result, as far as people are told it.
-#[derive(Debug, Deserialize)]
-struct Report {
-    success: bool,
-    #[serde(default)]
-    error: Option<String>,
-    finish_reason: String,
-    duration_ms: u64,
-    num_turns: u64,
-    tool_call_count: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    reasoning_tokens: u64,
-    total_tokens: u64,
-    cost_usd: f64,
-    #[serde(default)]
-    log_path: Option<String>,
-}
-
 /// How a run ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RunEnd {
     /// What people should know: what went wrong, and the run in one line.
     pub lines: Vec<String>,
@@ -92,42 +73,39 @@ pub fn show(event: &str, streams: &mut Streams) {
 
 /// How a run ended, from its result.
 pub fn end_of(result: &str) -> RunEnd {
-    let report: Report = match serde_json::from_str(result) {
-        Ok(report) => report,
-        Err(fault) => {
-            let lines = vec![format!("the result is not understood: {fault}")];
-            return RunEnd { lines, status: EXIT_FAILED };
-        }
-    };
-    let status = match report.finish_reason.as_str() {
-        _ if report.success => 0,
+    let report: Value = serde_json::from_str(result).unwrap_or_default();
+    let reason = report["finish_reason"].as_str().unwrap_or_default();
+    let status = match reason {
+        _ if report["success"] == true => 0,
         "timeout" => EXIT_TIMEOUT,
         "cancelled" => EXIT_CANCELLED,
         _ => EXIT_FAILED,
     };
     let mut lines = Vec::new();
-    if let Some(error) = &report.error {
+    if let Some(error) = report["error"].as_str() {
         lines.push(one_line(error));
-        lines.extend(report.log_path.as_ref().map(|path| format!("log: {path}")));
+        lines.extend(report["log_path"].as_str().map(|path| format!("log: {path}")));
     }
-    lines.push(summary(&report));
+    lines.push(summary(reason, &report));
     RunEnd { lines, status }
 }
 
 /// A run in one line, for people.
-fn summary(report: &Report) -> String {
-    let counted =
-        |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+fn summary(reason: &str, report: &Value) -> String {
+    let number = |field: &str| report[field].as_u64().unwrap_or_default();
+    let counted = |field: &str, what: &str| {
+        let number = number(field);
+        format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+    };
     format!(
-        "{}: {}, {}, {} ({} in, {} out), ${:.4}, {}.{} s",
-        report.finish_reason,
-        counted(report.num_turns, "turn"),
-        counted(report.tool_call_count, "tool call"),
-        counted(report.total_tokens, "token"),
-        report.input_tokens,
-        report.output_tokens + report.reasoning_tokens,
-        report.cost_usd,
-        report.duration_ms / 1_000,
-        report.duration_ms % 1_000 / 100,
+        "{reason}: {}, {}, {} ({} in, {} out), ${:.4}, {}.{} s",
+        counted("num_turns", "turn"),
+        counted("tool_call_count", "tool call"),
+        counted("total_tokens", "token"),
+        number("input_tokens"),
+        number("output_tokens") + number("reasoning_tokens"),
+        report["cost_usd"].as_f64().unwrap_or_default(),
+        number("duration_ms") / 1_000,
+        number("duration_ms") % 1_000 / 100,
     )
 }

@@ -6,7 +6,7 @@ use crate::limits::{
 };
 use crate::pure::agent::{AgentRun, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::text::utf8::{ceil_boundary, floor_boundary, lossy};
+use crate::pure::text::utf8::{ceil_boundary, continuation_len, floor_boundary, lossy};
 use crate::sys::memory_file::MemoryFile;
 
 /// What a run goes by.
@@ -141,7 +141,7 @@ impl Run {
 
 /// The last bytes of a text as text; `cut`: they may begin inside a character.
 fn last_text(bytes: &[u8], cut: bool) -> String {
-    let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
+    let inside = continuation_len(bytes);
     let text = lossy(&bytes[if cut { inside } else { 0 }..]);
     // What is no UTF-8 has become longer.
     let from = ceil_boundary(&text, text.len().saturating_sub(AGENT_STDERR_BYTES));

@@ -29,7 +29,7 @@ use crate::limits::{
     JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX,
 };
 use crate::pure::process::life::ExitStatus;
-use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len, lossy};
+use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::SIGKILL;
 use crate::session::output::Source;
@@ -114,8 +114,7 @@ fn short_tail(core: &Session) -> String {
     let mut bytes = all.as_slice();
     if starts_at > 0 {
         // The end of a character that begins before the tail.
-        let inside = bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count();
-        bytes = &bytes[inside..];
+        bytes = &bytes[continuation_len(bytes)..];
     }
     // An unfinished one comes with the next call.
     let text = lossy(&bytes[..bytes.len() - incomplete_suffix_len(bytes)]);

@@ -1,4 +1,4 @@
-//! What a background window is called, and which part of its command is shown
+//! What a background window is called (bash.md, Names), and which part of its command is shown
 //! (bash.md, The command).
 
 use crate::pure::text::visible::is_hidden;

@@ -1,11 +1,11 @@
-//! What a model reads of bash and its windows, word by word (bash.md). The texts of a
+//! What a model reads of bash and its windows, word by word (bash.md, The texts). The texts of a
 //! command that ended are those of pi's built-in bash; tests/bash_run.rs holds them against it.
 
 use std::fmt::Write as _;
 
-use crate::pure::process::life::ExitStatus;
-use crate::pure::text::truncate::{CutBy, Truncation, format_size};
+use crate::pure::text::truncate::{Truncation, format_size, showing};
 use crate::pure::text::visible;
+use crate::pure::process::life::ExitStatus;
 
 /// The text of a command that wrote nothing.
 const NO_OUTPUT: &str = "(no output)";
@@ -61,26 +61,14 @@ pub fn notice(
     log_path: Option<&str>,
     always: bool,
 ) -> Option<String> {
-    let full = log_path.map(|path| format!("Full output: {path}"));
     let Some(cut_by) = cut.cut_by else {
-        return full.filter(|_| always).map(|full| format!("[{full}]"));
+        return log_path.filter(|_| always).map(|path| format!("[Full output: {path}]"));
     };
-    let (last, first) = (cut.total_lines, cut.total_lines - cut.output_lines + 1);
-    let mut line = if cut.last_line_partial {
-        let (shown, whole) = (format_size(cut.output_bytes), format_size(line_bytes));
-        format!("[Showing last {shown} of line {last} (line is {whole})")
-    } else {
-        format!("[Showing lines {first}-{last} of {last}")
+    let part = || {
+        let [shown, whole] = [cut.output_bytes, line_bytes].map(format_size);
+        format!("last {shown} of line {} (line is {whole})", cut.total_lines)
     };
-    if cut_by == CutBy::Bytes && !cut.last_line_partial {
-        // Writing to a String cannot fail.
-        let _ = write!(line, " ({} limit)", format_size(cut.max_bytes));
-    }
-    if let Some(full) = full {
-        let _ = write!(line, ". {full}");
-    }
-    line.push(']');
-    Some(line)
+    Some(showing(cut, cut_by, part, log_path))
 }
 
 /// Output with its notice; `empty` stands for none.
@@ -108,7 +96,7 @@ pub fn ended(shown: Shown<'_>, status: ExitStatus) -> String {
 pub struct Held<'a> {
     /// Its id.
     pub id: u64,
-    /// Who goes on, each as `sleep (pid 4242)`.
+    /// The processes that go on, each as `sleep (pid 4242)`.
     pub holders: &'a [String],
     /// The log that gets what they write.
     pub log_path: Option<&'a str>,
@@ -119,7 +107,7 @@ pub fn ended_but_held(shown: Shown<'_>, status: ExitStatus, held: Held<'_>) -> S
     below(ended(shown, status), &still_running(held))
 }
 
-/// Who goes on in a window whose shell has ended, and where to find what they write.
+/// Which processes go on in a window whose shell has ended, and where to find what they write.
 fn still_running(held: Held<'_>) -> String {
     let nobody = held.holders.is_empty();
     let who = if nobody { "its output is held".to_owned() } else { held.holders.join(", ") };
@@ -134,7 +122,7 @@ pub fn late_notice(notice: Option<String>, log_path: Option<&str>) -> String {
     notice.map_or_else(|| late.clone(), |notice| format!("{notice}\n{late}"))
 }
 
-/// One of those who go on: the program's name and the pid.
+/// One of the processes that go on: the program's name and the pid.
 pub fn holder(command: &str, pid: i32) -> String {
     let program = command.split_whitespace().next().unwrap_or_default();
     let base = program.rsplit('/').next().filter(|base| !base.is_empty());
@@ -207,7 +195,7 @@ pub struct End<'a> {
     pub status: ExitStatus,
     /// The window in which others go on.
     pub held: Option<Held<'a>>,
-    /// It has asked its stdin for input, and found none.
+    /// Whether the command has asked its stdin for input, and found none.
     pub wanted_input: bool,
 }
 

@@ -1,5 +1,5 @@
 //! What this version of execd does not know of pi's stream: counted, never fatal, never silent
-//! (agent.md, "Drift is counted").
+//! (agent.md, Drift).
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

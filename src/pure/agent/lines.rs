@@ -1,4 +1,5 @@
-//! The line that is being read: what is kept of it, and what was found out about it.
+//! The line that is being read: what is kept of the line, and what was found out about it. run.rs
+//! decides what to find out.
 
 use super::long::LongLine;
 use crate::limits::{AGENT_LINE_MAX_BYTES, AGENT_LINE_STEP_BYTES, BUFFER_KEEP_BYTES};
@@ -11,9 +12,9 @@ pub enum Known {
     Nothing,
     /// All of it is needed, and kept.
     Whole,
-    /// Its event was told. Nothing more is needed, but raw events may be kept.
+    /// The event of the line was told. Nothing more is needed, but raw events may be kept.
     Told,
-    /// It is no event, or too long to be one. Nothing of it is kept.
+    /// The line is no event, or too long to be one. Nothing of it is kept.
     Unparsed,
 }
 
@@ -29,9 +30,9 @@ pub struct OpenLine {
     /// So many of its bytes were looked at in vain: it is looked at again when there are twice as
     /// many, so that all looks together cost no more than the line is long.
     pub looked_bytes: usize,
-    /// Its raw text is wanted and did not fit.
+    /// The raw text of the line is wanted and did not fit.
     pub lost: bool,
-    /// It is long, and this is what was read of it.
+    /// What was read of a line that is long.
     pub long: Option<Box<LongLine>>,
 }
 

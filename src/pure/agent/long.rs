@@ -45,7 +45,7 @@ enum Place {
     ToolCall,
     /// The blocks of a message.
     MessageContent,
-    /// Those of a tool's result.
+    /// The blocks of a tool's result.
     ResultContent,
     MessageBlock,
     ResultBlock,
@@ -89,8 +89,9 @@ struct Open {
     most_bytes: usize,
     /// Nothing of it is copied any more.
     cut: bool,
-    /// It was asked whether it is told as it comes, and so it is.
+    /// Whether it was asked if the string is told as it comes.
     asked: bool,
+    /// Whether the string is told as it comes.
     flows: bool,
     raw_at: usize,
 }
@@ -126,15 +127,15 @@ pub struct LongLine {
     raw_bytes: usize,
     /// Bytes of a character that was cut.
     carry: Vec<u8>,
-    /// It is no JSON.
+    /// The line is no JSON.
     broken: bool,
-    /// It had an assistantMessageEvent with a delta.
+    /// The line had an assistantMessageEvent with a delta.
     delta_ended: bool,
     /// What came of a text that is told as it comes, and was not taken yet.
     flow: Vec<u8>,
-    /// Its bytes up to the last escape that may be open.
+    /// The bytes of `flow` up to the last escape that may be open.
     flow_whole_bytes: usize,
-    /// It has ended; whether it was a delta.
+    /// Set when that text has ended: whether it was a delta.
     flow_ended: Option<bool>,
 }
 

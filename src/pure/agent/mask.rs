@@ -51,17 +51,7 @@ impl Mask {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 11).unwrap() % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     /// The whole stream at once.
     fn naive(stream: &[u8], secret: &[u8]) -> Vec<u8> {

@@ -1,4 +1,6 @@
-//! What each event means for the run: who is told what, and what is counted (agent.md).
+//! What each event means for the run: what the client is told, and what is counted (agent.md,
+//! Events). Which event a line is, event.rs has found out; sums and texts are kept by usage.rs and
+//! text.rs.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,5 +1,5 @@
 //! The stream that `pi --mode json` writes: bytes in, normalized events, totals and one result out
-//! (agent.md). The processes, deadlines and kills around it are the daemon's.
+//! (agent.md). The process of pi, its deadlines and its end are its owner's.
 //!
 //! | file | what is in it |
 //! |---|---|

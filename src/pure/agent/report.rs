@@ -1,5 +1,5 @@
-//! The result of agent_execute: how the run ended, in fields and in words (agent.md,
-//! Result). A field that could not be known is absent (protocol.md).
+//! The result of agent_execute: how the run ended, in fields and in words (agent.md, The result). A
+//! field that could not be known is absent.
 
 use std::fmt::Write as _;
 
@@ -21,13 +21,13 @@ pub enum Stop {
     IdleTimeout(u64),
     /// The run was not done within so many milliseconds.
     HardTimeout(u64),
-    /// It has cost more than so many USD.
+    /// The run has cost more than so many USD.
     Cost(f64),
-    /// It has used more than so many tokens.
+    /// The run has used more than so many tokens.
     Tokens(u64),
     /// Somebody cancelled it.
     Cancelled,
-    /// It was done, and pi did not exit: the run keeps its success.
+    /// The run was done, and pi did not exit: the run keeps its success.
     Lingered,
 }
 
@@ -36,7 +36,7 @@ pub enum Stop {
 pub struct End<'a> {
     /// Why execd ended it, if it did.
     pub stop: Option<Stop>,
-    /// It could not be started: the whole text for people.
+    /// Why pi could not be started: the whole text for people.
     pub failure: Option<&'a str>,
     /// Its exit code, if it exited.
     pub exit_code: Option<i32>,
@@ -77,7 +77,7 @@ pub struct AgentReport<'a> {
     pub usage: UsageReport,
     /// What it has cost in USD.
     pub cost_usd: f64,
-    /// Its parts.
+    /// The parts of that cost.
     pub cost: Cost,
     /// pi's own id of its session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ pub struct ProviderData<'a> {
     /// The raw events, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<&'a RawValue>>,
-    /// Those that did not fit AGENT_EVENTS_BYTES.
+    /// How many events did not fit AGENT_EVENTS_BYTES.
     #[serde(skip_serializing_if = "is_zero")]
     pub events_dropped: u64,
 }

@@ -354,7 +354,7 @@ impl AgentRun {
         self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
     }
 
-    /// The same for an event that was too long to be kept, perhaps.
+    /// Keeps a raw event, which may have been too long to be there.
     fn keep_raw(&mut self, raw: Option<&[u8]>) {
         match raw {
             Some(line) => self.keep_event(line),

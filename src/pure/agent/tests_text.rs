@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::tests::*;
+use crate::pure::tests_random::random;
 
 #[test]
 fn blocks_of_text_are_told_apart_and_joined_they_are_the_output() {
@@ -158,13 +159,7 @@ fn half_a_pair_at_the_end_of_the_deltas_is_made_whole_by_the_end_of_the_message(
 /// However a text is cut into deltas, and wherever they stop, the output is the message's text.
 #[test]
 fn deltas_and_the_rest_are_the_text_at_random() {
-    let mut state = 0x0dd5_0123_4567_89ab_u64;
-    let mut below = |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state >> 11).unwrap() % bound
-    };
+    let mut below = random(0x0dd5_0123_4567_89ab);
     for _ in 0..2_000 {
         let blocks: Vec<String> = (0..1 + below(3))
             .map(|_| {

@@ -9,7 +9,7 @@ use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
 use crate::pure::buffer::head_tail::HeadTail;
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::{REPLACEMENT, pieces, quoted_text};
-use crate::pure::text::utf8::{floor_boundary, incomplete_suffix_len, lossy};
+use crate::pure::text::utf8::{continuation_len, floor_boundary, incomplete_suffix_len, lossy};
 
 /// What lies between two blocks of text.
 const BETWEEN_BLOCKS: &str = "\n\n";
@@ -51,9 +51,9 @@ struct LineText {
     /// So many bytes at its beginning were told by deltas, and this is their hash.
     known_bytes: usize,
     hash: u64,
-    /// Those of them that were seen again.
+    /// The hash of the known bytes that were seen again.
     seen: DefaultHasher,
-    /// They are not the same.
+    /// What was seen again is not what was told.
     differs: bool,
     /// A block of text came.
     begun: bool,
@@ -118,7 +118,7 @@ struct Flowing {
     block: Block,
     half: Option<u32>,
     whole: Whole,
-    /// It is in a message that is ending, else it is a delta.
+    /// Whether the text is in a message that is ending; else it is a delta.
     in_message: bool,
 }
 
@@ -423,7 +423,7 @@ impl Transcript {
         if omitted_bytes > 0 {
             let cut = incomplete_suffix_len(&head);
             head.truncate(head.len() - cut);
-            let rest = tail.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+            let rest = continuation_len(tail);
             tail = &tail[rest..];
             omitted_bytes += (cut + rest) as u64;
             head.extend_from_slice(left_out(omitted_bytes).as_bytes());

@@ -1,9 +1,10 @@
-//! The events that a client is told while pi runs (agent.md, `agent_event`).
+//! What a client is told of a run of pi: the events while pi runs (agent.md, Events), and the
+//! records of tokens, costs and retries that events and result share.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Who is told.
+/// What hands an event on to the client.
 pub type Tell<'t> = &'t mut dyn FnMut(&Told<'_>);
 
 /// One normalized event, named by `event`, with the fields that it has: one flat object, whose

@@ -1,5 +1,5 @@
 //! Tokens and costs of an assistant's answer, and what is wrong with them. Only message_end has
-//! them settled; all else repeats them, or has them in part (agent.md, The result).
+//! them settled; other events repeat them, or have them in part (agent.md, The result).
 
 use serde_json::value::RawValue;
 

@@ -1,13 +1,14 @@
 //! The order in which the bytes of two streams came, without a second copy of them.
 //!
-//! bash-stream.md wants stdout and stderr apart and also merged as they arrived. The streams'
-//! last bytes are kept once; how they interleave is a list of runs.
+//! A session of the stream family tells stdout and stderr apart and also merged as they arrived
+//! (bash-stream.md, Polling). The last bytes of both are kept once; how they interleave is a list
+//! of runs.
 
 use std::collections::VecDeque;
 
 use crate::limits::ARRIVAL_RUNS_MAX;
 
-/// Which of the two streams a run is of.
+/// The bit of an entry that says that its run is of the second stream.
 const SECOND: u32 = 1 << 31;
 /// The longest run that one entry tells.
 const LONGEST: u32 = SECOND - 1;
@@ -95,17 +96,7 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 33).unwrap() % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     #[test]
     fn same_as_a_merged_copy() {

@@ -57,11 +57,6 @@ impl ByteQueue {
         self.bytes.is_empty()
     }
 
-    /// How many bytes of memory the queue holds, used or not.
-    pub fn heap_bytes(&self) -> usize {
-        self.bytes.capacity()
-    }
-
     /// Drops everything, and the memory with it.
     pub fn clear(&mut self) {
         if self.bytes.capacity() > KEPT_WHEN_EMPTY_BYTES {
@@ -75,17 +70,12 @@ impl ByteQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn bytes_come_out_as_they_went_in_and_memory_stays_within_the_limit() {
         const LIMIT: usize = 10_000;
-        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-        let mut random = |below: usize| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            usize::try_from(seed % below as u64).unwrap_or(0)
-        };
+        let mut random = random(0x2545_f491_4f6c_dd1d);
         let (mut queue, mut model) = (ByteQueue::new(LIMIT), VecDeque::new());
         let mut next = 0_u8;
         for _ in 0..20_000 {
@@ -97,7 +87,7 @@ mod tests {
                 .collect();
             queue.push(&more);
             model.extend(more);
-            assert!(queue.heap_bytes() <= LIMIT, "{}", queue.heap_bytes());
+            assert!(queue.bytes.capacity() <= LIMIT, "{}", queue.bytes.capacity());
             assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
             let front = queue.front();
             assert!(front.iter().eq(model.iter().take(front.len())));
@@ -111,14 +101,14 @@ mod tests {
     #[test]
     fn a_drained_queue_gives_its_memory_back() {
         let mut queue = ByteQueue::new(1 << 20);
-        assert_eq!(queue.heap_bytes(), 0);
+        assert_eq!(queue.bytes.capacity(), 0);
         queue.push(&[7; 100_000]);
         queue.consume(99_999);
         assert_eq!(queue.front(), [7]);
         queue.consume(5);
-        assert_eq!((queue.len(), queue.heap_bytes()), (0, 0));
+        assert_eq!((queue.len(), queue.bytes.capacity()), (0, 0));
         queue.push(b"small");
         queue.clear();
-        assert!(queue.is_empty() && queue.heap_bytes() <= KEPT_WHEN_EMPTY_BYTES);
+        assert!(queue.is_empty() && queue.bytes.capacity() <= KEPT_WHEN_EMPTY_BYTES);
     }
 }

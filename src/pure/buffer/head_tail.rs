@@ -1,7 +1,7 @@
 //! Byte buffers of bounded size: what came first and last, or only what came last.
 //!
-//! A session's unread output is held in a [`HeadTail`] (unified-exec.md, Retention and the gap),
-//! the output that progress shows in a [`TailRing`] (STREAM_TAIL_BYTES). Both take a flood at
+//! The output of a session that no call has told yet is held in a [`HeadTail`] (unified-exec.md,
+//! Retention and the gap), its tape, the last output kept, in a [`TailRing`]. Both take a flood at
 //! the speed of memcpy and grow with their content, so that a quiet session owns no heap.
 
 /// A buffer of bounded size that keeps the first and the last bytes pushed since the last
@@ -84,15 +84,6 @@ impl HeadTail {
     pub fn heap_bytes(&self) -> usize {
         self.head.capacity() + self.tail.bytes.capacity()
     }
-
-    /// Asserts what must always hold. Panics only on a bug in this file.
-    pub fn check(&self) {
-        self.tail.check();
-        assert!(self.head.len() <= self.head_capacity, "head over its capacity");
-        let tail_used = self.tail.total_bytes > 0;
-        assert!(!tail_used || self.head.len() == self.head_capacity, "tail used before head full");
-        assert_eq!(self.total_bytes(), self.len() as u64 + self.omitted_bytes(), "bytes lost");
-    }
 }
 
 /// The last bytes of everything pushed, up to a capacity.
@@ -174,14 +165,6 @@ impl TailRing {
     /// nothing is kept.
     pub fn starts_at(&self) -> u64 {
         self.total_bytes - self.bytes.len() as u64
-    }
-
-    /// Asserts what must always hold. Panics only on a bug in this file.
-    pub fn check(&self) {
-        assert!(self.bytes.len() <= self.capacity, "ring over its capacity");
-        assert!(self.oldest == 0 || self.oldest < self.bytes.len(), "oldest byte outside");
-        assert!(self.oldest == 0 || self.bytes.len() == self.capacity, "wrapped before full");
-        assert!(self.bytes.len() as u64 <= self.total_bytes, "more kept than came");
     }
 
     /// The kept bytes, oldest first, in the ring's own heap.

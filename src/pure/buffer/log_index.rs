@@ -362,17 +362,7 @@ fn decode_bits(bytes: &[u8], bits: usize) -> impl Iterator<Item = Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 33) % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     /// Pushes runs into blocks; gives their bytes.
     fn written(runs: &[Run]) -> Vec<Vec<u8>> {

@@ -1,8 +1,8 @@
 //! News that everybody is told, for those who have no room for them at the moment.
 //!
-//! Source: protocol.md, A slow reader. News are kept once for all who lag behind, within bounds on
-//! their number and their bytes. What goes over a bound is only counted for who has not been told
-//! it, but for what is meant for one alone: that is never lost.
+//! News are kept once for all readers who lag behind, within bounds on their number and their bytes
+//! (protocol.md, A slow reader). What goes over a bound is only counted for the readers who have
+//! not been told it, except what is meant for one reader alone: that is never lost.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::limits::{NEWS_KEPT_BYTES, NEWS_KEPT_COUNT};
 /// Something that everybody is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Something has ended; else it has started.
+    /// Whether something has ended; else something has started.
     pub ended: bool,
     /// What is told.
     pub text: Vec<u8>,
-    /// Who is told it in other words.
+    /// The reader who is told it in other words, and the words.
     pub own: Option<(u64, Vec<u8>)>,
 }
 
@@ -109,7 +109,7 @@ impl News {
         told.next = (told.next + 1).min(self.end());
     }
 
-    /// One more item. All who are to be told it follow: see [`Self::next_for`].
+    /// Adds an item. Those who are to be told it come for it by [`Self::next_for`].
     pub fn push(&mut self, item: Item) {
         self.bytes += item.bytes();
         self.kept.push_back(item);
@@ -139,11 +139,6 @@ impl News {
         if self.kept.is_empty() {
             self.kept = VecDeque::new();
         }
-    }
-
-    /// How many bytes of texts are kept.
-    pub fn kept_bytes(&self) -> usize {
-        self.bytes
     }
 }
 
@@ -178,9 +173,7 @@ mod tests {
         assert!(news.is_told(&all[0]) && !news.is_told(&all[1]));
         assert_eq!(read(&news, &mut all[1]), ["item 0", "own 1", "item 2"]);
         news.trim((7..).zip(&mut all));
-        assert!(
-            news.is_told(&all[1]) && news.kept_bytes() == 0 && news.next_for(&all[1]).is_none()
-        );
+        assert!(news.is_told(&all[1]) && news.bytes == 0 && news.next_for(&all[1]).is_none());
         // Who comes later is told what comes later.
         let mut late = news.reader();
         assert!(news.is_told(&late));
@@ -217,17 +210,17 @@ mod tests {
         for _ in 0..100 {
             news.push(Item { ended: true, text: vec![b'x'; NEWS_KEPT_BYTES / 10], own: None });
             news.trim((7..).zip(&mut all));
-            assert!(news.kept_bytes() <= NEWS_KEPT_BYTES);
+            assert!(news.bytes <= NEWS_KEPT_BYTES);
         }
         assert_eq!(all[0].take_missed(), Missed { ended: 90, ..Missed::default() });
         // One that is too long alone is counted.
         news.push(Item { ended: false, text: vec![b'x'; NEWS_KEPT_BYTES + 1], own: None });
         news.trim((7..).zip(&mut all));
-        assert_eq!(news.kept_bytes(), 0);
+        assert_eq!(news.bytes, 0);
         assert_eq!(all[0].take_missed(), Missed { ended: 10, started: 1, own: Vec::new() });
         // Nobody lags: nothing is kept.
         news.push(item(0, None));
         news.trim(std::iter::empty());
-        assert_eq!(news.kept_bytes(), 0);
+        assert_eq!(news.bytes, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes on their way to a file descriptor that may say EAGAIN.
 //!
-//! Source: protocol.md, A slow reader: replies queue in memory until the reader takes them.
-//! The bound on that memory is the owner's (limits `OUTBOX_*`); this is only the queue.
+//! Replies queue in memory until their reader takes them (protocol.md, A slow reader). The bound on
+//! that memory is the owner's (limits `OUTBOX_*`); this is only the queue.
 
 use crate::limits::BUFFER_KEEP_BYTES;
 
@@ -98,11 +98,6 @@ impl Outbox {
         self.front().is_empty()
     }
 
-    /// How many bytes of memory the queue holds, used or not.
-    pub fn heap_bytes(&self) -> usize {
-        self.buf.capacity()
-    }
-
     /// Drops everything unsent, and the memory when it is much.
     pub fn clear(&mut self) {
         self.sent = 0;
@@ -118,18 +113,8 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::Random;
     use std::collections::VecDeque;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 11).unwrap() % bound
-        }
-    }
 
     #[test]
     fn same_as_a_deque() {
@@ -160,7 +145,7 @@ mod tests {
                 }
                 assert_eq!(outbox.front(), model.make_contiguous());
                 assert_eq!((outbox.len(), outbox.is_empty()), (model.len(), model.is_empty()));
-                assert!(outbox.heap_bytes() >= outbox.len());
+                assert!(outbox.buf.capacity() >= outbox.len());
             }
         }
     }
@@ -233,18 +218,18 @@ mod tests {
     #[test]
     fn memory_is_given_back() {
         let mut outbox = Outbox::new();
-        assert_eq!(outbox.heap_bytes(), 0);
+        assert_eq!(outbox.buf.capacity(), 0);
         outbox.push(&vec![b'a'; 9 * 1024 * 1024]);
         outbox.consume(9 * 1024 * 1024 - 10);
         assert_eq!(outbox.front(), b"aaaaaaaaaa");
-        assert!(outbox.heap_bytes() <= BUFFER_KEEP_BYTES);
+        assert!(outbox.buf.capacity() <= BUFFER_KEEP_BYTES);
         outbox.push(&vec![b'b'; BUFFER_KEEP_BYTES + 1]);
         outbox.consume(usize::MAX);
         assert!(outbox.is_empty());
-        assert_eq!(outbox.heap_bytes(), 0);
+        assert_eq!(outbox.buf.capacity(), 0);
         outbox.push(b"small");
         outbox.consume(5);
-        assert!(outbox.heap_bytes() > 0, "a small buffer is kept for the next bytes");
+        assert!(outbox.buf.capacity() > 0, "a small buffer is kept for the next bytes");
     }
 
     #[test]
@@ -268,6 +253,6 @@ mod tests {
             outbox.consume(100);
         }
         assert_eq!(outbox.len(), 1000);
-        assert!(outbox.heap_bytes() < 10_000);
+        assert!(outbox.buf.capacity() < 10_000);
     }
 }

@@ -1,4 +1,4 @@
-//! Which of a command's two streams.
+//! The name of one of a command's two streams.
 
 /// Which of a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

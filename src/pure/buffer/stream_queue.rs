@@ -80,17 +80,12 @@ impl StreamQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn each_byte_comes_out_with_its_stream() {
         let mut queue = StreamQueue::new(100_000);
-        let mut state = 0x2545_f491_4f6c_dd1d_u64;
-        let mut below = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state >> 33).unwrap() % bound
-        };
+        let mut below = random(0x2545_f491_4f6c_dd1d);
         let (mut model, mut next) = (VecDeque::new(), 0_u8);
         for _ in 0..5_000 {
             let source = if below(2) == 0 { Source::Output } else { Source::Errors };

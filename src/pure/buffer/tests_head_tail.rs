@@ -1,14 +1,23 @@
 //! Tests of the bounded buffers: examples, and random pushes against plain vectors.
 
 use super::*;
+use crate::pure::tests_random::random;
 
-fn xorshift(mut state: u64) -> impl FnMut(usize) -> usize {
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
-    }
+/// Asserts what must always hold.
+fn check(buffer: &HeadTail) {
+    check_ring(&buffer.tail);
+    assert!(buffer.head.len() <= buffer.head_capacity, "head over its capacity");
+    let tail_used = buffer.tail.total_bytes > 0;
+    assert!(!tail_used || buffer.head.len() == buffer.head_capacity, "tail used before head full");
+    assert_eq!(buffer.total_bytes(), buffer.len() as u64 + buffer.omitted_bytes(), "bytes lost");
+}
+
+/// The same of a ring.
+fn check_ring(ring: &TailRing) {
+    assert!(ring.bytes.len() <= ring.capacity, "ring over its capacity");
+    assert!(ring.oldest == 0 || ring.oldest < ring.bytes.len(), "oldest byte outside");
+    assert!(ring.oldest == 0 || ring.bytes.len() == ring.capacity, "wrapped before full");
+    assert!(ring.bytes.len() as u64 <= ring.total_bytes, "more kept than came");
 }
 
 /// What a head and tail of these sizes keep of `all`, told the slow way.
@@ -35,12 +44,12 @@ fn the_first_and_the_last_half_are_kept_and_the_middle_counted() {
     assert_eq!((buffer.len(), buffer.total_bytes(), buffer.omitted_bytes()), (8, 10, 2));
     let expected = Kept { head: b"abcd".to_vec(), omitted_bytes: 2, tail: b"ghij".to_vec() };
     assert_eq!(buffer.peek(), expected);
-    buffer.check();
+    check(&buffer);
     assert_eq!(buffer.take(), expected);
     assert_eq!((buffer.len(), buffer.total_bytes(), buffer.omitted_bytes()), (0, 0, 0));
     assert_eq!(buffer.heap_bytes(), 0);
     assert_eq!(buffer.take(), Kept::default());
-    buffer.check();
+    check(&buffer);
 }
 
 #[test]
@@ -51,7 +60,7 @@ fn memory_grows_with_the_content_and_stops_at_the_capacity() {
     assert!(buffer.heap_bytes() <= 20, "{}", buffer.heap_bytes());
     for _ in 0..500 {
         buffer.push(b"0123456");
-        buffer.check();
+        check(&buffer);
         assert!(buffer.heap_bytes() <= CAPACITY, "{}", buffer.heap_bytes());
         assert!(buffer.heap_bytes() <= 2 * buffer.len() + 20);
     }
@@ -65,7 +74,7 @@ fn capacities_of_nothing_and_of_one_byte_work() {
         for byte in b"abcdef" {
             buffer.push(&[*byte]);
             buffer.push(b"");
-            buffer.check();
+            check(&buffer);
         }
         assert_eq!(buffer.total_bytes(), 6);
         assert_eq!(buffer.take(), model(b"abcdef", capacity / 2, capacity - capacity / 2));
@@ -74,7 +83,7 @@ fn capacities_of_nothing_and_of_one_byte_work() {
 
 #[test]
 fn random_pushes_keep_what_the_model_keeps() {
-    let mut random = xorshift(0x1234_5678_9ABC_DEF1);
+    let mut random = random(0x1234_5678_9ABC_DEF1);
     for _ in 0..400 {
         let capacity = random(70);
         let (head, tail) = (capacity / 2, capacity - capacity / 2);
@@ -84,7 +93,7 @@ fn random_pushes_keep_what_the_model_keeps() {
             let piece: Vec<u8> = (0..random(30)).map(|_| random(256) as u8).collect();
             buffer.push(&piece);
             all.extend(piece);
-            buffer.check();
+            check(&buffer);
             let expected = model(&all, head, tail);
             assert_eq!(buffer.peek(), expected);
             assert_eq!(buffer.total_bytes(), all.len() as u64);
@@ -104,7 +113,7 @@ fn a_ring_that_stopped_keeping_goes_on_counting() {
     ring.push(b"abcdef");
     ring.stop_keeping();
     ring.push(b"gh");
-    ring.check();
+    check_ring(&ring);
     assert_eq!((ring.to_vec(), ring.starts_at(), ring.total_bytes()), (vec![], 8, 8));
 }
 
@@ -123,7 +132,7 @@ fn a_ring_tells_before_whether_it_would_drop_something() {
 
 #[test]
 fn the_ring_keeps_the_last_bytes_of_everything() {
-    let mut random = xorshift(0xFEED_FACE_CAFE_BEEF);
+    let mut random = random(0xFEED_FACE_CAFE_BEEF);
     for _ in 0..400 {
         let capacity = random(40);
         let mut ring = TailRing::new(capacity);
@@ -132,7 +141,7 @@ fn the_ring_keeps_the_last_bytes_of_everything() {
             let piece: Vec<u8> = (0..random(60)).map(|_| random(256) as u8).collect();
             ring.push(&piece);
             all.extend(piece);
-            ring.check();
+            check_ring(&ring);
             let start = all.len().saturating_sub(capacity);
             assert_eq!(ring.to_vec(), &all[start..]);
             assert_eq!(ring.starts_at(), start as u64);

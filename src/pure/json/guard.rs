@@ -1,8 +1,7 @@
 //! What a request line must satisfy beyond the checks of the JSON parser.
 //!
-//! Source: protocol.md, Errors ("Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep
-//! nesting: one −32700 each") and RFC 8259, sections 7 and 8. A value that is kept as raw text
-//! is not looked into by the parser, so these checks come first. This is no validator: what is
+//! Source: protocol.md, Errors, and RFC 8259, sections 7 and 8. A value that is kept as raw text is
+//! not looked into by the parser, so these checks come first. This is no validator: what is
 //! no JSON in any other way passes here and is refused by the parser.
 
 use memchr::{memchr, memchr2};
@@ -112,6 +111,7 @@ pub fn unicode_escape(line: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     const OBJECT: Result<Shape, JsonFault> = Ok(Shape::Object);
 
@@ -262,13 +262,7 @@ mod tests {
             b"\"]",
             b"[\"x\",",
         ];
-        let mut state = 0xfeed_f00d_1234_0001_u64;
-        let mut below = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state >> 11).unwrap() % bound
-        };
+        let mut below = random(0xfeed_f00d_1234_0001);
         let mut refused = 0;
         for _ in 0..200_000 {
             let mut line = Vec::new();

@@ -4,20 +4,10 @@ use serde_json::value::RawValue;
 
 use super::*;
 use crate::pure::json::fields::{Fields, each_item};
+use crate::pure::tests_random::Random;
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % bound
-    }
 }
 
 /// Writes some units as JSON, at random as escapes; halves of pairs always so.

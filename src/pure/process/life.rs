@@ -1,32 +1,34 @@
 //! Two facts about a session: what became of its leader, and what of its output.
 //!
-//! Source: architecture.md, Ending a session ("Exit and end of output are two facts"), and
-//! architecture.md, A session. The two meet here and nowhere else.
+//! Exit and end of output are two facts (architecture.md, A session). The two meet here and nowhere
+//! else.
 
 /// How a process ended, as wait(2) tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitStatus {
-    /// It exited with this code, 0 to 255; -1 where its program could not be started.
+    /// The process exited with this code, 0 to 255; -1 where its program could not be started.
     Code(i32),
-    /// This signal ended it, 1 to 64.
+    /// This signal ended the process, 1 to 64.
     Signal(i32),
 }
 
 /// What is known of the session's leader.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Leader {
-    /// It runs, or sleeps.
+    /// The leader runs, or sleeps.
+    #[default]
     Alive,
     /// A signal stopped it; it may be continued.
     Stopped,
-    /// It was reaped.
+    /// The leader was reaped.
     Dead(ExitStatus),
 }
 
 /// What is known of the session's output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Stream {
     /// Somebody may still write.
+    #[default]
     Open,
     /// A PTY with no slave open just now. While the leader lives it may open it again.
     Quiet,
@@ -53,11 +55,11 @@ pub enum Fact {
     Dropped,
 }
 
-/// The state of a session.
+/// The state of a session; by default that of one that was just started.
 ///
 /// A dead leader with a quiet stream does not arise from facts: that is an ended stream. Where
 /// such a value is made by hand, it is taken as one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Life {
     /// The leader's side.
     pub leader: Leader,
@@ -66,11 +68,6 @@ pub struct Life {
 }
 
 impl Life {
-    /// A leader that was just started, with its output open.
-    pub const fn new() -> Self {
-        Self { leader: Leader::Alive, stream: Stream::Open }
-    }
-
     /// The state after one more fact. Facts may come in any order and more than once: what has
     /// ended stays ended, and the first exit status stays.
     #[must_use]
@@ -128,15 +125,10 @@ impl Life {
     }
 }
 
-impl Default for Life {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     const FIRST: ExitStatus = ExitStatus::Code(3);
     const SECOND: ExitStatus = ExitStatus::Signal(9);
@@ -213,15 +205,12 @@ mod tests {
 
     #[test]
     fn in_any_order_the_end_is_an_end() {
-        let mut random = 0x5eed_5eed_5eed_5eed_u64;
+        let mut below = random(0x5eed_5eed_5eed_5eed);
         for _ in 0..20_000 {
-            let mut life = Life::new();
+            let mut life = Life::default();
             let (mut reaped, mut ended) = (false, false);
             for _ in 0..12 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let fact = FACTS[usize::try_from(random >> 11).unwrap() % FACTS.len()];
+                let fact = FACTS[below(FACTS.len())];
                 let before = life;
                 life = life.after(fact);
                 reaped |= matches!(fact, Fact::Reaped(_));

@@ -1,4 +1,4 @@
-//! Who is evicted when the session table is full.
+//! Which session is evicted when the session table is full.
 //!
 //! Source: unified-exec.md, The table, eviction and warnings.
 
@@ -37,6 +37,7 @@ pub fn victim(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::Random;
 
     fn session(id: u64, last_used: u64, exited: bool, pending: bool) -> Candidate {
         Candidate { id, last_used, exited, pending }
@@ -102,13 +103,8 @@ mod tests {
 
     #[test]
     fn same_as_two_naive_passes() {
-        let mut state = 0x1234_5678_9abc_def1_u64;
-        let mut below = |bound: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) % bound
-        };
+        let mut random = Random(0x1234_5678_9abc_def1);
+        let mut below = |bound: u64| random.below(bound);
         for _ in 0..20_000 {
             let count = below(12);
             let candidates: Vec<Candidate> =

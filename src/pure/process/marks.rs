@@ -1,13 +1,14 @@
-//! The variables by which execd knows the processes of its sessions again: who ends them must be
-//! able to trust them, so nobody else may set them.
+//! The variables by which execd knows the processes of its sessions again: whoever ends processes
+//! by these marks must be able to trust them, so nobody else may set them.
 
 /// Names the execd.
 pub const INSTANCE_VARIABLE: &str = "EXECD_INSTANCE";
 /// Names the session.
 pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
 /// Begins the name of the variable by which an execd of an earlier version knows its runs of pi;
-/// one that runs further out may be such an execd. This one never sets it: it goes by a limit,
-/// which an emptied environment leaves as it is (src/pure/process/run_mark.rs).
+/// the execd that this one runs inside may be of such a version. This execd never sets the
+/// variable: it goes by a limit, which an emptied environment leaves as it is
+/// (src/pure/process/run_mark.rs).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
 /// Whether a variable of this name is a mark, be it that of an execd further out.

@@ -1,6 +1,6 @@
-//! Which paths lead onto a file system that may not answer for ever: a program that must not
-//! stand still asks nothing of such a one. Told from the list of mounts alone (proc(5),
-//! mountinfo); what symbolic links say is a fact that the caller brings.
+//! Which paths lead onto a file system that may never answer: a program that must not stand still
+//! asks nothing of such a file system. That is told from the list of mounts alone (proc(5),
+//! mountinfo); what symbolic links say is a fact that the caller brings (src/sys/mounts.rs).
 
 use std::collections::BTreeSet;
 

@@ -28,7 +28,7 @@ const OUTERMOST: u64 = 0xFFFF;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMarks {
     base: u64,
-    /// This execd is inside a run of another one: that one's mark stays readable in its own.
+    /// Whether this execd is inside a run of another execd, whose mark stays readable in its own.
     inside: bool,
 }
 
@@ -41,9 +41,9 @@ pub struct RunMark {
 }
 
 impl RunMarks {
-    /// Those of the execd with this id (hexadecimal), which has itself the hard limit `own`. None
-    /// where there are none: somebody has lowered it, or three execds are inside each other. Then
-    /// processes of a run are known by their parents and by pi's session alone.
+    /// The marks of the execd with this id (hexadecimal), which has itself the hard limit `own`.
+    /// None where it can give none: somebody has lowered it, or three execds are inside each other.
+    /// Then processes of a run are known by their parents and by pi's session alone.
     pub fn new(instance: &str, own: u64) -> Option<Self> {
         if own == UNLIMITED {
             let id = u64::from_str_radix(instance, 16).ok()?;

@@ -1,7 +1,7 @@
 //! Names and numbers of Linux signals on x86-64 and aarch64.
 //!
 //! Source: signal(7) for numbers, names and default actions, nptl(7) for the first real-time
-//! signal that programs may use, unified-exec.md (kill_session) for what a request may say.
+//! signal that programs may use, protocol.md, kill_session for what a request may say.
 
 use crate::limits::QUOTED_VALUE_BYTES;
 

@@ -18,7 +18,7 @@ struct Prompt {
     names: &'static [&'static str],
     /// Options of one letter that change nothing about that.
     flags: &'static str,
-    /// The same of options that have an argument.
+    /// Options of one letter that have an argument, and change nothing about that.
     with_argument: &'static str,
     /// How many other words change nothing about that.
     operands: usize,
@@ -64,11 +64,11 @@ const KEYWORDS: [&str; 18] = [
 /// How a command is joined to the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joined {
-    /// It follows in any case.
+    /// The command follows in any case.
     Then,
-    /// It follows where that one succeeded.
+    /// The command follows where the one before it succeeded.
     And,
-    /// It follows where that one failed.
+    /// The command follows where the one before it failed.
     Or,
 }
 
@@ -77,7 +77,7 @@ struct Word {
     text: String,
     /// Something in it is replaced before the command sees it.
     expanded: bool,
-    /// It has quotes: an empty word is one too.
+    /// The word has quotes: with them an empty word is one too.
     quoted: bool,
 }
 
@@ -122,7 +122,7 @@ fn asks_within(command: &str, deep: usize) -> Option<Asks> {
     None
 }
 
-/// The same of one command without the variables before it.
+/// Says what [`asks`] says, of one command without the variables before it.
 fn simple_asks(words: &[Word], deep: usize) -> Option<Asks> {
     let (program, rest) = words.split_first()?;
     if program.expanded {
@@ -386,6 +386,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn what_asks_stdin_for_input_is_known_by_its_words() {
@@ -493,12 +494,11 @@ mod tests {
     #[test]
     fn no_text_is_too_strange_to_be_read() {
         let pieces = ["read ", "x", "'", "\"", "\\", "$", "{", "}", "&&", ";", ">", "\n", "é", "#"];
-        let mut state = 1_usize;
+        let mut below = random(1);
         for _ in 0..2_000 {
             let mut text = String::new();
             for _ in 0..12 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                text.push_str(pieces[(state >> 33) % pieces.len()]);
+                text.push_str(pieces[below(pieces.len())]);
             }
             let _ = asks(&text);
         }

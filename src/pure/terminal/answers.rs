@@ -1,5 +1,5 @@
-//! Tells what a terminal answers from what a person types (XTerm Control Sequences): both come as
-//! the same kind of bytes.
+//! Tells what a terminal answers from what a person types: both come as the same kind of bytes. The
+//! forms of answers are those of XTerm Control Sequences.
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -79,6 +79,7 @@ fn string(inner: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn answers_are_told_from_keys() {
@@ -141,11 +142,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_taken_and_nothing_is_typed_that_was_not() {
-        let mut state = 11_u64;
-        let mut random = move |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize % below
-        };
+        let mut random = random(11);
         let alphabet = b"\x1b[]P_?;$0123cnRtyxuSA~\\\x07a";
         for _ in 0..20_000 {
             let bytes: Vec<u8> =

@@ -1,6 +1,6 @@
 //! How long the unfinished line is that a terminal in canonical mode has been given.
 //!
-//! Source: unified-exec.md (`line_too_long_for_terminal`), termios(3), "Canonical and
+//! Source: unified-exec.md, Terminals (`line_too_long_for_terminal`), termios(3), "Canonical and
 //! noncanonical mode": after 4,095 characters of a line, the rest up to its end is discarded.
 //! The order of the checks is that of the kernel's line discipline: signals, then the mapping
 //! of CR and NL, then erase and kill, then the ends of a line.
@@ -117,6 +117,7 @@ fn effect(byte: u8, chars: &LineChars) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     /// What a new PTY has: ^D, no EOLs, ^U, DEL, CR to NL, signals at ^C, ^\ and ^Z.
     const USUAL: LineChars = LineChars {
@@ -182,13 +183,7 @@ mod tests {
 
     #[test]
     fn the_same_in_one_call_or_many() {
-        let mut state = 0xabcd_ef01_2345_6789_u64;
-        let mut below = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state >> 11).unwrap() % bound
-        };
+        let mut below = random(0xabcd_ef01_2345_6789);
         let alphabet = b"aaaaaaaa\n\r\x04\x15\x7f\x03\0";
         for _ in 0..2_000 {
             let data: Vec<u8> = (0..below(60)).map(|_| alphabet[below(alphabet.len())]).collect();

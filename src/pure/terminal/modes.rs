@@ -1,8 +1,8 @@
 //! The modes that a program has set in its terminal: the alternate screen, mouse reports and so on.
 //!
-//! Who attaches to a session later has to get them too, and gets rid of them when it detaches:
-//! a terminal left in the alternate screen, or reporting its mouse to a shell, is broken. Source:
-//! bash.md (screen redrawn on attach, terminal always restored), XTerm Control Sequences.
+//! A terminal that is attached to a session later has to get these modes too, and to be rid of them
+//! when it detaches: one left in the alternate screen, or reporting its mouse to a shell, is
+//! broken. Source: attach.md, attach; XTerm Control Sequences.
 
 use memchr::memchr;
 
@@ -123,7 +123,7 @@ impl TermModes {
                 if let Some(place) = self.params.get_mut(self.length) {
                     *place = byte;
                 }
-                // One that is too long is read to its end, and means nothing to us.
+                // A sequence that is too long is read to its end, and means nothing to us.
                 self.length = (self.length + 1).min(CSI_PARAM_BYTES + 1);
                 At::Control
             }

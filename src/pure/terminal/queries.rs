@@ -50,7 +50,7 @@ fn kind_of(text: &[u8]) -> Option<u8> {
 fn look(text: &[u8]) -> Seen {
     let Some(kind) = kind_of(text) else { return Seen::Open };
     let Some((last, inner)) = text[2..].split_last().map(|(last, inner)| (*last, inner)) else {
-        // These begin a longer one.
+        // These bytes begin a longer sequence.
         return match kind {
             b'[' | b']' | b'P' | b'_' => Seen::Open,
             // DECID: what are you.

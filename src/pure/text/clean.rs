@@ -210,7 +210,7 @@ impl Cleaner {
 /// unless nothing would be left. A character that is unfinished at the end is left out.
 pub fn window_text(bytes: &[u8], broken_start: bool) -> String {
     let whole = if broken_start { without_broken_line(bytes) } else { bytes };
-    // One line that began long before: a sequence may have begun there too.
+    // A single line that began long before: a sequence may have begun there too.
     let torn = broken_start && memchr(b'\n', bytes).is_none_or(|at| at + 1 == bytes.len());
     let lead = if torn && whole.len() > 2 * WINDOW_LEAD_BYTES { WINDOW_LEAD_BYTES } else { 0 };
     text_behind(whole, lead)
@@ -233,7 +233,7 @@ fn without_broken_line(bytes: &[u8]) -> &[u8] {
     match memchr(b'\n', bytes) {
         Some(newline) if newline + 1 < bytes.len() => &bytes[newline + 1..],
         _ => {
-            let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+            let cut = utf8::continuation_len(&bytes[..bytes.len().min(3)]);
             &bytes[cut..]
         }
     }

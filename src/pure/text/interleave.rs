@@ -1,8 +1,8 @@
 //! A text that two others make up, line by line, without a second copy of their lines.
 //!
-//! A finished job is asked again for stdout, stderr and both in order of arrival
-//! (bash-stream.md, Polling), and may keep little (architecture.md): what arrived is
-//! mostly whole lines of the one or the other, so that a bit a line tells the order.
+//! A finished session of the stream family is asked again for stdout, stderr and both in order of
+//! arrival (bash-stream.md, Polling), and may keep little (architecture.md, Bounds): what arrived
+//! is mostly whole lines of the one stream or the other, so that a bit a line tells the order.
 
 /// How a text is made of the last lines of two others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Interleaving {
         lines.concat()
     }
 
-    /// Bytes of heap it owns.
+    /// Bytes of heap that this owns.
     pub fn heap_bytes(&self) -> usize {
         self.head.capacity() + self.bits.capacity()
     }
@@ -78,6 +78,7 @@ impl Interleaving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::Random;
 
     #[test]
     fn a_bit_a_line_tells_the_order() {
@@ -107,13 +108,8 @@ mod tests {
 
     #[test]
     fn any_whole_comes_back_from_any_two_texts() {
-        let mut state = 0x2545_f491_4f6c_dd1d_u64;
-        let mut below = |bound: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) % bound
-        };
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        let mut below = |bound: u64| random.below(bound);
         for _ in 0..2_000 {
             let mut texts = [String::new(), String::new(), String::new()];
             for _ in 0..below(30) {

@@ -1,7 +1,7 @@
 //! Splits a byte stream into lines of bounded length: the framing of the protocol.
 //!
-//! Source: protocol.md ("one JSON object per line", "a `\r` before it is dropped, blank lines
-//! are ignored", and the answer to a line longer than `--max-line-bytes`).
+//! Source: protocol.md, Framing: what ends a line, that blank lines are ignored, and what becomes
+//! of a line longer than `--max-line-bytes`.
 
 use crate::limits::BUFFER_KEEP_BYTES;
 use memchr::{memchr, memrchr};
@@ -211,17 +211,7 @@ fn is_blank(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            usize::try_from(self.0 >> 11).unwrap() % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     fn owned(line: Line<'_>) -> Option<Vec<u8>> {
         match line {

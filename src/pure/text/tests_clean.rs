@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::limits::{CLEAN_EDIT_CHARS, CLEAN_PADDING_CHARS, MAX_CURSOR_COLUMN, REDRAW_LINES};
+use crate::pure::tests_random::random;
 
 fn kept(head: &[u8], omitted_bytes: u64, tail: &[u8]) -> Kept {
     Kept { head: head.to_vec(), omitted_bytes, tail: tail.to_vec() }
@@ -15,15 +16,6 @@ fn clean(bytes: &[u8]) -> String {
 fn check_table(table: &[(&str, &str)]) {
     for (input, expected) in table {
         assert_eq!(clean(input.as_bytes()), *expected, "{input:?}");
-    }
-}
-
-fn xorshift(mut state: u64) -> impl FnMut(usize) -> usize {
-    move |below| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
     }
 }
 
@@ -344,7 +336,7 @@ const TOKENS: &[&str] = &[
 
 #[test]
 fn random_edits_give_what_the_model_gives_however_they_are_cut() {
-    let mut random = xorshift(0xD1B5_4A32_D192_ED03);
+    let mut random = random(0xD1B5_4A32_D192_ED03);
     for round in 0..4_000 {
         let mut model = Model { lines: vec![Vec::new()], ..Model::default() };
         let mut bytes = Vec::new();
@@ -371,7 +363,7 @@ fn random_edits_give_what_the_model_gives_however_they_are_cut() {
 
 #[test]
 fn calls_of_text_without_edits_add_up_to_the_whole() {
-    let mut random = xorshift(0x9216_D5D9_8979_FB1B);
+    let mut random = random(0x9216_D5D9_8979_FB1B);
     let tokens = [
         "a",
         "\u{20ac}",
@@ -399,7 +391,7 @@ fn calls_of_text_without_edits_add_up_to_the_whole() {
 
 #[test]
 fn random_bytes_never_panic_and_do_not_depend_on_cuts() {
-    let mut random = xorshift(0xB492_B66F_BE98_F273);
+    let mut random = random(0xB492_B66F_BE98_F273);
     let alphabet = b"\x1b\x1b\x1b[[]PX_?;:0159ABCDEFGHJKPXm@su78hd\r\n\n\
         \x08\t\x18\x07\x7f\\\xE2\x82\xAC\xC2\x9B\xFFxy ";
     for _ in 0..20_000 {

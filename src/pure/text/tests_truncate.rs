@@ -1,6 +1,7 @@
 //! Tests of truncation: pi's own answers as a table, and a naive model on random text.
 
 use super::*;
+use crate::pure::tests_random::random;
 
 /// Text, max lines, max bytes; kept text, truncatedBy, [totalLines, totalBytes, outputLines,
 /// outputBytes], lastLinePartial: what truncateTail of @earendil-works/pi-coding-agent 0.87.1
@@ -153,9 +154,9 @@ fn the_footer_says_what_is_shown_and_where_the_rest_is() {
     ];
     for (text, expected) in table {
         let (_, t) = truncate_tail(&text, 2000, 50 * 1024);
-        assert_eq!(footer(&t, &text, Some("/tmp/a.log")).as_deref(), expected);
+        assert_eq!(footer(&t, Some("/tmp/a.log")).as_deref(), expected);
         let without_log = expected.map(|line| line.replace(". Full output: /tmp/a.log", ""));
-        assert_eq!(footer(&t, &text, None), without_log);
+        assert_eq!(footer(&t, None), without_log);
     }
 }
 
@@ -183,13 +184,7 @@ fn model(text: &str, max_lines: usize, max_bytes: usize) -> String {
 
 #[test]
 fn random_text_is_cut_as_the_model_cuts_it() {
-    let mut state = 0xA076_1D64_78BD_642F_u64;
-    let mut random = move |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
-    };
+    let mut random = random(0xA076_1D64_78BD_642F);
     let alphabet = ['a', 'b', '\n', '\n', '\u{e9}', '\u{20ac}', '\u{1f600}'];
     for _ in 0..20_000 {
         let text: String = (0..random(30)).map(|_| alphabet[random(alphabet.len())]).collect();
@@ -200,6 +195,6 @@ fn random_text_is_cut_as_the_model_cuts_it() {
         assert_eq!(t.output_bytes, kept.len(), "{case}");
         assert!(t.cut_by.is_some() == (kept.len() < text.len()), "{case}");
         assert!(t.cut_by.is_none() || (t.output_lines <= max_lines && kept.len() <= max_bytes));
-        assert_eq!(footer(&t, &text, None).is_some(), t.cut_by.is_some());
+        assert_eq!(footer(&t, None).is_some(), t.cut_by.is_some());
     }
 }

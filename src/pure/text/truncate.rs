@@ -3,8 +3,6 @@
 //! Every count is what pi's `truncateTail` gives for the same text: the extension's tests
 //! compare the two, and a table of its answers is in the tests here.
 
-use std::fmt::Write as _;
-
 use memchr::{memchr_iter, memrchr};
 
 use crate::pure::text::utf8;
@@ -107,31 +105,34 @@ fn whole_lines_from_end(body: &str, max_lines: usize, max_bytes: usize) -> (usiz
     (start, lines, false)
 }
 
-/// The line for a model that says what of `_text` was cut and where all of it is
-/// (unified-exec.md, The result); None when nothing was cut. Without a `log_path` the part that
-/// names it is left out.
-pub fn footer(t: &Truncation, _text: &str, log_path: Option<&str>) -> Option<String> {
-    let cut_by = t.cut_by?;
-    let mut footer = if t.last_line_partial {
-        format!(
-            "[Showing last {} of final line (line {} is larger than the {} limit)",
-            format_size(t.output_bytes),
-            t.total_lines,
-            format_size(t.max_bytes)
-        )
-    } else {
-        let first = t.total_lines.saturating_sub(t.output_lines) + 1;
-        format!("[Showing lines {first}-{} of {}", t.total_lines, t.total_lines)
+/// The line for a model that says what was cut and where all of it is (unified-exec.md, The
+/// result); None when nothing was cut. Without a `log_path` the part that names it is left out.
+pub fn footer(cut: &Truncation, log_path: Option<&str>) -> Option<String> {
+    let part = || {
+        let [shown, most] = [cut.output_bytes, cut.max_bytes].map(format_size);
+        let line = cut.total_lines;
+        format!("last {shown} of final line (line {line} is larger than the {most} limit)")
     };
-    // Writing to a String cannot fail.
-    if cut_by == CutBy::Bytes && !t.last_line_partial {
-        let _ = write!(footer, " ({} limit)", format_size(t.max_bytes));
-    }
-    if let Some(path) = log_path {
-        let _ = write!(footer, ". Full output: {path}");
-    }
-    footer.push(']');
-    Some(footer)
+    Some(showing(cut, cut.cut_by?, part, log_path))
+}
+
+/// The line that says what is shown; `part` says it where only the end of one line is shown.
+pub fn showing(
+    cut: &Truncation,
+    cut_by: CutBy,
+    part: impl FnOnce() -> String,
+    log_path: Option<&str>,
+) -> String {
+    let (first, last) = (cut.total_lines.saturating_sub(cut.output_lines) + 1, cut.total_lines);
+    let what = match cut_by {
+        _ if cut.last_line_partial => part(),
+        CutBy::Lines => format!("lines {first}-{last} of {last}"),
+        CutBy::Bytes => {
+            format!("lines {first}-{last} of {last} ({} limit)", format_size(cut.max_bytes))
+        }
+    };
+    let full = log_path.map(|path| format!(". Full output: {path}")).unwrap_or_default();
+    format!("[Showing {what}{full}]")
 }
 
 /// `bytes` for people, as pi writes it: `512B`, from 1024 on `1.5KB`, from 1024² on `2.0MB`;

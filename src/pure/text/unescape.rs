@@ -98,6 +98,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     #[test]
     fn every_escape_gives_its_bytes() {
@@ -180,13 +181,7 @@ mod tests {
 
     #[test]
     fn random_text_never_panics_or_grows() {
-        let mut state = 0x2545_F491_4F6C_DD1D_u64;
-        let mut random = move |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) as usize % below
-        };
+        let mut random = random(0x2545_F491_4F6C_DD1D);
         let alphabet: Vec<char> = "\\\\\\\\xu{}0aAdDeE8Fn'\"\u{e9}\u{1f600}".chars().collect();
         for _ in 0..20_000 {
             let text: String = (0..random(24)).map(|_| alphabet[random(alphabet.len())]).collect();

@@ -27,6 +27,11 @@ fn is_partial_char(bytes: &[u8]) -> bool {
     }
 }
 
+/// How many bytes at the start of `bytes` go on with a character that began before them.
+pub fn continuation_len(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|&&byte| byte & 0xC0 == 0x80).count()
+}
+
 /// The last character boundary of `text` at or before the byte index `at`; an index past the
 /// end gives the end.
 pub fn floor_boundary(text: &str, at: usize) -> usize {
@@ -103,6 +108,7 @@ pub fn chars_in(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::random;
 
     /// Texts with every kind of byte order that UTF-8 knows, valid and not.
     const SAMPLES: &[&[u8]] = &[
@@ -118,15 +124,14 @@ mod tests {
 
     #[test]
     fn characters_are_counted_as_one_by_one() {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = random(0x9E37_79B9_7F4A_7C15);
         let mut bytes = Vec::new();
         for length in 0..5_000 {
             if length % 97 == 0 {
                 let one_by_one = bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u64;
                 assert_eq!(chars_in(&bytes), one_by_one, "{length}");
             }
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            bytes.push(state.to_be_bytes()[0]);
+            bytes.push(u8::try_from(below(256)).unwrap());
         }
         assert_eq!(chars_in(&[b'x'; 9_999]), 9_999);
         assert_eq!(chars_in(&[0x80; 9_999]), 0);
@@ -201,13 +206,7 @@ mod tests {
 
     #[test]
     fn random_bytes_in_random_pieces_give_what_the_whole_gives() {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        let mut random = move |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) as usize % below
-        };
+        let mut random = random(0x9E37_79B9_7F4A_7C15);
         // Few different bytes, so that whole characters come about often.
         let alphabet = b"a\x80\x82\xAC\xC3\xE2\xF0\x9F\x98\xED\xA0\xFF";
         for _ in 0..2_000 {

@@ -1,5 +1,5 @@
-//! Text of others on a person's screen or before a model: what would act on a terminal, or change
-//! what is seen of the text around it, is shown as what it is.
+//! Text of others on a person's screen or before a model: a character that would act on a terminal,
+//! or change what is seen of the text around it, is shown as its code.
 
 use std::fmt::Write as _;
 

@@ -31,7 +31,8 @@ impl Stamp {
 /// nothing to do yet. `last` is the stamp that was found, and its age.
 pub fn begins_at(last: Option<(Stamp, i64)>, keep_days: u64) -> Option<i64> {
     let Some((stamp, age_s)) = last else { return Some(0) };
-    // Who keeps less does not wait for its hour; a stamp of the future is a clock that was set.
+    // An execd that keeps less does not wait for the hour to end; a stamp of the future is a clock
+    // that was set.
     if keep_days < stamp.keep_days || !(0..CLEAN_EVERY_S).contains(&age_s) {
         return Some(stamp.place.filter(|_| keep_days >= stamp.keep_days).unwrap_or(0));
     }

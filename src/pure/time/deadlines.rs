@@ -1,8 +1,7 @@
 //! One queue of deadlines with one entry per owner.
 //!
-//! Source: architecture.md, The turn (one timer, armed to the head of one queue) and
-//! architecture.md (no periodic timer: deadlines, grace periods, throttles and polls are all
-//! entries here).
+//! One timer is armed to the head of this queue (architecture.md, The turn). There is no periodic
+//! timer: deadlines, grace periods, throttles and polls are all entries here.
 
 use std::collections::BTreeMap;
 
@@ -59,18 +58,8 @@ impl<O: Ord + Copy> Deadlines<O> {
     }
 
     /// The owner's deadline, if one is set.
-    pub fn due_of(&self, owner: O) -> Option<u64> {
+    fn due_of(&self, owner: O) -> Option<u64> {
         self.of.get(&owner).map(|key| key.0)
-    }
-
-    /// How many owners have a deadline.
-    pub fn len(&self) -> usize {
-        self.of.len()
-    }
-
-    /// Whether nobody has a deadline.
-    pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
     }
 }
 
@@ -83,17 +72,7 @@ impl<O: Ord + Copy> Default for Deadlines<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) % bound
-        }
-    }
+    use crate::pure::tests_random::Random;
 
     #[test]
     fn same_as_a_sorted_list() {
@@ -125,8 +104,7 @@ mod tests {
                     }
                 }
                 assert_eq!(deadlines.head(), model.first().map(|entry| entry.0));
-                assert_eq!(deadlines.len(), model.len());
-                assert_eq!(deadlines.is_empty(), model.is_empty());
+                assert_eq!(deadlines.of.len(), model.len());
                 let of = model.iter().find(|entry| entry.1 == owner).map(|entry| entry.0);
                 assert_eq!(deadlines.due_of(owner), of);
                 assert_eq!(deadlines.queue.len(), deadlines.of.len());

@@ -10,14 +10,14 @@ use crate::limits::{
 #[derive(Clone, Copy, Debug)]
 pub struct Drain {
     ended_ns: u64,
-    /// When output last came since.
+    /// When output last came since then.
     output_ns: Option<u64>,
     /// When the holders are looked at next.
     look_ns: u64,
     over: bool,
 }
 
-/// What is to be done about it at a moment.
+/// What is to be done about the wait at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing yet, or nothing any more.
@@ -50,7 +50,7 @@ impl Drain {
         self.over = true;
     }
 
-    /// When something is to be done about it.
+    /// When something is to be done about the wait.
     pub fn due_ns(&self) -> Option<u64> {
         (!self.over).then_some(self.look_ns)
     }

@@ -16,13 +16,13 @@ impl Default for Restarts {
 }
 
 impl Restarts {
-    /// It was started, or starting it was tried.
+    /// The helper was started, or starting it was tried.
     pub fn started(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
     }
 
-    /// It has died, or could not be started: gives when it may be started again. One that lived
-    /// longer than the distance is started at once; each that did not doubles the distance.
+    /// The helper has died, or could not be started: gives when it may be started again. A helper
+    /// that lived longer than the distance is started at once; each that did not doubles it.
     pub fn died(&mut self, now_ns: u64) -> u64 {
         let due_ns = self.started_ns + self.distance_ms * NS_PER_MS;
         self.distance_ms = if now_ns < due_ns {

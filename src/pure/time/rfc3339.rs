@@ -1,8 +1,8 @@
 //! Time stamps of RFC 3339 in UTC: read strictly, written with milliseconds.
 //!
-//! Source: RFC 3339, section 5.6, narrowed by unified-exec.md (`yield_until`: capital T and Z,
-//! 0–3 fraction digits, a real date). The calendar is the proleptic Gregorian one; leap
-//! seconds do not exist, as in POSIX time.
+//! Source: RFC 3339, section 5.6, narrowed for `yield_until` (unified-exec.md, Sessions and waits):
+//! capital T and Z, 0–3 fraction digits, a real date. The calendar is the proleptic Gregorian one;
+//! leap seconds do not exist, as in POSIX time.
 
 const MS_PER_DAY: i64 = 86_400_000;
 const DAYS_PER_400_YEARS: i64 = 146_097;
@@ -137,6 +137,7 @@ fn date_of(unix_day: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pure::tests_random::Random;
 
     fn ms(text: &str) -> i64 {
         parse_utc(text).unwrap_or_else(|reason| panic!("{text}: {reason}")).unix_ms
@@ -200,13 +201,9 @@ mod tests {
 
     #[test]
     fn random_moments_round_trip() {
-        let mut state = 0x0123_4567_89ab_cdef_u64;
+        let mut random = Random(0x0123_4567_89ab_cdef);
         for _ in 0..50_000 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let span = 315_569_520_000_000;
-            let unix_ms = i64::try_from(state % span).unwrap() - 62_167_219_200_000;
+            let unix_ms = random.below(315_569_520_000_000_i64) - 62_167_219_200_000;
             assert_eq!(ms(&format_utc_ms(unix_ms)), unix_ms);
         }
     }

@@ -41,7 +41,7 @@ impl Step {
 pub struct SpawnError {
     /// The step that failed.
     pub step: Step,
-    /// Its errno.
+    /// The errno of that step.
     pub errno: i32,
 }
 
@@ -68,9 +68,9 @@ pub struct Plan<'a> {
     pub die_with_us: bool,
     /// The limit that marks it and all that it will start as a run of pi.
     pub run_limit: Option<u64>,
-    /// It shares nothing with us: its working directory or its program may hang. The call returns
-    /// as soon as the child leads a session and holds none of our descriptors; the rest is told
-    /// by report.rs.
+    /// The child shares nothing with us: its working directory or its program may hang. The call
+    /// returns as soon as the child leads a session and holds none of our descriptors; what becomes
+    /// of the child then is told by report.rs.
     pub apart: bool,
 }
 

@@ -19,20 +19,20 @@ const LOOKS: usize = 2_048;
 /// A word of a child on its way to exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It leads its session, and goes on to what may hang.
+    /// The child leads its session, and goes on to what may hang.
     Prepared,
-    /// It tries the program of this number.
+    /// The child tries the program of this number.
     Tries(i32),
-    /// It could not be started.
+    /// The child could not be started.
     Failed(SpawnError),
 }
 
 /// What has become of a child when the call returns.
 #[derive(Debug)]
 pub enum Began {
-    /// It runs the program of this number.
+    /// The child runs the program of this number.
     Runs(usize),
-    /// It is on its way there.
+    /// The child is on its way there.
     Starting(Starting),
 }
 
@@ -88,7 +88,7 @@ impl Starting {
                     return Ok(Began::Starting(self));
                 }
                 Taken::Some => {}
-                // One that was killed on its way tells so by its end.
+                // A child that was killed on its way tells so by its end.
                 Taken::Nothing | Taken::Ended => return Ok(Began::Runs(self.tried)),
             }
         }

@@ -6,14 +6,14 @@ use super::{Kind, LongLine, NAME_BYTES, OVER_BYTES, Open, Place, State};
 use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES, AGENT_SHORT_VALUE_BYTES, AGENT_TOOL_OUTPUT_BYTES,
 };
-use crate::pure::text::utf8::incomplete_suffix_len;
+use crate::pure::text::utf8::{continuation_len, incomplete_suffix_len};
 
 /// What there is of a text that is told as it comes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Flow {
     /// More of it, in JSON without its quotes.
     Part(String),
-    /// This is its end; `delta`: it was that of a message_update.
+    /// The end of the text; `delta`: the text was that of a message_update.
     Ended { rest: String, delta: bool },
 }
 
@@ -131,7 +131,7 @@ impl LongLine {
         let whole = self.closed.is_some();
         let room = self.open.most_bytes.saturating_sub(self.open.decoded_bytes);
         if !whole && !self.open.cut && plain > room {
-            let inside = rest[room..plain].iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+            let inside = continuation_len(&rest[room..plain]);
             if room + inside == 0 {
                 self.open.cut = true;
             } else {
