@@ -343,7 +343,7 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
 /// Who may still hold the output of a session whose shell is gone.
 fn background_pids(core: &Session, cx: &Cx) -> Vec<i32> {
     let gone = core.life.shell_gone();
-    let holders = gone.then(|| cx.holders(core)).unwrap_or_default();
+    let holders = if gone { cx.holders(core) } else { Vec::new() };
     holders.iter().map(|holder| holder.pid).collect()
 }
 
