@@ -3,20 +3,17 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 mod window_help;
 
+use common::data;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::data::Gate;
+use common::outside::{Trace, can_trace};
 use common::*;
-use data::Gate;
-use outside::{Trace, can_trace};
 use serde_json::{Value, json};
 use stream_help::{chunks_of, go, poll, run, until_printed};
 use window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};

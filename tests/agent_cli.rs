@@ -4,17 +4,13 @@
 
 mod agent_help;
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use agent_help::*;
-use common::{AT_ONCE, eventually, is_alive, now, send_signal};
+use common::{AT_ONCE, eventually, is_alive, now, outside, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -297,7 +293,7 @@ fn a_slow_reader_gets_every_byte_of_the_text() {
     // A pipe and execd's own buffers take about half of it: pi has to wait.
     let mut all = vec![0; 10];
     stdout.read_exact(&mut all).expect("the beginning");
-    ends::until_idle(execd_of(&child), || 0);
+    outside::until_idle(execd_of(&child), || 0);
     assert!(!place.path().join("done").exists(), "pi did not wait");
     stdout.read_to_end(&mut all).expect("the rest");
     assert_eq!(all.len(), 3_000_001);

@@ -4,20 +4,15 @@
 
 mod agent_help;
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use agent_help::*;
+use common::wire::Wire;
 use common::*;
-use ends::Setup;
 use serde_json::{Value, json};
-use wire::Wire;
 
 /// Goes on for ever, with children in its session and in others, one of them with the marks of
 /// another execd, one deaf to SIGTERM.
@@ -524,12 +519,12 @@ fn a_run_is_not_evicted_and_takes_nobodys_place() {
 fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
     let (stdin, mut requests) = std::io::pipe().expect("a pipe");
     let (replies, stdout) = std::io::pipe().expect("a pipe");
-    let host = Setup::new(&[]).start(Stdio::from(stdin), Stdio::from(stdout));
+    let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
     let text = "0123456789".repeat(100);
     let mut lines = answer("Done.");
     lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
-    std::fs::write(host.work().join("lines"), ndjson(&lines)).expect("a stream");
-    let pi = host.work().join("pi");
+    std::fs::write(host.workdir().join("lines"), ndjson(&lines)).expect("a stream");
+    let pi = host.workdir().join("pi");
     write_pi(&pi, "cat lines; touch done");
     let idle_ms = 700;
     let params = params(&pi.to_string_lossy(), json!({"idle_timeout_ms": idle_ms}));
@@ -539,8 +534,8 @@ fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
     host.until_idle(|| 0);
     let begun = now();
     eventually("the time has passed", || begun.elapsed().as_millis() > 2 * idle_ms);
-    assert!(!host.work().join("done").exists(), "pi did not wait");
-    assert!(host.status_kib("VmHWM:") < 16 * 1024, "{} KiB", host.status_kib("VmHWM:"));
+    assert!(!host.workdir().join("done").exists(), "pi did not wait");
+    assert!(host.peak_rss_kib() < 16 * 1024, "{} KiB", host.peak_rss_kib());
     let mut events = 0;
     let mut result = Value::Null;
     for line in BufReader::new(replies).lines() {

@@ -2,8 +2,11 @@
 //! damaged: what is told and reported depends on their bytes alone, not on how they were cut.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
+use common::data::Random;
 use execd::pure::agent::{AgentRun, End, RunSettings, Told};
 use serde_json::{Value, json};
 
@@ -88,28 +91,6 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Ou
     let end = End { exit_code: Some(0), ..End::default() };
     let report = serde_json::to_string(&run.report(&end)).unwrap();
     Outcome { told, report }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % bound
-    }
-
-    /// Cuts bytes into pieces of up to `longest`.
-    fn pieces<'a>(&mut self, mut bytes: &'a [u8], longest: usize) -> Vec<&'a [u8]> {
-        let mut pieces = Vec::new();
-        while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at((1 + self.below(longest)).min(bytes.len()));
-            pieces.push(piece);
-            bytes = rest;
-        }
-        pieces
-    }
 }
 
 #[test]
@@ -245,7 +226,7 @@ impl Log2 for usize {
 
 #[test]
 fn a_stream_in_small_pieces_is_the_same_stream() {
-    let mut random = Random(0x5eed_0001_0002_0003);
+    let mut random = Random::new(0x5eed_0001_0002_0003);
     for (name, stream) in streams() {
         for keep in [false, true] {
             let wanted = read([stream.as_slice()], keep);
@@ -260,7 +241,7 @@ fn a_stream_in_small_pieces_is_the_same_stream() {
 
 #[test]
 fn a_stream_that_is_cut_off_says_so() {
-    let mut random = Random(0x5eed_0001_0002_0004);
+    let mut random = Random::new(0x5eed_0001_0002_0004);
     for (name, stream) in streams() {
         for _ in 0..12 {
             let at = 1 + random.below(stream.len() - 1);
@@ -322,7 +303,7 @@ fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn a_damaged_stream_never_panics_and_is_the_same_however_it_is_cut() {
-    let mut random = Random(0x5eed_0001_0002_0005);
+    let mut random = Random::new(0x5eed_0001_0002_0005);
     let streams = streams();
     let (mut unparsed, mut unknown) = (0, 0);
     for round in 0..600 {

@@ -3,18 +3,16 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::io::{BufRead, BufReader, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::wire::{Wire, connect};
 use common::{
     Execd, assert_absent, contains, eventually, log_of, output, pid_of, session_of, until_logged,
 };
 use serde_json::{Value, json};
-use wire::{Wire, connect};
 
 /// Bytes of the replay.
 const REPLAY: usize = 64 * 1024;

@@ -3,17 +3,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/tmux.rs"]
-mod tmux;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use common::tmux::{Tmux, can_draw};
 use common::{Execd, contains, eventually, log_of, missing, send_signal, session_of};
 use serde_json::{Value, json};
-use tmux::{Tmux, can_draw};
 
 /// A terminal whose shell finds this execd's socket, the binary as `$X`, and this execd as `$HERE`.
 fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
@@ -466,7 +462,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     let asks = r"echo up; read -r line; printf '\033[6n\033[c'; echo asked";
     let (session, opened) = on_a_terminal(&mut execd, asks);
     common::until_logged(&opened, "up");
-    let (mut master, slave) = ends::open_pty();
+    let (mut master, slave) = common::open_pty();
     let script = "\"$X\" attach --pid $HERE @$SESSION; IFS= read -r next; echo \"next: <$next>\"";
     let slave = || slave.try_clone().expect("a descriptor");
     let mut shell = std::process::Command::new("setsid")
@@ -486,7 +482,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
         let seen = |shown: &[u8]| memchr::memmem::find(shown, text.as_bytes());
         while seen(&shown).is_none() {
             let mut buffer = [0; 4096];
-            ends::until_readable(master);
+            common::until_readable(master);
             let length = master.read(&mut buffer).expect("the terminal is open");
             shown.extend_from_slice(&buffer[..length]);
         }

@@ -4,15 +4,13 @@
 
 mod common;
 mod window_help;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::collections::BTreeSet;
 
+use common::wire::Wire;
 use common::*;
 use serde_json::{Value, json};
 use window_help::*;
-use wire::Wire;
 
 const REPORTED: &str = "Result will be reported when it finishes.";
 

@@ -3,14 +3,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 
 use base64::Engine;
+use common::data::*;
+use common::outside;
 use common::*;
-use data::*;
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
@@ -27,11 +24,6 @@ fn assert_peak(execd: &Execd, sessions: u64) {
 }
 
 /// The keeper's process id.
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
-}
-
 /// Waits until execd has read that much in all.
 fn until_read(execd: &mut Execd, bytes: u64) {
     let deadline = std::time::Instant::now() + PATIENCE;
@@ -137,7 +129,7 @@ fn everything_full_at_once_stays_within_the_formula() {
         .collect();
     writes.into_iter().for_each(|id| drop(execd.result_of(id)));
     // The log writer stands still: retention, log queue and input backlog fill up.
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let stopped = Stopped::new(keeper);
     gates.iter().for_each(Gate::open);
     until_read(&mut execd, SESSIONS as u64 * 900_000);

@@ -4,12 +4,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/release.rs"]
-mod release;
 
+use common::release;
 use std::time::Instant;
 
-use common::{Execd, PATIENCE};
+use common::{Execd, PATIENCE, Setup};
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
@@ -26,7 +25,7 @@ const SESSIONS: u64 = 64;
 
 fn release() -> Execd {
     let binary = release::binary();
-    Execd::of(&[binary.to_str().expect("a path in UTF-8")], &[], &[])
+    Setup::of(&[binary.to_str().expect("a path in UTF-8")], &[]).start()
 }
 
 /// Starts that many commands together, and waits for the first answer of each.

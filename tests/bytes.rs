@@ -3,14 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 
 use std::collections::VecDeque;
 
 use base64::Engine;
+use common::data::*;
 use common::*;
-use data::*;
 use serde_json::{Value, json};
 
 const KIB: usize = 1024;

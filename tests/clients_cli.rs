@@ -3,15 +3,15 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{AT_ONCE, Execd, now, pid_of, send_signal, session_of, until_logged};
-use outside::{go_on, stop};
+use common::outside::{self, go_on, stop};
+use common::{
+    AT_ONCE, Execd, Setup, eventually, left_out, now, pid_of, send_signal, session_of, until_logged,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -56,7 +56,7 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     execd.until_listed_exited(session_of(&ended));
     let held = execd.open("sleep 1000 & exit 0");
     execd.run("sleep 1000 >/dev/null 2>&1 &");
-    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    eventually("what is left is listed", || execd.peek()["left"].is_array());
     let table = fine(&runtime, &["ls"]);
     let lines: Vec<Vec<&str>> = table.lines().map(words_of).collect();
     assert_eq!(lines[0], ["ID", "STATE", "AGE", "PID", "TTY", "COMMAND", "LOG"]);
@@ -167,7 +167,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
     let words = [&outside::OWN_PIDS[..], &[env!("CARGO_BIN_EXE_execd")]].concat();
     let start = |said: &str| {
-        let mut execd = Execd::of(&words, &[], &env);
+        let mut execd = Setup::of(&words, &[]).envs(&env).start();
         execd.open(&format!("echo {said}; exec sleep 1000"));
         let instance = execd.result("server_info", json!({}))["instance"].clone();
         (execd, format!("execd-1-{}:@1", instance.as_str().expect("its name")))
@@ -378,10 +378,10 @@ fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
     assert_eq!(said(&runtime, &["kill", &id, "KILL", "x"]).0, 2);
     // What is left of a session goes by its old id.
     execd.run("sleep 1000 >/dev/null 2>&1 &");
-    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    eventually("what is left is listed", || execd.peek()["left"].is_array());
     let left = session_of(&execd.peek()["left"][0]);
     fine(&runtime, &["kill", &left.to_string()]);
-    outside::until("nothing is left", || execd.peek().get("left").is_none());
+    eventually("nothing is left", || execd.peek().get("left").is_none());
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn the_shells_themselves_find_no_fault_with_the_completions() {
             Ok(done) => {
                 assert!(done.status.success() && done.stderr.is_empty(), "{shell}: {done:?}");
             }
-            Err(_) if shell != "bash" => outside::left_out(&format!("{shell} is not installed")),
+            Err(_) if shell != "bash" => left_out(&format!("{shell} is not installed")),
             Err(error) => panic!("{shell}: {error}"),
         }
     }

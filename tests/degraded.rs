@@ -2,24 +2,24 @@
 //! and what goes wrong under way is told, never passed over in silence.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
-#[path = "common/outside.rs"]
-mod outside;
+mod common;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use outside::{Raw, Trace, can_trace, until, zombies};
+use common::outside::{Trace, can_trace, zombies};
+use common::{Execd, Setup, eventually};
 use serde_json::{Value, json};
 
 /// An execd whose calls of this kind fail from the first on.
-fn without(call: &str, error: &str) -> Option<Raw> {
+fn without(call: &str, error: &str) -> Option<Execd> {
     if !can_trace() {
         return None;
     }
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}"));
     let wrapper = ["strace", "-D", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-    Some(Raw::start(&wrapper, &[], &[], || {}))
+    Some(Setup::behind(&wrapper, &[]).unwatched().start())
 }
 
 fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
@@ -34,7 +34,7 @@ fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
 }
 
 /// Each of these texts stands in server_info, and on stderr in one line of its own.
-fn says(execd: &mut Raw, begins: &[&str]) {
+fn says(execd: &mut Execd, begins: &[&str]) {
     let info = execd.result("server_info", &json!({}));
     let degraded: Vec<Value> = info["degraded"].as_array().cloned().unwrap_or_default();
     assert_eq!(degraded.len(), begins.len(), "{info}");
@@ -42,7 +42,7 @@ fn says(execd: &mut Raw, begins: &[&str]) {
         let text = text.as_str().expect("a text");
         assert!(text.starts_with(begin), "{text}");
         let lines = |said: &str| said.lines().filter(|line| line.ends_with(text)).count();
-        until("it is said once", || lines(&execd.stderr()) == 1);
+        eventually("it is said once", || lines(&execd.stderr()) == 1);
     }
 }
 
@@ -58,16 +58,18 @@ fn a_kernel_without_subreapers_runs_commands_and_is_named() {
 /// With 256 descriptors `execd run`, which needs one session, refused to start.
 #[test]
 fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
-    let mut execd = Raw::start(&[], &["--max-sessions", "64"], &[], limit_files(100));
+    let mut execd =
+        Setup::new(&["--max-sessions", "64"]).prepared(limit_files(100)).unwatched().start();
     let info = execd.result("server_info", &json!({}));
     assert_eq!(info["limits"]["max_sessions"], 13, "{info}");
     says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 in"]);
-    let mut one = Raw::start(&[], &[], &[], limit_files(30));
+    let mut one = Setup::new(&[]).prepared(limit_files(30)).unwatched().start();
     let ran = one.result("exec_command", &json!({"cmd": "echo one"}));
     assert_eq!(ran["output"], "one\n");
     says(&mut one, &["open files: the hard limit is 30, so there is room for 1 in"]);
-    let mut run = Raw::start(&[], &["run", "--json", "echo ran"], &[], limit_files(256));
-    assert!(run.wait().success());
+    let mut run =
+        Setup::new(&["run", "--json", "echo ran"]).prepared(limit_files(256)).unwatched().start();
+    assert!(run.wait_exit().success());
     assert!(!run.whole_stderr().contains("open files"), "one session there is: {}", run.stderr());
 }
 
@@ -77,7 +79,7 @@ fn output_that_cannot_be_read_is_told() {
     if !can_trace() {
         return;
     }
-    let mut execd = Raw::start(&[], &[], &[], || {});
+    let mut execd = Setup::new(&[]).unwatched().start();
     execd.result("ping", &json!({}));
     let trace = Trace::attach(execd.pid(), &["-e", "trace=read", "-e", "inject=read:error=ENOMEM"]);
     let reply = execd.result("exec_command", &json!({"cmd": "echo lost"}));
@@ -92,7 +94,7 @@ fn an_end_that_cannot_be_taken_is_asked_for_again() {
     if !can_trace() {
         return;
     }
-    let mut execd = Raw::start(&[], &[], &[], || {});
+    let mut execd = Setup::new(&[]).unwatched().start();
     execd.result("ping", &json!({}));
     let some = ["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM:when=1..6"];
     let trace = Trace::attach(execd.pid(), &some);
@@ -115,14 +117,14 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
     if !can_trace() {
         return;
     }
-    let mut execd = Raw::start(&[], &[], &[], || {});
+    let mut execd = Setup::new(&[]).unwatched().start();
     execd.result("ping", &json!({}));
     let trace =
         Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
     let params = json!({"cmd": "sleep 300 >/dev/null 2>&1 & exit 3"});
-    let requests = [(); 2].map(|()| execd.send("exec_command", &params));
+    let requests = [(); 2].map(|()| execd.start_request("exec_command", &params));
     for request in requests {
-        let reply = execd.reply(request).expect("a reply");
+        let reply = execd.reply_if_any(request).expect("a reply");
         assert_eq!(reply["result"]["exit_code"], -1, "{reply}");
     }
     assert_eq!(execd.marked().len(), 2);
@@ -130,7 +132,7 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(execd.marked().len(), 1, "killed while its leader is a zombie");
     trace.detach();
-    until("the leaders are reaped", || zombies(execd.pid()).is_empty());
+    eventually("the leaders are reaped", || zombies(execd.pid()).is_empty());
     let killed = execd.result("kill_session", &json!({"session_id": 2}));
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(execd.marked(), [0_i32; 0], "killed after its leader was reaped");
@@ -140,10 +142,10 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
 /// nothing and kept their descriptors: after 5 s most still lived.
 #[test]
 fn a_session_with_more_processes_than_descriptors_is_ended() {
-    let mut execd = Raw::start(&[], &[], &[], limit_files(100));
+    let mut execd = Setup::new(&[]).prepared(limit_files(100)).unwatched().start();
     let cmd = "for i in $(seq 200); do sleep 300 & done; echo up; wait";
-    let session = execd.open(&json!({"cmd": cmd}))["session_id"].clone();
-    until("all are there", || execd.marked().len() == 201);
+    let session = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
+    eventually("all are there", || execd.marked().len() == 201);
     let killed = execd.result("kill_session", &json!({"session_id": session}));
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(killed["signal"], "SIGTERM", "nobody had to be killed: {killed}");

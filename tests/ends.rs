@@ -3,14 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 
 use std::fmt::Write as _;
 
+use common::outside::{self, OWN_PIDS, Trace, may_choose_pids};
 use common::*;
-use outside::{OWN_PIDS, Raw, Trace, may_choose_pids, until};
 use serde_json::{Value, json};
 use stream_help::{begin, next_chunk};
 
@@ -35,28 +33,28 @@ const STRANGERS: &str = r#"
 /// Output read in one turn, and the one piece that may go beyond.
 const TURN_BYTES: u64 = (512 + 64) * 1024;
 
-fn row(execd: &mut Raw, session: &Value) -> Option<Value> {
+fn row(execd: &mut Execd, session: &Value) -> Option<Value> {
     let list = execd.result("list_sessions", &json!({"peek": true}));
     let rows = list["sessions"].as_array().expect("an array").clone();
     rows.into_iter().find(|row| row["session_id"] == *session)
 }
 
 /// A session that has ended and stays listed, whose number a stranger has got meanwhile.
-fn ended_with_its_number_given_out(execd: &mut Raw) -> (Value, Value) {
-    let opened = execd.open(&json!({"cmd": "exec sleep 0.2"}));
+fn ended_with_its_number_given_out(execd: &mut Execd) -> (Value, Value) {
+    let opened = execd.open_now(&json!({"cmd": "exec sleep 0.2"}));
     let (session, pid) = (opened["session_id"].clone(), opened["pid"].clone());
-    until("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
-    let stranger = execd.dir.path().join("stranger");
+    eventually("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
+    let stranger = execd.file("stranger");
     let _ = std::fs::remove_file(&stranger);
-    std::fs::write(execd.dir.path().join("wanted"), format!("{pid}\n")).expect("it is read");
-    until("the stranger has the number", || {
+    std::fs::write(execd.file("wanted"), format!("{pid}\n")).expect("it is read");
+    eventually("the stranger has the number", || {
         std::fs::read_to_string(&stranger)
             .is_ok_and(|made| made.trim().parse().ok() == pid.as_i64())
     });
     (session, pid)
 }
 
-fn assert_lives(execd: &mut Raw, pid: &Value) {
+fn assert_lives(execd: &mut Execd, pid: &Value) {
     let asked =
         execd.result("exec_command", &json!({"cmd": format!("kill -0 {pid} && echo lives")}));
     assert_eq!(asked["output"], "lives\n", "the stranger was killed: {asked}");
@@ -71,7 +69,7 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
         return;
     }
     let wrapper: Vec<&str> = OWN_PIDS.into_iter().chain(["sh", "-c", STRANGERS, "sh"]).collect();
-    let mut execd = Raw::start(&wrapper, &["--max-sessions", "2"], &[], || {});
+    let mut execd = Setup::behind(&wrapper, &["--max-sessions", "2"]).unwatched().start();
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
     let killed = execd.result("kill_session", &json!({"session_id": session}));
@@ -82,13 +80,13 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
     for _ in 0..2 {
-        execd.open(&json!({"cmd": "exec sleep 300"}));
+        execd.open_now(&json!({"cmd": "exec sleep 300"}));
     }
     assert_eq!(row(&mut execd, &session), None, "it was evicted");
     assert_lives(&mut execd, &pid);
     execd.close_stdin();
-    assert!(execd.wait().success());
-    let after = std::fs::read_to_string(execd.dir.path().join("after"));
+    assert!(execd.wait_exit().success());
+    let after = std::fs::read_to_string(execd.file("after"));
     assert_eq!(after.ok().as_deref(), Some("lives\n"), "the end of execd killed the stranger");
 }
 
@@ -131,7 +129,7 @@ fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
     for row in &rows {
         send_signal(pid_of(row), libc::SIGUSR1);
     }
-    until("all have ended", || outside::zombies(execd.pid()).len() == rows.len());
+    eventually("all have ended", || outside::zombies(execd.pid()).len() == rows.len());
     outside::go_on(execd.pid());
     let held = |execd: &mut Execd| {
         let rows = execd.peek()["sessions"].as_array().expect("an array").clone();

@@ -4,15 +4,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 
 use std::fs::OpenOptions;
 use std::time::Instant;
 
 use base64::Engine;
+use common::data::*;
 use common::*;
-use data::*;
 use serde_json::{Value, json};
 
 /// Logs that end early: floods would fill the disk otherwise.

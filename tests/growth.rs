@@ -3,13 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/release.rs"]
-mod release;
 
+use common::release;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Execd, eventually, missing, process_state};
+use common::{Execd, Setup, eventually, missing, process_state};
 use serde_json::{Value, json};
 
 /// What `--max-sessions 4096` needs of descriptors, see FDS_PER_SESSION.
@@ -75,7 +74,7 @@ fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
         assert!(said.contains(part), "{part:?} is missing: {said}");
     }
     // As many as it names do fit.
-    let mut execd = Execd::of(&words, &[], &[]);
+    let mut execd = Setup::of(&words, &[]).start();
     execd.open_all(&["exec sleep 1000"; 52]);
     assert_eq!(execd.run("echo more")["output"], "more\n");
 }
@@ -99,7 +98,7 @@ impl Counted {
         let command = ["valgrind", "-q", "--tool=callgrind", &prefix, &out, binary];
         // A helper that valgrind cannot start is started again and again, and told of all sessions.
         let flags = ["--max-sessions", "600", "--no-keeper"];
-        let execd = Execd::of(&command, &flags, &[]);
+        let execd = Setup::of(&command, &flags).start();
         Self { execd, dir, dumps: 0 }
     }
 

@@ -3,8 +3,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
@@ -13,13 +11,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{
-    AT_ONCE, Execd, assert_absent, contains, eventually, log_of, log_path, output, pid_of,
-    session_of,
+use common::outside::{
+    self, SmallDisk, Trace, can_trace, comm, go_on, is_root, status_field, stop, until_runs,
 };
-use outside::{
-    SmallDisk, Trace, alive, can_trace, comm, go_on, is_root, left_out, send, status_field, stop,
-    until, until_runs,
+use common::{
+    AT_ONCE, Execd, Setup, assert_absent, contains, eventually, is_alive, left_out, log_of,
+    log_path, output, pid_of, send_signal, session_of,
 };
 use serde_json::{Value, json};
 
@@ -33,8 +30,8 @@ fn keeper(execd: &mut Execd) -> Option<i32> {
 
 fn kill_keeper(execd: &mut Execd) -> i32 {
     let pid = keeper(execd).expect("there is a keeper");
-    send(pid, libc::SIGKILL);
-    until("the keeper is gone", || !alive(pid));
+    send_signal(pid, libc::SIGKILL);
+    eventually("the keeper is gone", || !is_alive(pid));
     pid
 }
 
@@ -98,18 +95,24 @@ fn logs_are_private_and_named_after_their_session() {
 
 #[test]
 fn modes_do_not_depend_on_the_umask() {
-    let mut execd = outside::Raw::start(&[], &[], &[], || {
-        // SAFETY: umask takes a number.
-        unsafe { libc::umask(0) };
-    });
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(0) };
+        })
+        .unwatched()
+        .start();
     let result = execd.result("exec_command", &json!({"cmd": "echo x"}));
     let mode = |path: &Path| std::fs::metadata(path).expect("it exists").mode() & 0o777;
     assert_eq!(mode(&log_path(&result)), 0o600);
     assert_eq!(mode(&execd.log_dir()), 0o700);
-    let mut execd = outside::Raw::start(&[], &[], &[], || {
-        // SAFETY: umask takes a number.
-        unsafe { libc::umask(0o777) };
-    });
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(0o777) };
+        })
+        .unwatched()
+        .start();
     execd.result("exec_command", &json!({"cmd": "echo x"}));
     assert_eq!(mode(&execd.log_dir()), 0o700, "a strange umask does not lock execd out");
 }
@@ -354,7 +357,8 @@ fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
     for args in [&["--no-socket"][..], &["--no-socket", "--log-dir", &logs]] {
         let path = CString::new(at.clone()).expect("no NUL");
         let envs = [("TMPDIR", at.as_str())];
-        let mut execd = outside::Raw::start(&[], args, &envs, move || mount_silent(&path));
+        let mut execd =
+            Setup::new(args).envs(&envs).prepared(move || mount_silent(&path)).unwatched().start();
         execd.result("ping", &json!({}));
         let result = execd.result("exec_command", &json!({"cmd": "echo shown"}));
         assert_eq!(result["output"], "shown\n");
@@ -666,7 +670,8 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     }
     let wrapper: Vec<&str> = wrapper.into_iter().chain([binary.to_str().expect("UTF-8")]).collect();
     let at = tmp.to_str().expect("UTF-8");
-    let mut execd = outside::Raw::start(&wrapper, &["--no-socket"], &[("TMPDIR", at)], || {});
+    let mut execd =
+        Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", at)]).unwatched().start();
     execd.result("exec_command", &json!({"cmd": "true"}));
     let logs = tmp.join("pi-execd-12345");
     std::fs::set_permissions(&logs, Permissions::from_mode(0o500)).expect("root may");
@@ -863,7 +868,7 @@ fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     let before = handed(&mut execd);
     std::fs::write(gate, "").expect("the gate is opened");
     eventually("the pipe is being filled", || handed(&mut execd) > before + 200_000);
-    send(pid, libc::SIGKILL);
+    send_signal(pid, libc::SIGKILL);
     let mut gaps = 0;
     for session in sessions {
         let end = execd.until_exit(session);
@@ -1107,7 +1112,7 @@ fn a_stopped_keeper_does_not_keep_execd_from_ending() {
     // What was handed over is still written.
     let path = execd.log_files().pop().expect("its log");
     go_on(pid);
-    until("the keeper has ended", || !alive(pid));
+    eventually("the keeper has ended", || !is_alive(pid));
     let log = std::fs::read(path).expect("it exists");
     assert_eq!(log, [b"up\n".to_vec(), numbers(1, 9)].concat());
 }
@@ -1117,7 +1122,7 @@ fn what_a_person_sends_to_the_keeper_does_not_end_it() {
     let mut execd = Execd::start();
     let pid = keeper(&mut execd).expect("a keeper");
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
-        send(pid, signal);
+        send_signal(pid, signal);
     }
     execd.run("echo on");
     assert_eq!(keeper(&mut execd), Some(pid));
@@ -1152,7 +1157,7 @@ fn when_the_keepers_pipes_bring_nonsense_it_ends_and_execd_gets_another() {
         .expect("a pipe can be opened anew");
     std::io::Write::write_all(&mut pipe, &[0xff; 64]).expect("the keeper reads");
     drop(pipe);
-    until("the keeper has ended", || !alive(pid));
+    eventually("the keeper has ended", || !is_alive(pid));
     eventually("there is another keeper", || keeper(&mut execd).is_some_and(|new| new != pid));
     print(&mut execd, session, 1, 3);
     let end = execd.write(json!({"session_id": session, "eof": true, "yield_time_ms": 30_000}));

@@ -5,8 +5,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
 
 use common::*;
 use serde_json::{Value, json};
@@ -222,7 +220,7 @@ fn kill_detached_takes_detached_processes_along() {
 fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_happens() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
     let runs = |execd: &Execd, number: i32| {
-        processes_of(execd).iter().any(|one| one.command == format!("sleep {number}"))
+        execd.processes().iter().any(|one| one.command == format!("sleep {number}"))
     };
     let away = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep";
     let session = execd
@@ -230,7 +228,7 @@ fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_ha
     // This one stays behind a session that has ended by itself.
     execd.run(&format!("{away} 4713 >/dev/null 2>&1; sleep 4714 >/dev/null 2>&1 &"));
     eventually("both have become sleep", || runs(&execd, 4712) && runs(&execd, 4713));
-    ends::until_idle(execd.pid(), || 0);
+    execd.until_idle(|| 0);
     execd.kill(session);
     assert!(!runs(&execd, 4712) && runs(&execd, 4713), "its own, and nobody else's");
     execd.kill(session + 1);

@@ -3,10 +3,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -15,10 +11,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Execd, missing, output, send_signal, session_of};
-use outside::{Raw, activity, countable_fds, go_on, is_root, left_out, stop, until};
+use common::outside::{self, activity, countable_fds, go_on, is_root, stop};
+use common::wire::{Wire, connect};
+use common::{Execd, Setup, eventually, left_out, missing, output, send_signal, session_of};
 use serde_json::{Value, json};
-use wire::{Wire, connect};
 
 /// Clients at once, as limits.rs has it.
 const CLIENTS: usize = 64;
@@ -79,7 +75,8 @@ fn without_a_runtime_directory_it_is_in_tmp() {
             None => "unset XDG_RUNTIME_DIR; exec \"$0\"".to_owned(),
             Some(value) => format!("XDG_RUNTIME_DIR={value} exec \"$0\""),
         };
-        let mut execd = Execd::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[], &[]);
+        let mut execd =
+            Setup::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[]).start();
         let info = execd.result("server_info", json!({}));
         let path = dir.join(format!("{}.sock", execd.pid()));
         assert_eq!(info["socket"], json!(path.to_string_lossy()));
@@ -226,7 +223,9 @@ fn ids_waits_and_wakes_are_each_clients_own() {
     execd.send(7, "write_stdin", poll.clone());
     one.send_as(7, "write_stdin", &poll);
     two.send_as(7, "write_stdin", &poll);
-    until("all three wait", || execd.result("server_info", json!({}))["pending_requests"] == 3);
+    eventually("all three wait", || {
+        execd.result("server_info", json!({}))["pending_requests"] == 3
+    });
     assert_eq!(two.result("cancel", json!({"id": 7})), json!({"cancelled": true}));
     assert_eq!(two.reply(7)["result"]["wait_status"], "cancelled");
     assert_eq!(two.result("cancel", json!({"id": 7})), json!({"cancelled": false}));
@@ -252,11 +251,11 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     one.result("set_on_exit", json!({"session_id": session, "on_exit": "wake"}));
     one.send("write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
     one.send("exec_command", json!({"cmd": "sleep 1000", "yield_time_ms": 30_000}));
-    until("both wait", || execd.result("server_info", json!({}))["pending_requests"] == 2);
+    eventually("both wait", || execd.result("server_info", json!({}))["pending_requests"] == 2);
     drop(one);
-    until("none waits", || execd.result("server_info", json!({}))["pending_requests"] == 0);
+    eventually("none waits", || execd.result("server_info", json!({}))["pending_requests"] == 0);
     let mut rows = Vec::new();
-    until("both are in the table", || {
+    eventually("both are in the table", || {
         rows = execd.peek()["sessions"].as_array().expect("rows").clone();
         rows.len() == 2
     });
@@ -264,7 +263,7 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let done = execd.write(json!({"session_id": session, "chars": "\n", "yield_time_ms": 30_000}));
     assert_eq!(done["exit_code"], 5);
     assert_eq!(execd.kill(session + 1)["killed"], true);
-    until("its descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("its descriptors are given back", || countable_fds(execd.pid()) == fds);
 }
 
 #[test]
@@ -338,7 +337,7 @@ fn the_command_of_execd_run_can_be_looked_at() {
         .expect("execd runs");
     let path = dir.path().join(format!("execd/{}.sock", run.id()));
     let mut one = Wire::connect(&path);
-    until("the session is listed", || {
+    eventually("the session is listed", || {
         let list = one.result("list_sessions", json!({"peek": true}));
         list["sessions"].as_array().is_some_and(|rows| rows.len() == 1)
     });
@@ -381,8 +380,8 @@ fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
         drop(clients);
         execd.ping();
     }
-    until("all descriptors are given back", || countable_fds(execd.pid()) == fds);
-    until("no request of theirs waits", || {
+    eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("no request of theirs waits", || {
         execd.result("server_info", json!({}))["pending_requests"] == 0
     });
     assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
@@ -395,7 +394,7 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
     execd.ping();
     let path = execd.socket();
     let mut clients: Vec<UnixStream> = (0..CLIENTS).map(|_| connect(&path)).collect();
-    until("all are connected", || {
+    eventually("all are connected", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == CLIENTS
     });
     let lines = Wire::connect(&path).all_to_the_end();
@@ -403,7 +402,7 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
     assert_eq!(lines[0]["id"], Value::Null);
     assert_eq!(lines[0]["error"]["data"]["reason"], "too_many_clients");
     clients.pop();
-    until("one has gone", || {
+    eventually("one has gone", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == CLIENTS - 1
     });
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
@@ -412,11 +411,11 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
 #[test]
 fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_some_again() {
     let script = "ulimit -n 60; exec \"$0\" --max-sessions 3";
-    let mut execd = Execd::of(&["bash", "-c", script, env!("CARGO_BIN_EXE_execd")], &[], &[]);
+    let mut execd = Setup::of(&["bash", "-c", script, env!("CARGO_BIN_EXE_execd")], &[]).start();
     execd.ping();
     let path = execd.socket();
     let clients: Vec<UnixStream> = (0..60).map(|_| connect(&path)).collect();
-    until("no descriptor is left", || outside::fds(execd.pid()).len() >= 58);
+    eventually("no descriptor is left", || outside::fds(execd.pid()).len() >= 58);
     execd.ping();
     // The last one waits in the kernel's queue.
     let mut last = Wire::connect(&path);
@@ -459,7 +458,7 @@ fn a_client_that_does_not_read_keeps_nobody_waiting() {
     let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
     deaf.set_nonblocking(true).expect("a flag");
     let mut refused = 0;
-    until("it is not read any more", || {
+    eventually("it is not read any more", || {
         let sent = deaf.write(info.as_bytes()).unwrap_or(0);
         refused = if sent == 0 { refused + 1 } else { 0 };
         execd.ping();
@@ -491,7 +490,7 @@ fn a_connected_client_costs_no_call_while_it_says_nothing() {
     one.result("ping", json!({}));
     let pid = execd.pid();
     let mut before = activity(pid);
-    until("it has nothing to do", || {
+    eventually("it has nothing to do", || {
         // Longer than the one stale timer that is left to fire.
         std::thread::sleep(std::time::Duration::from_millis(400));
         std::mem::replace(&mut before, activity(pid)) == before
@@ -535,9 +534,10 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     let owner = format!("--reuid={OWNER}");
     let start = format!("cd / && exec {}", binary.display());
     let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &format!("{start} \"$@\"")];
-    // Raw puts our own binary behind the wrapper: it is the script's name here.
+    // Execd puts our own binary behind the wrapper: it is the script's name here.
     let flags = ["--socket", &socket_text];
-    let mut execd = Raw::start(&wrapper, &flags, &[("TMPDIR", &home_text)], || {});
+    let mut execd =
+        Setup::behind(&wrapper, &flags).envs(&[("TMPDIR", &home_text)]).unwatched().start();
     execd.result("ping", &json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));
     let binary = binary.to_string_lossy();

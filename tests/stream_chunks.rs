@@ -3,21 +3,17 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/ends.rs"]
-mod ends;
 mod stream_help;
 
+use common::data;
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Stdio;
 
+use common::data::assert_same;
 use common::*;
-use data::assert_same;
-use ends::{Host, Setup};
 use serde_json::{Value, json};
 use stream_help::*;
 
@@ -276,7 +272,7 @@ impl Slow {
     fn start(command: &str) -> Self {
         let (stdin, requests) = std::io::pipe().expect("a pipe");
         let (replies, stdout) = std::io::pipe().expect("a pipe");
-        let host = Setup::new(&[]).start(Stdio::from(stdin), Stdio::from(stdout));
+        let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
         let mut slow = Self { host, requests, replies, read: Vec::new() };
         slow.send(1, "bash_stream", json!({"command": command}));
         slow
@@ -319,7 +315,7 @@ impl Slow {
     /// How much the log of the command has.
     fn logged_bytes(&self) -> u64 {
         let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
-        let tmp = self.host.work().join("../tmp");
+        let tmp = self.host.workdir().join("../tmp");
         let files = entries(&tmp).flat_map(|dir| entries(&dir.path()).collect::<Vec<_>>());
         let mut logs = files.filter(|file| file.path().extension() == Some(OsStr::new("log")));
         logs.next().and_then(|log| log.metadata().ok()).map_or(0, |log| log.len())
@@ -356,7 +352,7 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
     // Nobody reads until all of it, 24 MB, has been written to the log.
     let total = LINES * 8;
     eventually("all of it is in the log", || slow.logged_bytes() == total);
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
     // Requests are answered when somebody reads: what is queued before the answer is bounded.
     slow.send(2, "ping", json!({}));
@@ -393,7 +389,7 @@ fn pages_for_a_slow_reader_are_made_as_it_reads() {
             answered += 1;
         }
     }
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
 }
 
@@ -407,7 +403,7 @@ fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
         slow.send(id, "get_process_log", params);
     }
     slow.send(2, "bash_stream", json!({"command": "echo $$ > pid; exec sleep 300"}));
-    let file = slow.host.work().join("pid");
+    let file = slow.host.workdir().join("pid");
     let pid = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
     eventually("it runs", || pid().is_some());
     slow.send(3, "poll_process", json!({"sessionId": 2, "killIf": "timeout", "waitMs": 200}));
@@ -434,7 +430,7 @@ fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
         slow.send(100 + ping, "poll_process", params);
         chunks.extend(chunks_in(&slow.lines_until(100 + ping)));
     }
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
     slow.send(99, "kill_process", json!({"sessionId": chunks[0]["sessionId"]}));
     let lines = slow.lines_until(99);

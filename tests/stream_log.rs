@@ -4,16 +4,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::data::{Random, Stopped, assert_same};
+use common::outside;
 use common::*;
-use data::{Random, Stopped, assert_same};
 use serde_json::{Value, json};
 use stream_help::*;
 

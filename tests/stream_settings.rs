@@ -4,12 +4,10 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 mod stream_help;
 
+use common::data::assert_same;
 use common::*;
-use data::assert_same;
 use serde_json::{Value, json};
 use stream_help::*;
 

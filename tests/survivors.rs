@@ -4,11 +4,9 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
+use common::outside::{Trace, can_trace};
 use common::*;
-use outside::{Trace, can_trace};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

@@ -8,13 +8,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::collections::BTreeMap;
 
-use common::Execd;
-use outside::{Trace, can_trace, until};
+use common::outside::{self, Trace, can_trace};
+use common::{Execd, eventually};
 use serde_json::{Value, json};
 
 /// How many of a kind are counted.
@@ -100,7 +98,7 @@ fn keeps_to(method: &str, params: &Value, budget: Budget, total: u64) {
         execd.run("true");
         execd.peek();
     }
-    until("the warm-up is over", || outside::children(execd.pid()).len() == 1);
+    eventually("the warm-up is over", || outside::children(execd.pid()).len() == 1);
     let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none"]);
     // The ping is a mark: what attaching caused is before it.
     execd.ping();
