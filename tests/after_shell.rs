@@ -15,7 +15,7 @@ use common::data::Gate;
 use common::outside::{Trace, can_trace};
 use common::*;
 use serde_json::{Value, json};
-use stream_help::{chunks_of, go, poll, run, until_printed};
+use stream_help::{chunks_of, poll, run, until_printed};
 use window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.

@@ -432,11 +432,6 @@ fn the_end_of_input_lets_a_foreground_command_end() {
 
 // ---- Progress ---------------------------------------------------------------------------
 
-fn progress_of(execd: &mut Execd, id: u64) -> Vec<Value> {
-    let all = execd.notified("progress");
-    all.into_iter().filter(|note| note["request_id"] == id).collect()
-}
-
 #[test]
 fn progress_has_the_text_so_far_and_none_follows_the_reply() {
     let mut execd = Execd::start();
@@ -458,7 +453,7 @@ fn progress_has_the_text_so_far_and_none_follows_the_reply() {
     let place = execd.reply_position(id);
     execd.ping();
     assert!(!execd.any_after(place, |line| line["method"] == "progress"));
-    assert_eq!(progress_of(&mut execd, id).len(), 2, "only when output came");
+    assert_eq!(execd.told_of("progress", id).len(), 2, "only when output came");
 }
 
 #[test]
@@ -483,7 +478,7 @@ fn the_pause_between_progress_is_the_contexts() {
     let ticks = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done";
     let id = begin(&mut execd, ticks, slow);
     execd.result_of(id);
-    assert_eq!(progress_of(&mut execd, id).len(), 1, "the first comes at once, no other is due");
+    assert_eq!(execd.told_of("progress", id).len(), 1, "the first comes at once, no other is due");
     let fast = json!({"stream": true, "context": {"updateIntervalMs": 50}});
     let command = format!("echo 1; {}; echo 2; {}", until_file("a"), until_file("b"));
     let id = begin(&mut execd, &command, fast);

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::outside::{Trace, can_trace, zombies};
+use common::outside::{Trace, can_trace, limit_files, zombies};
 use common::{Execd, Setup, eventually};
 use serde_json::{Value, json};
 
@@ -20,17 +20,6 @@ fn without(call: &str, error: &str) -> Option<Execd> {
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}"));
     let wrapper = ["strace", "-D", "-o", "/dev/null", "-e", &trace, "-e", &inject];
     Some(Setup::behind(&wrapper, &[]).unwatched().start())
-}
-
-fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
-    move || {
-        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed.
-        unsafe {
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        }
-    }
 }
 
 /// Each of these texts stands in server_info, and on stderr in one line of its own.

@@ -8,8 +8,10 @@
 
 mod common;
 
-use common::outside::{Trace, can_trace, comm, countable_fds, helper_of, is_root, zombies};
-use common::{Execd, Setup, eventually, is_alive, left_out, send_signal};
+use common::outside::{
+    Trace, can_trace, comm, countable_fds, helper_of, is_root, limit_files, zombies,
+};
+use common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
 use serde_json::{Value, json};
 
 /// No kind of call is made more often than this in the scenario.
@@ -194,12 +196,12 @@ fn answered_once(execd: &mut Execd, what: &str) -> u64 {
         .filter(|line| line.get("method").is_none())
         .map(|line| line["id"].as_u64().unwrap_or_else(|| panic!("{what}: {line}")))
         .collect();
-    let last = ids.iter().max().copied().unwrap_or(0);
-    for id in 1..=last {
+    let last = ids.iter().max().copied().unwrap_or(FIRST_ID - 1);
+    for id in FIRST_ID..=last {
         let count = ids.iter().filter(|one| **one == id).count();
         assert_eq!(count, 1, "{what}: request {id} is answered once");
     }
-    last
+    last + 1 - FIRST_ID
 }
 
 /// The scenario for each occurrence of a call; gives what the refusals said.
@@ -395,18 +397,6 @@ fn a_process_list_that_cannot_be_read() {
 }
 
 // ---- Limits that are really reached -----------------------------------------------------
-
-fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
-    move || {
-        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed, so
-        // that the numbers below are execd's own.
-        unsafe {
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        }
-    }
-}
 
 #[test]
 fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_back() {

@@ -267,11 +267,6 @@ impl Board {
         until_printed(row, text);
     }
 
-    /// Lets a command go on that waits for this file.
-    fn go(&self, name: &str) {
-        std::fs::write(self.execd.file(name), "").expect("a file");
-    }
-
     /// Ends execd, whose sessions it takes along, and holds what it said against the file.
     fn end(mut self, name: &str) {
         self.execd.close_stdin();
@@ -285,11 +280,6 @@ impl Board {
 fn until_printed(result: &Value, text: &str) {
     let log = result.get("log_path").or(result.get("logPath")).expect("a log");
     until_file_has(Path::new(log.as_str().expect("a path")), text);
-}
-
-/// What a command does to wait for a file.
-fn until_file(name: &str) -> String {
-    format!("until [ -e {name} ]; do sleep 0.1; done")
 }
 
 // ---- The command line -------------------------------------------------------------------
@@ -571,11 +561,11 @@ fn refusals_of_sessions_are_as_written() {
 fn bash_stream_is_as_written() {
     let mut board = Board::start(&[]);
     board.about("two streams, live; an exit status");
-    let command = format!("echo out; {}; echo err >&2; exit 3", until_file("go"));
+    let command = format!("echo out; {}; echo err >&2; exit 3", common::until_file("go"));
     let first = board.begin("bash_stream", json!({"command": command, "name": "two"}));
     board.note("session_started", |_| true);
     board.note("tool_execution_output", |note| note["chunk"] == "out\n");
-    board.go("go");
+    common::go(&board.execd, "go");
     board.note("tool_execution_output", |note| note["chunk"] == "err\n");
     board.reply(first);
     board.note("session_exited", |note| note["session_id"] == 1);
@@ -731,7 +721,7 @@ fn windows_are_as_written() {
     board.ask("tmux", json!({"action": "list"}));
     board.ask("tmux", json!({"action": "list-polls"}));
     board.about("a window that is in the background from its start");
-    let command = format!("echo up; {}; echo done; exit 2", until_file("go"));
+    let command = format!("echo up; {}; echo done; exit 2", common::until_file("go"));
     let params = json!({"command": command, "background": true, "name": "builder"});
     let first = board.ask("bash", params);
     board.note("session_started", |note| note["window"] == "@1");
@@ -764,7 +754,7 @@ fn windows_are_as_written() {
     let context = json!({"windowScope": "pi-session", "scope": {"piSession": "other"}});
     board.ask("tmux", json!({"action": "list", "context": context}));
     board.about("the end of a window, and its kill");
-    board.go("go");
+    common::go(&board.execd, "go");
     board.note("window_exited", |note| note["window"] == "@1");
     board.note("session_exited", |note| note["session_id"] == 1);
     board.ask("tmux", json!({"action": "kill", "window": "@2"}));

@@ -9,19 +9,6 @@ use common::*;
 use serde_json::{Value, json};
 use stream_help::*;
 
-/// The fields of a command that has ended by itself.
-const ENDED: [&str; 10] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "exitCode",
-    "stdout",
-    "stderr",
-    "aggregated",
-    "durationMs",
-    "logPath",
-];
 /// The fields of one that goes on.
 const RUNNING: [&str; 6] = ["status", "sessionId", "pid", "startedAt", "tail", "logPath"];
 

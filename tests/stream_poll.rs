@@ -22,19 +22,6 @@ const RUNNING: [&str; 9] = [
     "durationMs",
     "logPath",
 ];
-/// The fields of one that has ended by itself.
-const ENDED: [&str; 10] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "exitCode",
-    "stdout",
-    "stderr",
-    "aggregated",
-    "durationMs",
-    "logPath",
-];
 
 /// Starts a poll that waits for a minute.
 fn waiting(execd: &mut Execd, session: u64) -> u64 {

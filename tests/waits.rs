@@ -17,12 +17,6 @@ fn go(execd: &Execd) {
     std::fs::write(execd.file("go"), "").expect("a file");
 }
 
-/// All progress of one request, in order.
-fn progress_of(execd: &mut Execd, request: u64) -> Vec<Value> {
-    let all = execd.notified("progress");
-    all.into_iter().filter(|progress| progress["request_id"] == request).collect()
-}
-
 // ---- Progress ---------------------------------------------------------------------------
 
 #[test]
@@ -85,7 +79,7 @@ fn progress_comes_four_times_a_second_at_most() {
     let request = execd
         .start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 2_000, "stream": true}));
     let result = execd.result_of(request);
-    let progress = progress_of(&mut execd, request);
+    let progress = execd.told_of("progress", request);
     let seconds = result["wall_time_seconds"].as_f64().expect("a number");
     assert!(progress.len() >= 2, "it goes on: {progress:?}");
     assert!(
@@ -148,7 +142,7 @@ fn no_progress_comes_after_the_reply() {
         json!({"cmd": cmd, "yield_time_ms": 30_000, "stream": true}),
     );
     execd.result_of(request);
-    assert!(!progress_of(&mut execd, request).is_empty());
+    assert!(!execd.told_of("progress", request).is_empty());
     let reply = execd.reply_position(request);
     assert!(!execd.any_after(reply, |line| line["method"] == "progress"));
 }

@@ -28,6 +28,7 @@ pub mod tmux;
 pub mod wire;
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write;
@@ -51,6 +52,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const AT_ONCE: Duration = Duration::from_secs(20);
 /// Pause between two looks at a fact outside of execd.
 const PAUSE: Duration = Duration::from_millis(2);
+/// The id of the first request that a test does not name itself.
+pub const FIRST_ID: u64 = 1_001;
 /// A stamp in the past: write_stdin with it is a poll that does not wait.
 pub const LONG_AGO: &str = "2001-02-03T04:05:06Z";
 
@@ -104,7 +107,7 @@ impl Execd {
     fn on(mut host: Host) -> Self {
         let incoming = Incoming::from(host.child().stdout.take().expect("stdout is a pipe"));
         let stdin = host.child().stdin.take();
-        Self { host, stdin, incoming, history: Vec::new(), next_id: 1_000 }
+        Self { host, stdin, incoming, history: Vec::new(), next_id: FIRST_ID - 1 }
     }
 
     // ---- Requests and replies -----------------------------------------------------------
@@ -227,6 +230,12 @@ impl Execd {
     pub fn notified(&mut self, method: &str) -> Vec<Value> {
         let all = self.notifications_so_far();
         all.iter().filter(|n| n["method"] == method).map(|n| n["params"].clone()).collect()
+    }
+
+    /// The same of one request.
+    pub fn told_of(&mut self, method: &str, request: u64) -> Vec<Value> {
+        let all = self.notified(method).into_iter();
+        all.filter(|params| params["request_id"] == request).collect()
     }
 
     /// Where in the order of all lines the first one stands that fits.
@@ -593,6 +602,17 @@ pub fn until_file_has(path: &Path, text: &str) {
     });
 }
 
+/// Lets commands go on that wait for the file `name` (see [`until_file`]).
+pub fn go(execd: &Host, name: &str) {
+    std::fs::write(execd.file(name), "").expect("a file");
+}
+
+/// What a command does to wait for the file `name`: it sleeps most of the time, so that an answer
+/// that it holds up does not take it for one that works.
+pub fn until_file(name: &str) -> String {
+    format!("until [ -e {name} ]; do sleep 0.1; done")
+}
+
 /// Waits until the log of a session holds `text`: it has printed that, and nobody took it.
 pub fn until_logged(result: &Value, text: &str) {
     let path = log_path(result);
@@ -656,6 +676,14 @@ pub fn pid_of(result: &Value) -> i32 {
 /// The model-facing text of a result.
 pub fn output(result: &Value) -> &str {
     result["output"].as_str().unwrap_or_else(|| panic!("no output in {result}"))
+}
+
+/// Shows that an object has these fields and no others.
+pub fn assert_fields(result: &Value, fields: &[&str]) {
+    let object = result.as_object().unwrap_or_else(|| panic!("{result} is no object"));
+    let has: BTreeSet<&str> = object.keys().map(String::as_str).collect();
+    let wanted: BTreeSet<&str> = fields.iter().copied().collect();
+    assert_eq!(has, wanted, "{result}");
 }
 
 /// Shows that none of these fields is there.

@@ -188,6 +188,19 @@ pub fn file_limit(pid: i32) -> u64 {
     line.split_whitespace().nth(3).and_then(|text| text.parse().ok()).expect("a number")
 }
 
+/// What is done before execd starts so that it may open so many files and no more.
+pub fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
+    move || {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed, so
+        // that the numbers below are execd's own.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        }
+    }
+}
+
 /// The environment that a process was started with.
 pub fn environment(pid: i32) -> BTreeMap<String, String> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
