@@ -93,6 +93,12 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Ou
     Outcome { told, report }
 }
 
+/// rule: agent.md, The result: Tokens and cost are summed over assistant message_ends, never over
+///   partials
+/// rule: agent.md, The result: Reasoning is told apart and taken off output_tokens
+/// rule: agent.md, The result: Turns and tool calls are counted
+/// rule: agent.md, The stream: Streams of several pi versions, with totals added up by others, each
+///   exact
 #[test]
 fn totals_are_those_beside_the_streams() {
     let text = std::fs::read_to_string(fixtures().join("totals.json")).unwrap();
@@ -136,6 +142,7 @@ fn totals_are_those_beside_the_streams() {
     assert_eq!(seen, totals.as_object().unwrap().len());
 }
 
+/// rule: agent.md, The stream: The streams of known versions have no unknown events and fields
 #[test]
 fn nothing_in_them_is_unknown_and_each_ends_settled() {
     for (name, stream) in streams() {
@@ -165,6 +172,7 @@ fn with_whole_pairs(line: &[u8]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// rule: agent.md, The stream: keep_events: raw events, 8 MiB, then counted
 #[test]
 fn a_kept_stream_is_all_of_it() {
     for (name, stream) in streams() {
@@ -180,6 +188,7 @@ fn a_kept_stream_is_all_of_it() {
     }
 }
 
+/// rule: agent.md, The stream: However the stream is cut into reads, it is the same
 #[test]
 fn a_line_cut_anywhere_is_the_same_line() {
     const BEFORE: &[u8] = b"{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\
@@ -224,6 +233,7 @@ impl Log2 for usize {
     }
 }
 
+/// rule: agent.md, The stream: However the stream is cut into reads, it is the same
 #[test]
 fn a_stream_in_small_pieces_is_the_same_stream() {
     let mut random = Random::new(0x5eed_0001_0002_0003);
@@ -239,6 +249,7 @@ fn a_stream_in_small_pieces_is_the_same_stream() {
     }
 }
 
+/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
 #[test]
 fn a_stream_that_is_cut_off_says_so() {
     let mut random = Random::new(0x5eed_0001_0002_0004);
@@ -301,6 +312,7 @@ fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
 #[test]
 fn a_damaged_stream_never_panics_and_is_the_same_however_it_is_cut() {
     let mut random = Random::new(0x5eed_0001_0002_0005);

@@ -101,6 +101,11 @@ fn bad(requests: &[(&str, &str, &'static str)]) {
 
 // ---- Lines that are no JSON -------------------------------------------------------------------
 
+/// rule: protocol.md, Errors: −32700: the line is no JSON, id null
+/// rule: protocol.md, Errors: After a line that is no JSON the next one is read as if nothing had
+///   happened
+/// rule: protocol.md, Errors: Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep nesting: one
+///   −32700 each
 #[test]
 fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
     let nested = |open: &str, close: &str, depth: usize| {
@@ -201,6 +206,10 @@ fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
 
 // ---- JSON that is no request ------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: A batch is refused with one −32600 reply
+/// rule: protocol.md, Errors: −32600: no method, a method that is no string, an array, an id of
+///   another type
+/// rule: protocol.md, Errors: With −32600 a valid id is echoed, else null
 #[test]
 fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
     let no_request = |id: &'static str| Error(-32600, id, NOTHING);
@@ -249,6 +258,7 @@ fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
     ]);
 }
 
+/// rule: protocol.md, Errors: −32600: an id that is still in flight on this connection
 #[test]
 fn an_id_in_flight_is_refused_until_its_answer_has_come() {
     let mut execd = Execd::with(&[], &[]);
@@ -281,6 +291,7 @@ fn an_id_in_flight_is_refused_until_its_answer_has_come() {
     assert!(!execd.file("wrong").exists(), "a refused request is not carried out");
 }
 
+/// rule: protocol.md, Errors: −32601: unknown method; `data.methods` lists the known ones
 #[test]
 fn an_unknown_method_lists_the_known_ones() {
     let unknown = |id: &'static str| Error(-32601, id, Methods);
@@ -300,6 +311,7 @@ fn an_unknown_method_lists_the_known_ones() {
 
 // ---- Params -----------------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: `params` is an object; left out it is `{}`; an array is refused
 #[test]
 fn params_are_an_object() {
     let no_object = |id: &'static str| Error(-32602, id, Param("params"));
@@ -315,6 +327,7 @@ fn params_are_an_object() {
     ]);
 }
 
+/// rule: protocol.md, Framing: Unknown params are refused with −32602 naming the field
 #[test]
 fn every_method_refuses_unknown_params() {
     let methods = [
@@ -354,6 +367,8 @@ fn every_method_refuses_unknown_params() {
     execd.nothing_but_a_ping();
 }
 
+/// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
+/// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 #[test]
 fn exec_command_refuses_what_does_not_fit() {
     bad(&[
@@ -404,6 +419,8 @@ fn exec_command_refuses_what_does_not_fit() {
 
 /// The mark of runs of pi could be set and unset by `env`, as the other two could not: who did so
 /// was not found again when its run was ended.
+/// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd knows
+///   its processes: −32602
 #[test]
 fn no_mark_of_execd_can_be_given() {
     bad(&[
@@ -417,6 +434,7 @@ fn no_mark_of_execd_can_be_given() {
     ]);
 }
 
+/// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 #[test]
 fn the_methods_on_sessions_refuse_what_does_not_fit() {
     bad(&[
@@ -513,6 +531,8 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
+///   session_id: 7`
 #[test]
 fn numbers_that_name_no_session_are_unknown_sessions() {
     let table: Vec<(Vec<u8>, &str)> = ["0", "-1", "999", "1e300", "99999999999999999999", "-0.0"]
@@ -528,6 +548,7 @@ fn numbers_that_name_no_session_are_unknown_sessions() {
     check_all(&table);
 }
 
+/// rule: protocol.md, Framing: A request without an id is carried out, never answered
 #[test]
 fn a_bad_notification_is_never_answered() {
     check_all(&[
@@ -543,6 +564,8 @@ fn a_bad_notification_is_never_answered() {
 
 // ---- Lines as such ----------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: A line ends with `\n`; a `\r` before it is dropped, blank lines are
+///   ignored
 #[test]
 fn blank_lines_and_carriage_returns_are_nothing() {
     check_all(&[
@@ -605,18 +628,22 @@ fn check_lengths(execd: &mut Execd, limit: usize) {
     assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":9,"result":{}}"#);
 }
 
+/// rule: protocol.md, Errors: A line over `--max-line-bytes` is skipped to its end and answered
+///   once with `line_too_long`, id null
 #[test]
 fn a_line_over_the_limit_is_skipped_and_told_once() {
     let mut execd = Execd::with(&["--max-line-bytes", "1024"], &[]);
     check_lengths(&mut execd, 1024);
 }
 
+/// rule: protocol.md, Errors: `--max-line-bytes` is 8 MiB by default
 #[test]
 fn the_default_limit_is_eight_mebibytes() {
     let mut execd = Execd::with(&[], &[]);
     check_lengths(&mut execd, 8 * 1024 * 1024);
 }
 
+/// rule: protocol.md, Errors: Memory stays bounded while a long line is skipped, whatever its size
 #[test]
 fn a_line_of_a_hundred_megabytes_takes_no_memory() {
     let mut execd = Execd::with(&[], &[]);
@@ -640,6 +667,7 @@ fn a_line_of_a_hundred_megabytes_takes_no_memory() {
     assert!(left < before + 2 * 1024, "{left} KiB are left, {before} were in use before");
 }
 
+/// rule: architecture.md, Resources and trust: The same under floods of requests
 #[test]
 fn hostile_lines_take_no_more_memory_than_a_client_may() {
     let limit = 8 * 1024 * 1024 - 200;

@@ -35,6 +35,8 @@ fn run_long_commands(wire: &mut Wire, count: usize) {
 
 /// Every `session_started` of a session that somebody else started was queued to a client on stdin
 /// that did not read, with the whole command: 128 KiB a session, without a bound.
+/// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded, counted
+///   beyond, wakes never lost; stdin's client costs a bounded memory
 #[test]
 fn stdin_is_told_of_sessions_when_it_reads_and_costs_a_bounded_memory_until_then() {
     const SESSIONS: usize = 150;
@@ -92,6 +94,8 @@ fn stdin_is_told_of_sessions_when_it_reads_and_costs_a_bounded_memory_until_then
 }
 
 /// Sixty-three half lines of 8 MiB held 507 MiB.
+/// rule: attach.md, Several clients: What clients of the socket have sent, and what is unsent to
+///   them, is bounded for all together; the worst is hung up on first, stdin's client never
 #[test]
 fn half_lines_hold_a_bounded_memory_all_together_and_whose_is_longest_is_told_so() {
     const CLIENTS: usize = 13;

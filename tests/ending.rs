@@ -62,6 +62,9 @@ fn finish(mut execd: Execd, code: i32) -> Vec<String> {
 
 // ---- End of input -----------------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin pending requests
+///   run to their normal end and are answered
+/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin execd exits 0
 #[test]
 fn at_the_end_of_input_pending_requests_are_answered_first_then_sessions_end() {
     let mut execd = Execd::with(&[], &[]);
@@ -87,6 +90,8 @@ fn at_the_end_of_input_pending_requests_are_answered_first_then_sessions_end() {
     assert!(!is_there(pid));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin pending requests
+///   run to their normal end and are answered
 #[test]
 fn a_pending_wait_ends_at_its_own_time_also_after_the_end_of_input() {
     let mut execd = Execd::with(&[], &[]);
@@ -98,6 +103,8 @@ fn a_pending_wait_ends_at_its_own_time_also_after_the_end_of_input() {
     finish(execd, 0);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
+///   newline
 #[test]
 fn the_last_line_counts_without_its_newline() {
     let mut execd = Execd::with(&[], &[]);
@@ -118,6 +125,7 @@ fn the_last_line_counts_without_its_newline() {
     finish(execd, 0);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin execd exits 0
 #[test]
 fn an_empty_input_ends_at_once() {
     let mut execd = Execd::with(&[], &[]);
@@ -125,6 +133,7 @@ fn an_empty_input_ends_at_once() {
     assert!(finish(execd, 0).is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `printf … \| execd` works in a script
 #[test]
 fn a_script_that_pipes_many_requests_gets_all_answers() {
     let mut execd = Execd::with(&[], &[]);
@@ -150,6 +159,8 @@ fn a_script_that_pipes_many_requests_gets_all_answers() {
     assert_eq!(outputs, expected);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: After that every live session is ended:
+///   SIGTERM, 1 s, SIGKILL
 #[test]
 fn sessions_get_sigterm_first_and_can_clean_up() {
     let mut execd = Execd::with(&[], &[]);
@@ -164,6 +175,8 @@ fn sessions_get_sigterm_first_and_can_clean_up() {
     until_file_has(&cleaned, "cleaned");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: After that every live session is ended:
+///   SIGTERM, 1 s, SIGKILL
 #[test]
 fn what_ignores_sigterm_is_killed_a_second_later() {
     let mut execd = Execd::with(&[], &[]);
@@ -182,6 +195,8 @@ fn what_ignores_sigterm_is_killed_a_second_later() {
     execd.until_no_session_process();
 }
 
+/// rule: architecture.md, Reaping and ends: Shutdown: SIGTERM to all sessions at once, one common
+///   grace of 1 s
 #[test]
 fn all_sessions_share_one_grace() {
     let mut execd = Execd::with(&[], &[]);
@@ -202,6 +217,8 @@ fn all_sessions_share_one_grace() {
     execd.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `--on-eof wait` lets the sessions run
+///   to their own end; their session_exited carries `tail`
 #[test]
 fn with_on_eof_wait_sessions_run_to_their_own_end_and_their_exit_carries_the_tail() {
     let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
@@ -222,6 +239,8 @@ fn with_on_eof_wait_sessions_run_to_their_own_end_and_their_exit_carries_the_tai
     assert_eq!((&end["exit_code"], &end["tail"]), (&json!(0), &json!("two\n")), "{end}");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `--on-eof wait` lets the sessions run
+///   to their own end; their session_exited carries `tail`
 #[test]
 fn with_on_eof_wait_a_short_command_without_id_is_not_cut_off() {
     let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
@@ -279,21 +298,33 @@ fn ended_by(signal: i32) {
     assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
+///   requests answer with what they have (`shutting_down`)
+/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is 128
+///   + signal
+/// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
+///   absolute_deadline_reached, cancelled, shutting_down
 #[test]
 fn sigterm_answers_what_waits_ends_the_sessions_and_exits_143() {
     ended_by(libc::SIGTERM);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
+///   requests answer with what they have (`shutting_down`)
 #[test]
 fn sigint_answers_what_waits_ends_the_sessions_and_exits_130() {
     ended_by(libc::SIGINT);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
+///   requests answer with what they have (`shutting_down`)
 #[test]
 fn sighup_answers_what_waits_ends_the_sessions_and_exits_129() {
     ended_by(libc::SIGHUP);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is 128
+///   + signal
 #[test]
 fn a_signal_to_an_idle_execd_ends_it() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
@@ -321,6 +352,7 @@ fn a_pending_kill_session_is_answered_with_its_end_also_while_execd_ends() {
     );
 }
 
+/// rule: architecture.md, Reaping and ends: A second SIGINT or SIGTERM means KILL now
 #[test]
 fn a_second_sigterm_kills_at_once() {
     // That the grace was cut short is shown by a whole end within it. A machine may be too slow
@@ -388,6 +420,8 @@ fn signals_that_are_ignored_by_a_parent_still_end_execd() {
 
 // ---- Silence ----------------------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
+///   when nothing came for S seconds
 #[test]
 fn execd_ends_after_a_silence_that_began_with_its_start() {
     let before = Instant::now();
@@ -396,6 +430,8 @@ fn execd_ends_after_a_silence_that_began_with_its_start() {
     assert!(before.elapsed() >= Duration::from_secs(1));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
+///   when nothing came for S seconds
 #[test]
 fn a_silence_ends_the_sessions_and_answers_what_waits() {
     let mut execd = Execd::with(&["--exit-after-silence", "1"], &[]);
@@ -408,6 +444,8 @@ fn a_silence_ends_the_sessions_and_answers_what_waits() {
     assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
+///   when nothing came for S seconds
 #[test]
 fn anything_that_comes_begins_the_silence_anew() {
     let silence = Duration::from_secs(2);
@@ -440,6 +478,7 @@ fn detach(execd: &mut Execd) -> i32 {
     pid_in(&execd.file("detached"))
 }
 
+/// rule: architecture.md, Reaping and ends: A detached program is left alone at shutdown
 #[test]
 fn what_detached_itself_is_left_alone() {
     for way in ["end of input", "shutdown", "signal"] {
@@ -459,6 +498,8 @@ fn what_detached_itself_is_left_alone() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
 #[test]
 fn with_kill_detached_it_is_taken_along() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
@@ -469,6 +510,7 @@ fn with_kill_detached_it_is_taken_along() {
     assert!(!is_there(detached));
 }
 
+/// rule: architecture.md, Reaping and ends: Shutdown ends what was left
 #[test]
 fn members_left_over_from_an_ended_session_are_ended_too() {
     for way in ["end of input", "shutdown", "signal"] {
@@ -489,6 +531,7 @@ fn members_left_over_from_an_ended_session_are_ended_too() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: Shutdown ends what was left
 #[test]
 fn a_stubborn_member_left_over_is_killed_after_the_grace() {
     let mut execd = Execd::with(&[], &[]);
@@ -507,6 +550,7 @@ fn a_stubborn_member_left_over_is_killed_after_the_grace() {
     assert!(!is_there(left));
 }
 
+/// rule: architecture.md, Reaping and ends: No zombie, ever
 #[test]
 fn whatever_the_end_no_process_and_no_zombie_is_left() {
     let cmd = "for name in a b c; do sh -c \"echo \\$\\$ > $name; exec sleep 300\" & done; \
@@ -555,6 +599,8 @@ fn whatever_the_end_no_process_and_no_zombie_is_left() {
 
 // ---- A reader that never reads ----------------------------------------------------------------
 
+/// rule: architecture.md, Reaping and ends: The last flush to a reader that never reads takes 2 s
+///   at most
 #[test]
 fn a_reader_that_never_reads_delays_the_end_by_two_seconds() {
     for way in ["end of input", "shutdown", "SIGTERM"] {

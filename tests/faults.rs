@@ -239,6 +239,9 @@ fn each_call_is_survived_or_refused(call: &str, error: &str, args: &[&str]) {
     }
 }
 
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_process_that_cannot_be_made() {
     // The probe, the keeper, each command.
@@ -246,17 +249,23 @@ fn a_process_that_cannot_be_made() {
     each_call_is_survived("clone", "ENOMEM", &[], &["--no-vfork"]);
 }
 
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_terminal_that_cannot_be_opened() {
     each_call_is_survived("openat", "ENOSPC", &["-P", "/dev/ptmx"], &[]);
     each_call_is_survived("openat", "EMFILE", &["-P", "/dev/ptmx"], &["--no-vfork"]);
 }
 
+/// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
+///   with its reason
 #[test]
 fn a_terminal_that_refuses_a_setting() {
     each_call_is_survived("ioctl", "EIO", &[], &[]);
 }
 
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_pipe_that_cannot_be_made() {
     each_call_is_survived("pipe2", "EMFILE", &[], &[]);
@@ -398,6 +407,8 @@ fn a_process_list_that_cannot_be_read() {
 
 // ---- Limits that are really reached -----------------------------------------------------
 
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_back() {
     let mut execd =
@@ -476,6 +487,7 @@ fn a_session_is_ended_although_no_descriptor_is_free() {
     assert_eq!(execd.marked(), [0_i32; 0], "the shutdown leaves nothing behind");
 }
 
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
 #[test]
 fn when_processes_run_out_each_request_is_answered() {
     if !is_root() {

@@ -252,11 +252,13 @@ fn fuzz(seed: u64, lines: usize) {
 
 // A million lines, in four parts for the processors there are.
 
+/// rule: protocol.md, Errors: Bad input is never a crash and never a lost later request
 #[test]
 fn mutated_lines_never_confuse_the_parser_1() {
     fuzz(0x1234_5678_9abc_def1, 250_000);
 }
 
+/// rule: architecture.md, Resources and trust: No panics on input
 #[test]
 fn mutated_lines_never_confuse_the_parser_2() {
     fuzz(0x0bad_cafe_dead_beef, 250_000);
@@ -304,6 +306,12 @@ fn id_of(reply: &str) -> String {
     rest[..end.expect(reply).0].to_owned()
 }
 
+/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
+///   stdout, one JSON object a line
+/// rule: protocol.md, Errors: After a line that is no JSON the next one is read as if nothing had
+///   happened
+/// rule: protocol.md, Errors: Bad input is never a crash and never a lost later request
+/// rule: architecture.md, Rooms and bounds: Every request is answered exactly once
 #[test]
 fn the_binary_answers_each_of_twenty_thousand_mutated_lines_exactly_once() {
     const MAX: usize = 4_096;

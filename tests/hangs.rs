@@ -187,6 +187,8 @@ impl Drop for Beside {
     }
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn whatever_path_hangs_only_its_own_request_waits() {
     let Some(mut here) = beside(&[]) else { return };
@@ -210,6 +212,8 @@ fn whatever_path_hangs_only_its_own_request_waits() {
     here.hang_and_kill("agent_execute", &run);
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_answers_at_its_deadline_and_goes_on() {
     let Some(mut here) = beside(&[]) else { return };
@@ -248,6 +252,8 @@ fn a_start_that_hangs_answers_at_its_deadline_and_goes_on() {
     assert!(error.contains("EIO"), "{reply}");
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_holds_up_no_end() {
     let Some(mut here) = beside(&[]) else { return };
@@ -259,6 +265,8 @@ fn a_start_that_hangs_holds_up_no_end() {
     eventually("nothing of it is left", || here.execd.marked().is_empty());
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_dies_with_an_execd_that_is_killed_and_holds_nothing_of_it() {
     let Some(mut here) = beside(&[]) else { return };

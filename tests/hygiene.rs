@@ -24,6 +24,7 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
     pid
 }
 
+/// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     for args in VFORK_OR_NOT {
@@ -57,6 +58,8 @@ fn a_child_has_descriptors_0_to_2_and_no_other() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has every signal at its default and an empty
+///   signal mask
 #[test]
 fn a_child_has_all_signals_at_their_default_and_none_blocked() {
     for args in VFORK_OR_NOT {
@@ -95,6 +98,8 @@ fn a_child_has_all_signals_at_their_default_and_none_blocked() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child can be interrupted (the inherited mask is the
+///   classic bug)
 #[test]
 fn a_child_can_be_interrupted_from_its_terminal() {
     for args in VFORK_OR_NOT {
@@ -107,6 +112,8 @@ fn a_child_can_be_interrupted_from_its_terminal() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: execd reaps although it was started with SIGCHLD
+///   ignored
 #[test]
 fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
     let mut execd = Setup::new(&[])
@@ -120,6 +127,8 @@ fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
     assert_eq!(result["exit_code"], 7, "{result}");
 }
 
+/// rule: architecture.md, Starting a child: A child has a session of its own
+/// rule: architecture.md, Starting a child: A PTY is the child's controlling terminal
 #[test]
 fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
     for args in VFORK_OR_NOT {
@@ -143,6 +152,8 @@ fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has the RLIMIT_NOFILE that execd itself was
+///   started with
 #[test]
 fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
     for args in VFORK_OR_NOT {
@@ -166,6 +177,8 @@ fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has the umask and the working directory as
+///   asked
 #[test]
 fn a_child_has_execds_umask_and_the_directory_asked_for() {
     for args in VFORK_OR_NOT {
@@ -198,6 +211,7 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has its environment as asked
 #[test]
 fn a_child_has_the_environment_asked_for_and_execds_marks() {
     for args in VFORK_OR_NOT {
@@ -226,6 +240,8 @@ fn a_child_has_the_environment_asked_for_and_execds_marks() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child does not outlive a killed execd
+///   (PR_SET_PDEATHSIG)
 #[test]
 fn a_child_dies_with_execd() {
     if missing("python3") {
@@ -243,6 +259,8 @@ fn a_child_dies_with_execd() {
     }
 }
 
+/// rule: architecture.md, One thread: execd has one thread, always
+/// rule: architecture.md, Starting a child: All of execd's descriptors are CLOEXEC
 #[test]
 fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
     for args in [&[][..], &["--no-vfork"], &["--no-keeper"], &["--no-log"]] {
@@ -269,6 +287,8 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
     }
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     let mut execd = Setup::new(&[]).unwatched().start();
@@ -289,6 +309,8 @@ fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     assert_eq!(execd.result("server_info", &json!({}))["keeper_pid"], keeper);
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn the_keeper_holds_none_of_execds_own_descriptors() {
     let mut execd = Setup::new(&[])
@@ -310,6 +332,8 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
     assert_eq!(cwd.to_str(), Some("/"), "it keeps no directory busy");
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
     let mut execd = Setup::new(&[]).unwatched().start();

@@ -48,6 +48,9 @@ fn makes_no_call(execd: &mut Execd) {
     assert_eq!(before.1, after.1, "(reads, writes, sleeps) of execd and its keeper");
 }
 
+/// rule: protocol.md, Framing: Many requests may wait at once
+/// rule: architecture.md, Output: An idle execd with 64 sleeping sessions and pending waits makes
+///   zero syscalls
 #[test]
 fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     let mut execd = Execd::start();
@@ -82,6 +85,7 @@ fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     }
 }
 
+/// rule: architecture.md, Output: No periodic timer, nothing is polled
 #[test]
 fn an_execd_without_work_makes_no_call() {
     let mut execd = Execd::start();
@@ -89,6 +93,7 @@ fn an_execd_without_work_makes_no_call() {
     makes_no_call(&mut execd);
 }
 
+/// rule: architecture.md, Output: No periodic timer, nothing is polled
 #[test]
 fn what_is_left_over_from_work_costs_no_call() {
     let mut execd = Execd::start();
@@ -109,6 +114,8 @@ fn what_is_left_over_from_work_costs_no_call() {
     outside::go_on(common::pid_of(&stopped));
 }
 
+/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
+///   not due
 #[test]
 fn windows_and_polls_that_are_not_due_cost_no_call() {
     let mut execd = Execd::start();

@@ -21,6 +21,8 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 
 // ---- Ids and order ----------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: An id is a string, a number or null
+/// rule: protocol.md, Framing: An id is echoed unchanged; a number keeps its digits
 #[test]
 fn an_id_comes_back_byte_for_byte_on_every_kind_of_reply() {
     let mut execd = Execd::with(&[], &[]);
@@ -57,6 +59,7 @@ fn an_id_comes_back_byte_for_byte_on_every_kind_of_reply() {
     }
 }
 
+/// rule: protocol.md, Notifications: `progress` names the request by the id as sent
 #[test]
 fn progress_names_its_request_by_the_id_as_sent() {
     let mut execd = Execd::with(&[], &[]);
@@ -78,6 +81,7 @@ fn progress_names_its_request_by_the_id_as_sent() {
     }
 }
 
+/// rule: protocol.md, Framing: Replies come in the order in which work ends
 #[test]
 fn replies_come_in_the_order_in_which_work_ends() {
     let mut execd = Execd::with(&[], &[]);
@@ -105,6 +109,8 @@ fn replies_come_in_the_order_in_which_work_ends() {
     }
 }
 
+/// rule: protocol.md, Framing: `jsonrpc` may be left out in a request; a reply always has it
+/// rule: protocol.md, Framing: Unknown fields beside `method` are ignored
 #[test]
 fn the_envelope_is_read_generously() {
     let mut execd = Execd::with(&[], &[]);
@@ -128,6 +134,7 @@ fn the_envelope_is_read_generously() {
 
 // ---- Requests without an id -------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: A request without an id is carried out, never answered
 #[test]
 fn a_request_without_id_is_carried_out_and_never_answered() {
     let mut execd = Execd::with(&[], &[]);
@@ -172,6 +179,7 @@ fn a_request_without_id_is_carried_out_and_never_answered() {
     assert_eq!(info["result"]["pending_requests"], 0);
 }
 
+/// rule: protocol.md, Framing: A request without an id is carried out, never answered
 #[test]
 fn a_cancel_without_id_is_carried_out() {
     let mut execd = Execd::with(&[], &[]);
@@ -185,6 +193,8 @@ fn a_cancel_without_id_is_carried_out() {
     execd.nothing_but_a_ping();
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: A notification `shutdown` ends execd
+///   without a word
 #[test]
 fn a_shutdown_without_id_ends_execd_without_a_word() {
     let mut execd = Execd::with(&[], &[]);
@@ -198,6 +208,9 @@ fn a_shutdown_without_id_ends_execd_without_a_word() {
 
 // ---- How many may wait ------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: Many requests may wait at once
+/// rule: architecture.md, Resources and trust: 1,024 pending requests per client, then −32000
+///   `too_many_requests`
 #[test]
 fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
     let mut execd = Execd::with(&[], &[]);
@@ -259,6 +272,8 @@ fn cancel(execd: &mut Execd, id: &str) -> (Value, Value) {
     (waited["result"].clone(), cancelled["result"].clone())
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` gives `{cancelled: bool}`;
+///   false for an id that does not wait
 #[test]
 fn cancel_of_an_id_that_does_not_wait_is_false() {
     let mut execd = Execd::with(&[], &[]);
@@ -276,6 +291,8 @@ fn cancel_of_an_id_that_does_not_wait_is_false() {
     assert_eq!(again["result"], json!({"cancelled": false}));
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
+///   answers at once with what it has, `wait_status: "cancelled"`
 #[test]
 fn a_cancelled_exec_command_answers_with_what_it_has_and_its_session_lives() {
     let mut execd = Execd::with(&[], &[]);
@@ -296,6 +313,7 @@ fn a_cancelled_exec_command_answers_with_what_it_has_and_its_session_lives() {
     );
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: The session lives on after `cancel`
 #[test]
 fn a_command_cancelled_in_its_first_moments_is_in_the_table() {
     let mut execd = Execd::with(&[], &[]);
@@ -307,6 +325,8 @@ fn a_command_cancelled_in_its_first_moments_is_in_the_table() {
     assert_eq!(list["result"]["sessions"][0]["session_id"], *session);
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` of an empty poll: it answers
+///   with nothing
 #[test]
 fn a_cancelled_poll_takes_nothing_and_a_cancelled_input_takes_what_there_is() {
     let mut execd = Execd::with(&[], &[]);
@@ -340,6 +360,8 @@ fn a_cancelled_poll_takes_nothing_and_a_cancelled_input_takes_what_there_is() {
     assert_eq!(last["result"]["output"], "");
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: A cancelled kill_session answers with
+///   what is known and goes on killing
 #[test]
 fn a_cancelled_kill_answers_with_what_is_known_and_goes_on() {
     let mut execd = Execd::with(&[], &[]);
@@ -368,6 +390,7 @@ fn a_cancelled_kill_answers_with_what_is_known_and_goes_on() {
 
 // ---- ping, server_info ------------------------------------------------------------------------
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `ping` answers `{}`
 #[test]
 fn ping_answers_an_empty_object() {
     let mut execd = Execd::with(&[], &[]);
@@ -375,6 +398,8 @@ fn ping_answers_an_empty_object() {
     assert_eq!(execd.line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `server_info` tells name, version, pid,
+///   protocol revision, limits in force, counts and counters
 #[test]
 fn server_info_tells_what_this_execd_is_and_counts() {
     let mut execd = Execd::with(
@@ -447,6 +472,8 @@ fn server_info_tells_what_this_execd_is_and_counts() {
 
 // ---- shutdown ---------------------------------------------------------------------------------
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
+///   of input, answers with what was ended, then execd exits 0
 #[test]
 fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     let mut execd = Execd::with(&[], &[]);
@@ -514,6 +541,8 @@ fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     assert!(!execd.file("wrong").exists());
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
+///   of input, answers with what was ended, then execd exits 0
 #[test]
 fn shutdown_without_sessions_answers_an_empty_list() {
     let mut execd = Execd::with(&[], &[]);
@@ -536,6 +565,8 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (code, read(stdout), read(stderr))
 }
 
+/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
+///   the table as JSON Schema
 #[test]
 fn describe_prints_a_json_schema_of_every_method() {
     let (code, stdout, stderr) = run(&["--describe"]);
@@ -591,6 +622,7 @@ fn check_schema(schema: &Value) {
     }
 }
 
+/// rule: protocol.md, From a shell: `execd --help` and `--version` work
 #[test]
 fn help_and_version_are_printed_on_stdout() {
     for flag in ["--help", "-h"] {
@@ -609,6 +641,7 @@ fn help_and_version_are_printed_on_stdout() {
     assert_eq!(run(&["--version", "--nonsense"]).0, Some(0));
 }
 
+/// rule: protocol.md, From a shell: An unknown flag exits 2 with a one-line reason
 #[test]
 fn flags_that_make_no_sense_exit_2_with_one_line() {
     let cases: &[(&[&str], &str)] = &[
@@ -644,6 +677,8 @@ fn a_start_that_fails_exits_1_with_one_line() {
     assert!(stderr.starts_with("execd: cannot start: "), "{stderr}");
 }
 
+/// rule: protocol.md, From a shell: On a terminal execd says in two lines on stderr what it is and
+///   what to type, and serves
 #[test]
 fn on_a_terminal_execd_says_in_two_lines_what_to_type_and_serves() {
     let (mut master, slave) = open_pty();
@@ -669,6 +704,7 @@ fn on_a_terminal_execd_says_in_two_lines_what_to_type_and_serves() {
     assert_eq!(value(&request)["method"], "exec_command", "{hint}");
 }
 
+/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
 #[test]
 fn with_something_piped_in_execd_says_nothing_on_stderr() {
     let (mut stderr, child_stderr) = std::io::pipe().expect("a pipe");

@@ -42,6 +42,9 @@ fn start_and_end(arguments: &[&str], runtime: &Path) -> Output {
 
 // ---- Where it is ------------------------------------------------------------------------
 
+/// rule: attach.md, Where it is, who may use it: execd listens on
+///   `$XDG_RUNTIME_DIR/execd/<pid>.sock`, directory 0700, socket 0600
+/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
 #[test]
 fn the_socket_is_private_and_goes_with_its_execd() {
     let mut execd = Execd::start();
@@ -65,6 +68,8 @@ fn the_socket_is_private_and_goes_with_its_execd() {
     assert!(!path.exists());
 }
 
+/// rule: attach.md, Where it is, who may use it: execd listens in `/tmp/execd-<uid>/` where
+///   XDG_RUNTIME_DIR is not set
 #[test]
 fn without_a_runtime_directory_it_is_in_tmp() {
     // SAFETY: geteuid only returns a number.
@@ -89,6 +94,8 @@ fn without_a_runtime_directory_it_is_in_tmp() {
     let _ = std::fs::remove_dir(&dir);
 }
 
+/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
+///   it
 #[test]
 fn no_socket_is_none_and_another_place_is_there() {
     let mut execd = Execd::with(&["--no-socket"], &[]);
@@ -112,6 +119,8 @@ fn no_socket_is_none_and_another_place_is_there() {
 }
 
 /// Every failure to bind was told as EADDRINUSE, also where the directory was missing.
+/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
+///   it
 #[test]
 fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -139,6 +148,8 @@ fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     assert!(!stale.exists(), "removed at the end");
 }
 
+/// rule: attach.md, Where it is, who may use it: A directory that is a symlink, no directory or
+///   open to others is refused with a line on stderr, and execd goes on
 #[test]
 fn a_directory_that_is_not_private_is_refused_and_execd_goes_on() {
     let elsewhere = tempfile::tempdir().expect("a directory");
@@ -165,6 +176,8 @@ fn a_directory_that_is_not_private_is_refused_and_execd_goes_on() {
     assert_eq!(std::fs::read_dir(elsewhere.path()).expect("it is there").count(), 0);
 }
 
+/// rule: attach.md, Where it is, who may use it: Stale sockets of dead processes are cleaned up at
+///   start, others are not touched
 #[test]
 fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_are_not() {
     let runtime = tempfile::tempdir().expect("a directory");
@@ -190,6 +203,10 @@ fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_ar
 
 // ---- Several clients --------------------------------------------------------------------
 
+/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
+///   that armed it, session_started and session_exited to every client
+/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
+///   more client; a session of one is visible to all
 #[test]
 fn a_session_of_one_client_is_everybodys() {
     let mut execd = Execd::start();
@@ -213,6 +230,12 @@ fn a_session_of_one_client_is_everybodys() {
     assert_eq!(info["clients"], json!({"connected": 2, "max": CLIENTS}));
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
+///   that armed it, session_started and session_exited to every client
+/// rule: protocol.md, Several clients, cancel in the families: The ids of requests are per
+///   connection
+/// rule: attach.md, Several clients: Request ids, cancel and the limit of pending requests are per
+///   connection
 #[test]
 fn ids_waits_and_wakes_are_each_clients_own() {
     let mut execd = Execd::start();
@@ -240,6 +263,8 @@ fn ids_waits_and_wakes_are_each_clients_own() {
     assert!(execd.notification("session_exited", is_it).get("wake").is_none());
 }
 
+/// rule: attach.md, Several clients: A client's end ends its requests' waits and wakes, never a
+///   session
 #[test]
 fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let mut execd = Execd::start();
@@ -266,6 +291,8 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     eventually("its descriptors are given back", || countable_fds(execd.pid()) == fds);
 }
 
+/// rule: attach.md, Several clients: A client that ends only its requests is answered before it is
+///   hung up on
 #[test]
 fn who_ends_only_its_requests_is_answered_before_it_is_hung_up_on() {
     let mut execd = Execd::start();
@@ -290,6 +317,8 @@ fn who_ends_only_its_requests_is_answered_before_it_is_hung_up_on() {
     execd.ping();
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: Socket clients do not keep execd
+///   alive and are answered `shutting_down` at its end
 #[test]
 fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     let mut execd = Execd::start();
@@ -313,6 +342,8 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
+/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
+///   more client; a session of one is visible to all
 #[test]
 fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
     let mut execd = Execd::start();
@@ -323,6 +354,8 @@ fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
+/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
+/// rule: attach.md, Several clients: `execd run` can be looked at
 #[test]
 fn the_command_of_execd_run_can_be_looked_at() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -353,6 +386,8 @@ fn the_command_of_execd_run_can_be_looked_at() {
 
 // ---- Bad ones, and many -----------------------------------------------------------------
 
+/// rule: attach.md, Several clients: 20 clients with garbage, half lines and hang-ups: stdin's
+///   client never notices, descriptors come back
 #[test]
 fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
     let mut execd = Execd::start();
@@ -388,6 +423,7 @@ fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
     assert_eq!(execd.peek()["sessions"].as_array().map(Vec::len), Some(1));
 }
 
+/// rule: attach.md, Several clients: The number of clients is bounded; one more gets one line
 #[test]
 fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_gone() {
     let mut execd = Execd::start();
@@ -408,6 +444,8 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
 }
 
+/// rule: attach.md, Several clients: No descriptors left: execd goes on, and lets clients in when
+///   there are some
 #[test]
 fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_some_again() {
     let script = "ulimit -n 60; exec \"$0\" --max-sessions 3";
@@ -426,6 +464,7 @@ fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_som
     assert_eq!(output(&execd.run("echo served")), "served\n");
 }
 
+/// rule: attach.md, Several clients: Requests are taken up one of each client in turn
 #[test]
 fn requests_are_taken_up_one_of_each_client_in_turn() {
     const MANY: u64 = 3_000;
@@ -446,6 +485,7 @@ fn requests_are_taken_up_one_of_each_client_in_turn() {
     assert!(own < last.expect("it has come").0, "stdin's ping is not behind all of the others");
 }
 
+/// rule: attach.md, Several clients: A client that does not read keeps no other waiting
 #[test]
 fn a_client_that_does_not_read_keeps_nobody_waiting() {
     let mut execd = Execd::start();
@@ -480,6 +520,7 @@ fn a_client_that_does_not_read_keeps_nobody_waiting() {
     }
 }
 
+/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
 #[test]
 fn a_connected_client_costs_no_call_while_it_says_nothing() {
     let mut execd = Execd::start();
@@ -511,6 +552,10 @@ fn as_user(uid: u32, words: &[&str]) -> Output {
         .expect("setpriv runs")
 }
 
+/// rule: attach.md, Where it is, who may use it: The peer's uid is checked: another one is refused,
+///   root excepted
+/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
+///   does not know, refuses directories open to others, checks who listens
 #[test]
 fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     const OWNER: u32 = 12_345;

@@ -71,6 +71,9 @@ fn open_session(input: &mut impl Write, host: &Host) {
 
 // ---- Kinds ------------------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
+///   stdout, one JSON object a line
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
 #[test]
 fn pipes_serve() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -82,6 +85,8 @@ fn pipes_serve() {
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
 #[test]
 fn two_sockets_serve() {
     let ((child_in, mut input), (child_out, output)) = (sockets(), sockets());
@@ -93,6 +98,8 @@ fn two_sockets_serve() {
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
 #[test]
 fn one_socket_serves_as_both() {
     let (ours, theirs) = sockets();
@@ -105,6 +112,7 @@ fn one_socket_serves_as_both() {
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
 #[test]
 fn a_terminal_serves_as_both() {
     let (mut master, slave) = open_pty();
@@ -117,6 +125,7 @@ fn a_terminal_serves_as_both() {
     assert_eq!(host.exit_code(), Some(128 + libc::SIGTERM));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
 #[test]
 fn a_named_pipe_serves() {
     let setup = Setup::new(&[]);
@@ -148,6 +157,8 @@ fn from_file_to_file(requests: &[u8], before: &str) -> (Option<i32>, Vec<String>
     (code, lines.lines().map(str::to_owned).collect(), host)
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn regular_files_serve_as_both() {
     let (code, lines, host) = from_file_to_file(requests().as_bytes(), "");
@@ -156,6 +167,8 @@ fn regular_files_serve_as_both() {
     assert!(host.file("ran").exists());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
+///   newline
 #[test]
 fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
     let text = requests();
@@ -164,6 +177,8 @@ fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
     check_replies(&lines[1..]);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn a_large_file_is_answered_to_its_last_line() {
     let mut all = String::new();
@@ -177,6 +192,8 @@ fn a_large_file_is_answered_to_its_last_line() {
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn a_file_in_and_a_pipe_out_and_the_other_way_round() {
     let setup = Setup::new(&[]);
@@ -204,6 +221,8 @@ fn a_file_in_and_a_pipe_out_and_the_other_way_round() {
     assert_eq!(host.exit_code(), Some(0));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn dev_null_is_an_end_of_input_and_a_reader_that_takes_all() {
     let (output, child_out) = pipe();
@@ -247,6 +266,8 @@ fn descriptors_that_were_closed_before_the_start_are_empty() {
 
 // ---- O_NONBLOCK -------------------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn pipes_shared_with_others_never_become_non_blocking() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -267,6 +288,8 @@ fn pipes_shared_with_others_never_become_non_blocking() {
     check();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn a_stdout_that_is_full_stays_blocking_for_others() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -283,6 +306,8 @@ fn a_stdout_that_is_full_stays_blocking_for_others() {
     assert!(!is_nonblocking(&shared));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn sockets_shared_with_others_never_become_non_blocking() {
     let (ours, theirs) = sockets();
@@ -295,6 +320,8 @@ fn sockets_shared_with_others_never_become_non_blocking() {
     assert!(!is_nonblocking(&shared));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     let (mut master, slave) = open_pty();
@@ -335,6 +362,10 @@ fn is_long_pong(line: &str, at: usize) -> bool {
         && line.ends_with(r#"i","result":{}}"#)
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Over 8 MiB of unsent output stdin is
+///   not read until the queue drains
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
 #[test]
 fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     const PINGS: usize = 6_000;
@@ -387,6 +418,12 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     assert_eq!(host.exit_code(), Some(0));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Over 1 MiB of unsent output `progress`
+///   is coalesced or dropped, never replies, never session_exited
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
+/// rule: architecture.md, Resources and trust: Above 1 MiB of unsent output no further reply is
+///   built
 #[test]
 fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -424,6 +461,8 @@ fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
     assert_eq!((count("\"session_started\""), count("\"session_exited\"")), (3, 2));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
+///   everything
 #[test]
 fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
     let ((child_in, mut input), (mut output, child_out)) = (pipe(), pipe());
@@ -460,6 +499,8 @@ fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
 
 // ---- A reader that is gone --------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
 #[test]
 fn a_pipe_without_reader_is_noticed_while_nothing_is_written() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -493,6 +534,8 @@ impl OwnLines {
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
 #[test]
 fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -510,6 +553,8 @@ fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
     assert!(started.elapsed().as_secs() < 25, "the pending request was waited for");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
 #[test]
 fn replies_that_nobody_takes_any_more_end_execd_with_1() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -524,6 +569,8 @@ fn replies_that_nobody_takes_any_more_end_execd_with_1() {
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
 #[test]
 fn a_socket_whose_peer_is_gone_is_noticed_while_nothing_is_written() {
     let (ours, theirs) = sockets();
@@ -536,6 +583,8 @@ fn a_socket_whose_peer_is_gone_is_noticed_while_nothing_is_written() {
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
 #[test]
 fn one_socket_that_closes_whole_is_a_lost_reader() {
     let (mut ours, theirs) = sockets();
@@ -548,6 +597,8 @@ fn one_socket_that_closes_whole_is_a_lost_reader() {
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
 #[test]
 fn a_peer_that_shut_down_its_writing_side_still_gets_its_replies() {
     let (mut ours, theirs) = sockets();
@@ -568,6 +619,7 @@ fn a_peer_that_shut_down_its_writing_side_still_gets_its_replies() {
     assert!(output.rest().iter().all(|line| is_notification(line)));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
 #[test]
 fn a_terminal_that_hangs_up_ends_execd_and_its_sessions() {
     for controlling in [false, true] {
@@ -597,6 +649,8 @@ fn a_terminal_that_hangs_up_ends_execd_and_its_sessions() {
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A client killed by SIGKILL takes execd
+///   and its sessions along
 #[test]
 fn a_client_that_is_killed_takes_its_execd_and_the_sessions_along() {
     // The client is a process of its own that has both pipes; its death closes them at once.

@@ -37,6 +37,8 @@ fn assert_sizes(chunks: &[Value]) {
     assert!(chunks.iter().all(|chunk| !text(chunk, "chunk").is_empty()));
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn a_chunk_has_these_fields() {
     let mut execd = Execd::start();
@@ -90,6 +92,8 @@ fn chunks_come_before_the_reply_and_hold_the_raw_text() {
     assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn the_order_within_a_stream_is_exact() {
     let mut execd = Execd::start();
@@ -101,6 +105,8 @@ fn the_order_within_a_stream_is_exact() {
     assert_same("log", &logged(&result), wanted.as_bytes());
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn the_order_of_two_streams_is_exact_within_each() {
     let mut execd = Execd::start();
@@ -118,6 +124,8 @@ fn line(text: &str) -> String {
     format!("{}\n", text.split(' ').next().expect("a word"))
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn two_streams_are_interleaved_as_they_came() {
     let mut execd = Execd::start();
@@ -151,6 +159,7 @@ fn a_call_for_each_command_has_its_own_chunks() {
 
 // ---- Characters -------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
 #[test]
 fn a_character_that_comes_in_pieces_is_sent_whole() {
     let mut execd = Execd::start();
@@ -176,6 +185,7 @@ fn a_character_that_comes_in_pieces_is_sent_whole() {
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("a\u{1f600}d"), &json!("bc\n")));
 }
 
+/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
 #[test]
 fn no_chunk_of_a_flood_ends_within_a_character() {
     let mut execd = Execd::start();
@@ -214,6 +224,8 @@ fn any_bytes_give_the_text_that_they_are_as_a_whole() {
 
 // ---- The bound of a call ----------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+///   tool_execution_truncated, once, and never as output
 #[test]
 fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let mut execd = Execd::start();
@@ -241,6 +253,8 @@ fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     assert!(logged.chunks(2).all(|line| line == b"x\n"));
 }
 
+/// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+///   tool_execution_truncated, once, and never as output
 #[test]
 fn ten_thousand_chunks_are_a_call_s_and_not_a_session_s() {
     let mut execd = Execd::start();
@@ -344,6 +358,8 @@ fn follow(chunks: &[Value], log: &Path) -> (usize, usize) {
     (at - dropped, dropped)
 }
 
+/// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in the
+///   result; memory is bounded, the log exact
 #[test]
 fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
     const LINES: u64 = 3_000_000;
@@ -372,6 +388,8 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
 }
 
 /// A thousand pages for a slow reader once cost 444 MB: each was made into a reply at once.
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 #[test]
 fn pages_for_a_slow_reader_are_made_as_it_reads() {
     const PAGES: u64 = 300;
@@ -393,6 +411,7 @@ fn pages_for_a_slow_reader_are_made_as_it_reads() {
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
     let mut slow = Slow::start("seq -w 1 300000");
@@ -412,6 +431,12 @@ fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
     assert_eq!(lines.last().expect("the reply")["result"]["signal"], "SIGKILL");
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: Dropped chunks of a stream are
+///   counted in the next one and in the result (`droppedBytes`)
+/// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in the
+///   result; memory is bounded, the log exact
+/// rule: bash-stream.md, The stream family: What did not wait is answered before the chunks that
+///   piled up
 #[test]
 fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
     let mut slow = Slow::start("exec seq -w 1 100000000");

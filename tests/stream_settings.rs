@@ -43,6 +43,8 @@ fn the_window_is_a_minute() {
     yields_after(60_000, &[], &[], json!({}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn a_call_beats_the_flag_the_flag_the_environment_and_that_the_default() {
     let environment = (YIELD_VARIABLE, "20000");
@@ -54,6 +56,8 @@ fn a_call_beats_the_flag_the_flag_the_environment_and_that_the_default() {
     yields_after(80_000, &[], &[], call);
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_window_is_clamped_wherever_it_comes_from() {
     for above in ["120001", "999999999"] {
@@ -153,11 +157,15 @@ fn caps_at(cap: usize, args: &[&str], envs: &[(&str, &str)], call: Value) {
     }
 }
 
+/// rule: bash-stream.md, The stream family: Caps at limit - 1, limit, limit + 1; 30,000 by default,
+///   150,000 at most
 #[test]
 fn texts_are_cut_to_thirty_thousand_characters() {
     caps_at(30_000, &[], &[], json!({}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_cap_of_a_call_beats_the_flag_and_so_on() {
     let environment = (CHARS_VARIABLE, "20");
@@ -167,6 +175,8 @@ fn the_cap_of_a_call_beats_the_flag_and_so_on() {
     caps_at(60, &[], &[environment], json!({"maxOutputChars": 60}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_cap_is_clamped_wherever_it_comes_from() {
     caps_at(150_000, &[CHARS_FLAG, "150001"], &[], json!({}));
@@ -205,6 +215,8 @@ fn without_a_log_the_first_line_names_none() {
     assert_absent(&result, &["logPath"]);
 }
 
+/// rule: bash-stream.md, The stream family: Caps at limit - 1, limit, limit + 1; 30,000 by default,
+///   150,000 at most
 #[test]
 fn a_call_s_cap_holds_for_all_replies_about_its_process() {
     let mut execd = Execd::start();

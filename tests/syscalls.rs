@@ -135,12 +135,16 @@ fn last_round(trace: &str) -> &str {
     trace.rfind("preadv2(0, [{iov_base=\"{").map_or(trace, |from| &trace[from..])
 }
 
+/// rule: unified-exec.md, exec_command, params: A short command costs what fork and exec cost
+/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+///   docs/strace.md has the same numbers
 #[test]
 fn a_short_command_keeps_to_its_budget() {
     let params = json!({"cmd": "true"});
     keeps_to("exec_command", &params, EXEC_COMMAND, EXEC_COMMAND_TOTAL);
 }
 
+/// rule: unified-exec.md, exec_command, params: A short command costs what fork and exec cost
 #[test]
 fn a_short_command_on_a_terminal_keeps_to_its_budget() {
     let params = json!({"cmd": "true", "tty": true});
@@ -193,6 +197,8 @@ fn table_of_the_document(heading: &str) -> Vec<(String, u64)> {
     section.lines().filter_map(row).collect()
 }
 
+/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+///   docs/strace.md has the same numbers
 #[test]
 fn the_document_has_the_same_numbers() {
     for (heading, budget, total) in [
