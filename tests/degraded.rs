@@ -24,7 +24,7 @@ fn without(call: &str, error: &str) -> Option<Execd> {
 
 /// Each of these texts stands in server_info, and on stderr in one line of its own.
 fn says(execd: &mut Execd, begins: &[&str]) {
-    let info = execd.result("server_info", &json!({}));
+    let info = execd.result("server_info", json!({}));
     let degraded: Vec<Value> = info["degraded"].as_array().cloned().unwrap_or_default();
     assert_eq!(degraded.len(), begins.len(), "{info}");
     for (text, begin) in degraded.iter().zip(begins) {
@@ -41,7 +41,7 @@ fn says(execd: &mut Execd, begins: &[&str]) {
 #[test]
 fn a_kernel_without_subreapers_runs_commands_and_is_named() {
     let Some(mut execd) = without("prctl", "EINVAL") else { return };
-    let one = execd.result("exec_command", &json!({"cmd": "echo one"}));
+    let one = execd.result("exec_command", json!({"cmd": "echo one"}));
     assert_eq!(one["output"], "one\n");
     says(&mut execd, &["child subreaper: EINVAL: Invalid argument; "]);
 }
@@ -53,11 +53,11 @@ fn a_kernel_without_subreapers_runs_commands_and_is_named() {
 fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
     let mut execd =
         Setup::new(&["--max-sessions", "64"]).prepared(limit_files(100)).unwatched().start();
-    let info = execd.result("server_info", &json!({}));
+    let info = execd.result("server_info", json!({}));
     assert_eq!(info["limits"]["max_sessions"], 13, "{info}");
     says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 in"]);
     let mut one = Setup::new(&[]).prepared(limit_files(30)).unwatched().start();
-    let ran = one.result("exec_command", &json!({"cmd": "echo one"}));
+    let ran = one.result("exec_command", json!({"cmd": "echo one"}));
     assert_eq!(ran["output"], "one\n");
     says(&mut one, &["open files: the hard limit is 30, so there is room for 1 in"]);
     let mut run =
@@ -74,9 +74,9 @@ fn output_that_cannot_be_read_is_told() {
         return;
     }
     let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     let trace = Trace::attach(execd.pid(), &["-e", "trace=read", "-e", "inject=read:error=ENOMEM"]);
-    let reply = execd.result("exec_command", &json!({"cmd": "echo lost"}));
+    let reply = execd.result("exec_command", json!({"cmd": "echo lost"}));
     let why = reply["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("output could not be read (ENOMEM: "), "{reply}");
     trace.detach();
@@ -91,15 +91,15 @@ fn an_end_that_cannot_be_taken_is_asked_for_again() {
         return;
     }
     let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     let some = ["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM:when=1..6"];
     let trace = Trace::attach(execd.pid(), &some);
-    let reply = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    let reply = execd.result("exec_command", json!({"cmd": "exit 3"}));
     assert_eq!(reply["exit_code"], 3, "{reply}");
     trace.detach();
     let trace =
         Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
-    let reply = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    let reply = execd.result("exec_command", json!({"cmd": "exit 3"}));
     assert_eq!(reply["exit_code"], -1, "{reply}");
     let why = reply["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("how the command ended could not be learnt (ENOMEM: "), "{reply}");
@@ -116,7 +116,7 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
         return;
     }
     let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     let trace =
         Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
     let params = json!({"cmd": "sleep 300 >/dev/null 2>&1 & exit 3"});
@@ -126,12 +126,12 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
         assert_eq!(reply["result"]["exit_code"], -1, "{reply}");
     }
     assert_eq!(execd.marked().len(), 2);
-    let killed = execd.result("kill_session", &json!({"session_id": 1}));
+    let killed = execd.result("kill_session", json!({"session_id": 1}));
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(execd.marked().len(), 1, "killed while its leader is a zombie");
     trace.detach();
     eventually("the leaders are reaped", || zombies(execd.pid()).is_empty());
-    let killed = execd.result("kill_session", &json!({"session_id": 2}));
+    let killed = execd.result("kill_session", json!({"session_id": 2}));
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(execd.marked(), [0_i32; 0], "killed after its leader was reaped");
 }
@@ -146,7 +146,7 @@ fn a_session_with_more_processes_than_descriptors_is_ended() {
     let cmd = "for i in $(seq 200); do sleep 300 & done; echo up; wait";
     let session = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
     eventually("all are there", || execd.marked().len() == 201);
-    let killed = execd.result("kill_session", &json!({"session_id": session}));
+    let killed = execd.result("kill_session", json!({"session_id": session}));
     assert_eq!(killed["killed"], true, "{killed}");
     assert_eq!(killed["signal"], "SIGTERM", "nobody had to be killed: {killed}");
     assert_eq!(execd.marked(), [0_i32; 0]);

@@ -300,8 +300,8 @@ fn ended_by(signal: i32) {
 
 /// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
 ///   requests answer with what they have (`shutting_down`)
-/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is 128
-///   + signal
+/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is
+///   128 + signal
 /// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
 ///   absolute_deadline_reached, cancelled, shutting_down
 #[test]
@@ -323,8 +323,8 @@ fn sighup_answers_what_waits_ends_the_sessions_and_exits_129() {
     ended_by(libc::SIGHUP);
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is 128
-///   + signal
+/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is
+///   128 + signal
 #[test]
 fn a_signal_to_an_idle_execd_ends_it() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {

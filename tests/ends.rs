@@ -34,7 +34,7 @@ const STRANGERS: &str = r#"
 const TURN_BYTES: u64 = (512 + 64) * 1024;
 
 fn row(execd: &mut Execd, session: &Value) -> Option<Value> {
-    let list = execd.result("list_sessions", &json!({"peek": true}));
+    let list = execd.result("list_sessions", json!({"peek": true}));
     let rows = list["sessions"].as_array().expect("an array").clone();
     rows.into_iter().find(|row| row["session_id"] == *session)
 }
@@ -56,7 +56,7 @@ fn ended_with_its_number_given_out(execd: &mut Execd) -> (Value, Value) {
 
 fn assert_lives(execd: &mut Execd, pid: &Value) {
     let asked =
-        execd.result("exec_command", &json!({"cmd": format!("kill -0 {pid} && echo lives")}));
+        execd.result("exec_command", json!({"cmd": format!("kill -0 {pid} && echo lives")}));
     assert_eq!(asked["output"], "lives\n", "the stranger was killed: {asked}");
 }
 
@@ -74,7 +74,7 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
     let mut execd = Setup::behind(&wrapper, &["--max-sessions", "2"]).unwatched().start();
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
-    let killed = execd.result("kill_session", &json!({"session_id": session}));
+    let killed = execd.result("kill_session", json!({"session_id": session}));
     assert_eq!(killed["killed"], true, "{killed}");
     let summary = killed["summary"].as_str().expect("a summary");
     assert!(summary.contains("had already exited"), "{summary}");

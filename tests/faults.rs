@@ -68,14 +68,14 @@ struct Attach {
 
 fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
     let pid = execd.pid();
-    let first = execd.start_request("server_info", &json!({}));
+    let first = execd.start_request("server_info", json!({}));
     if execd.reply_if_any(first).is_none() {
         return refused(execd, what);
     }
     // One whose first start failed comes a moment later, with pipes of its own.
     let mut info = Value::Null;
     eventually(&format!("{what}: the helpers are there"), || {
-        let again = execd.start_request("server_info", &json!({}));
+        let again = execd.start_request("server_info", json!({}));
         info = answered(execd, again, what);
         let writer = info["result"]["keeper_pid"].as_i64();
         helpers.iter().all(|name| {
@@ -90,7 +90,7 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<At
         .as_ref()
         .map(|attach| Trace::attach(pid, &["-e", &attach.args[0], "-e", &attach.args[1]]));
     for tty in [false, true] {
-        let id = execd.start_request("exec_command", &json!({"cmd": "echo one", "tty": tty}));
+        let id = execd.start_request("exec_command", json!({"cmd": "echo one", "tty": tty}));
         let reply = answered(execd, id, what);
         started_or_says_why(&reply, what);
         let result = &reply["result"];
@@ -99,8 +99,8 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<At
     }
     let mut sessions = Vec::new();
     for tty in [false, true] {
-        let id = execd.start_request("exec_command", &json!({"cmd": "exec cat", "tty": tty}));
-        let cancel = execd.start_request("cancel", &json!({"id": id}));
+        let id = execd.start_request("exec_command", json!({"cmd": "exec cat", "tty": tty}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
         let reply = answered(execd, id, what);
         answered(execd, cancel, what);
         started_or_says_why(&reply, what);
@@ -111,33 +111,33 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<At
     for session in &sessions {
         // The cat gives it back, sooner or later: its answer is not what this is about.
         let id =
-            execd.start_request("write_stdin", &json!({"session_id": session, "chars": "two\\n"}));
-        let cancel = execd.start_request("cancel", &json!({"id": id}));
+            execd.start_request("write_stdin", json!({"session_id": session, "chars": "two\\n"}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
         answered(execd, id, what);
         answered(execd, cancel, what);
         let until = json!({"session_id": session, "yield_until": "2001-02-03T04:05:06Z"});
         let id = execd.start_request("write_stdin", &until);
         answered(execd, id, what);
     }
-    let id = execd.start_request("list_sessions", &json!({"peek": true}));
+    let id = execd.start_request("list_sessions", json!({"peek": true}));
     let list = answered(execd, id, what);
     let listed = list["result"]["sessions"].as_array().map(Vec::len);
     assert_eq!(listed, Some(sessions.len()), "{what}: {list}");
     for session in &sessions {
-        let id = execd.start_request("kill_session", &json!({"session_id": session}));
+        let id = execd.start_request("kill_session", json!({"session_id": session}));
         let reply = answered(execd, id, what);
         assert_eq!(reply["result"]["killed"], true, "{what}: {reply}");
     }
-    let id = execd.start_request("list_sessions", &json!({}));
+    let id = execd.start_request("list_sessions", json!({}));
     let list = answered(execd, id, what);
     assert_eq!(list["result"]["sessions"], json!([]), "{what}");
     let sleep = json!({"cmd": "exec sleep 300"});
     let id = execd.start_request("exec_command", &sleep);
-    let cancel = execd.start_request("cancel", &json!({"id": id}));
+    let cancel = execd.start_request("cancel", json!({"id": id}));
     answered(execd, id, what);
     answered(execd, cancel, what);
     // One session lives: output, stdin and pidfd.
-    let live = execd.start_request("server_info", &json!({}));
+    let live = execd.start_request("server_info", json!({}));
     let live = answered(execd, live, what)["result"]["sessions"]["live"].as_u64().unwrap_or(9);
     let each = if keeper == 0 { 4 } else { 3 }; // Without a keeper its log is ours, too.
     let expected = fds + each * usize::try_from(live).expect("few");
@@ -413,11 +413,11 @@ fn a_process_list_that_cannot_be_read() {
 fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_back() {
     let mut execd =
         Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     let fds = countable_fds(execd.pid());
     for tty in [false, true] {
         let start = |execd: &mut Execd| {
-            execd.start_request("exec_command", &json!({"cmd": "read x; exit 3", "tty": tty}))
+            execd.start_request("exec_command", json!({"cmd": "read x; exit 3", "tty": tty}))
         };
         let requests: Vec<u64> = (0..60).map(|_| start(&mut execd)).collect();
         // Those that could not start are answered at once, while the others still wait.
@@ -427,10 +427,10 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
         let why = last["result"]["failure_message"].as_str().expect("a reason");
         assert!(why.contains("EMFILE"), "{why}");
         // Without a free descriptor execd still lists, kills and takes requests.
-        let list = execd.result("list_sessions", &json!({"peek": true}));
+        let list = execd.result("list_sessions", json!({"peek": true}));
         assert!(list["sessions"].is_array());
         for request in &requests {
-            execd.result("cancel", &json!({"id": request}));
+            execd.result("cancel", json!({"id": request}));
         }
         let mut ran = 0;
         for request in &requests {
@@ -439,13 +439,13 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
             let Some(session) = reply["result"]["session_id"].as_u64() else { continue };
             ran += 1;
             // Evicted as soon as nobody waits for it, or killed here.
-            execd.result("kill_session", &json!({"session_id": session}));
+            execd.result("kill_session", json!({"session_id": session}));
         }
         assert!(ran >= 5, "some could be started: {ran}");
         eventually("no process is left", || execd.marked().is_empty());
         eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
         eventually("no zombie is left", || zombies(execd.pid()).is_empty());
-        let again = execd.result("exec_command", &json!({"cmd": "echo again", "tty": tty}));
+        let again = execd.result("exec_command", json!({"cmd": "echo again", "tty": tty}));
         assert_eq!(again["output"], "again\n");
     }
     execd.close_stdin();
@@ -460,11 +460,11 @@ fn a_session_is_ended_although_no_descriptor_is_free() {
     let cmd = "trap '' TERM HUP; echo up; (sleep 300) & sleep 300";
     let first = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
     let requests: Vec<u64> = (0..40)
-        .map(|_| execd.start_request("exec_command", &json!({"cmd": "exec sleep 300"})))
+        .map(|_| execd.start_request("exec_command", json!({"cmd": "exec sleep 300"})))
         .collect();
     let last = answered(&mut execd, requests[39], "the last");
     assert_eq!(last["result"]["exit_code"], -1, "no descriptor is free: {last}");
-    let killed = execd.result("kill_session", &json!({"session_id": first, "signal": "KILL"}));
+    let killed = execd.result("kill_session", json!({"session_id": first, "signal": "KILL"}));
     if killed["found"] == true {
         assert_eq!(killed["killed"], true, "{killed}");
     }
@@ -482,7 +482,7 @@ fn a_session_is_ended_although_no_descriptor_is_free() {
     } else {
         eventually("the evicted session is ended", || left() == 0);
     }
-    execd.result("shutdown", &json!({}));
+    execd.result("shutdown", json!({}));
     assert!(execd.wait_exit().success());
     assert_eq!(execd.marked(), [0_i32; 0], "the shutdown leaves nothing behind");
 }
@@ -520,12 +520,12 @@ fn when_processes_run_out_each_request_is_answered() {
     let last = answered(&mut execd, requests[29], "the last");
     let why = last["result"]["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("EAGAIN") && why.contains("starting a process"), "{last}");
-    execd.result("ping", &json!({}));
-    let list = execd.result("list_sessions", &json!({"peek": true}));
+    execd.result("ping", json!({}));
+    let list = execd.result("list_sessions", json!({"peek": true}));
     assert!(list["sessions"].is_array());
     execd.close_stdin();
     for request in &requests {
-        execd.start_request("cancel", &json!({"id": request}));
+        execd.start_request("cancel", json!({"id": request}));
     }
     // Pending requests run to their yield time; a signal makes the end come now.
     send_signal(execd.pid(), libc::SIGTERM);

@@ -297,7 +297,7 @@ fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
     let mut execd = Setup::behind(&wrapper, &[]).unwatched().start();
     let opened = execd.open_now(&json!({"cmd": "exec sleep 0.2"}));
     let running = |execd: &mut Execd| {
-        let list = execd.result("list_sessions", &json!({"peek": true}));
+        let list = execd.result("list_sessions", json!({"peek": true}));
         list["sessions"][0]["running"].clone()
     };
     eventually("it has ended, and is listed", || running(&mut execd) == false);
@@ -307,7 +307,7 @@ fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
     eventually("the stranger has the number", || {
         std::fs::read_to_string(&stranger).is_ok_and(|pid| !pid.is_empty())
     });
-    execd.start_request("exec_command", &json!({"cmd": "kill -9 $PPID"}));
+    execd.start_request("exec_command", json!({"cmd": "kill -9 $PPID"}));
     assert!(execd.wait_exit().success());
     let after = std::fs::read_to_string(execd.file("after"));
     assert_eq!(after.ok().as_deref(), Some("lives\n"), "the guard killed the stranger");

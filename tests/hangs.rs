@@ -71,7 +71,7 @@ fn beside(args: &[&str]) -> Option<Beside> {
     };
     let mut execd = start(args)?;
     // It runs, and has read its list of mounts: the mount comes later.
-    let first = execd.result("exec_command", &json!({"cmd": "echo before"}));
+    let first = execd.result("exec_command", json!({"cmd": "echo before"}));
     assert_eq!(first["output"], "before\n");
     let at = tempfile::Builder::new().prefix("execd-hang-").tempdir().expect("a directory");
     mount_in(execd.pid(), &device, &at);
@@ -154,8 +154,8 @@ impl Beside {
     /// Sends a request whose command hangs on its way; everybody else is served.
     fn hang(&mut self, method: &str, params: &Value) -> u64 {
         let id = self.execd.start_request(method, params);
-        self.execd.result("ping", &json!({}));
-        let other = self.execd.result("exec_command", &json!({"cmd": "echo other"}));
+        self.execd.result("ping", json!({}));
+        let other = self.execd.result("exec_command", json!({"cmd": "echo other"}));
         assert_eq!(other["output"], "other\n", "{method} {params}");
         id
     }
@@ -163,7 +163,7 @@ impl Beside {
     /// The same; then it is cancelled, and its session, which goes on, is killed.
     fn hang_and_kill(&mut self, method: &str, params: &Value) {
         let id = self.hang(method, params);
-        let cancelled = self.execd.result("cancel", &json!({"id": id}));
+        let cancelled = self.execd.result("cancel", json!({"id": id}));
         assert_eq!(cancelled["cancelled"], true, "{method} {params}: it waits");
         let reply = self.execd.reply(id);
         let Some(session) = reply["result"]["session_id"].as_u64() else {
@@ -175,7 +175,7 @@ impl Beside {
         };
         let pid = i32::try_from(reply["result"]["pid"].as_i64().expect("a pid")).expect("a pid");
         assert!(is_alive(pid), "it is a process like any other");
-        let killed = self.execd.result("kill_session", &json!({"session_id": session}));
+        let killed = self.execd.result("kill_session", json!({"session_id": session}));
         assert_eq!(killed["killed"], true, "{method} {params}: {killed}");
         assert!(members(pid).is_empty());
     }
@@ -223,15 +223,15 @@ fn a_start_that_hangs_answers_at_its_deadline_and_goes_on() {
     let reply = here.execd.reply(id);
     assert_eq!(reply["result"]["wait_status"], "deadline_reached", "{reply}");
     let session = reply["result"]["session_id"].as_u64().expect("a session");
-    let poll = here.execd.start_request("write_stdin", &json!({"session_id": session}));
+    let poll = here.execd.start_request("write_stdin", json!({"session_id": session}));
     let bash =
-        here.execd.start_request("bash", &json!({"command": "true", "context": {"cwd": far}}));
-    let job = here.execd.start_request("bash_stream", &json!({"command": "true", "workdir": far}));
+        here.execd.start_request("bash", json!({"command": "true", "context": {"cwd": far}}));
+    let job = here.execd.start_request("bash_stream", json!({"command": "true", "workdir": far}));
     let shell = here.path("bash");
-    let other = here.execd.start_request("exec_command", &json!({"cmd": "true", "shell": shell}));
+    let other = here.execd.start_request("exec_command", json!({"cmd": "true", "shell": shell}));
     let run = json!({"model": "a/b", "prompt": "x", "pi_path": here.path("pi")});
     let run = here.execd.start_request("agent_execute", &run);
-    here.execd.result("ping", &json!({}));
+    here.execd.result("ping", json!({}));
     // Now it answers: that it is broken.
     here.answer_with(Some(EIO));
     let workdir = format!("workdir {far}: EIO: I/O error");

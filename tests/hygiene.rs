@@ -123,7 +123,7 @@ fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
         })
         .unwatched()
         .start();
-    let result = execd.result("exec_command", &json!({"cmd": "exit 7"}));
+    let result = execd.result("exec_command", json!({"cmd": "exit 7"}));
     assert_eq!(result["exit_code"], 7, "{result}");
 }
 
@@ -147,7 +147,7 @@ fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
             }
         }
         let both = "ps -o tty= -p $$; test -w /dev/tty && echo can-open > /dev/tty";
-        let result = execd.result("exec_command", &json!({"cmd": both, "tty": true}));
+        let result = execd.result("exec_command", json!({"cmd": both, "tty": true}));
         assert!(output(&result).contains("can-open"), "{result}");
     }
 }
@@ -219,7 +219,7 @@ fn a_child_has_the_environment_asked_for_and_execds_marks() {
         let marks = [("EXECD_SESSION_ID", "77"), ("EXECD_INSTANCE", "of an outer execd")];
         let envs: Vec<_> = envs.into_iter().chain(marks).collect();
         let mut execd = Setup::new(args).envs(&envs).unwatched().start();
-        let instance = execd.result("server_info", &json!({}))["instance"].clone();
+        let instance = execd.result("server_info", json!({}))["instance"].clone();
         let change = json!({"CHANGED": "new = value", "GONE": null, "EMPTY": ""});
         for tty in [false, true] {
             let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
@@ -292,7 +292,7 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
 #[test]
 fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     let mut execd = Setup::new(&[]).unwatched().start();
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     let found = place(keeper);
     assert_eq!((found.sid, found.pgid, found.ppid), (keeper, keeper, execd.pid()));
@@ -303,10 +303,10 @@ fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
         assert!(ignored.contains(&u32::try_from(signal).expect("positive")), "{signal}");
         send_signal(keeper, signal);
     }
-    let result = execd.result("exec_command", &json!({"cmd": "echo still logged"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo still logged"}));
     assert!(result.get("failure_message").is_none() && result.get("log_complete").is_none());
     assert_eq!(common::log_of(&result), b"still logged\n");
-    assert_eq!(execd.result("server_info", &json!({}))["keeper_pid"], keeper);
+    assert_eq!(execd.result("server_info", json!({}))["keeper_pid"], keeper);
 }
 
 /// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
@@ -320,7 +320,7 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
         })
         .unwatched()
         .start();
-    let info = execd.result("server_info", &json!({}));
+    let info = execd.result("server_info", json!({}));
     let keeper = pid_of(&json!({"pid": info["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     let ours = fds(execd.pid());
@@ -337,7 +337,7 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
 #[test]
 fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
     let mut execd = Setup::new(&[]).unwatched().start();
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     stop(keeper);
     execd.close_stdin();

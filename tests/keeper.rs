@@ -106,7 +106,7 @@ fn modes_do_not_depend_on_the_umask() {
         })
         .unwatched()
         .start();
-    let result = execd.result("exec_command", &json!({"cmd": "echo x"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo x"}));
     let mode = |path: &Path| std::fs::metadata(path).expect("it exists").mode() & 0o777;
     assert_eq!(mode(&log_path(&result)), 0o600);
     assert_eq!(mode(&execd.log_dir()), 0o700);
@@ -117,7 +117,7 @@ fn modes_do_not_depend_on_the_umask() {
         })
         .unwatched()
         .start();
-    execd.result("exec_command", &json!({"cmd": "echo x"}));
+    execd.result("exec_command", json!({"cmd": "echo x"}));
     assert_eq!(mode(&execd.log_dir()), 0o700, "a strange umask does not lock execd out");
 }
 
@@ -385,8 +385,8 @@ fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
         let envs = [("TMPDIR", at.as_str())];
         let mut execd =
             Setup::new(args).envs(&envs).prepared(move || mount_silent(&path)).unwatched().start();
-        execd.result("ping", &json!({}));
-        let result = execd.result("exec_command", &json!({"cmd": "echo shown"}));
+        execd.result("ping", json!({}));
+        let result = execd.result("exec_command", json!({"cmd": "echo shown"}));
         assert_eq!(result["output"], "shown\n");
         assert_eq!(result["log_complete"], false, "{result}");
         assert_absent(&result, &["log_path"]);
@@ -716,15 +716,15 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     let at = tmp.to_str().expect("UTF-8");
     let mut execd =
         Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", at)]).unwatched().start();
-    execd.result("exec_command", &json!({"cmd": "true"}));
+    execd.result("exec_command", json!({"cmd": "true"}));
     let logs = tmp.join("pi-execd-12345");
     std::fs::set_permissions(&logs, Permissions::from_mode(0o500)).expect("root may");
-    let result = execd.result("exec_command", &json!({"cmd": "echo on"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo on"}));
     assert_eq!(result["output"], "on\n");
     assert!(tells_trouble(&result), "{result}");
     assert!(result["failure_message"].as_str().is_some_and(|text| text.contains("EACCES")));
     std::fs::set_permissions(&logs, Permissions::from_mode(0o700)).expect("root may");
-    let result = execd.result("exec_command", &json!({"cmd": "echo on"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo on"}));
     tells_no_trouble(&result);
 }
 

@@ -65,9 +65,9 @@ fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
 fn strangers_that_execd_was_born_with_are_reaped() {
     let script = "sleep 0.05 & sleep 0.3 & sh -c 'exit 9' & exec \"$@\"";
     let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    let result = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    let result = execd.result("exec_command", json!({"cmd": "exit 3"}));
     assert_eq!(result["exit_code"], 3);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
     eventually("the strangers are gone", || {
         children(execd.pid()).iter().all(|(pid, _)| *pid == keeper)
     });
@@ -78,7 +78,7 @@ fn strangers_that_execd_was_born_with_are_reaped() {
 fn a_stranger_that_stops_and_goes_on_is_no_session() {
     let script = "sleep 300 & echo $! > stranger; exec \"$@\"";
     let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     let stranger: i32 = std::fs::read_to_string(execd.file("stranger"))
         .expect("the script wrote it")
         .trim()
@@ -90,10 +90,10 @@ fn a_stranger_that_stops_and_goes_on_is_no_session() {
     }
     send_signal(stranger, libc::SIGKILL);
     eventually("it is reaped", || outside::stat_fields(stranger).is_none());
-    let list = execd.result("list_sessions", &json!({}));
+    let list = execd.result("list_sessions", json!({}));
     assert_eq!(list["sessions"], json!([]));
     let turns = |execd: &mut Execd| {
-        let info = execd.result("server_info", &json!({}));
+        let info = execd.result("server_info", json!({}));
         info["counters"]["loop_turns"].as_u64().expect("a number")
     };
     let before = turns(&mut execd);

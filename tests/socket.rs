@@ -583,7 +583,7 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     let flags = ["--socket", &socket_text];
     let mut execd =
         Setup::behind(&wrapper, &flags).envs(&[("TMPDIR", &home_text)]).unwatched().start();
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));
     let binary = binary.to_string_lossy();
     let ls = |uid| as_user(uid, &[&binary, "ls", "--socket", &socket_text]);
@@ -611,5 +611,5 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
         assert!(said.contains(&reason) && said.trim().lines().count() == 1, "{theirs:?}");
     }
     assert_eq!(Wire::connect(&socket).result("ping", json!({})), json!({}), "we are root");
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
 }

@@ -92,8 +92,9 @@ fn rust_tests(source: &str) -> Vec<Test> {
         } else if let (Some(state), Some(rest)) = (above, line.strip_prefix("fn ")) {
             found.push(rules.test(rest.split('(').next().unwrap_or(rest), state));
             above = None;
-        } else if !rules.take(line) && !line.starts_with("//") && !line.starts_with("#[") {
-            if above.is_none() && !rules.0.is_empty() {
+        } else if !rules.take(line) && above.is_none() && !rules.0.is_empty() {
+            let goes_on = line.starts_with("//") || line.starts_with("#[");
+            if !goes_on {
                 found.push(rules.test(line, State::NoTest));
             }
         }
