@@ -9,7 +9,7 @@ PACKED_BIN = $(TARGET_DIR)/x86_64-unknown-linux-gnu/release/execd
 # A machine whose characters are unsigned and whose system calls have other numbers.
 OTHER_TARGET = aarch64-unknown-linux-musl
 
-.PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large
+.PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large spec
 
 test: npm-found lint unit extension bench-quick
 
@@ -69,6 +69,10 @@ bench-quick:
 # Tests that take minutes and gibibytes, each of which has a smaller form in `make test`.
 test-large:
 	cargo nextest run --locked --run-ignored only
+
+# tests/SPEC.md from the lines `rule:` above the tests.
+spec:
+	EXECD_BLESS=1 cargo test --locked --test spec_table the_table_is_what
 
 # Line coverage of the pure rooms; needs `cov`: cargo install llvm_profparser
 coverage:

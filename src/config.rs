@@ -201,6 +201,9 @@ pub fn jobs_kept(given: u64) -> usize {
 mod tests {
     use super::*;
 
+    /// rule: bash-stream.md, The stream family: Environment values: invalid, below, above
+    /// rule: bash-stream.md, The stream family: How long and how many are remembered can be set,
+    ///   and list_processes says how many are forgotten
     #[test]
     fn the_variables_of_the_stream_family() {
         let cases: [(Option<&str>, u64, usize, u64, usize); 9] = [
@@ -222,6 +225,8 @@ mod tests {
         }
     }
 
+    /// rule: unified-exec.md, Constants: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS: invalid or unset is the
+    ///   default; 0 < v < 5,000 is 5,000
     #[test]
     fn the_variable_of_the_poll_cap() {
         let cases = [

@@ -3,22 +3,19 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 mod window_help;
 
+use common::data;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::data::Gate;
+use common::outside::{Trace, can_trace};
 use common::*;
-use data::Gate;
-use outside::{Trace, can_trace};
 use serde_json::{Value, json};
-use stream_help::{chunks_of, go, poll, run, until_printed};
+use stream_help::{chunks_of, poll, run, until_printed};
 use window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.
@@ -82,6 +79,8 @@ fn quickest(execd: &mut Execd, method: &str, params: &Value) -> Duration {
 
 /// The answer went 50 ms after the shell, and the output was lost: of 20 at once in 13, and always
 /// where the last of the pipeline takes as long to start as node does.
+/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
+///   the answer waits, 2 s at most; bash too
 #[test]
 fn the_output_of_process_substitutions_is_in_the_answer() {
     let mut execd = Execd::start();
@@ -105,6 +104,8 @@ fn the_output_of_process_substitutions_is_in_the_answer() {
 
 /// One whose worker talks to it by a socket, as node has it with its children, or by another
 /// descriptor than its stdin, as python has it, got an empty answer.
+/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
+///   the answer waits, 2 s at most; bash too
 #[test]
 fn a_holder_that_works_is_waited_for_and_so_is_who_works_for_one() {
     let work = working_until("go");
@@ -148,6 +149,8 @@ print(a.recv(99).decode(), end=\"\")' &"
     }
 }
 
+/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
+///   answered 50 ms later with backgroundPids
 #[test]
 fn who_sleeps_or_holds_no_output_is_not_waited_for() {
     let mut execd = Execd::start();
@@ -164,6 +167,8 @@ fn who_sleeps_or_holds_no_output_is_not_waited_for() {
 }
 
 /// Who is there for a holder and waits, as the workers of a server do, holds up no answer.
+/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
+///   the answer waits, 2 s at most; bash too
 #[test]
 fn the_children_of_a_holder_that_sleep_are_not_waited_for() {
     let mut execd = Execd::start();
@@ -175,6 +180,7 @@ fn the_children_of_a_holder_that_sleep_are_not_waited_for() {
 }
 
 /// unified-exec tells no end then: its session goes on, and so does its output.
+/// rule: bash-stream.md, The stream family: exec_command does not wait for a holder that works
 #[test]
 fn exec_command_answers_soon_although_a_holder_works() {
     let mut execd = Execd::start();
@@ -183,6 +189,8 @@ fn exec_command_answers_soon_although_a_holder_works() {
     assert!(took < SOON, "{took:?}");
 }
 
+/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
+///   the answer waits, 2 s at most; bash too
 #[test]
 fn nobody_is_waited_for_longer_than_two_seconds() {
     let mut execd = Execd::start();
@@ -197,6 +205,7 @@ fn nobody_is_waited_for_longer_than_two_seconds() {
 
 /// A poll that is to kill what runs on had no time of its own any more once the command had ended:
 /// it was answered 2 s after that, and never while the log stood still.
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn a_poll_that_is_to_kill_waits_for_no_holder_longer_than_it_was_told() {
     // Shell, sleeps till it may, leaves one behind that works or writes; the poll comes then.
@@ -222,6 +231,8 @@ fn a_poll_that_is_to_kill_waits_for_no_holder_longer_than_it_was_told() {
 }
 
 /// The answer said that the command was aborted, beside its exit code 0.
+/// rule: bash.md, bash and tmux: The shell is gone and execd ends meanwhile: the command had ended,
+///   and was not aborted
 #[test]
 fn the_end_of_execd_does_not_abort_a_command_that_has_ended() {
     let mut execd = Execd::start();
@@ -235,6 +246,8 @@ fn the_end_of_execd_does_not_abort_a_command_that_has_ended() {
 }
 
 /// The looks end with the answer: what holds the output on costs nothing.
+/// rule: bash-stream.md, The stream family: Once the answer is out, nobody looks for holders any
+///   more
 #[test]
 fn a_held_output_costs_no_call_once_the_answer_is_out() {
     if !can_trace() {
@@ -256,6 +269,8 @@ fn a_held_output_costs_no_call_once_the_answer_is_out() {
 
 // ---- What comes later -------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
+///   pages, with `late: true`
 #[test]
 fn what_comes_later_is_told_by_polls_and_pages_and_remembered() {
     let mut execd = Execd::start();
@@ -296,6 +311,8 @@ fn what_comes_later_is_told_by_polls_and_pages_and_remembered() {
 }
 
 /// The document said that nothing comes later on a terminal.
+/// rule: bash-stream.md, The stream family: On a terminal who does not ignore SIGHUP ends with the
+///   shell, others go on
 #[test]
 fn on_a_terminal_who_ignores_hangups_goes_on_and_all_others_end_with_the_shell() {
     let mut execd = Execd::start();
@@ -312,6 +329,8 @@ fn on_a_terminal_who_ignores_hangups_goes_on_and_all_others_end_with_the_shell()
     assert!(output_of(&polled).ends_with("\nlater\n"), "{polled}");
 }
 
+/// rule: bash.md, bash and tmux: The shell is gone: the text names the log, and a peek tells what
+///   comes later, with `late: true`
 #[test]
 fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log() {
     let mut execd = Execd::start();
@@ -342,6 +361,8 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     assert!(text.starts_with("Closed background window: ") && text.ends_with(HAD_ENDED), "{text}");
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window waits for what its children are
+///   about to write, too
 #[test]
 fn the_end_of_a_background_window_waits_for_its_output_too() {
     let mut execd = Execd::start();

@@ -4,17 +4,13 @@
 
 mod agent_help;
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use agent_help::*;
-use common::{AT_ONCE, eventually, is_alive, now, send_signal};
+use common::{AT_ONCE, eventually, is_alive, now, outside, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,6 +81,7 @@ fn with_a_tool() -> Vec<Value> {
     [&all[..3], &tool, &all[3..]].concat()
 }
 
+/// rule: agent.md, execd agent: Text on stdout, a line for each tool call and a summary on stderr
 #[test]
 fn the_text_is_stdout_and_the_rest_is_for_people() {
     let place = Place::new(&with_a_tool(), "");
@@ -97,6 +94,7 @@ fn the_text_is_stdout_and_the_rest_is_for_people() {
     assert_eq!(lines.len(), 2, "{err}");
 }
 
+/// rule: agent.md, execd agent: `--json`: the events and the result as NDJSON
 #[test]
 fn json_prints_the_events_and_the_result() {
     let place = Place::new(&with_a_tool(), "");
@@ -120,6 +118,8 @@ fn many_tools() -> Vec<Value> {
 }
 
 /// Nobody read stderr: the loop stood in its write, and with it the timeouts and pi.
+/// rule: agent.md, execd agent: stderr that nobody reads holds up nothing; what there was no room
+///   for is counted
 #[test]
 fn stderr_that_nobody_reads_holds_up_nothing() {
     let place = Place::new(&many_tools()[..2_006], "touch all; sleep 1000");
@@ -152,6 +152,8 @@ fn stderr_that_nobody_reads_holds_up_nothing() {
     assert!(lines.last().is_some_and(|line| line.starts_with("execd: stop: ")), "{err}");
 }
 
+/// rule: agent.md, Invocation: `pi --mode json --model M --no-session -p … PROMPT`, argv exactly
+/// rule: agent.md, execd agent: Its flags; `-` is stdin
 #[test]
 fn flags_become_params() {
     let place = Place::new(&answer("Done."), "");
@@ -194,6 +196,9 @@ fn flags_become_params() {
     assert!(argv.ends_with("-p --no-tools --append-system-prompt X Go "), "{argv}");
 }
 
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   one in memory
+/// rule: agent.md, execd agent: Its flags; `-` is stdin
 #[test]
 fn a_prompt_may_come_from_stdin() {
     let place = Place::new(&answer("Done."), "");
@@ -207,6 +212,7 @@ fn a_prompt_may_come_from_stdin() {
     assert_eq!((status, err.as_str()), (2, "execd: the prompt on stdin is empty\n"));
 }
 
+/// rule: agent.md, execd agent: Its flags; `-` is stdin
 #[test]
 fn what_makes_no_sense_is_said_in_a_line() {
     let place = Place::new(&answer("Done."), "");
@@ -226,6 +232,7 @@ fn what_makes_no_sense_is_said_in_a_line() {
     assert_eq!(place.read("argv"), "", "pi was never started");
 }
 
+/// rule: agent.md, execd agent: Exit 0, 1, 124
 #[test]
 fn exit_statuses_tell_how_it_ended() {
     // 1: a failure, with what pi said.
@@ -254,6 +261,7 @@ fn exit_statuses_tell_how_it_ended() {
     assert_eq!((status, &result["event"]), (1, &json!("result")));
 }
 
+/// rule: agent.md, execd agent: Exit 130 on Ctrl-C, and nothing is left
 #[test]
 fn ctrl_c_ends_the_run_and_exits_130() {
     for json in [false, true] {
@@ -286,6 +294,9 @@ fn ctrl_c_ends_the_run_and_exits_130() {
     }
 }
 
+/// rule: agent.md, agent_event: A slow reader: no event is dropped, the agent's stdout is not read
+///   (protocol.md, Notifications)
+/// rule: agent.md, execd agent: A slow reader loses nothing: pi waits
 #[test]
 fn a_slow_reader_gets_every_byte_of_the_text() {
     let text = "0123456789".repeat(100);
@@ -297,13 +308,14 @@ fn a_slow_reader_gets_every_byte_of_the_text() {
     // A pipe and execd's own buffers take about half of it: pi has to wait.
     let mut all = vec![0; 10];
     stdout.read_exact(&mut all).expect("the beginning");
-    ends::until_idle(execd_of(&child), || 0);
+    outside::until_idle(execd_of(&child), || 0);
     assert!(!place.path().join("done").exists(), "pi did not wait");
     stdout.read_to_end(&mut all).expect("the rest");
     assert_eq!(all.len(), 3_000_001);
     assert!(child.wait().expect("its end").success());
 }
 
+/// rule: agent.md, execd agent: Nobody reads any more, or the terminal closes: the run ends
 #[test]
 fn nobody_reading_any_more_is_the_end_of_the_run() {
     let place = Place::new(&begun(), "while cat lines; do sleep 0.02; done");
@@ -316,7 +328,8 @@ fn nobody_reading_any_more_is_the_end_of_the_run() {
     eventually("pi is gone", || !is_alive(pi));
 }
 
-/// rule: SIGKILL of `execd agent`, or of the execd that it has started, ends the run.
+/// rule: agent.md, execd agent: SIGKILL of `execd agent`, or of the execd that it has started,
+///   ends the run
 #[test]
 fn a_kill_of_execd_agent_leaves_nothing_behind() {
     for execd_itself in [false, true] {
@@ -339,7 +352,8 @@ fn a_kill_of_execd_agent_leaves_nothing_behind() {
     }
 }
 
-/// rule: A signal ends the run, and sets a stdout that takes nothing a time.
+/// rule: agent.md, execd agent: A signal ends the run, and sets a stdout that takes nothing
+///   a time
 #[test]
 fn a_signal_does_not_wait_for_a_reader_that_does_not_read() {
     let text = "0123456789".repeat(100);

@@ -4,20 +4,15 @@
 
 mod agent_help;
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use agent_help::*;
+use common::wire::Wire;
 use common::*;
-use ends::Setup;
 use serde_json::{Value, json};
-use wire::Wire;
 
 /// Goes on for ever, with children in its session and in others, one of them with the marks of
 /// another execd, one deaf to SIGTERM.
@@ -104,6 +99,8 @@ impl Drop for Hidden {
 
 // ---- Timeouts ---------------------------------------------------------------------------
 
+/// rule: agent.md, agent_execute, params: first_event_timeout_ms: until an assistant message_start
+///   or message_update
 #[test]
 fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
     let mut execd = Execd::start();
@@ -115,6 +112,7 @@ fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
     assert_absent(&result, &["first_event_ms"]);
 }
 
+/// rule: agent.md, agent_execute, params: idle_timeout_ms: no event for so long after the first
 #[test]
 fn a_model_that_falls_silent_is_ended_at_the_idle_timeout_with_the_text_so_far() {
     let mut execd = Execd::start();
@@ -125,6 +123,8 @@ fn a_model_that_falls_silent_is_ended_at_the_idle_timeout_with_the_text_so_far()
     assert!(result["first_text_ms"].is_u64(), "{result}");
 }
 
+/// rule: agent.md, agent_execute, params: The clock of idle_timeout_ms stands still while a tool
+///   runs
 #[test]
 fn a_tool_may_be_silent_for_longer_than_the_idle_timeout() {
     let mut execd = Execd::start();
@@ -140,6 +140,7 @@ fn a_tool_may_be_silent_for_longer_than_the_idle_timeout() {
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
 }
 
+/// rule: agent.md, agent_execute, params: timeout_ms: the hard one
 #[test]
 fn a_run_that_takes_too_long_is_ended_at_its_timeout() {
     let mut execd = Execd::start();
@@ -158,6 +159,8 @@ fn two_answers() -> Vec<Value> {
     [&one[..7], &one[2..7]].concat()
 }
 
+/// rule: agent.md, Ends: Over max_cost_usd: checked at each message_end, ended, totals so far
+/// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
 #[test]
 fn a_run_over_its_cost_is_ended_and_tells_what_it_cost() {
     let mut execd = Execd::start();
@@ -167,6 +170,8 @@ fn a_run_over_its_cost_is_ended_and_tells_what_it_cost() {
     assert_eq!((&result["cost_usd"], &result["num_turns"]), (&json!(0.5), &json!(2)));
 }
 
+/// rule: agent.md, Ends: Over max_tokens: input, cache writes and output count
+/// rule: agent.md, Ends: Exactly the limit is not over it
 #[test]
 fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
     let mut execd = Execd::start();
@@ -194,6 +199,10 @@ fn a_last_line_without_its_end_counts_for_the_budget() {
 
 // ---- Cancels and kills ------------------------------------------------------------------
 
+/// rule: protocol.md, Several clients, cancel in the families: bash and agent_execute answer a
+///   cancel as their documents say
+/// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
+/// rule: agent.md, Ends: cancel ends the run and its process tree
 #[test]
 fn cancel_ends_the_run_and_all_of_its_processes() {
     let mut execd = Execd::start();
@@ -206,6 +215,7 @@ fn cancel_ends_the_run_and_all_of_its_processes() {
     assert!(execd.session_processes().is_empty());
 }
 
+/// rule: agent.md, Ends: A run is a session: listed, killable, logged
 #[test]
 fn a_run_is_a_session_that_can_be_listed_and_killed() {
     let mut execd = Execd::start();
@@ -254,6 +264,7 @@ fn a_run_that_is_cancelled_does_not_wait_for_its_version() {
     assert!(still, "the result came when its --version was given up");
 }
 
+/// rule: agent.md, Ends: A run that nobody can be told of any more is ended
 #[test]
 fn a_run_that_nobody_waits_for_any_more_is_ended() {
     let mut execd = Execd::start();
@@ -278,6 +289,7 @@ fn a_run_that_nobody_waits_for_any_more_is_ended() {
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
 }
 
+/// rule: agent.md, Ends: The end of execd by a signal ends a run; the end of stdin lets a run end
 #[test]
 fn the_end_of_execd_is_the_end_of_its_runs() {
     for signal in [15, 1] {
@@ -303,6 +315,7 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
     assert!(execd.wait_exit().success());
 }
 
+/// rule: agent.md, Ends: The process tree is ended when execd is killed
 #[test]
 fn kill_9_of_execd_leaves_nobody() {
     let mut execd = Execd::start();
@@ -319,6 +332,8 @@ fn kill_9_of_execd_leaves_nobody() {
 /// What a tool starts by `setsid env -i` and leaves to itself has neither parent nor session nor
 /// environment of the run. It survived the end of the run, a cancel, a timeout and a kill -9 of
 /// execd, and no result named it.
+/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
+///   each of these ways, and a run inside the run
 #[test]
 fn a_run_takes_along_what_has_left_it_in_every_way() {
     let mut execd = Execd::start();
@@ -355,6 +370,7 @@ fn a_run_takes_along_what_has_left_it_in_every_way() {
 
 /// The mark of a run was its session's number modulo 65,536, and reserve_session_ids moves the
 /// numbers on at will: the end of one run killed what another one had started meanwhile.
+/// rule: agent.md, Ends: Nothing of another run that lives is ended, whatever their ids are
 #[test]
 fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
     let mut execd = Execd::start();
@@ -388,6 +404,8 @@ fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
 }
 
 /// An execd inside a run, that of our extension for pi, marks its own runs besides.
+/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
+///   each of these ways, and a run inside the run
 #[test]
 fn a_run_inside_a_run_ends_with_it() {
     let mut execd = Execd::start();
@@ -414,6 +432,7 @@ fn a_run_inside_a_run_ends_with_it() {
 
 // ---- Ends of pi -------------------------------------------------------------------------
 
+/// rule: agent.md, The result: Exit ≠ 0: no success, error has the last 4 KiB of stderr
 #[test]
 fn a_pi_that_fails_tells_the_end_of_its_stderr() {
     let mut execd = Execd::start();
@@ -434,6 +453,7 @@ fn a_pi_that_fails_tells_the_end_of_its_stderr() {
     assert_absent(&result, &["exit_code"]);
 }
 
+/// rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is sent
 #[test]
 fn a_run_that_is_over_leaves_nothing_behind() {
     let mut execd = Execd::start();
@@ -443,6 +463,8 @@ fn a_run_that_is_over_leaves_nothing_behind() {
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
 }
 
+/// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps
+///   its success
 #[test]
 fn a_pi_that_does_not_exit_keeps_its_success() {
     let mut execd = Execd::start();
@@ -463,6 +485,7 @@ fn a_pi_that_does_not_exit_keeps_its_success() {
 
 // ---- Beside others ----------------------------------------------------------------------
 
+/// rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
 #[test]
 fn ten_runs_at_once_disturb_nobody() {
     let mut execd = Execd::start();
@@ -487,6 +510,7 @@ fn ten_runs_at_once_disturb_nobody() {
     assert_eq!(execd.kill(session_of(&cat))["signal"], "SIGTERM");
 }
 
+/// rule: agent.md, Ends: 64 runs at once at most
 #[test]
 fn more_than_64_runs_at_once_are_refused_by_name() {
     let mut execd = Execd::with(&["--max-sessions", "128"], &[]);
@@ -501,6 +525,7 @@ fn more_than_64_runs_at_once_are_refused_by_name() {
     }
 }
 
+/// rule: agent.md, Ends: A run that waits is not evicted
 #[test]
 fn a_run_is_not_evicted_and_takes_nobodys_place() {
     let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
@@ -520,16 +545,18 @@ fn a_run_is_not_evicted_and_takes_nobodys_place() {
     assert_eq!(execd.result_of(id)["output"], "Half");
 }
 
+/// rule: agent.md, agent_event: A slow reader: no event is dropped, the agent's stdout is not read
+///   (protocol.md, Notifications)
 #[test]
 fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
     let (stdin, mut requests) = std::io::pipe().expect("a pipe");
     let (replies, stdout) = std::io::pipe().expect("a pipe");
-    let host = Setup::new(&[]).start(Stdio::from(stdin), Stdio::from(stdout));
+    let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
     let text = "0123456789".repeat(100);
     let mut lines = answer("Done.");
     lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
-    std::fs::write(host.work().join("lines"), ndjson(&lines)).expect("a stream");
-    let pi = host.work().join("pi");
+    std::fs::write(host.workdir().join("lines"), ndjson(&lines)).expect("a stream");
+    let pi = host.workdir().join("pi");
     write_pi(&pi, "cat lines; touch done");
     let idle_ms = 700;
     let params = params(&pi.to_string_lossy(), json!({"idle_timeout_ms": idle_ms}));
@@ -539,8 +566,8 @@ fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
     host.until_idle(|| 0);
     let begun = now();
     eventually("the time has passed", || begun.elapsed().as_millis() > 2 * idle_ms);
-    assert!(!host.work().join("done").exists(), "pi did not wait");
-    assert!(host.status_kib("VmHWM:") < 16 * 1024, "{} KiB", host.status_kib("VmHWM:"));
+    assert!(!host.workdir().join("done").exists(), "pi did not wait");
+    assert!(host.peak_rss_kib() < 16 * 1024, "{} KiB", host.peak_rss_kib());
     let mut events = 0;
     let mut result = Value::Null;
     for line in BufReader::new(replies).lines() {

@@ -99,6 +99,8 @@ const TEXT: &str = r#"{"type":"message_update","assistantMessageEvent":{"type":"
 const CALL: &str = r#"{"type":"message_update","assistantMessageEvent":{"type":"toolcall_delta","contentIndex":0,"delta":""#;
 const TOOL: &str = r#"{"type":"tool_execution_update","toolCallId":"a","toolName":"bash","args":{},"partialResult":{"content":[{"type":"text","text":""#;
 
+/// rule: agent.md, The stream: No tree and no copy of what is skipped, lines of 64 MiB, streams of
+///   1 GiB
 #[test]
 fn a_gibibyte_of_skipped_lines_takes_no_memory() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,6 +114,8 @@ fn a_gibibyte_of_skipped_lines_takes_no_memory() {
     }
 }
 
+/// rule: agent.md, The stream: No tree and no copy of what is skipped, lines of 64 MiB, streams of
+///   1 GiB
 #[test]
 fn a_line_of_64_mib_is_skipped_without_a_copy() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,6 +131,8 @@ fn a_line_of_64_mib_is_skipped_without_a_copy() {
 
 /// A long line was kept to its end and then taken apart in one turn, up to 0.8 s of it. Now it is
 /// read as it comes, and none of it is kept but what is told.
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB: a line over 256 KiB
+///   is read as it comes, and means the same
 #[test]
 fn a_long_line_that_is_needed_is_not_kept() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,6 +172,8 @@ fn a_long_line_that_is_needed_is_not_kept() {
     }
 }
 
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB: a line over 256 KiB
+///   is read as it comes, and means the same
 #[test]
 fn a_long_text_takes_the_room_of_the_output() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,6 +195,7 @@ fn a_long_text_takes_the_room_of_the_output() {
     }
 }
 
+/// rule: agent.md, The stream: A line over 64 MiB counts as unparsed
 #[test]
 fn a_longer_line_is_given_up() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,6 +35,16 @@ fn arguments(execd: &mut Execd, more: Value) -> (Vec<String>, Value) {
     (words, result)
 }
 
+/// rule: agent.md, agent_execute, params: system_prompt is put before the prompt with a blank line,
+///   or handed to pi's flag
+/// rule: agent.md, agent_execute, params: allowed_tools: absent, `[]`, a list
+/// rule: agent.md, agent_execute, params: thinking and session become `--thinking`, `--session`,
+///   without a session `--no-session`
+/// rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
+///   extensions
+/// rule: agent.md, Invocation: `pi --mode json --model M --no-session -p … PROMPT`, argv exactly
+/// rule: agent.md, Invocation: A prompt that starts with `-` or `@` is no flag and no file to pi
+/// rule: agent.md, Invocation: stdin of pi is /dev/null
 #[test]
 fn pi_is_started_as_the_invocation_says() {
     let mut execd = Execd::start();
@@ -71,6 +81,9 @@ fn pi_is_started_as_the_invocation_says() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that is
+///   known, else to `--api-key`
+/// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
 #[test]
 fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
     let key = "k3y-of-a-test";
@@ -110,6 +123,7 @@ fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
 #[test]
 fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
     let mut execd = Execd::start();
@@ -139,6 +153,8 @@ fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
 
 /// The loop wrote long prompts to a file in $TMPDIR, after a look at all that is in that directory:
 /// a disk that stood held up everybody.
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   one in memory
 #[test]
 fn a_prompt_of_200_kib_goes_through_memory_and_is_gone_afterwards() {
     // There is no such directory, and nobody misses it.
@@ -168,6 +184,13 @@ fn a_prompt_of_200_kib_goes_through_memory_and_is_gone_afterwards() {
     assert_eq!(held(), 0, "prompts that are held after their run");
 }
 
+/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
+///   came; never twice for one id
+/// rule: agent.md, The result: Every field, in the document's order
+/// rule: agent.md, The result: executor_version: `pi --version`, once for each path
+/// rule: agent.md, Ends: A run is a session: listed, killable, logged
 #[test]
 fn an_answer_has_its_totals_and_its_events() {
     let mut execd = Execd::start();
@@ -227,6 +250,10 @@ fn an_answer_has_its_totals_and_its_events() {
     assert_eq!(execd.notified("agent_event").len(), names.len(), "stream: false");
 }
 
+/// rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
+///   extensions
+/// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
+/// rule: agent.md, The result: What could not be known is absent
 #[test]
 fn what_cannot_be_started_is_a_result_that_says_what_to_do() {
     let mut execd = Execd::with(&[], &[("EXECD_PI", "/nowhere/pi")]);
@@ -250,6 +277,10 @@ fn what_cannot_be_started_is_a_result_that_says_what_to_do() {
     assert!(execd.session_processes().is_empty());
 }
 
+/// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
+///   default is google, name one`
+/// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
+///   name, and start nothing
 #[test]
 fn bad_params_name_the_field_and_start_nothing() {
     let mut execd = Execd::start();
@@ -278,6 +309,8 @@ fn bad_params_name_the_field_and_start_nothing() {
     assert_eq!(info["counters"]["spawns"], 0, "{info}");
 }
 
+/// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
+///   path, or error with the install command
 #[test]
 fn health_tells_the_version_or_why_there_is_none() {
     let mut execd = Execd::start();
@@ -309,6 +342,8 @@ fn health_tells_the_version_or_why_there_is_none() {
     execd.until_no_session_process();
 }
 
+/// rule: agent.md, The result: executor_version: `pi --version`, once for each path
+/// rule: agent.md, agent_health, agent_capabilities: agent_health takes 5 s at most
 #[test]
 fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
     let mut execd = Execd::start();
@@ -337,6 +372,7 @@ fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
     execd.until_no_session_process();
 }
 
+/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
 #[test]
 fn capabilities_are_those_of_the_harness() {
     let mut execd = Execd::start();

@@ -2,8 +2,11 @@
 //! damaged: what is told and reported depends on their bytes alone, not on how they were cut.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
+use common::data::Random;
 use execd::pure::agent::{AgentRun, End, RunSettings, Told};
 use serde_json::{Value, json};
 
@@ -90,28 +93,12 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Ou
     Outcome { told, report }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % bound
-    }
-
-    /// Cuts bytes into pieces of up to `longest`.
-    fn pieces<'a>(&mut self, mut bytes: &'a [u8], longest: usize) -> Vec<&'a [u8]> {
-        let mut pieces = Vec::new();
-        while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at((1 + self.below(longest)).min(bytes.len()));
-            pieces.push(piece);
-            bytes = rest;
-        }
-        pieces
-    }
-}
-
+/// rule: agent.md, The result: Tokens and cost are summed over assistant message_ends, never over
+///   partials
+/// rule: agent.md, The result: Reasoning is told apart and taken off output_tokens
+/// rule: agent.md, The result: Turns and tool calls are counted
+/// rule: agent.md, The stream: Streams of several pi versions, with totals added up by others, each
+///   exact
 #[test]
 fn totals_are_those_beside_the_streams() {
     let text = std::fs::read_to_string(fixtures().join("totals.json")).unwrap();
@@ -155,6 +142,7 @@ fn totals_are_those_beside_the_streams() {
     assert_eq!(seen, totals.as_object().unwrap().len());
 }
 
+/// rule: agent.md, The stream: The streams of known versions have no unknown events and fields
 #[test]
 fn nothing_in_them_is_unknown_and_each_ends_settled() {
     for (name, stream) in streams() {
@@ -184,6 +172,7 @@ fn with_whole_pairs(line: &[u8]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// rule: agent.md, The stream: keep_events: raw events, 8 MiB, then counted
 #[test]
 fn a_kept_stream_is_all_of_it() {
     for (name, stream) in streams() {
@@ -199,6 +188,7 @@ fn a_kept_stream_is_all_of_it() {
     }
 }
 
+/// rule: agent.md, The stream: However the stream is cut into reads, it is the same
 #[test]
 fn a_line_cut_anywhere_is_the_same_line() {
     const BEFORE: &[u8] = b"{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\
@@ -243,9 +233,10 @@ impl Log2 for usize {
     }
 }
 
+/// rule: agent.md, The stream: However the stream is cut into reads, it is the same
 #[test]
 fn a_stream_in_small_pieces_is_the_same_stream() {
-    let mut random = Random(0x5eed_0001_0002_0003);
+    let mut random = Random::new(0x5eed_0001_0002_0003);
     for (name, stream) in streams() {
         for keep in [false, true] {
             let wanted = read([stream.as_slice()], keep);
@@ -258,9 +249,10 @@ fn a_stream_in_small_pieces_is_the_same_stream() {
     }
 }
 
+/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
 #[test]
 fn a_stream_that_is_cut_off_says_so() {
-    let mut random = Random(0x5eed_0001_0002_0004);
+    let mut random = Random::new(0x5eed_0001_0002_0004);
     for (name, stream) in streams() {
         for _ in 0..12 {
             let at = 1 + random.below(stream.len() - 1);
@@ -320,9 +312,10 @@ fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
 #[test]
 fn a_damaged_stream_never_panics_and_is_the_same_however_it_is_cut() {
-    let mut random = Random(0x5eed_0001_0002_0005);
+    let mut random = Random::new(0x5eed_0001_0002_0005);
     let streams = streams();
     let (mut unparsed, mut unknown) = (0, 0);
     for round in 0..600 {

@@ -3,18 +3,16 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::io::{BufRead, BufReader, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::wire::{Wire, connect};
 use common::{
     Execd, assert_absent, contains, eventually, log_of, output, pid_of, session_of, until_logged,
 };
 use serde_json::{Value, json};
-use wire::{Wire, connect};
 
 /// Bytes of the replay.
 const REPLAY: usize = 64 * 1024;
@@ -77,6 +75,10 @@ fn type_into(client: &mut Wire, session: u64, bytes: &[u8]) {
 
 // ---- Output -----------------------------------------------------------------------------
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
+/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
+///   session's end, after its output
 #[test]
 fn the_last_64_kib_come_from_a_line_start_and_then_all_that_comes() {
     let mut execd = Execd::start();
@@ -105,6 +107,8 @@ fn the_last_64_kib_come_from_a_line_start_and_then_all_that_comes() {
     assert_eq!(client.notes("attach_output").len(), rest, "nothing after its end");
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
 #[test]
 fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
     let mut execd = Execd::start();
@@ -122,6 +126,8 @@ fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
     assert_eq!(shown(&client.notes("attach_output")).1, b"out\nmore\n");
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
 #[test]
 fn an_output_without_lines_is_replayed_all_the_same() {
     let mut execd = Execd::start();
@@ -133,6 +139,8 @@ fn an_output_without_lines_is_replayed_all_the_same() {
     assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
+///   session's end, after its output
 #[test]
 fn a_session_that_has_ended_is_shown_with_its_end() {
     let mut execd = Execd::start();
@@ -147,6 +155,8 @@ fn a_session_that_has_ended_is_shown_with_its_end() {
     assert_eq!((output(&poll), &poll["exit_code"]), ("late\n", &json!(9)));
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
 #[test]
 fn both_streams_of_a_job_are_shown() {
     let mut execd = Execd::start();
@@ -182,6 +192,8 @@ fn attaching_again_begins_anew_and_from_begins_where_it_is_asked_to() {
     assert_eq!((notes.len(), &notes[3]["offset"]), (4, &json!(8)));
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
+///   output with a visible gap, never slows the session
 #[test]
 fn a_slow_client_loses_output_with_a_gap_and_slows_nobody() {
     const BYTES: usize = 30_000_000;
@@ -217,6 +229,8 @@ fn a_slow_client_loses_output_with_a_gap_and_slows_nobody() {
     assert_eq!(data.len() as u64 + dropped, total, "the other one's account is right too");
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
+///   output with a visible gap, never slows the session
 #[test]
 fn a_gap_is_told_when_there_is_room_again_although_nothing_comes() {
     let mut execd = Execd::start();
@@ -246,6 +260,8 @@ fn a_gap_is_told_when_there_is_room_again_although_nothing_comes() {
 
 // ---- Input ------------------------------------------------------------------------------
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes straight to the
+///   PTY: no escapes, no log of keys
 #[test]
 fn input_goes_to_a_terminal_as_it_is_and_is_kept_nowhere() {
     let mut execd = Execd::start();
@@ -267,6 +283,8 @@ fn input_goes_to_a_terminal_as_it_is_and_is_kept_nowhere() {
     });
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes to the stdin of
+///   a session on pipes
 #[test]
 fn input_and_its_end_go_to_the_stdin_of_a_session_on_pipes() {
     let mut execd = Execd::start();
@@ -282,6 +300,8 @@ fn input_and_its_end_go_to_the_stdin_of_a_session_on_pipes() {
     assert_eq!(error["data"]["reason"], "session_exited", "{error}");
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: What does not fit is refused with
+///   a reason; what was typed is repeated in no error
 #[test]
 fn what_does_not_fit_is_refused_with_a_reason() {
     let mut execd = Execd::start();
@@ -338,6 +358,8 @@ fn until_size(opened: &Value, cols: u16, rows: u16) {
     });
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: The newest attached size wins,
+///   the former one returns at detach or when the client ends
 #[test]
 fn the_newest_size_wins_and_the_former_one_returns() {
     let mut execd = Execd::start();
@@ -371,6 +393,8 @@ fn the_newest_size_wins_and_the_former_one_returns() {
     until_size(&opened, 20, 300);
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: A size jiggle has a full-screen
+///   program redraw
 #[test]
 fn a_program_draws_its_screen_anew_for_who_attaches() {
     let mut execd = Execd::start();
@@ -395,6 +419,8 @@ fn a_program_draws_its_screen_anew_for_who_attaches() {
     assert!(!contains(&log_of(&opened)[before..], b"now 29"));
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
+///   the session goes on
 #[test]
 fn who_detaches_is_sent_nothing_more_and_the_session_goes_on() {
     let mut execd = Execd::start();
@@ -414,6 +440,8 @@ fn who_detaches_is_sent_nothing_more_and_the_session_goes_on() {
     assert_absent(&note, &["dropped_bytes"]);
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: A session that somebody is
+///   attached to is not evicted
 #[test]
 fn a_session_that_somebody_watches_is_not_evicted() {
     let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
@@ -425,6 +453,8 @@ fn a_session_that_somebody_watches_is_not_evicted() {
     assert!(execd.listed(others[0]).is_none());
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: Only one attached terminal
+///   answers the program's questions, and those of the past none
 #[test]
 fn only_one_terminal_is_to_answer_a_programs_questions() {
     let mut execd = Execd::start();

@@ -3,17 +3,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/tmux.rs"]
-mod tmux;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use common::tmux::{Tmux, can_draw};
 use common::{Execd, contains, eventually, log_of, missing, send_signal, session_of};
 use serde_json::{Value, json};
-use tmux::{Tmux, can_draw};
 
 /// A terminal whose shell finds this execd's socket, the binary as `$X`, and this execd as `$HERE`.
 fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
@@ -63,6 +59,10 @@ fn is_as_before(tmux: &Tmux, (settings, modes): &(String, String)) {
     assert_eq!(&tmux.modes(), modes);
 }
 
+/// rule: attach.md, execd attach: Raw mode, both ways; Ctrl-C, Ctrl-Z and Ctrl-\ alone are the
+///   program's; how to detach is shown
+/// rule: attach.md, execd attach: Detach with Ctrl-\ Ctrl-d
+/// rule: attach.md, execd attach: Ids `@3` and `3`; no such session; the session itself
 #[test]
 fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     if !can_draw() {
@@ -124,6 +124,10 @@ fn is_typed(screen: &str, text: &str) -> bool {
     screen.contains(text) && !screen.contains("-- INSERT --")
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: A size jiggle has a full-screen
+///   program redraw
+/// rule: attach.md, execd attach: vim in a session shared by two attached people and an agent's
+///   write_stdin; the window's size reaches the program; the screen is redrawn
 #[test]
 fn vim_is_shared_by_two_people_and_an_agent() {
     if !can_draw() || missing("vim") {
@@ -182,6 +186,8 @@ fn numbers_on(screen: &str, rows: u16) -> Vec<u32> {
 
 /// vim scrolls a part of the screen, and had told its terminal so when that had 30 rows. A taller
 /// terminal that attached kept these margins for good: whatever scrolled left the rest as it was.
+/// rule: attach.md, execd attach: A terminal that attaches, or that stays while the session's size
+///   changes, has no margins of the former size
 #[test]
 fn vim_is_drawn_right_on_a_terminal_of_whatever_height() {
     if !can_draw() || missing("vim") {
@@ -248,6 +254,7 @@ fn attached_to_a_full_screen_program(execd: &mut Execd) -> (Tmux, (String, Strin
     (tmux, as_before, session)
 }
 
+/// rule: attach.md, execd attach: The terminal is restored after the session's end
 #[test]
 fn the_terminal_is_as_before_after_the_sessions_end() {
     if !can_draw() {
@@ -261,6 +268,7 @@ fn the_terminal_is_as_before_after_the_sessions_end() {
     is_as_before(&tmux, &as_before);
 }
 
+/// rule: attach.md, execd attach: The terminal is restored after execd was killed with -9
 #[test]
 fn the_terminal_is_as_before_after_execd_was_killed() {
     if !can_draw() {
@@ -274,6 +282,8 @@ fn the_terminal_is_as_before_after_execd_was_killed() {
     is_as_before(&tmux, &as_before);
 }
 
+/// rule: attach.md, execd attach: The terminal is restored after attach itself got SIGTERM, SIGHUP,
+///   SIGQUIT
 #[test]
 fn the_terminal_is_as_before_after_attach_was_told_to_end() {
     if !can_draw() {
@@ -295,6 +305,7 @@ fn the_terminal_is_as_before_after_attach_was_told_to_end() {
     }
 }
 
+/// rule: attach.md, execd attach: The terminal is restored after detach
 #[test]
 fn the_terminal_is_as_before_after_detaching_from_a_full_screen_program() {
     if !can_draw() {
@@ -391,6 +402,8 @@ fn ids_are_completed_in_a_real_shell() {
     });
 }
 
+/// rule: attach.md, execd attach: What a program has set in the terminal is set for who attaches
+///   later, and taken back at the end
 #[test]
 fn modes_that_were_set_long_ago_are_set_for_who_attaches() {
     if !can_draw() {
@@ -408,6 +421,8 @@ fn modes_that_were_set_long_ago_are_set_for_who_attaches() {
     tmux.until("[detached");
 }
 
+/// rule: attach.md, attach_session, attach_input, detach_session: Only one attached terminal
+///   answers the program's questions, and those of the past none
 #[test]
 fn questions_of_the_past_are_not_answered_again() {
     if !can_draw() {
@@ -430,6 +445,8 @@ fn questions_of_the_past_are_not_answered_again() {
 }
 
 /// The terminal answered when nobody was there who had asked: the shell took it for keys.
+/// rule: attach.md, Several clients: A terminal's answer that comes after the end is not typed into
+///   the shell
 #[test]
 fn an_answer_that_comes_after_the_end_is_not_typed_into_the_shell() {
     if !can_draw() {
@@ -455,6 +472,8 @@ fn an_answer_that_comes_after_the_end_is_not_typed_into_the_shell() {
 
 /// What was typed while the last answers were waited for was lost with them. Here the test is the
 /// terminal, so that it types at that moment.
+/// rule: attach.md, Several clients: A terminal's answer that comes after the end is not typed into
+///   the shell
 #[test]
 fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     let allowed = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
@@ -466,7 +485,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     let asks = r"echo up; read -r line; printf '\033[6n\033[c'; echo asked";
     let (session, opened) = on_a_terminal(&mut execd, asks);
     common::until_logged(&opened, "up");
-    let (mut master, slave) = ends::open_pty();
+    let (mut master, slave) = common::open_pty();
     let script = "\"$X\" attach --pid $HERE @$SESSION; IFS= read -r next; echo \"next: <$next>\"";
     let slave = || slave.try_clone().expect("a descriptor");
     let mut shell = std::process::Command::new("setsid")
@@ -486,7 +505,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
         let seen = |shown: &[u8]| memchr::memmem::find(shown, text.as_bytes());
         while seen(&shown).is_none() {
             let mut buffer = [0; 4096];
-            ends::until_readable(master);
+            common::until_readable(master);
             let length = master.read(&mut buffer).expect("the terminal is open");
             shown.extend_from_slice(&buffer[..length]);
         }
@@ -506,6 +525,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     assert!(shell.wait().expect("ours").success());
 }
 
+/// rule: attach.md, execd attach: A session on pipes: output is followed, lines are sent
 #[test]
 fn a_session_on_pipes_is_followed_and_gets_lines() {
     if !can_draw() {
@@ -542,6 +562,10 @@ fn a_session_on_pipes_is_followed_and_gets_lines() {
     is_as_before(&tmux, &as_before);
 }
 
+/// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
+///   execd alone attach takes the newest session
+/// rule: bash.md, In pi: resolveTmuxBashContext gives `session`, a name that `execd attach` takes;
+///   each helper documented with an example that runs
 #[test]
 fn of_an_execd_alone_its_newest_session_is_meant() {
     if !can_draw() {
@@ -558,6 +582,7 @@ fn of_an_execd_alone_its_newest_session_is_meant() {
     tmux.until("[detached from session 2]");
 }
 
+/// rule: attach.md, execd attach: A session on pipes: output is followed, lines are sent
 #[test]
 fn a_session_without_stdin_is_watched() {
     if !can_draw() {
@@ -576,6 +601,7 @@ fn a_session_without_stdin_is_watched() {
     tmux.until("[detached");
 }
 
+/// rule: attach.md, execd attach: Ids `@3` and `3`; no such session; the session itself
 #[test]
 fn a_session_is_not_shown_in_itself() {
     if !can_draw() {

@@ -2,10 +2,9 @@
 //! the request after it works as if nothing had happened.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
-#[path = "common/ends.rs"]
-mod ends;
+mod common;
 
-use ends::{Lines, value};
+use common::{Execd, value};
 use serde_json::{Value, json};
 
 /// What must be answered.
@@ -34,12 +33,12 @@ const METHODS: [&str; 6] =
 
 /// Sends one line and checks its answer, then that nothing else was answered and that a
 /// request works.
-fn check(execd: &mut Lines, line: &[u8], answer: &Answer) {
+fn check(execd: &mut Execd, line: &[u8], answer: &Answer) {
     let shown: String = String::from_utf8_lossy(line).chars().take(160).collect();
     execd.send_raw(line);
     execd.send_raw(b"\n");
     if let Error(code, id, data) = answer {
-        let line = execd.incoming.reply_line();
+        let line = execd.reply_line();
         let reply = value(&line);
         assert_eq!(reply["error"]["code"], *code, "{shown}\n{line}");
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#);
@@ -74,8 +73,8 @@ fn check_data(got: Option<&Value>, wanted: Data, context: &str) {
 
 /// Checks a table of lines with one execd that has a session 1 on a pipe and 2 on a terminal.
 fn check_all(table: &[(&[u8], Answer)]) {
-    let mut execd = Lines::start(&[]);
-    assert_eq!(execd.open("exec cat", None), 1);
+    let mut execd = Execd::with(&[], &[]);
+    assert_eq!(execd.open_making("exec cat", None), 1);
     let opened =
         execd.ask("exec_command", json!({"cmd": "exec cat", "tty": true, "yield_time_ms": 250}));
     assert_eq!(opened["result"]["session_id"], 2, "{opened}");
@@ -102,6 +101,11 @@ fn bad(requests: &[(&str, &str, &'static str)]) {
 
 // ---- Lines that are no JSON -------------------------------------------------------------------
 
+/// rule: protocol.md, Errors: −32700: the line is no JSON, id null
+/// rule: protocol.md, Errors: After a line that is no JSON the next one is read as if nothing had
+///   happened
+/// rule: protocol.md, Errors: Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep nesting: one
+///   −32700 each
 #[test]
 fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
     let nested = |open: &str, close: &str, depth: usize| {
@@ -202,6 +206,10 @@ fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
 
 // ---- JSON that is no request ------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: A batch is refused with one −32600 reply
+/// rule: protocol.md, Errors: −32600: no method, a method that is no string, an array, an id of
+///   another type
+/// rule: protocol.md, Errors: With −32600 a valid id is echoed, else null
 #[test]
 fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
     let no_request = |id: &'static str| Error(-32600, id, NOTHING);
@@ -250,13 +258,14 @@ fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
     ]);
 }
 
+/// rule: protocol.md, Errors: −32600: an id that is still in flight on this connection
 #[test]
 fn an_id_in_flight_is_refused_until_its_answer_has_come() {
-    let mut execd = Lines::start(&[]);
+    let mut execd = Execd::with(&[], &[]);
     for (at, id) in ["7", r#""a""#, "null", "1e2"].into_iter().enumerate() {
         let marker = format!("run-{at}");
         let cmd = format!("touch {marker}; exec sleep 60");
-        execd.send(&format!(r#"{{"id":{id},"method":"exec_command","params":{{"cmd":"{cmd}","yield_time_ms":30000}}}}"#));
+        execd.send_line(&format!(r#"{{"id":{id},"method":"exec_command","params":{{"cmd":"{cmd}","yield_time_ms":30000}}}}"#));
         for method in ["ping", "exec_command", "shutdown", "nonsense"] {
             let line =
                 format!(r#"{{"id":{id},"method":"{method}","params":{{"cmd":"touch wrong"}}}}"#);
@@ -264,24 +273,25 @@ fn an_id_in_flight_is_refused_until_its_answer_has_come() {
             check(&mut execd, line.as_bytes(), &answer);
         }
         // The same text as another kind of id is another id.
-        execd.send(&format!(r#"{{"id":"other {at}","method":"ping"}}"#));
-        assert_eq!(execd.incoming.reply()["id"], format!("other {at}"));
+        execd.send_line(&format!(r#"{{"id":"other {at}","method":"ping"}}"#));
+        assert_eq!(execd.next_reply()["id"], format!("other {at}"));
         // And a bad line with this id is answered for what it is.
         let line = format!(r#"{{"id":{id},"method":5}}"#);
         check(&mut execd, line.as_bytes(), &Error(-32600, id, NOTHING));
-        execd.send(&format!(r#"{{"id":"c","method":"cancel","params":{{"id":{id}}}}}"#));
-        let mut answers = [execd.incoming.reply_line(), execd.incoming.reply_line()];
+        execd.send_line(&format!(r#"{{"id":"c","method":"cancel","params":{{"id":{id}}}}}"#));
+        let mut answers = [execd.reply_line(), execd.reply_line()];
         answers.sort_by_key(|line| line.contains(r#""id":"c""#));
         assert!(answers[0].starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#)));
         assert_eq!(value(&answers[1])["result"], json!({"cancelled": true}));
         // Answered: the id is free again.
-        execd.send(&format!(r#"{{"id":{id},"method":"ping"}}"#));
+        execd.send_line(&format!(r#"{{"id":{id},"method":"ping"}}"#));
         let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
-        assert_eq!(execd.incoming.reply_line(), expected);
+        assert_eq!(execd.reply_line(), expected);
     }
-    assert!(!execd.host.file("wrong").exists(), "a refused request is not carried out");
+    assert!(!execd.file("wrong").exists(), "a refused request is not carried out");
 }
 
+/// rule: protocol.md, Errors: −32601: unknown method; `data.methods` lists the known ones
 #[test]
 fn an_unknown_method_lists_the_known_ones() {
     let unknown = |id: &'static str| Error(-32601, id, Methods);
@@ -301,6 +311,7 @@ fn an_unknown_method_lists_the_known_ones() {
 
 // ---- Params -----------------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: `params` is an object; left out it is `{}`; an array is refused
 #[test]
 fn params_are_an_object() {
     let no_object = |id: &'static str| Error(-32602, id, Param("params"));
@@ -316,6 +327,7 @@ fn params_are_an_object() {
     ]);
 }
 
+/// rule: protocol.md, Framing: Unknown params are refused with −32602 naming the field
 #[test]
 fn every_method_refuses_unknown_params() {
     let methods = [
@@ -331,13 +343,13 @@ fn every_method_refuses_unknown_params() {
         "server_info",
         "shutdown",
     ];
-    let mut execd = Lines::start(&[]);
+    let mut execd = Execd::with(&[], &[]);
     for method in methods {
         for name in ["no_such", "Cmd", "session-id", "", "a\\nb"] {
             let line = request(method, &format!(r#"{{"{name}":1}}"#));
             execd.send_raw(&line);
             execd.send_raw(b"\n");
-            let reply = execd.incoming.reply();
+            let reply = execd.next_reply();
             assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
             let written = name.replace("\\n", "\n");
             assert_eq!(reply["error"]["data"], json!({ "param": written }), "{method}: {reply}");
@@ -350,11 +362,13 @@ fn every_method_refuses_unknown_params() {
     let long = request("ping", &format!(r#"{{"{}":1}}"#, "n".repeat(4_000_000)));
     execd.send_raw(&long);
     execd.send_raw(b"\n");
-    let line = execd.incoming.reply_line();
+    let line = execd.reply_line();
     assert!(line.len() < 1_000 && line.contains("-32602"), "{} bytes", line.len());
     execd.nothing_but_a_ping();
 }
 
+/// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
+/// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 #[test]
 fn exec_command_refuses_what_does_not_fit() {
     bad(&[
@@ -405,6 +419,8 @@ fn exec_command_refuses_what_does_not_fit() {
 
 /// The mark of runs of pi could be set and unset by `env`, as the other two could not: who did so
 /// was not found again when its run was ended.
+/// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd knows
+///   its processes: −32602
 #[test]
 fn no_mark_of_execd_can_be_given() {
     bad(&[
@@ -418,6 +434,7 @@ fn no_mark_of_execd_can_be_given() {
     ]);
 }
 
+/// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 #[test]
 fn the_methods_on_sessions_refuse_what_does_not_fit() {
     bad(&[
@@ -514,6 +531,8 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
+///   session_id: 7`
 #[test]
 fn numbers_that_name_no_session_are_unknown_sessions() {
     let table: Vec<(Vec<u8>, &str)> = ["0", "-1", "999", "1e300", "99999999999999999999", "-0.0"]
@@ -529,6 +548,7 @@ fn numbers_that_name_no_session_are_unknown_sessions() {
     check_all(&table);
 }
 
+/// rule: protocol.md, Framing: A request without an id is carried out, never answered
 #[test]
 fn a_bad_notification_is_never_answered() {
     check_all(&[
@@ -544,6 +564,8 @@ fn a_bad_notification_is_never_answered() {
 
 // ---- Lines as such ----------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: A line ends with `\n`; a `\r` before it is dropped, blank lines are
+///   ignored
 #[test]
 fn blank_lines_and_carriage_returns_are_nothing() {
     check_all(&[
@@ -552,20 +574,20 @@ fn blank_lines_and_carriage_returns_are_nothing() {
         (b" \t ", Nothing),
         (b"\n\n\n\r\n \r\n\t\r", Nothing),
     ]);
-    let mut execd = Lines::start(&[]);
+    let mut execd = Execd::with(&[], &[]);
     execd.send_raw(b"{\"id\":1,\"method\":\"ping\"}\r\n\r\n  {\"id\":2,\"method\":\"ping\"}\t\r\n");
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
     // Of several carriage returns one belongs to the line end; the others are white space.
     check(&mut execd, b"{\"id\":3,\"method\":5}\r\r", &Error(-32600, "3", NOTHING));
     // A request in single bytes, and two in one write.
     for byte in b"{\"id\":4,\"method\":\"ping\"}\n" {
         execd.send_raw(&[*byte]);
     }
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
     execd.send_raw(b"{\"id\":5,\"method\":\"ping\"}\n{\"id\":6,\"method\":\"ping\"}\n");
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":5,"result":{}}"#);
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":6,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":5,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":6,"result":{}}"#);
     execd.nothing_but_a_ping();
 }
 
@@ -579,12 +601,12 @@ fn padded_ping(id: &str, length: usize) -> Vec<u8> {
     line
 }
 
-fn check_lengths(execd: &mut Lines, limit: usize) {
+fn check_lengths(execd: &mut Execd, limit: usize) {
     for length in [limit - 1, limit] {
         execd.send_raw(&padded_ping("1", length));
         execd.send_raw(b"\n");
         let expected = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-        assert_eq!(execd.incoming.reply_line(), expected, "{length} of {limit}");
+        assert_eq!(execd.reply_line(), expected, "{length} of {limit}");
         execd.nothing_but_a_ping();
     }
     let too_long = Error(-32000, "null", Reason("line_too_long"));
@@ -601,46 +623,51 @@ fn check_lengths(execd: &mut Lines, limit: usize) {
     execd.send_raw(&both);
     execd.send_raw(b"\n{\"id\":9,\"method\":\"ping\"}\n");
     for _ in 0..2 {
-        assert_eq!(execd.incoming.reply()["error"]["data"], json!({"reason": "line_too_long"}));
+        assert_eq!(execd.next_reply()["error"]["data"], json!({"reason": "line_too_long"}));
     }
-    assert_eq!(execd.incoming.reply_line(), r#"{"jsonrpc":"2.0","id":9,"result":{}}"#);
+    assert_eq!(execd.reply_line(), r#"{"jsonrpc":"2.0","id":9,"result":{}}"#);
 }
 
+/// rule: protocol.md, Errors: A line over `--max-line-bytes` is skipped to its end and answered
+///   once with `line_too_long`, id null
 #[test]
 fn a_line_over_the_limit_is_skipped_and_told_once() {
-    let mut execd = Lines::start(&["--max-line-bytes", "1024"]);
+    let mut execd = Execd::with(&["--max-line-bytes", "1024"], &[]);
     check_lengths(&mut execd, 1024);
 }
 
+/// rule: protocol.md, Errors: `--max-line-bytes` is 8 MiB by default
 #[test]
 fn the_default_limit_is_eight_mebibytes() {
-    let mut execd = Lines::start(&[]);
+    let mut execd = Execd::with(&[], &[]);
     check_lengths(&mut execd, 8 * 1024 * 1024);
 }
 
+/// rule: protocol.md, Errors: Memory stays bounded while a long line is skipped, whatever its size
 #[test]
 fn a_line_of_a_hundred_megabytes_takes_no_memory() {
-    let mut execd = Lines::start(&[]);
+    let mut execd = Execd::with(&[], &[]);
     execd.nothing_but_a_ping();
-    let before = execd.host.status_kib("VmHWM:");
+    let before = execd.peak_rss_kib();
     let piece = vec![b'z'; 1_000_000];
     for _ in 0..100 {
         execd.send_raw(&piece);
     }
     execd.send_raw(b"\n");
-    let reply = execd.incoming.reply();
+    let reply = execd.next_reply();
     assert_eq!(reply["id"], Value::Null);
     assert_eq!(reply["error"]["code"], -32000);
     assert_eq!(reply["error"]["data"], json!({"reason": "line_too_long"}));
     execd.nothing_but_a_ping();
-    let after = execd.host.status_kib("VmHWM:");
+    let after = execd.peak_rss_kib();
     // Until it is known to be too long, the line is held: 8 MiB, twice while its buffer grows.
     assert!(after < before + 20 * 1024, "peak memory grew from {before} to {after} KiB");
     // And what was held is given back.
-    let left = execd.host.status_kib("VmRSS:");
+    let left = execd.rss_kib();
     assert!(left < before + 2 * 1024, "{left} KiB are left, {before} were in use before");
 }
 
+/// rule: architecture.md, Resources and trust: The same under floods of requests
 #[test]
 fn hostile_lines_take_no_more_memory_than_a_client_may() {
     let limit = 8 * 1024 * 1024 - 200;
@@ -669,13 +696,13 @@ fn hostile_lines_take_no_more_memory_than_a_client_may() {
         ("a batch", format!("[{}1]", repeated("1,"))),
     ];
     for (what, line) in lines {
-        let mut execd = Lines::start(&[]);
+        let mut execd = Execd::with(&[], &[]);
         execd.nothing_but_a_ping();
-        let before = execd.host.status_kib("VmHWM:");
-        execd.send(&line);
-        let reply = execd.incoming.reply();
+        let before = execd.peak_rss_kib();
+        execd.send_line(&line);
+        let reply = execd.next_reply();
         assert!(reply["error"]["code"].is_i64(), "{what}: {reply}");
-        let grown = execd.host.status_kib("VmHWM:") - before;
+        let grown = execd.peak_rss_kib() - before;
         assert!(grown < 20 * 1024, "{what}: peak memory grew by {grown} KiB");
         execd.nothing_but_a_ping();
     }

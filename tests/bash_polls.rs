@@ -21,6 +21,8 @@ fn polls_of(execd: &mut Execd, window: &str) -> usize {
     all.iter().filter(|note| note["window"] == window).count()
 }
 
+/// rule: bash.md, bash and tmux: Polls to a model at each interval, at least
+///   minimumPollIntervalSeconds
 #[test]
 fn a_model_is_told_at_each_interval_whatever_has_changed() {
     let mut execd = Execd::start();
@@ -42,6 +44,8 @@ fn a_model_is_told_at_each_interval_whatever_has_changed() {
     assert_eq!(text(&note), "poll: echo @1\n$ echo one; sleep 300\none");
 }
 
+/// rule: bash.md, bash and tmux: Polls to a model at each interval, at least
+///   minimumPollIntervalSeconds
 #[test]
 fn polls_keep_their_pace() {
     let mut execd = Execd::start();
@@ -54,6 +58,9 @@ fn polls_keep_their_pace() {
     assert!(began.elapsed() >= Duration::from_millis(5 * 200 - 1), "{:?}", began.elapsed());
 }
 
+/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
+/// rule: bash.md, bash and tmux: Polls to a model at each interval, at least
+///   minimumPollIntervalSeconds
 #[test]
 fn a_model_is_not_told_more_often_than_the_minimum() {
     let mut execd = Execd::start();
@@ -78,6 +85,7 @@ fn a_model_is_not_told_more_often_than_the_minimum() {
     assert_eq!(tmux(&mut execd, "list-polls")["polls"][1]["delivery"], "display");
 }
 
+/// rule: bash.md, bash and tmux: Polls for people at every interval at which the text has changed
 #[test]
 fn people_are_told_when_the_text_has_changed() {
     let mut execd = Execd::start();
@@ -106,6 +114,7 @@ fn people_are_told_when_the_text_has_changed() {
 
 /// What repeats the same lines has the same tail again and again: people saw two polls of it and
 /// then none, as if it stood still. What they are shown counts its lines.
+/// rule: bash.md, bash and tmux: Polls for people at every interval at which the text has changed
 #[test]
 fn people_see_that_output_which_repeats_goes_on() {
     let mut execd = Execd::start();
@@ -122,6 +131,8 @@ fn people_see_that_output_which_repeats_goes_on() {
     assert!(texts.iter().filter(|text| text.contains(shown)).count() >= 4, "{texts:?}");
 }
 
+/// rule: bash.md, bash and tmux: Polls to a model at each interval, at least
+///   minimumPollIntervalSeconds
 #[test]
 fn a_poll_has_so_many_lines_as_asked_for() {
     let mut execd = Execd::start();
@@ -149,6 +160,7 @@ fn a_poll_has_so_many_lines_as_asked_for() {
     }
 }
 
+/// rule: bash.md, bash and tmux: Polls begin with the background and end with the shell
 #[test]
 fn a_poll_begins_with_the_background_and_not_before() {
     let mut execd = Execd::start();
@@ -173,6 +185,7 @@ fn a_poll_begins_with_the_background_and_not_before() {
     assert_eq!(polls_of(&mut execd, "@2"), 0, "it never was in the background");
 }
 
+/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
 #[test]
 fn no_interval_means_no_polls() {
     let mut execd = Execd::start();
@@ -191,6 +204,7 @@ fn no_interval_means_no_polls() {
     assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
 }
 
+/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
 #[test]
 fn poll_and_unpoll() {
     let mut execd = Execd::start();
@@ -222,6 +236,7 @@ fn poll_and_unpoll() {
     assert_eq!(polls_of(&mut execd, &window), before);
 }
 
+/// rule: bash.md, bash and tmux: Polls begin with the background and end with the shell
 #[test]
 fn polls_end_with_the_shell_and_with_the_window() {
     let mut execd = Execd::start();

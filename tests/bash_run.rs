@@ -16,6 +16,11 @@ fn numbers(first: u64, last: u64) -> String {
 
 // ---- pi's texts -------------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: pi's texts, case by case: success, empty output, exit 3, timeout,
+///   3,000 lines, 90 KB, a 70 KB line, streamed lines, stderr mixed in, a signal, stdin
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
+/// rule: bash.md, bash and tmux: Timeout and kill: an error, all of it is ended
 #[test]
 fn every_end_has_the_text_of_pis_bash() {
     let mut execd = Execd::start();
@@ -114,6 +119,8 @@ fn every_end_has_the_text_of_pis_bash() {
     }
 }
 
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
 #[test]
 fn the_counts_hold_for_output_that_memory_no_longer_has() {
     let mut execd = Execd::start();
@@ -129,6 +136,7 @@ fn the_counts_hold_for_output_that_memory_no_longer_has() {
     assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
 }
 
+/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
 #[test]
 fn results_have_their_fields_and_no_others() {
     let mut execd = Execd::start();
@@ -159,6 +167,7 @@ fn results_have_their_fields_and_no_others() {
     assert_eq!(result["output"], numbers(1001, 3000).trim_end());
 }
 
+/// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
 #[test]
 fn text_is_clean_and_the_log_has_every_byte() {
     let mut execd = Execd::start();
@@ -171,6 +180,8 @@ fn text_is_clean_and_the_log_has_every_byte() {
     assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
 }
 
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
 #[test]
 fn without_logs_the_notice_names_none() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -200,6 +211,7 @@ fn trouble_with_the_log_is_told_beside_the_text() {
 
 // ---- What cannot start ------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
 #[test]
 fn what_cannot_start_is_a_result_that_says_why() {
     let mut execd = Execd::start();
@@ -224,6 +236,7 @@ fn what_cannot_start_is_a_result_that_says_why() {
 
 // ---- What a command gets ----------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
 #[test]
 fn stdin_is_dev_null_and_both_streams_are_one_pipe() {
     let mut execd = Execd::start();
@@ -235,6 +248,9 @@ fn stdin_is_dev_null_and_both_streams_are_one_pipe() {
     assert_eq!(text(&result), "not a tty\nno terminal\n");
 }
 
+/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
+///   clean text
+/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
 #[test]
 fn a_terminal_is_given_where_it_is_asked_for() {
     let mut execd = Execd::start();
@@ -255,6 +271,7 @@ fn a_terminal_is_given_where_it_is_asked_for() {
     execd.refused("bash", json!({"command": "x", "tty": "yes"}), "tty");
 }
 
+/// rule: bash.md, bash and tmux: cwd, env (null unsets), shellPath, shellCommandPrefix
 #[test]
 fn directory_environment_shell_and_prefix_are_the_contexts() {
     let mut execd = Execd::with(&[], &[("GONE", "x"), ("KEPT", "y")]);
@@ -283,6 +300,8 @@ fn directory_environment_shell_and_prefix_are_the_contexts() {
 
 // ---- Time -------------------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: Timeout and kill: an error, all of it is ended
+/// rule: bash.md, bash and tmux: Nothing is left untracked
 #[test]
 fn a_timeout_that_kills_takes_all_of_it() {
     let mut execd = Execd::start();
@@ -294,6 +313,9 @@ fn a_timeout_that_kills_takes_all_of_it() {
     assert!(listed(&mut execd).is_empty());
 }
 
+/// rule: bash.md, bash and tmux: timeout: default 30, at most 60, both configurable
+/// rule: bash.md, bash and tmux: `timeout: 0` and negative ones are refused with what is allowed
+/// rule: bash.md, bash and tmux: Every field of a context changes what it should
 #[test]
 fn timeouts_are_the_contexts_and_capped() {
     let mut execd = Execd::start();
@@ -327,6 +349,8 @@ fn timeouts_are_the_contexts_and_capped() {
     }
 }
 
+/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
+///   later pi's text and who runs where
 #[test]
 fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
     let mut execd = Execd::start();
@@ -349,6 +373,8 @@ fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
     assert!(listed(&mut execd).is_empty());
 }
 
+/// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
+///   not told twice
 #[test]
 fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
     let mut execd = Execd::start();
@@ -363,6 +389,7 @@ fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
     assert_eq!(std::fs::read_to_string(log(&result)).expect("the log"), "up\nlate\n");
 }
 
+/// rule: bash.md, bash and tmux: Nothing is left untracked
 #[test]
 fn what_does_not_hold_the_output_holds_up_nothing() {
     let mut execd = Execd::start();
@@ -374,6 +401,9 @@ fn what_does_not_hold_the_output_holds_up_nothing() {
 
 // ---- Being cancelled --------------------------------------------------------------------
 
+/// rule: protocol.md, Several clients, cancel in the families: bash and agent_execute answer a
+///   cancel as their documents say
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
 #[test]
 fn cancel_ends_the_command_and_all_that_it_started() {
     let mut execd = Execd::start();
@@ -393,6 +423,7 @@ fn cancel_ends_the_command_and_all_that_it_started() {
     assert!(execd.notified("window_exited").is_empty());
 }
 
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
 #[test]
 fn a_detached_holder_does_not_keep_a_cancelled_command_waiting() {
     let mut execd = Execd::start();
@@ -409,6 +440,7 @@ fn a_detached_holder_does_not_keep_a_cancelled_command_waiting() {
     send_signal(pid.trim().parse().expect("a number"), libc::SIGKILL);
 }
 
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
 #[test]
 fn the_end_of_execd_aborts_what_waits() {
     let mut execd = Execd::start();
@@ -432,11 +464,8 @@ fn the_end_of_input_lets_a_foreground_command_end() {
 
 // ---- Progress ---------------------------------------------------------------------------
 
-fn progress_of(execd: &mut Execd, id: u64) -> Vec<Value> {
-    let all = execd.notified("progress");
-    all.into_iter().filter(|note| note["request_id"] == id).collect()
-}
-
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
 #[test]
 fn progress_has_the_text_so_far_and_none_follows_the_reply() {
     let mut execd = Execd::start();
@@ -458,9 +487,11 @@ fn progress_has_the_text_so_far_and_none_follows_the_reply() {
     let place = execd.reply_position(id);
     execd.ping();
     assert!(!execd.any_after(place, |line| line["method"] == "progress"));
-    assert_eq!(progress_of(&mut execd, id).len(), 2, "only when output came");
+    assert_eq!(execd.told_of("progress", id).len(), 2, "only when output came");
 }
 
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
 #[test]
 fn progress_is_cut_like_the_result_and_comes_only_where_it_was_asked_for() {
     let mut execd = Execd::start();
@@ -476,6 +507,8 @@ fn progress_is_cut_like_the_result_and_comes_only_where_it_was_asked_for() {
     assert_eq!(execd.notified("progress").len(), 1);
 }
 
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
 #[test]
 fn the_pause_between_progress_is_the_contexts() {
     let mut execd = Execd::start();
@@ -483,7 +516,7 @@ fn the_pause_between_progress_is_the_contexts() {
     let ticks = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done";
     let id = begin(&mut execd, ticks, slow);
     execd.result_of(id);
-    assert_eq!(progress_of(&mut execd, id).len(), 1, "the first comes at once, no other is due");
+    assert_eq!(execd.told_of("progress", id).len(), 1, "the first comes at once, no other is due");
     let fast = json!({"stream": true, "context": {"updateIntervalMs": 50}});
     let command = format!("echo 1; {}; echo 2; {}", until_file("a"), until_file("b"));
     let id = begin(&mut execd, &command, fast);
@@ -496,6 +529,7 @@ fn the_pause_between_progress_is_the_contexts() {
 
 // ---- Limits -----------------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: 64 run at once, with a cap of their own
 #[test]
 fn sixty_four_run_at_once_and_take_no_place_of_others() {
     let mut execd = Execd::with(&["--max-sessions", "8"], &[]);
@@ -516,6 +550,7 @@ fn sixty_four_run_at_once_and_take_no_place_of_others() {
     assert_eq!(text(&bash(&mut execd, "echo again")), "again\n");
 }
 
+/// rule: bash.md, bash and tmux: A window's memory is bounded
 #[test]
 fn output_in_memory_is_bounded() {
     const WINDOWS: u64 = 16;

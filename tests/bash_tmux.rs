@@ -16,6 +16,8 @@ fn with_field(field: &str, value: Value) -> Value {
     json!({"command": "true", "context": context})
 }
 
+/// rule: bash.md, bash and tmux: A window is a session, and window `@N` is session N
+/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 #[test]
 fn list_has_a_line_and_a_row_for_each_window() {
     let mut execd = Execd::start();
@@ -37,6 +39,7 @@ fn list_has_a_line_and_a_row_for_each_window() {
     assert_eq!(row["pid"], listed["pid"]);
 }
 
+/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 #[test]
 fn peek_shows_the_command_and_the_last_lines() {
     let mut execd = Execd::start();
@@ -65,6 +68,7 @@ fn peek_shows_the_command_and_the_last_lines() {
     }
 }
 
+/// rule: bash.md, bash and tmux: Errors of tmux are texts
 #[test]
 fn what_names_no_window_is_refused_in_words() {
     let mut execd = Execd::start();
@@ -84,6 +88,7 @@ fn what_names_no_window_is_refused_in_words() {
     assert_eq!(refusal(&execd.result("tmux", params)), none, "only bash's sessions are windows");
 }
 
+/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
 #[test]
 fn params_of_wrong_types_are_errors_that_name_them() {
     let mut execd = Execd::start();
@@ -114,6 +119,7 @@ fn params_of_wrong_types_are_errors_that_name_them() {
     }
 }
 
+/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
 #[test]
 fn every_field_of_a_context_is_checked_by_its_name() {
     let mut execd = Execd::start();
@@ -152,6 +158,7 @@ fn every_field_of_a_context_is_checked_by_its_name() {
 }
 
 /// What bash's text is with a field of its context, and without it.
+/// rule: bash.md, bash and tmux: Every field of a context changes what it should
 #[test]
 fn each_number_of_a_context_changes_what_it_should() {
     let mut execd = Execd::start();
@@ -191,6 +198,7 @@ fn each_number_of_a_context_changes_what_it_should() {
     assert!(kept.len() > 262_000 && lines.trim_end().ends_with(kept), "{}", kept.len());
 }
 
+/// rule: bash.md, bash and tmux: Scopes: pi-session, git-root, all; no git is fine
 #[test]
 fn scopes_decide_which_windows_the_actions_see() {
     let mut execd = Execd::start();

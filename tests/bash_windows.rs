@@ -4,20 +4,22 @@
 
 mod common;
 mod window_help;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::collections::BTreeSet;
 
+use common::wire::Wire;
 use common::*;
 use serde_json::{Value, json};
 use window_help::*;
-use wire::Wire;
 
 const REPORTED: &str = "Result will be reported when it finishes.";
 
 // ---- Into the background ----------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
+/// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
+/// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
+///   20 lines in a block
 #[test]
 fn background_answers_at_once_and_the_end_is_reported_once() {
     let mut execd = Execd::start();
@@ -50,6 +52,7 @@ fn background_answers_at_once_and_the_end_is_reported_once() {
     assert_eq!(refusal(&tmux_on(&mut execd, "peek", "@1", json!({}))), "No background window @1.");
 }
 
+/// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn one_that_ends_at_once_is_answered_first_and_reported_then() {
     let mut execd = Execd::start();
@@ -72,6 +75,8 @@ fn one_that_ends_at_once_is_answered_first_and_reported_then() {
 const WANTED_INPUT: &str = "\nIts stdin is /dev/null, and it wanted input: run it with tty: true";
 
 /// A REPL in the background found /dev/null and ended without a word: nobody could tell why.
+/// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
+///   interactive program says that it wanted input, and nothing where that is not known
 #[test]
 fn a_background_command_that_asked_for_input_says_that_it_wants_a_terminal() {
     let mut execd = Execd::start();
@@ -111,6 +116,8 @@ fn a_background_command_that_asked_for_input_says_that_it_wants_a_terminal() {
 }
 
 /// Later ends are no riddle: what ran for long did more than ask.
+/// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
+///   interactive program says that it wanted input, and nothing where that is not known
 #[test]
 fn what_has_run_for_long_is_not_told_of_a_terminal() {
     let mut execd = Execd::start();
@@ -118,6 +125,8 @@ fn what_has_run_for_long_is_not_told_of_a_terminal() {
     assert_eq!(text(&ended(&mut execd, &window)), "Background command finished with exit code 0");
 }
 
+/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
+///   clean text
 #[test]
 fn a_window_with_a_terminal_waits_for_input_and_is_looked_into_as_others() {
     let mut execd = Execd::start();
@@ -137,6 +146,7 @@ fn a_window_with_a_terminal_waits_for_input_and_is_looked_into_as_others() {
     assert_eq!(text(&ended(&mut execd, &window)), done);
 }
 
+/// rule: bash.md, bash and tmux: Timeout and background: the output so far, then where it goes on
 #[test]
 fn a_foreground_command_goes_on_when_its_time_is_over() {
     let mut execd = Execd::start();
@@ -156,6 +166,7 @@ fn a_foreground_command_goes_on_when_its_time_is_over() {
     assert_eq!(ends_of(&mut execd, "@1").len(), 1);
 }
 
+/// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn the_texts_name_the_callers_tool_and_how_to_attach() {
     let mut execd = Execd::start();
@@ -184,6 +195,8 @@ fn the_texts_name_the_callers_tool_and_how_to_attach() {
 
 // ---- The end ----------------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
+///   that end together, and for a reader that is slow
 #[test]
 fn ten_that_end_together_are_reported_once_each() {
     let mut execd = Execd::start();
@@ -199,6 +212,9 @@ fn ten_that_end_together_are_reported_once_each() {
     eventually("they are closed", || listed(&mut execd).is_empty());
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
+///   20 lines in a block
+/// rule: bash.md, bash and tmux: Every field of a context changes what it should
 #[test]
 fn completions_have_the_last_lines_and_say_what_was_cut() {
     let mut execd = Execd::start();
@@ -239,6 +255,10 @@ fn completions_have_the_last_lines_and_say_what_was_cut() {
     assert_eq!(text(&ended(&mut execd, &window)), "Background command finished with exit code 0");
 }
 
+/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
+///   later pi's text and who runs where
+/// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
+///   not told twice
 #[test]
 fn a_shell_that_is_gone_is_reported_although_others_go_on_and_only_then() {
     let mut execd = Execd::start();
@@ -258,6 +278,9 @@ fn a_shell_that_is_gone_is_reported_although_others_go_on_and_only_then() {
     assert!(listed(&mut execd).is_empty());
 }
 
+/// rule: bash.md, bash and tmux: kill closes at once and sends no completion
+/// rule: bash.md, In pi: session_started and list_sessions name the window of what bash started, so
+///   that it is counted apart
 #[test]
 fn kill_closes_at_once_and_sends_no_completion() {
     let mut execd = Execd::start();
@@ -279,6 +302,7 @@ fn kill_closes_at_once_and_sends_no_completion() {
     assert!(execd.notified("window_exited").is_empty());
 }
 
+/// rule: bash.md, bash and tmux: kill closes at once and sends no completion
 #[test]
 fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
     let mut execd = Execd::start();
@@ -317,6 +341,8 @@ fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
 
 /// The word of a session's end once came first where a reply told it, and the extension then forgot
 /// the window whose end it had not told the model yet.
+/// rule: bash.md, bash and tmux: Whoever ends or observes a window, its end is told, and before
+///   that of its session
 #[test]
 fn the_end_of_a_window_comes_before_that_of_its_session_whoever_is_told() {
     let mut execd = Execd::start();
@@ -365,6 +391,8 @@ fn without_a_socket_nobody_is_told_to_attach() {
     assert_eq!(done(&started), expected);
 }
 
+/// rule: bash.md, bash and tmux: Notifications of a window go to the client that started it; others
+///   attach, type and end
 #[test]
 fn windows_of_a_client_are_its_own_and_everybody_may_look() {
     let mut execd = Execd::start();
@@ -400,6 +428,8 @@ fn refusal_free(result: &Value) -> &str {
     result["text"].as_str().and_then(|text| text.rsplit(' ').next()).expect("words")
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window is not told for what ends with
+///   execd
 #[test]
 fn what_ends_with_execd_is_not_reported() {
     let mut execd = Execd::start();
@@ -413,6 +443,8 @@ fn what_ends_with_execd_is_not_reported() {
     execd.until_no_session_process();
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window is not told for what ends with
+///   execd
 #[test]
 fn with_on_eof_wait_windows_run_to_their_end_and_are_reported() {
     let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
@@ -425,6 +457,8 @@ fn with_on_eof_wait_windows_run_to_their_end_and_are_reported() {
 
 // ---- Windows that stay ------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
+///   and peekable
 #[test]
 fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
     let mut execd = Execd::start();
@@ -465,6 +499,9 @@ fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
     assert_eq!(listed(&mut execd), ["@2"]);
 }
 
+/// rule: bash.md, bash and tmux: A window's memory is bounded
+/// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
+///   and peekable
 #[test]
 fn windows_that_stay_are_bounded_the_oldest_go_first() {
     let mut execd = Execd::start();
@@ -493,6 +530,9 @@ fn kill_of_what_has_ended_takes_what_it_left_behind() {
 
 // ---- Names ------------------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: Names: base name of the first word, 30 characters, template; the
+///   marker
+/// rule: bash.md, bash and tmux: Every field of a context changes what it should
 #[test]
 fn names_and_shown_commands_are_the_contexts() {
     let mut execd = Execd::start();
@@ -527,6 +567,7 @@ fn names_and_shown_commands_are_the_contexts() {
 
 // ---- Beside the other families ----------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: A window is a session, and window `@N` is session N
 #[test]
 fn a_window_is_a_session_that_the_other_families_see() {
     let mut execd = Execd::start();
@@ -582,6 +623,8 @@ fn waits_of_other_families_on_a_window_end_with_it() {
     assert_eq!(ended(&mut execd, &window)["exit_code"], 3, "and the window is reported");
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
+///   that end together, and for a reader that is slow
 #[test]
 fn a_reader_that_sleeps_loses_no_completion() {
     let mut execd = Execd::start();

@@ -3,14 +3,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 
 use base64::Engine;
+use common::data::*;
+use common::outside;
 use common::*;
-use data::*;
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
@@ -27,11 +24,6 @@ fn assert_peak(execd: &Execd, sessions: u64) {
 }
 
 /// The keeper's process id.
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
-}
-
 /// Waits until execd has read that much in all.
 fn until_read(execd: &mut Execd, bytes: u64) {
     let deadline = std::time::Instant::now() + PATIENCE;
@@ -45,6 +37,7 @@ fn until_read(execd: &mut Execd, bytes: u64) {
     }
 }
 
+/// rule: architecture.md, Resources and trust: An idle session costs < 8 KiB
 #[test]
 fn sixty_four_idle_terminals_cost_at_most_four_mebibytes() {
     let mut execd = Execd::start();
@@ -62,6 +55,7 @@ fn sixty_four_idle_terminals_cost_at_most_four_mebibytes() {
     assert!(grown <= 4 * KIB_PER_MIB, "{grown} KiB more");
 }
 
+/// rule: architecture.md, Resources and trust: An idle session costs < 8 KiB
 #[test]
 fn an_idle_session_costs_less_than_eight_kibibytes() {
     const SESSIONS: usize = 256;
@@ -74,6 +68,8 @@ fn an_idle_session_costs_less_than_eight_kibibytes() {
     assert!(grown < 8 * SESSIONS as u64, "{grown} KiB for {SESSIONS} sessions");
 }
 
+/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
+///   × 2.3 MiB + C × 20 MiB
 #[test]
 fn full_retention_in_every_session_stays_within_the_formula() {
     const SESSIONS: usize = 64;
@@ -91,6 +87,8 @@ fn full_retention_in_every_session_stays_within_the_formula() {
     assert!(execd.rss_kib() < peak_limit_kib(0), "what was read is given back");
 }
 
+/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
+///   × 2.3 MiB + C × 20 MiB
 #[test]
 fn many_replies_at_once_stay_within_the_formula() {
     const SESSIONS: usize = 24;
@@ -118,6 +116,8 @@ fn many_replies_at_once_stay_within_the_formula() {
     assert_peak(&execd, SESSIONS as u64);
 }
 
+/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
+///   × 2.3 MiB + C × 20 MiB
 #[test]
 fn everything_full_at_once_stays_within_the_formula() {
     const SESSIONS: usize = 64;
@@ -137,7 +137,7 @@ fn everything_full_at_once_stays_within_the_formula() {
         .collect();
     writes.into_iter().for_each(|id| drop(execd.result_of(id)));
     // The log writer stands still: retention, log queue and input backlog fill up.
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let stopped = Stopped::new(keeper);
     gates.iter().for_each(Gate::open);
     until_read(&mut execd, SESSIONS as u64 * 900_000);
@@ -148,6 +148,7 @@ fn everything_full_at_once_stays_within_the_formula() {
     assert_peak(&execd, SESSIONS as u64);
 }
 
+/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
 #[test]
 fn finished_commands_leave_nothing_in_memory() {
     let mut execd = Execd::start();
@@ -164,6 +165,7 @@ fn finished_commands_leave_nothing_in_memory() {
     assert!(after < before + 2 * KIB_PER_MIB, "{before} KiB, then {after} KiB");
 }
 
+/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
 #[test]
 fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     const SESSIONS: usize = 40;
@@ -180,6 +182,7 @@ fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     assert_eq!(list["left"].as_array().map(Vec::len), Some(SESSIONS + 10));
 }
 
+/// rule: protocol.md, Errors: Memory stays bounded while a long line is skipped, whatever its size
 #[test]
 fn a_line_far_over_the_limit_is_skipped_in_bounded_memory() {
     let mut execd = Execd::start();
@@ -208,6 +211,8 @@ fn pipe_size(pid: i32, fd: i32) -> i32 {
     unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_GETPIPE_SZ) }
 }
 
+/// rule: architecture.md, Output: Pipes are raised to 256 KiB, at most 16 MiB over all of execd,
+///   stdin pipes never
 #[test]
 fn output_pipes_are_raised_up_to_a_total_and_stdin_pipes_never() {
     const RAISED: i32 = 256 * 1024;
@@ -236,6 +241,7 @@ fn output_pipes_are_raised_up_to_a_total_and_stdin_pipes_never() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A big parent does not make spawning slower
 #[test]
 fn a_child_shares_our_memory_until_its_exec_so_a_big_execd_starts_it_as_fast() {
     if !outside::can_trace() {

@@ -4,12 +4,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/release.rs"]
-mod release;
 
+use common::release;
 use std::time::Instant;
 
-use common::{Execd, PATIENCE};
+use common::{Execd, PATIENCE, Setup};
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
@@ -26,7 +25,7 @@ const SESSIONS: u64 = 64;
 
 fn release() -> Execd {
     let binary = release::binary();
-    Execd::of(&[binary.to_str().expect("a path in UTF-8")], &[], &[])
+    Setup::of(&[binary.to_str().expect("a path in UTF-8")], &[]).start()
 }
 
 /// Starts that many commands together, and waits for the first answer of each.
@@ -46,12 +45,16 @@ fn holds(what: &str, measured: u64, limit: u64) {
     assert!(measured <= limit, "{what}: {measured}, allowed {limit}");
 }
 
+/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
+///   idle, with 64 idle terminals, with 64 full buffers
 #[test]
 fn the_stripped_binary_is_small() {
     let size = std::fs::metadata(release::binary()).expect("it was built").len();
     holds("bytes of the release binary", size, MAX_BINARY_BYTES);
 }
 
+/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
+///   idle, with 64 idle terminals, with 64 full buffers
 #[test]
 fn an_idle_execd_takes_three_mebibytes() {
     // Where the loader puts the program decides how much of it the kernel maps around what is
@@ -67,6 +70,8 @@ fn an_idle_execd_takes_three_mebibytes() {
     holds("KiB idle", starts[4], IDLE_KIB);
 }
 
+/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
+///   idle, with 64 idle terminals, with 64 full buffers
 #[test]
 fn sixty_four_idle_terminals_keep_it_within_four_mebibytes() {
     let mut execd = release();
@@ -74,6 +79,8 @@ fn sixty_four_idle_terminals_keep_it_within_four_mebibytes() {
     holds("KiB with idle terminals", execd.rss_kib(), IDLE_SESSIONS_KIB);
 }
 
+/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
+///   idle, with 64 idle terminals, with 64 full buffers
 #[test]
 fn sixty_four_full_buffers_keep_it_within_the_formula() {
     const BYTES: u64 = 3_000_000;

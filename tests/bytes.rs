@@ -3,14 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 
 use std::collections::VecDeque;
 
 use base64::Engine;
+use common::data::*;
 use common::*;
-use data::*;
 use serde_json::{Value, json};
 
 const KIB: usize = 1024;
@@ -74,6 +72,7 @@ fn assert_passes(execd: &mut Execd, seed: u64, count: usize, tty: bool) {
 
 // ---- Any bytes --------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
 #[test]
 fn random_bytes_pass_a_pipe_unaltered() {
     let mut execd = Execd::start();
@@ -82,6 +81,7 @@ fn random_bytes_pass_a_pipe_unaltered() {
     }
 }
 
+/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (terminal)
 #[test]
 fn random_bytes_pass_a_raw_terminal_unaltered() {
     let mut execd = Execd::start();
@@ -107,6 +107,8 @@ fn random_writes_of_any_size_keep_their_order() {
     }
 }
 
+/// rule: architecture.md, Output: A child has one pipe for stdout and stderr: their order is
+///   exactly the child's
 #[test]
 fn stdout_and_stderr_of_a_child_keep_their_order_in_one_pipe() {
     let mut execd = Execd::start();
@@ -116,6 +118,7 @@ fn stdout_and_stderr_of_a_child_keep_their_order_in_one_pipe() {
     assert_logged(&result, wanted.as_bytes());
 }
 
+/// rule: architecture.md, Logs: Sixteen sessions at once: each log is exact
 #[test]
 fn sixteen_sessions_at_once_are_each_exact() {
     let mut execd = Execd::start();
@@ -134,6 +137,7 @@ fn sixteen_sessions_at_once_are_each_exact() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: `chars_b64`: exact bytes
 #[test]
 fn bytes_that_write_stdin_sends_come_back_as_they_were() {
     let mut execd = Execd::start();
@@ -188,16 +192,23 @@ fn assert_last_writes_arrive(tty: bool) {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read to the end
+///   first
 #[test]
 fn what_is_written_right_before_the_exit_is_logged_pipe() {
     assert_last_writes_arrive(false);
 }
 
+/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+///   first
 #[test]
 fn what_is_written_right_before_the_exit_is_logged_terminal() {
     assert_last_writes_arrive(true);
 }
 
+/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+///   first
+/// rule: unified-exec.md, Truncation, retention, text: `\r\n` is a newline
 #[test]
 fn a_thousand_short_terminal_commands_lose_nothing() {
     let mut execd = Execd::start();
@@ -220,6 +231,8 @@ fn a_thousand_short_terminal_commands_lose_nothing() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read to the end
+///   first
 #[test]
 fn output_behind_a_killed_leader_is_read_to_its_end() {
     let mut execd = Execd::start();
@@ -235,6 +248,8 @@ fn output_behind_a_killed_leader_is_read_to_its_end() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: A PTY's output ends at EIO after the leader was reaped;
+///   EIO before that is a pause
 #[test]
 fn a_terminal_that_its_leader_closed_and_opened_again_goes_on() {
     let mut execd = Execd::start();
@@ -251,6 +266,8 @@ fn a_terminal_that_its_leader_closed_and_opened_again_goes_on() {
     assert_eq!(output(&result), "one\ntwo\n");
 }
 
+/// rule: architecture.md, Logs: With a full queue (1 MiB) that session's output is not read, others
+///   don't notice, nothing is lost
 #[test]
 fn more_than_the_log_queue_holds_in_a_reopened_terminal_is_not_lost() {
     let mut execd = Execd::start();
@@ -269,6 +286,7 @@ fn more_than_the_log_queue_holds_in_a_reopened_terminal_is_not_lost() {
 
 // ---- Much -------------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
 #[test]
 fn a_gibibyte_of_lines_is_logged_byte_by_byte() {
     let mut execd = Execd::start();
@@ -284,6 +302,8 @@ fn a_gibibyte_of_lines_is_logged_byte_by_byte() {
     assert!(peak <= PEAK_KIB_OF_ONE_SESSION, "{peak} KiB");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: 600 MiB without a newline in one call is an
+///   answer like any other
 #[test]
 fn six_hundred_mebibytes_without_a_newline_are_one_call() {
     let mut execd = Execd::start();
@@ -305,6 +325,8 @@ fn six_hundred_mebibytes_without_a_newline_are_one_call() {
     assert!(peak <= PEAK_KIB_OF_ONE_SESSION, "{peak} KiB");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Much coloured output in one call neither
+///   stalls nor fills memory
 #[test]
 fn coloured_output_of_twenty_mebibytes_neither_stalls_nor_fills_memory() {
     let mut execd = Execd::start();
@@ -334,6 +356,8 @@ fn coloured_output_of_twenty_mebibytes_neither_stalls_nor_fills_memory() {
     assert!(peak <= PEAK_KIB_OF_ONE_SESSION, "{peak} KiB");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Unread output is held in a head and tail
+///   buffer of 1 MiB
 #[test]
 fn a_flood_that_is_never_read_keeps_its_head_and_tail() {
     let mut execd = Execd::start();
@@ -364,6 +388,7 @@ fn octal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\{byte:03o}")).collect()
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A character split over two reads is whole
 #[test]
 fn a_character_split_at_any_byte_over_two_reads_is_whole() {
     let mut execd = Execd::start();
@@ -388,6 +413,7 @@ fn a_character_split_at_any_byte_over_two_reads_is_whole() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A character split over two calls is whole
 #[test]
 fn a_character_split_at_any_byte_over_two_calls_is_whole_in_the_second() {
     let mut execd = Execd::start();
@@ -421,6 +447,7 @@ fn a_character_split_at_any_byte_over_two_calls_is_whole_in_the_second() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Invalid bytes become U+FFFD in `output`
 #[test]
 fn a_character_that_the_end_cuts_is_one_mark() {
     let mut execd = Execd::start();

@@ -40,6 +40,9 @@ fn runs(words: &[&str]) -> bool {
         .any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted))
 }
 
+/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
+/// rule: protocol.md, From a shell: `execd run` gives output as it comes, the command's exit
+///   status, and the log's path on stderr
 #[test]
 fn run_passes_output_and_exit_status_on_and_names_the_log() {
     let output = run(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
@@ -76,6 +79,8 @@ fn run_passes_stdin_on() {
     assert_eq!(text(&child.wait_with_output().expect("ends").stdout), "passed on");
 }
 
+/// rule: protocol.md, From a shell: `execd run` gives output as it comes, the command's exit
+///   status, and the log's path on stderr
 #[test]
 fn run_passes_every_byte_on_to_a_slow_reader() {
     let dir = TempDir::new().expect("a directory");
@@ -91,6 +96,7 @@ fn run_passes_every_byte_on_to_a_slow_reader() {
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
 
+/// rule: protocol.md, From a shell: `execd run --timeout` ends the command and its jobs
 #[test]
 fn run_ends_the_command_and_its_jobs_after_the_timeout() {
     let started = now();
@@ -101,6 +107,7 @@ fn run_ends_the_command_and_its_jobs_after_the_timeout() {
     eventually("the jobs are gone", || !runs(&["sleep", "4711"]));
 }
 
+/// rule: protocol.md, From a shell: Ctrl-C ends the whole tree of `execd run`
 #[test]
 fn an_interrupt_ends_the_whole_tree_of_run() {
     let dir = TempDir::new().expect("a directory");
@@ -125,6 +132,7 @@ fn a_reader_that_goes_ends_run_and_its_command() {
     eventually("the command is gone", || !runs(&["yes", "4713"]));
 }
 
+/// rule: protocol.md, From a shell: `execd run --tty`, `--json`
 #[test]
 fn run_gives_the_command_a_terminal_when_asked() {
     let cmd = "test -t 0 && test -t 1 && echo terminal";
@@ -148,6 +156,7 @@ fn run_feeds_the_terminal_from_stdin_to_its_end() {
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
 
+/// rule: protocol.md, From a shell: `execd run --tty`, `--json`
 #[test]
 fn run_gives_one_json_object_when_asked() {
     let output = run(&["run", "--json", "echo hi; exit 3"]);
@@ -156,12 +165,16 @@ fn run_gives_one_json_object_when_asked() {
     assert_eq!((&report["output"], &report["exit_code"]), (&"hi\n".into(), &3.into()));
 }
 
+/// rule: protocol.md, From a shell: `execd call` prints the bare result, exit status 0, or the
+///   error, exit status 1
 #[test]
 fn call_prints_the_bare_result() {
     let output = run(&["call", "ping"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "{}\n"));
 }
 
+/// rule: protocol.md, From a shell: `execd call` prints the bare result, exit status 0, or the
+///   error, exit status 1
 #[test]
 fn call_prints_the_bare_error_and_exits_1() {
     let output = run(&["call", "kill_session", r#"{"session_id":1,"signal":"FOO"}"#]);
@@ -173,6 +186,8 @@ fn call_prints_the_bare_error_and_exits_1() {
     assert!(text(&bad.stderr).contains("PARAMS must be a JSON object"), "{}", text(&bad.stderr));
 }
 
+/// rule: protocol.md, From a shell: `execd call exec_command` polls a command that is still running
+///   to its end
 #[test]
 fn call_polls_a_running_command_to_its_end() {
     let params = r#"{"cmd":"echo one; sleep 0.6; echo two","yield_time_ms":250}"#;

@@ -3,31 +3,23 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
-#[path = "common/outside.rs"]
-mod outside;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use common::{Execd, session_of};
-use ends::{Host, Incoming, Setup};
-use outside::until;
+use common::wire::{Wire, connect};
+use common::{Execd, Host, Incoming, Setup, eventually, session_of};
 use serde_json::{Value, json};
-use wire::{Wire, connect};
 
 const KIB_PER_MIB: u64 = 1024;
 const MIB: usize = 1024 * 1024;
 
 /// An execd whose stdout nobody reads yet, and a client of its socket.
 fn unread() -> (Host, Wire) {
-    let host = Setup::new(&["--socket", "here.sock"]).start(Stdio::piped(), Stdio::piped());
+    let host = Setup::new(&["--socket", "here.sock"]).on(Stdio::piped(), Stdio::piped());
     let path = host.file("here.sock");
-    until("it listens", || path.exists());
+    eventually("it listens", || path.exists());
     let mut wire = Wire::connect(&path);
     wire.result("ping", json!({}));
     (host, wire)
@@ -43,6 +35,8 @@ fn run_long_commands(wire: &mut Wire, count: usize) {
 
 /// Every `session_started` of a session that somebody else started was queued to a client on stdin
 /// that did not read, with the whole command: 128 KiB a session, without a bound.
+/// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded, counted
+///   beyond, wakes never lost; stdin's client costs a bounded memory
 #[test]
 fn stdin_is_told_of_sessions_when_it_reads_and_costs_a_bounded_memory_until_then() {
     const SESSIONS: usize = 150;
@@ -54,17 +48,17 @@ fn stdin_is_told_of_sessions_when_it_reads_and_costs_a_bounded_memory_until_then
     let request = json!({"id": 1, "method": "exec_command", "params": params});
     let stdin = host.child().stdin.as_mut().expect("a pipe");
     stdin.write_all(format!("{request}\n").as_bytes()).expect("sent");
-    until("its wake is armed", || {
+    eventually("its wake is armed", || {
         let list = wire.result("list_sessions", json!({"peek": true}));
         list["sessions"][0]["wake_armed"] == true
     });
     run_long_commands(&mut wire, 30);
-    let before = host.status_kib("VmRSS:");
+    let before = host.rss_kib();
     run_long_commands(&mut wire, 60);
     std::fs::write(&gate, "").expect("written");
     wire.note("session_exited", |note| note["session_id"] == 1);
     run_long_commands(&mut wire, 60);
-    let grown = host.status_kib("VmRSS:").saturating_sub(before);
+    let grown = host.rss_kib().saturating_sub(before);
     eprintln!("{grown} KiB more");
     assert!(grown < 5 * KIB_PER_MIB, "{grown} KiB more");
 
@@ -100,6 +94,8 @@ fn stdin_is_told_of_sessions_when_it_reads_and_costs_a_bounded_memory_until_then
 }
 
 /// Sixty-three half lines of 8 MiB held 507 MiB.
+/// rule: attach.md, Several clients: What clients of the socket have sent, and what is unsent to
+///   them, is bounded for all together; the worst is hung up on first, stdin's client never
 #[test]
 fn half_lines_hold_a_bounded_memory_all_together_and_whose_is_longest_is_told_so() {
     const CLIENTS: usize = 13;
@@ -116,7 +112,7 @@ fn half_lines_hold_a_bounded_memory_all_together_and_whose_is_longest_is_told_so
             let _ = client.write_all(&piece);
         }
     }
-    until("some are hung up on", || {
+    eventually("some are hung up on", || {
         let info = execd.result("server_info", json!({}));
         info["clients"]["connected"].as_u64().expect("a number") < CLIENTS as u64
     });

@@ -3,15 +3,15 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{AT_ONCE, Execd, now, pid_of, send_signal, session_of, until_logged};
-use outside::{go_on, stop};
+use common::outside::{self, go_on, stop};
+use common::{
+    AT_ONCE, Execd, Setup, eventually, left_out, now, pid_of, send_signal, session_of, until_logged,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -44,6 +44,8 @@ fn words_of(line: &str) -> Vec<&str> {
 
 // ---- ls ---------------------------------------------------------------------------------
 
+/// rule: attach.md, ls, tail, kill, completions: `execd ls` prints a table (id, state, age, pid,
+///   tty, command, log) and changes nothing
 #[test]
 fn ls_prints_a_table_that_a_person_likes_to_read() {
     let mut execd = Execd::start();
@@ -56,7 +58,7 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     execd.until_listed_exited(session_of(&ended));
     let held = execd.open("sleep 1000 & exit 0");
     execd.run("sleep 1000 >/dev/null 2>&1 &");
-    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    eventually("what is left is listed", || execd.peek()["left"].is_array());
     let table = fine(&runtime, &["ls"]);
     let lines: Vec<Vec<&str>> = table.lines().map(words_of).collect();
     assert_eq!(lines[0], ["ID", "STATE", "AGE", "PID", "TTY", "COMMAND", "LOG"]);
@@ -80,6 +82,9 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(4), "{list}");
 }
 
+/// rule: attach.md, ls, tail, kill, completions: `execd ls` lists the sessions of all running
+///   execds of this user, or of one by `--pid` or `--socket`; `--json`
+/// rule: attach.md, ls, tail, kill, completions: An id that several execds have: say `--pid`
 #[test]
 fn ls_lists_the_sessions_of_all_running_execds() {
     let runtime = TempDir::new().expect("a directory");
@@ -130,6 +135,8 @@ fn ls_lists_the_sessions_of_all_running_execds() {
 }
 
 /// Where two execds have an id, a session had no name of its own that could be handed on.
+/// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
+///   execd alone attach takes the newest session
 #[test]
 fn a_session_is_named_with_its_execd() {
     let runtime = TempDir::new().expect("a directory");
@@ -157,6 +164,8 @@ fn a_session_is_named_with_its_execd() {
 }
 
 /// Two in different pid namespaces were both called `--pid 1`, and only one had a name of its own.
+/// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
+///   execd alone attach takes the newest session
 #[test]
 fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     if !outside::may_choose_pids() {
@@ -167,7 +176,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
     let words = [&outside::OWN_PIDS[..], &[env!("CARGO_BIN_EXE_execd")]].concat();
     let start = |said: &str| {
-        let mut execd = Execd::of(&words, &[], &env);
+        let mut execd = Setup::of(&words, &[]).envs(&env).start();
         execd.open(&format!("echo {said}; exec sleep 1000"));
         let instance = execd.result("server_info", json!({}))["instance"].clone();
         (execd, format!("execd-1-{}:@1", instance.as_str().expect("its name")))
@@ -181,6 +190,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     assert!(status == 1 && err.contains("no execd of yours is called execd-1-0"), "{err}");
 }
 
+/// rule: attach.md, ls, tail, kill, completions: An execd that does not answer does not stall it
 #[test]
 fn one_execd_that_does_not_answer_does_not_stall_the_list() {
     let runtime = TempDir::new().expect("a directory");
@@ -200,6 +210,7 @@ fn one_execd_that_does_not_answer_does_not_stall_the_list() {
     assert!(err.contains(&silent) && err.lines().count() == 1, "{err}");
 }
 
+/// rule: attach.md, execd attach: Ids `@3` and `3`; no such session; the session itself
 #[test]
 fn what_is_not_there_is_told() {
     let runtime = TempDir::new().expect("a directory");
@@ -226,6 +237,8 @@ fn what_is_not_there_is_told() {
 }
 
 /// execds that were started with XDG_RUNTIME_DIR were missed where it is unset: cron, su.
+/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
+///   does not know, refuses directories open to others, checks who listens
 #[test]
 fn ls_finds_execds_whose_runtime_directory_the_caller_does_not_know() {
     let mut execd = Execd::start();
@@ -244,6 +257,8 @@ fn ls_finds_execds_whose_runtime_directory_the_caller_does_not_know() {
 }
 
 /// A directory of sockets that others may write to could have anybody's execd in it.
+/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
+///   does not know, refuses directories open to others, checks who listens
 #[test]
 fn a_directory_that_is_open_to_others_is_not_looked_at() {
     let mut execd = Execd::start();
@@ -260,6 +275,7 @@ fn a_directory_that_is_open_to_others_is_not_looked_at() {
 }
 
 /// `--json` printed the one-character CSI, and names passed what turns the direction of text.
+/// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
 #[test]
 fn nothing_that_ls_prints_acts_on_the_terminal() {
     let mut execd = Execd::start();
@@ -276,6 +292,7 @@ fn nothing_that_ls_prints_acts_on_the_terminal() {
 
 // ---- tail -------------------------------------------------------------------------------
 
+/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_prints_the_last_lines_however_long_ago_they_came() {
     let mut execd = Execd::start();
@@ -294,6 +311,7 @@ fn tail_prints_the_last_lines_however_long_ago_they_came() {
     assert_eq!(fine(&runtime, &["tail", "-n", "0", "1"]), "");
 }
 
+/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_works_without_logs_on_terminals_and_after_the_end() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -307,6 +325,7 @@ fn tail_works_without_logs_on_terminals_and_after_the_end() {
     assert!(execd.listed(session_of(&ended)).is_some(), "its exit is still to be told");
 }
 
+/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     let mut execd = Execd::start();
@@ -331,6 +350,7 @@ fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     assert_eq!(err, "[session 1 has ended: exit code 6]\n");
 }
 
+/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_f_ends_with_its_reader_and_with_execd() {
     let mut execd = Execd::start();
@@ -360,6 +380,7 @@ fn tail_f_ends_with_its_reader_and_with_execd() {
 
 // ---- kill and call ----------------------------------------------------------------------
 
+/// rule: attach.md, ls, tail, kill, completions: `execd kill @3 [SIGNAL]`
 #[test]
 fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
     let mut execd = Execd::start();
@@ -378,12 +399,14 @@ fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
     assert_eq!(said(&runtime, &["kill", &id, "KILL", "x"]).0, 2);
     // What is left of a session goes by its old id.
     execd.run("sleep 1000 >/dev/null 2>&1 &");
-    outside::until("what is left is listed", || execd.peek()["left"].is_array());
+    eventually("what is left is listed", || execd.peek()["left"].is_array());
     let left = session_of(&execd.peek()["left"][0]);
     fine(&runtime, &["kill", &left.to_string()]);
-    outside::until("nothing is left", || execd.peek().get("left").is_none());
+    eventually("nothing is left", || execd.peek().get("left").is_none());
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: `execd call --socket PATH` sends one
+///   request to a running execd
 #[test]
 fn call_speaks_to_an_execd_that_runs() {
     let mut execd = Execd::start();
@@ -432,6 +455,8 @@ fn completed(execd: &Execd, line: &str) -> Vec<String> {
     out.lines().filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
+/// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are generated
+///   from the table of commands
 #[test]
 fn bash_completes_commands_flags_ids_methods_and_signals() {
     let mut execd = Execd::start();
@@ -454,6 +479,8 @@ fn bash_completes_commands_flags_ids_methods_and_signals() {
     assert!(completed(&execd, "execd run bas").contains(&"bash".to_owned()));
 }
 
+/// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are generated
+///   from the table of commands
 #[test]
 fn the_shells_themselves_find_no_fault_with_the_completions() {
     let runtime = TempDir::new().expect("a directory");
@@ -465,7 +492,7 @@ fn the_shells_themselves_find_no_fault_with_the_completions() {
             Ok(done) => {
                 assert!(done.status.success() && done.stderr.is_empty(), "{shell}: {done:?}");
             }
-            Err(_) if shell != "bash" => outside::left_out(&format!("{shell} is not installed")),
+            Err(_) if shell != "bash" => left_out(&format!("{shell} is not installed")),
             Err(error) => panic!("{shell}: {error}"),
         }
     }

@@ -250,6 +250,7 @@ fn examples_of_the_readme_run() {
     assert!(run_examples_of("README.md") > 0, "the README shows something that runs");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: `printf … \| execd` works in a script
 #[test]
 fn examples_of_the_protocol_run() {
     assert!(run_examples_of("docs/protocol.md") > 0);
@@ -260,6 +261,7 @@ fn examples_of_unified_exec_run() {
     assert!(run_examples_of("docs/unified-exec.md") > 0);
 }
 
+/// rule: agent.md, execd agent: The document's examples run
 #[test]
 fn examples_of_the_pi_harness_run() {
     assert!(run_examples_of("docs/agent.md") > 0);
@@ -336,6 +338,7 @@ fn first_column(section: &str, title: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// rule: architecture.md, Rooms and bounds: docs/protocol.md is checked against the table
 #[test]
 fn the_protocol_document_has_every_method_with_just_its_params() {
     let text = read("docs/protocol.md");
@@ -363,6 +366,7 @@ fn the_protocol_document_has_every_method_with_just_its_params() {
     }
 }
 
+/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
 #[test]
 fn the_protocol_document_has_every_field_of_a_context() {
     let text = read("docs/protocol.md");
@@ -397,6 +401,9 @@ fn field_names(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: bash.md, In pi: session_started and list_sessions name the window of what bash started, so
+///   that it is counted apart
 #[test]
 fn every_field_that_execd_sends_is_documented() {
     let mut execd = Execd::start();
@@ -489,6 +496,7 @@ impl AtTheEnd for Execd {
     }
 }
 
+/// rule: protocol.md, Errors: −32000: `data.reason` is a stable word
 #[test]
 fn every_reason_of_a_failure_is_documented() {
     let source = read("src/wire/error.rs");
@@ -502,6 +510,7 @@ fn every_reason_of_a_failure_is_documented() {
     assert_eq!(documented, known);
 }
 
+/// rule: agent.md, agent_execute, params: Their defaults: 600,000, 180,000 and 30,000 ms
 #[test]
 fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
     let limits = read("src/limits/agent.rs");
@@ -525,6 +534,8 @@ fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: The document says in bold that an absent allowed_tools
+///   means pi's own
 #[test]
 fn the_page_of_the_pi_harness_says_in_bold_what_no_list_of_tools_means() {
     let text = read("docs/agent.md");
@@ -560,6 +571,7 @@ fn flags(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// rule: unified-exec.md, Constants: Caps are flags too
 #[test]
 fn every_flag_of_the_help_is_documented_and_no_other() {
     let help = Command::new(env!("CARGO_BIN_EXE_execd")).arg("--help").output();
@@ -622,6 +634,8 @@ fn links_lead_to_files_and_headings_that_exist() {
     }
 }
 
+/// rule: architecture.md, Rooms and bounds: The turn's steps have the same numbers in the code and
+///   in docs/architecture.md
 #[test]
 fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
     let numbered = |text: &str, prefix: &str, dot: &str| -> Vec<usize> {

@@ -3,14 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 
 use std::fmt::Write as _;
 
+use common::outside::{self, OWN_PIDS, Trace, may_choose_pids};
 use common::*;
-use outside::{OWN_PIDS, Raw, Trace, may_choose_pids, until};
 use serde_json::{Value, json};
 use stream_help::{begin, next_chunk};
 
@@ -35,46 +33,48 @@ const STRANGERS: &str = r#"
 /// Output read in one turn, and the one piece that may go beyond.
 const TURN_BYTES: u64 = (512 + 64) * 1024;
 
-fn row(execd: &mut Raw, session: &Value) -> Option<Value> {
-    let list = execd.result("list_sessions", &json!({"peek": true}));
+fn row(execd: &mut Execd, session: &Value) -> Option<Value> {
+    let list = execd.result("list_sessions", json!({"peek": true}));
     let rows = list["sessions"].as_array().expect("an array").clone();
     rows.into_iter().find(|row| row["session_id"] == *session)
 }
 
 /// A session that has ended and stays listed, whose number a stranger has got meanwhile.
-fn ended_with_its_number_given_out(execd: &mut Raw) -> (Value, Value) {
-    let opened = execd.open(&json!({"cmd": "exec sleep 0.2"}));
+fn ended_with_its_number_given_out(execd: &mut Execd) -> (Value, Value) {
+    let opened = execd.open_now(&json!({"cmd": "exec sleep 0.2"}));
     let (session, pid) = (opened["session_id"].clone(), opened["pid"].clone());
-    until("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
-    let stranger = execd.dir.path().join("stranger");
+    eventually("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
+    let stranger = execd.file("stranger");
     let _ = std::fs::remove_file(&stranger);
-    std::fs::write(execd.dir.path().join("wanted"), format!("{pid}\n")).expect("it is read");
-    until("the stranger has the number", || {
+    std::fs::write(execd.file("wanted"), format!("{pid}\n")).expect("it is read");
+    eventually("the stranger has the number", || {
         std::fs::read_to_string(&stranger)
             .is_ok_and(|made| made.trim().parse().ok() == pid.as_i64())
     });
     (session, pid)
 }
 
-fn assert_lives(execd: &mut Raw, pid: &Value) {
+fn assert_lives(execd: &mut Execd, pid: &Value) {
     let asked =
-        execd.result("exec_command", &json!({"cmd": format!("kill -0 {pid} && echo lives")}));
+        execd.result("exec_command", json!({"cmd": format!("kill -0 {pid} && echo lives")}));
     assert_eq!(asked["output"], "lives\n", "the stranger was killed: {asked}");
 }
 
 /// A finished session stays listed until somebody hears of its end. Its members were found by its
 /// leader's pid, also when that was somebody else's by then: kill_session, eviction and shutdown
 /// killed whoever had the number.
+/// rule: architecture.md, Reaping and ends: A signal never reaches a stranger, also one with the
+///   number of a session that has ended
 #[test]
 fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
     if !may_choose_pids() {
         return;
     }
     let wrapper: Vec<&str> = OWN_PIDS.into_iter().chain(["sh", "-c", STRANGERS, "sh"]).collect();
-    let mut execd = Raw::start(&wrapper, &["--max-sessions", "2"], &[], || {});
+    let mut execd = Setup::behind(&wrapper, &["--max-sessions", "2"]).unwatched().start();
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
-    let killed = execd.result("kill_session", &json!({"session_id": session}));
+    let killed = execd.result("kill_session", json!({"session_id": session}));
     assert_eq!(killed["killed"], true, "{killed}");
     let summary = killed["summary"].as_str().expect("a summary");
     assert!(summary.contains("had already exited"), "{summary}");
@@ -82,18 +82,19 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
     for _ in 0..2 {
-        execd.open(&json!({"cmd": "exec sleep 300"}));
+        execd.open_now(&json!({"cmd": "exec sleep 300"}));
     }
     assert_eq!(row(&mut execd, &session), None, "it was evicted");
     assert_lives(&mut execd, &pid);
     execd.close_stdin();
-    assert!(execd.wait().success());
-    let after = std::fs::read_to_string(execd.dir.path().join("after"));
+    assert!(execd.wait_exit().success());
+    let after = std::fs::read_to_string(execd.file("after"));
     assert_eq!(after.ok().as_deref(), Some("lives\n"), "the end of execd killed the stranger");
 }
 
 /// In one judgement the timeout of a job sent SIGKILL where SIGTERM was pending from a
 /// kill_session. What was due at once counted as a deadline in the past, and debug builds aborted.
+/// rule: architecture.md, Reaping and ends: SIGKILL that overtakes a pending signal is sent at once
 #[test]
 fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
     let mut execd = Execd::start();
@@ -115,6 +116,8 @@ fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
 
 /// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in
 /// the same turn, and nobody else was heard meanwhile.
+/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read within the
+///   bound of a turn, however many leaders end at once
 #[test]
 fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -131,7 +134,7 @@ fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
     for row in &rows {
         send_signal(pid_of(row), libc::SIGUSR1);
     }
-    until("all have ended", || outside::zombies(execd.pid()).len() == rows.len());
+    eventually("all have ended", || outside::zombies(execd.pid()).len() == rows.len());
     outside::go_on(execd.pid());
     let held = |execd: &mut Execd| {
         let rows = execd.peek()["sessions"].as_array().expect("an array").clone();
@@ -151,6 +154,7 @@ fn looks_at_all(trace: &str) -> usize {
 /// Each of many sessions that ended together looked at all processes for itself, twice or more:
 /// 2,048 of them took 17 s, most of it in one turn. What outlived its session was looked for once
 /// more for each orphan that was reaped.
+/// rule: architecture.md, Reaping and ends: Ends share their looks at all processes
 #[test]
 fn many_ends_share_their_looks_at_all_processes() {
     if !outside::can_trace() {

@@ -26,6 +26,8 @@ fn truncation(by: &str, total: (usize, usize), shown: (usize, usize), partial: b
 
 // ---- The result -------------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `exit_code` is the exit status; absent when a
+///   signal ended it
 #[test]
 fn a_finished_command_tells_its_output_and_exit_code() {
     let result = Execd::start().run("echo hi; exit 3");
@@ -36,6 +38,11 @@ fn a_finished_command_tells_its_output_and_exit_code() {
     assert_eq!(result["tty"], false);
 }
 
+/// rule: protocol.md, Notifications: A field that does not apply is left out, never null
+/// rule: unified-exec.md, exec_command, result: `session_id` only while something runs, never
+///   together with `exit_code`
+/// rule: unified-exec.md, exec_command, result: `wait_mode`, `yield_until`, `effective_wait_ms` on
+///   waits
 #[test]
 fn a_finished_command_has_exactly_the_fields_that_apply() {
     let result = Execd::start().run("echo hi");
@@ -66,6 +73,11 @@ fn a_finished_command_has_exactly_the_fields_that_apply() {
     assert!(additional.is_empty(), "{additional:?} do not apply: {result}");
 }
 
+/// rule: protocol.md, Notifications: A field that does not apply is left out, never null
+/// rule: unified-exec.md, exec_command, result: `session_id` only while something runs, never
+///   together with `exit_code`
+/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
+///   every yield_until reply or error
 #[test]
 fn a_running_command_has_a_session_id_and_no_exit() {
     let mut execd = Execd::start();
@@ -80,6 +92,8 @@ fn a_running_command_has_a_session_id_and_no_exit() {
     assert_absent(&result, &["truncation", "omitted_bytes", "note", "shell_exit_code", "warning"]);
 }
 
+/// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only if
+///   present
 #[test]
 fn the_header_of_a_finished_command_has_these_lines_in_this_order() {
     let result = Execd::start().run("echo hi");
@@ -102,6 +116,8 @@ fn the_header_of_a_finished_command_has_these_lines_in_this_order() {
     assert_eq!(header, expected_header(&result));
 }
 
+/// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only if
+///   present
 #[test]
 fn the_header_of_a_running_command_names_its_session() {
     let result = Execd::start().open("sleep 60");
@@ -110,6 +126,8 @@ fn the_header_of_a_running_command_names_its_session() {
     assert!(!header.contains("tool_time_utc"), "only with a wake or yield_until: {header}");
 }
 
+/// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three
+///   decimals in the header
 #[test]
 fn wall_time_in_the_header_has_three_decimals() {
     let result = Execd::start().open("sleep 60");
@@ -121,6 +139,7 @@ fn wall_time_in_the_header_has_three_decimals() {
     assert!(result["wall_time_seconds"].as_f64().expect("a number") >= 0.25, "{result}");
 }
 
+/// rule: unified-exec.md, exec_command, result: `chunk_id` is six hex digits
 #[test]
 fn chunk_ids_are_six_hex_digits_and_differ() {
     let mut execd = Execd::start();
@@ -133,6 +152,8 @@ fn chunk_ids_are_six_hex_digits_and_differ() {
     assert!(ids.len() > 1, "{ids:?}");
 }
 
+/// rule: unified-exec.md, exec_command, result: `original_token_count` is ceil(bytes of this call's
+///   output / 4), before truncation
 #[test]
 fn token_count_is_a_quarter_of_this_calls_bytes_rounded_up() {
     let mut execd = Execd::start();
@@ -143,12 +164,16 @@ fn token_count_is_a_quarter_of_this_calls_bytes_rounded_up() {
     }
 }
 
+/// rule: unified-exec.md, exec_command, result: `original_token_count` is ceil(bytes of this call's
+///   output / 4), before truncation
 #[test]
 fn token_count_is_of_the_text_before_truncation() {
     let result = Execd::start().run("head -c 100000 /dev/zero | tr '\\0' x");
     assert_eq!(result["original_token_count"], 25_000);
 }
 
+/// rule: unified-exec.md, exec_command, result: `output_bytes_total` counts since the start of the
+///   session
 #[test]
 fn output_bytes_total_counts_since_the_start_of_the_session() {
     let mut execd = Execd::start();
@@ -172,6 +197,8 @@ fn a_command_without_output_has_empty_output() {
     assert_absent(&result, &["truncation", "footer"]);
 }
 
+/// rule: architecture.md, Resources and trust: `cpu_seconds` and `max_rss_kib` of the leader in the
+///   exit's fields
 #[test]
 fn cpu_time_and_peak_memory_of_the_leader_are_told() {
     let mut execd = Execd::start();
@@ -182,6 +209,9 @@ fn cpu_time_and_peak_memory_of_the_leader_are_told() {
 
 // ---- Waiting ----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, params: The call answers when the process has exited and
+///   its output is at end of file
+/// rule: unified-exec.md, exec_command, params: A command that ends earlier answers at once
 #[test]
 fn a_command_that_ends_answers_before_its_yield_time() {
     let mut execd = Execd::start();
@@ -190,12 +220,17 @@ fn a_command_that_ends_answers_before_its_yield_time() {
     assert!(started.elapsed() < AT_ONCE);
 }
 
+/// rule: unified-exec.md, Constants: Yield of exec_command: 10 s by default, clamped to [250 ms, 30
+///   s]
 #[test]
 fn yield_time_is_ten_seconds_when_absent() {
     let result = Execd::start().exec(json!({"cmd": "true"}));
     assert_eq!(result["yield_time_ms"], 10_000);
 }
 
+/// rule: unified-exec.md, Constants: Yield of exec_command: 10 s by default, clamped to [250 ms, 30
+///   s]
+/// rule: unified-exec.md, exec_command, result: `yield_time_ms` is told after clamping
 #[test]
 fn yield_time_is_clamped_to_250_and_30000() {
     let mut execd = Execd::start();
@@ -226,6 +261,7 @@ fn a_fraction_is_no_yield_time() {
     assert!(message.contains("400.5"), "the message quotes the value: {message}");
 }
 
+/// rule: unified-exec.md, exec_command, params: The call answers when the yield time is over
 #[test]
 fn a_command_goes_on_after_its_yield_and_is_polled_to_its_end() {
     let mut execd = Execd::start();
@@ -238,6 +274,7 @@ fn a_command_goes_on_after_its_yield_and_is_polled_to_its_end() {
     execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
 }
 
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
 #[test]
 fn an_exit_between_two_calls_is_told_by_the_next_one_at_once() {
     let mut execd = Execd::start();
@@ -253,6 +290,8 @@ fn an_exit_between_two_calls_is_told_by_the_next_one_at_once() {
 
 // ---- Early exit, ids --------------------------------------------------------------------
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts
+///   nobody and is never listed
 #[test]
 fn an_early_exit_never_enters_the_table() {
     let mut execd = Execd::start();
@@ -262,6 +301,7 @@ fn an_early_exit_never_enters_the_table() {
     execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
 }
 
+/// rule: unified-exec.md, exec_command, params: Session ids start at 1, rise, and are never reused
 #[test]
 fn session_ids_start_at_one_and_rise_with_every_command() {
     let mut execd = Execd::start();
@@ -272,6 +312,7 @@ fn session_ids_start_at_one_and_rise_with_every_command() {
     assert_eq!(session_of(&execd.open("sleep 60")), 4, "ids are never reused");
 }
 
+/// rule: unified-exec.md, exec_command, params: `--first-session-id N` lets ids go on
 #[test]
 fn first_session_id_lets_ids_go_on() {
     let mut execd = Execd::with(&["--first-session-id", "4711"], &[]);
@@ -281,6 +322,8 @@ fn first_session_id_lets_ids_go_on() {
 
 /// A client that went on with an older conversation found its ids given to other commands: only a
 /// fresh execd could be told of them.
+/// rule: unified-exec.md, exec_command, params: `reserve_session_ids`: ids of a conversation that
+///   goes on are given to nobody, in a running execd
 #[test]
 fn ids_can_be_reserved_in_a_running_execd() {
     let mut execd = Execd::start();
@@ -305,6 +348,8 @@ fn ids_can_be_reserved_in_a_running_execd() {
 
 // ---- Where and how the child runs -------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
 fn the_child_runs_in_execds_directory_unless_told() {
     let mut execd = Execd::start();
@@ -313,12 +358,16 @@ fn the_child_runs_in_execds_directory_unless_told() {
     assert_eq!(result["cwd"], execd.workdir().to_str().expect("UTF-8"));
 }
 
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
 fn an_absolute_workdir_is_taken_as_it_is() {
     let result = Execd::start().run_with("pwd -P", json!({"workdir": "/"}));
     assert_eq!((&result["output"], &result["cwd"]), (&json!("/\n"), &json!("/")));
 }
 
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
 fn a_relative_workdir_is_resolved_against_execds() {
     let mut execd = Execd::start();
@@ -329,6 +378,8 @@ fn a_relative_workdir_is_resolved_against_execds() {
     assert_eq!(result["cwd"], expected.to_str().expect("UTF-8"));
 }
 
+/// rule: architecture.md, Starting a child: A child has its environment as asked
+/// rule: unified-exec.md, exec_command, params: `env`: a string sets, null unsets
 #[test]
 fn env_sets_and_null_unsets() {
     let mut execd = Execd::with(&[], &[("KEPT", "kept"), ("GONE", "gone"), ("OTHER", "old")]);
@@ -338,6 +389,7 @@ fn env_sets_and_null_unsets() {
     assert_eq!(result["output"], "kept|unset|new|a = b\nc||\n");
 }
 
+/// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
 #[test]
 fn the_child_knows_its_session_and_its_execd() {
     let mut execd = Execd::start();
@@ -349,6 +401,7 @@ fn the_child_knows_its_session_and_its_execd() {
     assert!(!instance.is_empty() && output(&other).trim() != instance);
 }
 
+/// rule: architecture.md, Starting a child: TERM=xterm-256color on a PTY only
 #[test]
 fn term_is_set_on_a_terminal_only() {
     let mut execd = Execd::start();
@@ -357,6 +410,8 @@ fn term_is_set_on_a_terminal_only() {
     assert_eq!(execd.run(cmd)["output"], "none\n");
 }
 
+/// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
+///   looked up on PATH
 #[test]
 fn another_shell_runs_the_command() {
     let mut execd = Execd::start();
@@ -365,12 +420,18 @@ fn another_shell_runs_the_command() {
     assert_eq!(output(&result), format!("{}\nok\n", sh.display()));
 }
 
+/// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
+///   looked up on PATH
 #[test]
 fn a_shell_can_be_given_by_its_path() {
     let result = Execd::start().run_with("echo $((6 * 7))", json!({"shell": "/bin/sh"}));
     assert_eq!(result["output"], "42\n");
 }
 
+/// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built before
+///   the clone; the child looks it up on its PATH
+/// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
+///   looked up on PATH
 #[test]
 fn the_shell_is_looked_up_on_the_childs_path() {
     let mut execd = Execd::start();
@@ -382,6 +443,7 @@ fn the_shell_is_looked_up_on_the_childs_path() {
     assert_eq!(execd.run_with("a 'b' c", params)["output"], "mine: -c [a 'b' c] 2\n");
 }
 
+/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
 #[test]
 fn stdin_is_an_open_pipe_unless_told() {
     let mut execd = Execd::start();
@@ -391,6 +453,7 @@ fn stdin_is_an_open_pipe_unless_told() {
     execd.kill(session);
 }
 
+/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
 #[test]
 fn stdin_null_is_at_its_end() {
     let mut execd = Execd::start();
@@ -398,6 +461,8 @@ fn stdin_null_is_at_its_end() {
     assert_eq!(result["output"], "/dev/null\n");
 }
 
+/// rule: architecture.md, Output: A child has one pipe for stdout and stderr: their order is
+///   exactly the child's
 #[test]
 fn stdout_and_stderr_share_one_pipe_so_their_order_is_exact() {
     let cmd = "for ((i = 0; i < 500; i++)); do echo out $i; echo err $i >&2; done";
@@ -406,6 +471,7 @@ fn stdout_and_stderr_share_one_pipe_so_their_order_is_exact() {
     assert_eq!(output(&result), expected);
 }
 
+/// rule: architecture.md, Starting a child: A child has a session of its own
 #[test]
 fn the_child_has_a_session_of_its_own() {
     let result = Execd::start().run("echo $$; ps -o sid=,pgid= -p $$; true");
@@ -414,6 +480,7 @@ fn the_child_has_a_session_of_its_own() {
     assert!(numbers.iter().all(|number| *number == numbers[0]), "{result}");
 }
 
+/// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 #[test]
 fn the_child_gets_no_descriptor_but_its_three() {
     let mut execd = Execd::start();
@@ -426,6 +493,8 @@ fn the_child_gets_no_descriptor_but_its_three() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has every signal at its default and an empty
+///   signal mask
 #[test]
 fn the_child_starts_with_no_signal_blocked_or_ignored() {
     let result = Execd::start().run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
@@ -433,6 +502,7 @@ fn the_child_starts_with_no_signal_blocked_or_ignored() {
     assert_eq!(words, ["SigBlk:", "0000000000000000", "SigIgn:", "0000000000000000"]);
 }
 
+/// rule: unified-exec.md, exec_command, params: `name` is a label for lists
 #[test]
 fn a_name_is_a_label_in_the_list() {
     let mut execd = Execd::start();
@@ -445,6 +515,8 @@ fn a_name_is_a_label_in_the_list() {
 
 // ---- Terminals --------------------------------------------------------------------------
 
+/// rule: unified-exec.md, Constants: PTY default 120×30, cols clamped to [20, 500], rows to [5,
+///   300]
 #[test]
 fn a_terminal_has_thirty_rows_of_120_columns() {
     let result = Execd::start().run_with("stty size", json!({"tty": true}));
@@ -452,6 +524,8 @@ fn a_terminal_has_thirty_rows_of_120_columns() {
     assert!(result["header"].as_str().expect("text").ends_with("\ntty: true"));
 }
 
+/// rule: unified-exec.md, Constants: PTY default 120×30, cols clamped to [20, 500], rows to [5,
+///   300]
 #[test]
 fn a_terminals_size_is_clamped() {
     let mut execd = Execd::start();
@@ -467,6 +541,7 @@ fn a_terminals_size_is_clamped() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A PTY is the child's controlling terminal
 #[test]
 fn all_three_descriptors_are_the_terminal_and_it_controls_the_session() {
     let cmd = "test -t 0 && test -t 1 && test -t 2 && tty && echo controlled >/dev/tty";
@@ -476,6 +551,8 @@ fn all_three_descriptors_are_the_terminal_and_it_controls_the_session() {
     assert_eq!(result["exit_code"], 0);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
+///   child gets SIGWINCH
 #[test]
 fn resize_changes_the_size_that_the_child_sees() {
     let mut execd = Execd::start();
@@ -486,6 +563,7 @@ fn resize_changes_the_size_that_the_child_sees() {
     assert!(output(&result).ends_with("40 100\n"), "{result}");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` clamps like the start
 #[test]
 fn resize_clamps_like_the_start() {
     let mut execd = Execd::start();
@@ -497,6 +575,7 @@ fn resize_clamps_like_the_start() {
     assert!(output(&result).ends_with("300 20\n"), "{result}");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` of a pipe session: −32602
 #[test]
 fn resize_of_a_pipe_session_is_refused() {
     let mut execd = Execd::start();
@@ -507,6 +586,7 @@ fn resize_of_a_pipe_session_is_refused() {
 
 // ---- Params that are refused ------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, params: `cmd` is required and not empty
 #[test]
 fn cmd_is_required_and_not_empty() {
     refused(json!({}), "cmd");
@@ -515,12 +595,14 @@ fn cmd_is_required_and_not_empty() {
     refused(json!({"cmd": null}), "cmd");
 }
 
+/// rule: protocol.md, Framing: Unknown params are refused with −32602 naming the field
 #[test]
 fn an_unknown_param_is_refused_by_name() {
     let message = refused(json!({"cmd": "true", "yeild_time_ms": 5}), "yeild_time_ms");
     assert!(message.contains("yeild_time_ms"), "{message}");
 }
 
+/// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
 #[test]
 fn params_of_a_wrong_type_are_refused_by_name() {
     let mut execd = Execd::start();
@@ -546,18 +628,21 @@ fn params_of_a_wrong_type_are_refused_by_name() {
     assert!(!execd.file("started").exists(), "nothing refused was started");
 }
 
+/// rule: protocol.md, Errors: −32602: `data.param` names it, the message quotes the value as given
 #[test]
 fn a_refusal_quotes_the_value_as_given() {
     let message = refused(json!({"cmd": "true", "stdin": "file"}), "stdin");
     assert!(message.contains("\"file\""), "{message}");
 }
 
+/// rule: protocol.md, Framing: `params` is an object; left out it is `{}`; an array is refused
 #[test]
 fn params_that_are_an_array_are_refused() {
     let error = Execd::start().error("exec_command", json!(["true"]));
     assert_eq!(error["code"], -32602);
 }
 
+/// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 #[test]
 fn nul_bytes_are_refused_by_the_name_of_their_param() {
     let mut execd = Execd::start();
@@ -573,6 +658,8 @@ fn nul_bytes_are_refused_by_the_name_of_their_param() {
 
 // ---- Commands that cannot start ---------------------------------------------------------
 
+/// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
+///   `failure_message` with the errno's name
 #[test]
 fn a_missing_shell_is_a_result_with_the_systems_reason() {
     let result = Execd::start().run_with("true", json!({"shell": "nosuchshell"}));
@@ -586,6 +673,8 @@ fn a_missing_shell_is_a_result_with_the_systems_reason() {
     assert_absent(&result, &["session_id", "signal", "pid", "cpu_seconds", "max_rss_kib"]);
 }
 
+/// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
+///   `failure_message` with the errno's name
 #[test]
 fn a_missing_workdir_is_a_result_with_the_systems_reason() {
     let mut execd = Execd::start();
@@ -599,6 +688,10 @@ fn a_missing_workdir_is_a_result_with_the_systems_reason() {
     assert!(result["failure_message"].as_str().expect("text").contains("ENOTDIR"), "{result}");
 }
 
+/// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
+///   `failure_message` with the errno's name
+/// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
+///   with its reason
 #[test]
 fn a_shell_that_is_no_program_is_a_result_with_the_systems_reason() {
     let mut execd = Execd::start();
@@ -608,6 +701,8 @@ fn a_shell_that_is_no_program_is_a_result_with_the_systems_reason() {
     assert!(result["failure_message"].as_str().expect("text").contains("EACCES"), "{result}");
 }
 
+/// rule: architecture.md, Starting a child: A command over the kernel's 128 KiB argument limit: a
+///   result with E2BIG and advice
 #[test]
 fn a_command_over_the_kernels_limit_is_a_result_with_advice() {
     let mut execd = Execd::start();
@@ -620,6 +715,8 @@ fn a_command_over_the_kernels_limit_is_a_result_with_advice() {
     assert_eq!(execd.run_with(&fits, json!({}))["exit_code"], 0);
 }
 
+/// rule: architecture.md, Starting a child: A failed start leaves no session, log, descriptor or
+///   pid
 #[test]
 fn a_failed_start_leaves_nothing_behind() {
     let mut execd = Execd::start();
@@ -642,6 +739,7 @@ fn a_failed_start_leaves_nothing_behind() {
 
 // ---- Ends by a signal -------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `signal` names the signal; no 128+n
 #[test]
 fn a_signal_death_has_no_exit_code() {
     let mut execd = Execd::start();
@@ -654,6 +752,7 @@ fn a_signal_death_has_no_exit_code() {
     }
 }
 
+/// rule: architecture.md, Resources and trust: A SIGKILL that execd did not send gets a `note`
 #[test]
 fn a_kill_that_execd_did_not_send_has_a_note() {
     let result = Execd::start().run("kill -KILL $$; sleep 60");
@@ -663,6 +762,8 @@ fn a_kill_that_execd_did_not_send_has_a_note() {
     assert!(result["header"].as_str().expect("text").contains(&format!("\nnote: {note}\n")));
 }
 
+/// rule: unified-exec.md, exec_command, result: `exit_code` is the exit status; absent when a
+///   signal ended it
 #[test]
 fn exit_status_128_and_more_stays_an_exit_code() {
     let result = Execd::start().run("exit 143");
@@ -672,6 +773,8 @@ fn exit_status_128_and_more_stays_an_exit_code() {
 
 // ---- Truncation -------------------------------------------------------------------------
 
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
+///   most 2,000
 #[test]
 fn two_thousand_lines_are_whole() {
     let result = Execd::start().run("seq 1 2000");
@@ -680,6 +783,11 @@ fn two_thousand_lines_are_whole() {
     assert_absent(&result, &["truncation", "footer"]);
 }
 
+/// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
+///   PATH]`
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
+///   most 2,000
+/// rule: unified-exec.md, Truncation, retention, text: A truncated text has no newline at its end
 #[test]
 fn more_lines_keep_their_last_two_thousand() {
     let result = Execd::start().run("seq 1 3000");
@@ -690,6 +798,8 @@ fn more_lines_keep_their_last_two_thousand() {
     assert_eq!(result["footer"], format!("[Showing lines 1001-3000 of 3000. Full output: {log}]"));
 }
 
+/// rule: architecture.md, Logs: A reply that says exited or points at the log is written when the
+///   log is complete up to its last byte
 #[test]
 fn the_log_of_a_truncated_reply_is_complete() {
     let mut execd = Execd::start();
@@ -699,6 +809,7 @@ fn the_log_of_a_truncated_reply_is_complete() {
     assert_absent(&result, &["log_complete", "log_truncated"]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 #[test]
 fn fifty_kib_are_whole() {
     let result = Execd::start()
@@ -707,6 +818,8 @@ fn fifty_kib_are_whole() {
     assert_absent(&result, &["truncation", "footer"]);
 }
 
+/// rule: unified-exec.md, exec_command, result: footer: ` (50.0KB limit)` when bytes cut it
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 #[test]
 fn more_bytes_keep_their_last_whole_lines() {
     let result = Execd::start().run("for ((i = 1; i <= 900; i++)); do printf '%0100d\\n' $i; done");
@@ -718,6 +831,8 @@ fn more_bytes_keep_their_last_whole_lines() {
     assert_eq!(result["footer"], footer);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
+///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)
 #[test]
 fn a_single_long_line_keeps_its_end() {
     let result = Execd::start().run("printf start; head -c 69994 /dev/zero | tr '\\0' x; printf E");
@@ -731,6 +846,8 @@ fn a_single_long_line_keeps_its_end() {
     assert_eq!(result["footer"], footer);
 }
 
+/// rule: unified-exec.md, exec_command, result: footer: `[Showing last 50.0KB of final line (line N
+///   is larger …)]`
 #[test]
 fn the_footer_of_a_long_last_line_names_its_number() {
     let result = Execd::start().run("echo a; echo b; head -c 60000 /dev/zero | tr '\\0' x");
@@ -739,6 +856,8 @@ fn the_footer_of_a_long_last_line_names_its_number() {
     assert!(footer.contains("of final line (line 3 is larger"), "{footer}");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
+///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)
 #[test]
 fn a_long_line_is_cut_between_characters() {
     let result = Execd::start().run("for ((i = 0; i < 20000; i++)); do printf €; done");
@@ -746,6 +865,8 @@ fn a_long_line_is_cut_between_characters() {
     assert_eq!(result["truncation"], truncation("bytes", (1, 60_000), (1, 51_198), true));
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Line numbers and totals count this call's
+///   text, not the file
 #[test]
 fn line_numbers_are_of_this_calls_text() {
     let mut execd = Execd::start();
@@ -761,6 +882,8 @@ fn line_numbers_are_of_this_calls_text() {
 
 // ---- Retention --------------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `omitted_bytes` only when the retention dropped
+///   bytes since the last call
 #[test]
 fn output_over_the_retention_tells_what_was_omitted() {
     let mut execd = Execd::start();
@@ -773,6 +896,8 @@ fn output_over_the_retention_tells_what_was_omitted() {
     assert!(header.contains("\nomitted_bytes: 2097152\n"), "{header}");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: At the gap `output` has a line that tells
+///   how much was omitted
 #[test]
 fn unread_output_over_the_retention_has_a_line_at_the_gap() {
     // 3 MiB of a progress bar: clean text shrinks it so far that the gap is seen.
@@ -792,6 +917,8 @@ fn unread_output_over_the_retention_has_a_line_at_the_gap() {
     assert!(lines.contains(&gap.as_str()), "{lines:?}");
 }
 
+/// rule: unified-exec.md, exec_command, result: `omitted_bytes` only when the retention dropped
+///   bytes since the last call
 #[test]
 fn omitted_bytes_are_those_since_the_last_call() {
     let mut execd = Execd::start();
@@ -806,6 +933,7 @@ fn omitted_bytes_are_those_since_the_last_call() {
 
 // ---- Logs -------------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: The log's name is `execd-<session_id>-<8 hex>.log`, its mode 0600
 #[test]
 fn the_log_is_a_private_file_named_after_its_session() {
     let mut execd = Execd::start();
@@ -820,6 +948,8 @@ fn the_log_is_a_private_file_named_after_its_session() {
     assert_eq!((mode(path), mode(execd.log_dir())), (0o600, 0o700));
 }
 
+/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
+/// rule: unified-exec.md, Truncation, retention, text: The log holds the raw bytes
 #[test]
 fn the_log_holds_every_byte_unaltered() {
     let all: String = (0..=255).map(|byte| format!("\\{byte:03o}")).collect();
@@ -830,6 +960,8 @@ fn the_log_holds_every_byte_unaltered() {
     assert_eq!(log_of(&result), expected);
 }
 
+/// rule: architecture.md, Logs: The file exists when the first reply or notification that names it
+///   is written
 #[test]
 fn the_log_exists_when_the_first_reply_names_it() {
     let mut execd = Execd::start();

@@ -4,15 +4,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 
 use std::fs::OpenOptions;
 use std::time::Instant;
 
 use base64::Engine;
+use common::data::*;
 use common::*;
-use data::*;
 use serde_json::{Value, json};
 
 /// Logs that end early: floods would fill the disk otherwise.
@@ -62,22 +60,27 @@ fn assert_answers_under(floods: &[&str], tty: bool) {
     }
 }
 
+/// rule: architecture.md, Output: Reads are bounded and round-robin: a `yes` in one session does
+///   not delay another's reply
 #[test]
 fn requests_are_answered_while_one_session_floods() {
     assert_answers_under(&["yes"], false);
     assert_answers_under(&["yes"], true);
 }
 
+/// rule: architecture.md, Output: Twenty floods: no fd is starved
 #[test]
 fn requests_are_answered_while_twenty_sessions_flood_and_none_starves() {
     assert_answers_under(&["yes"; 20], false);
 }
 
+/// rule: architecture.md, Output: Twenty floods: no fd is starved
 #[test]
 fn twenty_floods_on_terminals_all_advance() {
     assert_answers_under(&["yes 0123456789012345678901234567890123456789"; 20], true);
 }
 
+/// rule: architecture.md, Output: Twenty floods: no fd is starved
 #[test]
 fn a_slow_session_is_seen_among_fast_ones() {
     let mut floods = vec!["yes"; 19];
@@ -104,6 +107,7 @@ fn a_flood_is_read_on_while_its_own_poll_waits() {
 
 // ---- Nobody is forgotten ----------------------------------------------------------------
 
+/// rule: architecture.md, Output: No fd is forgotten
 #[test]
 fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
     let mut execd = Execd::with(&SMALL_LOGS, &[]);
@@ -131,6 +135,9 @@ fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: SIGCHLD coalesces: each wake looks until nothing is
+///   left
+/// rule: architecture.md, Output: No fd is forgotten
 #[test]
 fn more_sessions_than_one_turn_takes_events_for_are_all_heard_at_once() {
     const SESSIONS: usize = 300;
@@ -174,6 +181,9 @@ fn bytes_for(session: u64, bytes: &[u8]) -> Value {
     json!({"session_id": session, "chars_b64": text})
 }
 
+/// rule: architecture.md, Resources and trust: execd guards other sessions from one session
+/// rule: unified-exec.md, write_stdin: Input is written as the child reads, without delaying
+///   anything else
 #[test]
 fn children_that_read_nothing_delay_nobody_and_get_all_of_it_later() {
     const CHILDREN: usize = 8;
@@ -205,6 +215,8 @@ fn children_that_read_nothing_delay_nobody_and_get_all_of_it_later() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: Queued + new input over 256 KiB: `stdin_backlog_full`,
+///   nothing of that call written
 #[test]
 fn a_full_backlog_refuses_a_call_whole_and_takes_more_when_there_is_room() {
     let mut execd = Execd::start();
@@ -239,6 +251,10 @@ fn a_full_backlog_refuses_a_call_whole_and_takes_more_when_there_is_room() {
 
 // ---- A stalled disk ---------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: A reply that says exited or points at the log comes 250 ms later at
+///   the latest, with `log_complete: false`
+/// rule: architecture.md, Logs: With a full queue (1 MiB) that session's output is not read, others
+///   don't notice, nothing is lost
 #[test]
 fn a_log_writer_that_stands_still_blocks_only_who_fills_its_queue() {
     let mut execd = Execd::start();

@@ -6,12 +6,12 @@
 //! line that says why; no descriptor, zombie or process is left; the end is clean.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
-#[path = "common/outside.rs"]
-mod outside;
+mod common;
 
-use outside::{
-    Raw, Trace, alive, can_trace, comm, countable_fds, helper_of, is_root, left_out, until, zombies,
+use common::outside::{
+    Trace, can_trace, comm, countable_fds, helper_of, is_root, limit_files, zombies,
 };
+use common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
 use serde_json::{Value, json};
 
 /// No kind of call is made more often than this in the scenario.
@@ -39,18 +39,20 @@ fn scenario(inject: &str, filter: &[&str], args: &[&str]) -> (Outcome, bool) {
     // -D: the tracer is not execd's parent, so that execd is our own child.
     let mut wrapper = vec!["strace", "-D", "-o", out, "-e", &traced, "-e", &inject];
     wrapper.extend(filter);
-    let mut execd = Raw::start(&wrapper, args, &[], || {});
+    let mut execd = Setup::behind(&wrapper, args).unwatched().start();
     let helpers: &[&str] = if args.contains(&"--no-keeper") { &[] } else { &HELPERS };
     let outcome = drive(&mut execd, &inject, helpers, &mut None);
     let read = || std::fs::read_to_string(&trace).unwrap_or_default();
-    until("strace has written all", || read().contains("\n+++ ") || read().starts_with("+++ "));
+    eventually("strace has written all", || {
+        read().contains("\n+++ ") || read().starts_with("+++ ")
+    });
     (outcome, read().contains("(INJECTED)"))
 }
 
 /// As [`scenario`], but strace comes to an execd that has started already.
 fn scenario_after_start(inject: &str) -> bool {
     let call = inject.split(':').next().expect("a call");
-    let mut execd = Raw::start(&[], &[], &[], || {});
+    let mut execd = Setup::new(&[]).unwatched().start();
     let inject = format!("inject={inject}");
     let mut attach =
         Some(Attach { args: vec![format!("trace={call}"), inject.clone()], seen: String::new() });
@@ -64,16 +66,16 @@ struct Attach {
     seen: String,
 }
 
-fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
+fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
     let pid = execd.pid();
-    let first = execd.send("server_info", &json!({}));
-    if execd.reply(first).is_none() {
+    let first = execd.start_request("server_info", json!({}));
+    if execd.reply_if_any(first).is_none() {
         return refused(execd, what);
     }
     // One whose first start failed comes a moment later, with pipes of its own.
     let mut info = Value::Null;
-    until(&format!("{what}: the helpers are there"), || {
-        let again = execd.send("server_info", &json!({}));
+    eventually(&format!("{what}: the helpers are there"), || {
+        let again = execd.start_request("server_info", json!({}));
         info = answered(execd, again, what);
         let writer = info["result"]["keeper_pid"].as_i64();
         helpers.iter().all(|name| {
@@ -88,7 +90,7 @@ fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Atta
         .as_ref()
         .map(|attach| Trace::attach(pid, &["-e", &attach.args[0], "-e", &attach.args[1]]));
     for tty in [false, true] {
-        let id = execd.send("exec_command", &json!({"cmd": "echo one", "tty": tty}));
+        let id = execd.start_request("exec_command", json!({"cmd": "echo one", "tty": tty}));
         let reply = answered(execd, id, what);
         started_or_says_why(&reply, what);
         let result = &reply["result"];
@@ -97,8 +99,8 @@ fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Atta
     }
     let mut sessions = Vec::new();
     for tty in [false, true] {
-        let id = execd.send("exec_command", &json!({"cmd": "exec cat", "tty": tty}));
-        let cancel = execd.send("cancel", &json!({"id": id}));
+        let id = execd.start_request("exec_command", json!({"cmd": "exec cat", "tty": tty}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
         let reply = answered(execd, id, what);
         answered(execd, cancel, what);
         started_or_says_why(&reply, what);
@@ -108,67 +110,68 @@ fn drive(execd: &mut Raw, what: &str, helpers: &[&str], attach: &mut Option<Atta
     }
     for session in &sessions {
         // The cat gives it back, sooner or later: its answer is not what this is about.
-        let id = execd.send("write_stdin", &json!({"session_id": session, "chars": "two\\n"}));
-        let cancel = execd.send("cancel", &json!({"id": id}));
+        let id =
+            execd.start_request("write_stdin", json!({"session_id": session, "chars": "two\\n"}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
         answered(execd, id, what);
         answered(execd, cancel, what);
         let until = json!({"session_id": session, "yield_until": "2001-02-03T04:05:06Z"});
-        let id = execd.send("write_stdin", &until);
+        let id = execd.start_request("write_stdin", &until);
         answered(execd, id, what);
     }
-    let id = execd.send("list_sessions", &json!({"peek": true}));
+    let id = execd.start_request("list_sessions", json!({"peek": true}));
     let list = answered(execd, id, what);
     let listed = list["result"]["sessions"].as_array().map(Vec::len);
     assert_eq!(listed, Some(sessions.len()), "{what}: {list}");
     for session in &sessions {
-        let id = execd.send("kill_session", &json!({"session_id": session}));
+        let id = execd.start_request("kill_session", json!({"session_id": session}));
         let reply = answered(execd, id, what);
         assert_eq!(reply["result"]["killed"], true, "{what}: {reply}");
     }
-    let id = execd.send("list_sessions", &json!({}));
+    let id = execd.start_request("list_sessions", json!({}));
     let list = answered(execd, id, what);
     assert_eq!(list["result"]["sessions"], json!([]), "{what}");
     let sleep = json!({"cmd": "exec sleep 300"});
-    let id = execd.send("exec_command", &sleep);
-    let cancel = execd.send("cancel", &json!({"id": id}));
+    let id = execd.start_request("exec_command", &sleep);
+    let cancel = execd.start_request("cancel", json!({"id": id}));
     answered(execd, id, what);
     answered(execd, cancel, what);
     // One session lives: output, stdin and pidfd.
-    let live = execd.send("server_info", &json!({}));
+    let live = execd.start_request("server_info", json!({}));
     let live = answered(execd, live, what)["result"]["sessions"]["live"].as_u64().unwrap_or(9);
     let each = if keeper == 0 { 4 } else { 3 }; // Without a keeper its log is ours, too.
     let expected = fds + each * usize::try_from(live).expect("few");
-    until(&format!("{what}: no descriptor is left over"), || countable_fds(pid) == expected);
-    until(&format!("{what}: no zombie is left"), || zombies(pid).is_empty());
+    eventually(&format!("{what}: no descriptor is left over"), || countable_fds(pid) == expected);
+    eventually(&format!("{what}: no zombie is left"), || zombies(pid).is_empty());
     if let (Some(attach), Some(trace)) = (attach, trace) {
         attach.seen = trace.detach();
     }
     // The end of input ends the last session.
     execd.close_stdin();
-    let status = execd.wait();
+    let status = execd.wait_exit();
     let sent = answered_once(execd, what);
     assert!(status.success(), "{what}: {status:?} {}", execd.stderr());
     assert!(sent >= 10, "{what}: the scenario was run");
     let left = || execd.marked().into_iter().filter(|pid| comm(*pid) != "strace").count();
-    until(&format!("{what}: no process is left"), || left() == 0);
-    until(&format!("{what}: the keeper has ended"), || keeper == 0 || !alive(keeper));
+    eventually(&format!("{what}: no process is left"), || left() == 0);
+    eventually(&format!("{what}: the keeper has ended"), || keeper == 0 || !is_alive(keeper));
     Outcome::Served
 }
 
 /// execd has refused to start: in one line, and not with success.
-fn refused(execd: &mut Raw, what: &str) -> Outcome {
-    let status = execd.wait();
+fn refused(execd: &mut Execd, what: &str) -> Outcome {
+    let status = execd.wait_exit();
     let said = execd.whole_stderr();
     assert!(!status.success(), "{what}: {status:?} {said}");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 1, "{what}: one line says why: {said:?}");
     let left = || execd.marked().into_iter().filter(|pid| comm(*pid) != "strace").count();
-    until(&format!("{what}: no process is left"), || left() == 0);
+    eventually(&format!("{what}: no process is left"), || left() == 0);
     Outcome::Refused(lines[0].to_owned())
 }
 
-fn answered(execd: &mut Raw, id: u64, what: &str) -> Value {
-    execd.reply(id).unwrap_or_else(|| panic!("{what}: execd ended: {}", execd.stderr()))
+fn answered(execd: &mut Execd, id: u64, what: &str) -> Value {
+    execd.reply_if_any(id).unwrap_or_else(|| panic!("{what}: execd ended: {}", execd.stderr()))
 }
 
 /// A command ran, or its failure is told with the errno's name.
@@ -186,19 +189,19 @@ fn started_or_says_why(reply: &Value, what: &str) {
 }
 
 /// Each request that was sent has exactly one reply.
-fn answered_once(execd: &mut Raw, what: &str) -> u64 {
+fn answered_once(execd: &mut Execd, what: &str) -> u64 {
     let lines = execd.all_lines();
     let ids: Vec<u64> = lines
         .iter()
         .filter(|line| line.get("method").is_none())
         .map(|line| line["id"].as_u64().unwrap_or_else(|| panic!("{what}: {line}")))
         .collect();
-    let last = ids.iter().max().copied().unwrap_or(0);
-    for id in 1..=last {
+    let last = ids.iter().max().copied().unwrap_or(FIRST_ID - 1);
+    for id in FIRST_ID..=last {
         let count = ids.iter().filter(|one| **one == id).count();
         assert_eq!(count, 1, "{what}: request {id} is answered once");
     }
-    last
+    last + 1 - FIRST_ID
 }
 
 /// The scenario for each occurrence of a call; gives what the refusals said.
@@ -236,6 +239,9 @@ fn each_call_is_survived_or_refused(call: &str, error: &str, args: &[&str]) {
     }
 }
 
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_process_that_cannot_be_made() {
     // The probe, the keeper, each command.
@@ -243,17 +249,23 @@ fn a_process_that_cannot_be_made() {
     each_call_is_survived("clone", "ENOMEM", &[], &["--no-vfork"]);
 }
 
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_terminal_that_cannot_be_opened() {
     each_call_is_survived("openat", "ENOSPC", &["-P", "/dev/ptmx"], &[]);
     each_call_is_survived("openat", "EMFILE", &["-P", "/dev/ptmx"], &["--no-vfork"]);
 }
 
+/// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
+///   with its reason
 #[test]
 fn a_terminal_that_refuses_a_setting() {
     each_call_is_survived("ioctl", "EIO", &[], &[]);
 }
 
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn a_pipe_that_cannot_be_made() {
     each_call_is_survived("pipe2", "EMFILE", &[], &[]);
@@ -395,26 +407,17 @@ fn a_process_list_that_cannot_be_read() {
 
 // ---- Limits that are really reached -----------------------------------------------------
 
-fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
-    move || {
-        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed, so
-        // that the numbers below are execd's own.
-        unsafe {
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        }
-    }
-}
-
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
 #[test]
 fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_back() {
-    let mut execd = Raw::start(&[], &["--max-sessions", "1"], &[], limit_files(56));
-    execd.result("ping", &json!({}));
+    let mut execd =
+        Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
+    execd.result("ping", json!({}));
     let fds = countable_fds(execd.pid());
     for tty in [false, true] {
-        let start = |execd: &mut Raw| {
-            execd.send("exec_command", &json!({"cmd": "read x; exit 3", "tty": tty}))
+        let start = |execd: &mut Execd| {
+            execd.start_request("exec_command", json!({"cmd": "read x; exit 3", "tty": tty}))
         };
         let requests: Vec<u64> = (0..60).map(|_| start(&mut execd)).collect();
         // Those that could not start are answered at once, while the others still wait.
@@ -424,10 +427,10 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
         let why = last["result"]["failure_message"].as_str().expect("a reason");
         assert!(why.contains("EMFILE"), "{why}");
         // Without a free descriptor execd still lists, kills and takes requests.
-        let list = execd.result("list_sessions", &json!({"peek": true}));
+        let list = execd.result("list_sessions", json!({"peek": true}));
         assert!(list["sessions"].is_array());
         for request in &requests {
-            execd.result("cancel", &json!({"id": request}));
+            execd.result("cancel", json!({"id": request}));
         }
         let mut ran = 0;
         for request in &requests {
@@ -436,30 +439,32 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
             let Some(session) = reply["result"]["session_id"].as_u64() else { continue };
             ran += 1;
             // Evicted as soon as nobody waits for it, or killed here.
-            execd.result("kill_session", &json!({"session_id": session}));
+            execd.result("kill_session", json!({"session_id": session}));
         }
         assert!(ran >= 5, "some could be started: {ran}");
-        until("no process is left", || execd.marked().is_empty());
-        until("all descriptors are given back", || countable_fds(execd.pid()) == fds);
-        until("no zombie is left", || zombies(execd.pid()).is_empty());
-        let again = execd.result("exec_command", &json!({"cmd": "echo again", "tty": tty}));
+        eventually("no process is left", || execd.marked().is_empty());
+        eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
+        eventually("no zombie is left", || zombies(execd.pid()).is_empty());
+        let again = execd.result("exec_command", json!({"cmd": "echo again", "tty": tty}));
         assert_eq!(again["output"], "again\n");
     }
     execd.close_stdin();
-    assert!(execd.wait().success());
+    assert!(execd.wait_exit().success());
     answered_once(&mut execd, "a low limit");
 }
 
 #[test]
 fn a_session_is_ended_although_no_descriptor_is_free() {
-    let mut execd = Raw::start(&[], &["--max-sessions", "1"], &[], limit_files(56));
+    let mut execd =
+        Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
     let cmd = "trap '' TERM HUP; echo up; (sleep 300) & sleep 300";
-    let first = execd.open(&json!({"cmd": cmd}))["session_id"].clone();
-    let requests: Vec<u64> =
-        (0..40).map(|_| execd.send("exec_command", &json!({"cmd": "exec sleep 300"}))).collect();
+    let first = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
+    let requests: Vec<u64> = (0..40)
+        .map(|_| execd.start_request("exec_command", json!({"cmd": "exec sleep 300"})))
+        .collect();
     let last = answered(&mut execd, requests[39], "the last");
     assert_eq!(last["result"]["exit_code"], -1, "no descriptor is free: {last}");
-    let killed = execd.result("kill_session", &json!({"session_id": first, "signal": "KILL"}));
+    let killed = execd.result("kill_session", json!({"session_id": first, "signal": "KILL"}));
     if killed["found"] == true {
         assert_eq!(killed["killed"], true, "{killed}");
     }
@@ -475,13 +480,14 @@ fn a_session_is_ended_although_no_descriptor_is_free() {
     if killed["found"] == true {
         assert_eq!(left(), 0, "killed means killed");
     } else {
-        until("the evicted session is ended", || left() == 0);
+        eventually("the evicted session is ended", || left() == 0);
     }
-    execd.result("shutdown", &json!({}));
-    assert!(execd.wait().success());
+    execd.result("shutdown", json!({}));
+    assert!(execd.wait_exit().success());
     assert_eq!(execd.marked(), [0_i32; 0], "the shutdown leaves nothing behind");
 }
 
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
 #[test]
 fn when_processes_run_out_each_request_is_answered() {
     if !is_root() {
@@ -507,22 +513,23 @@ fn when_processes_run_out_each_request_is_answered() {
     let binary = binary.to_str().expect("UTF-8");
     let wrapper: Vec<&str> = wrapper.into_iter().chain([binary]).collect();
     let tmp = own.to_str().expect("UTF-8");
-    let mut execd = Raw::start(&wrapper, &["--no-socket"], &[("TMPDIR", tmp)], || {});
+    let mut execd =
+        Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", tmp)]).unwatched().start();
     let cmd = json!({"cmd": "exec sleep 300", "stdin": "null"});
-    let requests: Vec<u64> = (0..30).map(|_| execd.send("exec_command", &cmd)).collect();
+    let requests: Vec<u64> = (0..30).map(|_| execd.start_request("exec_command", &cmd)).collect();
     let last = answered(&mut execd, requests[29], "the last");
     let why = last["result"]["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("EAGAIN") && why.contains("starting a process"), "{last}");
-    execd.result("ping", &json!({}));
-    let list = execd.result("list_sessions", &json!({"peek": true}));
+    execd.result("ping", json!({}));
+    let list = execd.result("list_sessions", json!({"peek": true}));
     assert!(list["sessions"].is_array());
     execd.close_stdin();
     for request in &requests {
-        execd.send("cancel", &json!({"id": request}));
+        execd.start_request("cancel", json!({"id": request}));
     }
     // Pending requests run to their yield time; a signal makes the end come now.
-    outside::send(execd.pid(), libc::SIGTERM);
-    assert_eq!(execd.wait().code(), Some(128 + libc::SIGTERM));
+    send_signal(execd.pid(), libc::SIGTERM);
+    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
     let replies = execd.all_lines().iter().filter(|line| line.get("method").is_none()).count();
     assert_eq!(replies, 30 + 2, "each is answered once");
     assert!(execd.marked().is_empty());

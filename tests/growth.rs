@@ -3,13 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/release.rs"]
-mod release;
 
+use common::release;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Execd, eventually, missing, process_state};
+use common::{Execd, Setup, eventually, missing, process_state};
 use serde_json::{Value, json};
 
 /// What `--max-sessions 4096` needs of descriptors, see FDS_PER_SESSION.
@@ -33,6 +32,8 @@ fn open(execd: &mut Execd, sessions: usize) {
     }
 }
 
+/// rule: architecture.md, Resources and trust: Thousands of sessions start, are served and cost
+///   memory in proportion
 #[test]
 fn thousands_of_sessions_are_started_and_served() {
     // A debug build checks all sessions after each turn.
@@ -58,6 +59,8 @@ fn thousands_of_sessions_are_started_and_served() {
     assert_eq!(execd.kill(middle)["killed"], json!(true));
 }
 
+/// rule: architecture.md, Resources and trust: Too low a limit of open files for `--max-sessions`
+///   is told at start, with how many sessions fit
 #[test]
 fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
     let script = "ulimit -n 256; exec \"$0\" --max-sessions 4096";
@@ -75,7 +78,7 @@ fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
         assert!(said.contains(part), "{part:?} is missing: {said}");
     }
     // As many as it names do fit.
-    let mut execd = Execd::of(&words, &[], &[]);
+    let mut execd = Setup::of(&words, &[]).start();
     execd.open_all(&["exec sleep 1000"; 52]);
     assert_eq!(execd.run("echo more")["output"], "more\n");
 }
@@ -99,7 +102,7 @@ impl Counted {
         let command = ["valgrind", "-q", "--tool=callgrind", &prefix, &out, binary];
         // A helper that valgrind cannot start is started again and again, and told of all sessions.
         let flags = ["--max-sessions", "600", "--no-keeper"];
-        let execd = Execd::of(&command, &flags, &[]);
+        let execd = Setup::of(&command, &flags).start();
         Self { execd, dir, dumps: 0 }
     }
 
@@ -137,6 +140,8 @@ impl Counted {
     }
 }
 
+/// rule: architecture.md, Resources and trust: A request takes no more instructions because others
+///   idle
 #[test]
 fn a_request_takes_as_many_instructions_beside_hundreds_of_idle_sessions() {
     if missing("valgrind") || missing("vgdb") {

@@ -6,27 +6,19 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::time::{Duration, Instant};
 
-use common::{Execd, is_alive, log_path, output, pid_of, session_of};
-use outside::{
-    OWN_PIDS, Raw, Trace, alive, can_trace, helper_of, is_root, left_out, may_choose_pids, send,
-    stop, until, until_runs,
+use common::outside::{
+    self, OWN_PIDS, Trace, can_trace, helper_of, is_root, may_choose_pids, stop,
+};
+use common::{
+    Execd, Setup, eventually, is_alive, left_out, log_path, output, pid_of, send_signal, session_of,
 };
 use serde_json::{Value, json};
 
 /// The rule is a second; a machine that runs other tests at the same time may take its time.
 const SOON: Duration = Duration::from_secs(10);
-
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    let pid = pid_of(&json!({"pid": info["keeper_pid"]}));
-    until_runs(pid, "execd-keeper");
-    pid
-}
 
 /// Kills execd the hard way and waits until none of its sessions' processes is left; then the
 /// keeper ends, too.
@@ -37,9 +29,11 @@ fn kill_and_expect_nothing(execd: &mut Execd, keeper: i32) {
     execd.until_no_session_process();
     let took = started.elapsed();
     assert!(took < SOON, "it took {took:?}");
-    until("the keeper has ended", || !alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
 }
 
+/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+///   sessions is left
 #[test]
 fn nothing_that_resists_survives() {
     let cmds = [
@@ -54,7 +48,7 @@ fn nothing_that_resists_survives() {
     ];
     for args in [&[][..], &["--no-vfork"]] {
         let mut execd = Execd::with(args, &[]);
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         let mut sids = Vec::new();
         for cmd in cmds {
             for tty in [false, true] {
@@ -67,36 +61,40 @@ fn nothing_that_resists_survives() {
         let left = execd.run("trap '' HUP; sleep 302 >/dev/null 2>&1 </dev/null & echo $$");
         sids.push(output(&left).trim().parse().expect("its sid"));
         let members = || sids.iter().map(|sid| outside::members(*sid).len()).sum::<usize>();
-        until("all have started", || members() >= 20);
+        eventually("all have started", || members() >= 20);
         kill_and_expect_nothing(&mut execd, keeper);
         // By session id as well: a program may have changed its environment.
-        until("no member is left", || members() == 0);
+        eventually("no member is left", || members() == 0);
     }
 }
 
+/// rule: architecture.md, Reaping and ends: kill -9 of execd ends also members that cleared their
+///   environment, on pipes
 #[test]
 fn members_without_their_environment_do_not_survive() {
     for _ in 0..10 {
         let mut execd = Execd::start();
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         let opened = execd.open("env -i sleep 300 & env -i sh -c 'sleep 301; :' & wait");
         let members = || outside::members(pid_of(&opened)).len();
-        until("all have started", || members() == 4);
+        eventually("all have started", || members() == 4);
         kill_and_expect_nothing(&mut execd, keeper);
         let deadline = Instant::now() + SOON;
         while members() > 0 && Instant::now() < deadline {
             std::thread::yield_now();
         }
         let left = outside::members(pid_of(&opened));
-        left.iter().for_each(|pid| send(*pid, libc::SIGKILL));
+        left.iter().for_each(|pid| send_signal(*pid, libc::SIGKILL));
         assert_eq!(left, [0_i32; 0]);
     }
 }
 
+/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+///   sessions is left
 #[test]
 fn sixty_four_sessions_at_once() {
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let requests: Vec<u64> = (0..64)
         .map(|at| {
             let cmd = "trap '' TERM HUP; sleep 300 & sleep 300 & echo up; wait";
@@ -107,33 +105,38 @@ fn sixty_four_sessions_at_once() {
         .collect();
     let opened: Vec<Value> = requests.into_iter().map(|id| execd.result_of(id)).collect();
     let sids: Vec<i32> = opened.iter().map(pid_of).collect();
-    until("all have started", || execd.session_processes().len() >= 3 * 64);
+    eventually("all have started", || execd.session_processes().len() >= 3 * 64);
     kill_and_expect_nothing(&mut execd, keeper);
     assert!(sids.iter().all(|sid| outside::members(*sid).is_empty()));
 }
 
+/// rule: architecture.md, Rooms and bounds: The guard is told of each session before the session is
+///   answered
 #[test]
 fn a_session_that_was_just_started_is_guarded_as_well() {
     // Killed right after the spawn, before anything is answered.
     for _ in 0..10 {
         let mut execd = Execd::start();
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         for _ in 0..4 {
             let cmd = "trap '' HUP TERM; sleep 300 & sleep 300";
             execd.start_request("exec_command", json!({"cmd": cmd, "shell": "sh"}));
         }
-        until("something was started", || !execd.session_processes().is_empty());
+        eventually("something was started", || !execd.session_processes().is_empty());
         kill_and_expect_nothing(&mut execd, keeper);
     }
 }
 
+/// rule: architecture.md, Reaping and ends: kill -9 of execd ends all members also while the log
+///   disk stands still
+/// rule: architecture.md, Rooms and bounds: The guard works also while the disk stands still
 #[test]
 fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
     if !can_trace() {
         return;
     }
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let opened = execd.open("trap '' HUP TERM; cat /dev/zero | tr '\\0' x & wait");
     let quiet = execd.open("trap '' HUP TERM; sleep 300 & wait");
     let path = log_path(&opened);
@@ -145,7 +148,7 @@ fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
         let info = execd.result("server_info", json!({}));
         info["counters"]["log_write_stalls"].as_u64() > Some(0)
     };
-    until("the log pipe is full", || stalled(&mut execd));
+    eventually("the log pipe is full", || stalled(&mut execd));
     let later = execd.open("trap '' HUP TERM; sleep 300 & wait");
     assert_ne!(session_of(&quiet), session_of(&later));
     execd.signal(libc::SIGKILL);
@@ -154,9 +157,9 @@ fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
     execd.until_no_session_process();
     assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
     let written = std::fs::metadata(&path).expect("it exists").len();
-    assert!(alive(keeper), "it still writes what is queued");
+    assert!(is_alive(keeper), "it still writes what is queued");
     drop(trace);
-    until("the keeper has ended", || !alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
     let all = std::fs::read(&path).expect("it exists");
     assert!(all.len() as u64 > written, "what was queued is written: {written} {}", all.len());
     assert!(all.iter().all(|byte| *byte == b'x'));
@@ -164,16 +167,19 @@ fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
 
 /// The log disk was frozen, the one process that was both writer and guard sat in it, and what
 /// execd had started lived on until the disk moved.
+/// rule: architecture.md, Reaping and ends: kill -9 of execd ends all members also while the log
+///   disk stands still
+/// rule: architecture.md, Logs: The keeper writes out what is queued after execd was killed
 #[test]
 fn a_writer_that_stands_still_keeps_nobody_alive_and_writes_what_was_queued_later() {
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     stop(keeper);
     let opened = execd.open("trap '' HUP TERM; sleep 300 & sleep 301 & echo the last words; wait");
     let session = session_of(&opened);
     // Not by its log: the writer has not been able to make the file.
     let mut all = output(&opened).to_owned();
-    until("it has said its words", || {
+    eventually("it has said its words", || {
         all.push_str(output(&execd.poll_now(session)));
         all == "the last words\n"
     });
@@ -181,19 +187,20 @@ fn a_writer_that_stands_still_keeps_nobody_alive_and_writes_what_was_queued_late
     execd.wait_exit();
     execd.until_no_session_process();
     assert_eq!(outside::members(pid_of(&opened)), [0_i32; 0]);
-    assert!(alive(keeper), "it still stands");
+    assert!(is_alive(keeper), "it still stands");
     outside::go_on(keeper);
-    until("the keeper has ended", || !alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
     let logs = execd.log_files();
     assert_eq!(logs.len(), 1, "{logs:?}");
     assert_eq!(std::fs::read(&logs[0]).expect("it exists"), b"the last words\n");
 }
 
+/// rule: architecture.md, Reaping and ends: A detached program is left alone at shutdown
 #[test]
 fn who_detached_itself_is_left_alone() {
     let mut execd = Execd::start();
     execd.leaves_processes_behind();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let cmd = "setsid -f sh -c 'echo $$ > daemon; exec sleep 300' </dev/null >/dev/null 2>&1; \
                while ! test -s daemon; do sleep 0.01; done; echo up; exec sleep 300";
     execd.open_until(cmd, "up");
@@ -208,36 +215,39 @@ fn who_detached_itself_is_left_alone() {
         .collect();
     execd.signal(libc::SIGKILL);
     execd.wait_exit();
-    until("the keeper has ended", || !alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
     for daemon in &daemons {
         assert!(is_alive(*daemon), "{daemon} detached itself on purpose");
     }
     let others = || execd.session_processes().into_iter().filter(|p| !daemons.contains(&p.pid));
-    until("the others are gone", || others().next().is_none());
+    eventually("the others are gone", || others().next().is_none());
     for daemon in daemons {
-        send(daemon, libc::SIGKILL);
+        send_signal(daemon, libc::SIGKILL);
     }
 }
 
 /// With --kill-detached the guard ends what has left a session too, as the session's end does.
+/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
 #[test]
 fn with_kill_detached_nobody_survives_who_has_left_his_session() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
     let cmd = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep 4716 >/dev/null 2>&1; \
                echo up; exec sleep 300";
     execd.open_until(cmd, "up");
-    let runs =
-        |execd: &Execd| common::processes_of(execd).iter().any(|one| one.command == "sleep 4716");
-    until("it runs its program", || runs(&execd));
+    let runs = |execd: &Execd| execd.processes().iter().any(|one| one.command == "sleep 4716");
+    eventually("it runs its program", || runs(&execd));
     execd.signal(libc::SIGKILL);
     execd.wait_exit();
-    until("it was ended", || !runs(&execd));
+    eventually("it was ended", || !runs(&execd));
 }
 
+/// rule: architecture.md, Reaping and ends: A signal never reaches a stranger and never a reaped
+///   pid
 #[test]
 fn a_stranger_is_never_hit() {
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let mut other = Execd::start();
     let theirs = other.open("exec sleep 300");
     execd.open("trap '' TERM HUP; sleep 300 & wait");
@@ -275,6 +285,8 @@ const HEADLESS_STRANGER: &str = r#"
 /// The guard still had the number of a session that had ended and was listed, somebody else's
 /// session got it, and its leader was gone when execd was killed: the guard took its members for
 /// execd's.
+/// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd ends
+///   nobody who has got a recorded number since
 #[test]
 fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
     if !may_choose_pids() {
@@ -282,22 +294,22 @@ fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
     }
     let wrapper: Vec<&str> =
         OWN_PIDS.into_iter().chain(["sh", "-c", HEADLESS_STRANGER, "sh"]).collect();
-    let mut execd = Raw::start(&wrapper, &[], &[], || {});
-    let opened = execd.open(&json!({"cmd": "exec sleep 0.2"}));
-    let running = |execd: &mut Raw| {
-        let list = execd.result("list_sessions", &json!({"peek": true}));
+    let mut execd = Setup::behind(&wrapper, &[]).unwatched().start();
+    let opened = execd.open_now(&json!({"cmd": "exec sleep 0.2"}));
+    let running = |execd: &mut Execd| {
+        let list = execd.result("list_sessions", json!({"peek": true}));
         list["sessions"][0]["running"].clone()
     };
-    until("it has ended, and is listed", || running(&mut execd) == false);
-    let wanted = execd.dir.path().join("wanted");
+    eventually("it has ended, and is listed", || running(&mut execd) == false);
+    let wanted = execd.file("wanted");
     std::fs::write(wanted, format!("{}\n", opened["pid"])).expect("it is read");
-    let stranger = execd.dir.path().join("stranger");
-    until("the stranger has the number", || {
+    let stranger = execd.file("stranger");
+    eventually("the stranger has the number", || {
         std::fs::read_to_string(&stranger).is_ok_and(|pid| !pid.is_empty())
     });
-    execd.send("exec_command", &json!({"cmd": "kill -9 $PPID"}));
-    assert!(execd.wait().success());
-    let after = std::fs::read_to_string(execd.dir.path().join("after"));
+    execd.start_request("exec_command", json!({"cmd": "kill -9 $PPID"}));
+    assert!(execd.wait_exit().success());
+    let after = std::fs::read_to_string(execd.file("after"));
     assert_eq!(after.ok().as_deref(), Some("lives\n"), "the guard killed the stranger");
 }
 
@@ -305,8 +317,8 @@ fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
 fn kill_with_helpers(execd: &mut Execd) {
     stop(execd.pid());
     for name in HELPERS {
-        until("it is there", || helper_of(execd.pid(), name).is_some());
-        send(helper_of(execd.pid(), name).expect("it is there"), libc::SIGKILL);
+        eventually("it is there", || helper_of(execd.pid(), name).is_some());
+        send_signal(helper_of(execd.pid(), name).expect("it is there"), libc::SIGKILL);
     }
     execd.signal(libc::SIGKILL);
     execd.wait_exit();
@@ -314,6 +326,8 @@ fn kill_with_helpers(execd: &mut Execd) {
 
 /// When execd and its helpers were killed at once, the leaders died with execd and their children
 /// lived on: in 36 of 40 rounds.
+/// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of the
+///   user ends what is left, before it answers
 #[test]
 fn what_is_left_of_an_execd_that_was_killed_with_its_helpers_is_ended_by_the_next_one() {
     let shared = tempfile::tempdir().expect("a directory");
@@ -335,7 +349,7 @@ fn what_is_left_of_an_execd_that_was_killed_with_its_helpers_is_ended_by_the_nex
     assert_eq!(records(), 2);
     kill_with_helpers(&mut killed);
     for sid in &sids {
-        until("its leader is gone", || !alive(*sid));
+        eventually("its leader is gone", || !is_alive(*sid));
         assert!(!outside::members(*sid).is_empty(), "nobody was there to end them");
     }
     let mut stranger = std::process::Command::new("sleep").arg("300").spawn().expect("it starts");
@@ -350,18 +364,18 @@ fn what_is_left_of_an_execd_that_was_killed_with_its_helpers_is_ended_by_the_nex
     assert_eq!(records(), 1, "the living one's");
     living.close_stdin();
     assert!(living.wait_exit().success());
-    until("its record is gone", || records() == 0);
+    eventually("its record is gone", || records() == 0);
 }
 
 #[test]
 fn an_execd_without_sessions_takes_its_keeper_along() {
     for _ in 0..3 {
         let mut execd = Execd::start();
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         kill_and_expect_nothing(&mut execd, keeper);
         let mut execd = Execd::start();
         execd.run("echo one");
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         kill_and_expect_nothing(&mut execd, keeper);
     }
 }
@@ -372,14 +386,16 @@ const HELPERS: [&str; 2] = ["execd-guard", "execd-keeper"];
 /// Kills one of the two and waits for another.
 fn replace(execd: &Execd, name: &str) {
     let helper = || helper_of(execd.pid(), name);
-    until("it is there", || helper().is_some());
+    eventually("it is there", || helper().is_some());
     let first = helper();
-    send(first.expect("it is there"), libc::SIGKILL);
-    until("there is another", || helper().is_some_and(|now| Some(now) != first));
+    send_signal(first.expect("it is there"), libc::SIGKILL);
+    eventually("there is another", || helper().is_some_and(|now| Some(now) != first));
 }
 
 /// A guard or writer that had died a second time was back after up to a minute, and until then a
 /// killed execd left all that its leaders had started: in 40 of 40 rounds.
+/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
+///   it dies, and told of all sessions
 #[test]
 fn helpers_that_were_killed_again_and_again_know_all_sessions() {
     for (last, other) in [(HELPERS[0], HELPERS[1]), (HELPERS[1], HELPERS[0])] {
@@ -397,23 +413,27 @@ fn helpers_that_were_killed_again_and_again_know_all_sessions() {
         execd.signal(libc::SIGKILL);
         execd.wait_exit();
         execd.until_no_session_process();
-        until("no member is left", || sids.iter().all(|sid| outside::members(*sid).is_empty()));
+        eventually("no member is left", || {
+            sids.iter().all(|sid| outside::members(*sid).is_empty())
+        });
         outside::go_on(stopped);
-        until("both have ended", || {
+        eventually("both have ended", || {
             HELPERS.iter().all(|name| helper_of(execd.pid(), name).is_none())
         });
     }
 }
 
+/// rule: architecture.md, Logs: Guard or log writer gone: until it is restarted the other does the
+///   guard's work
 #[test]
 fn a_guard_that_dies_just_before_execd_does_is_stood_in_for() {
     for _ in 0..4 {
         let mut execd = Execd::start();
         let opened = execd.open("trap '' TERM HUP; sleep 300 & (sleep 301 &) & echo up; wait");
-        until("it has started", || helper_of(execd.pid(), HELPERS[0]).is_some());
+        eventually("it has started", || helper_of(execd.pid(), HELPERS[0]).is_some());
         // So that no turn of execd comes between the two.
         stop(execd.pid());
-        send(helper_of(execd.pid(), HELPERS[0]).expect("it is there"), libc::SIGKILL);
+        send_signal(helper_of(execd.pid(), HELPERS[0]).expect("it is there"), libc::SIGKILL);
         execd.signal(libc::SIGKILL);
         execd.wait_exit();
         execd.until_no_session_process();
@@ -423,13 +443,15 @@ fn a_guard_that_dies_just_before_execd_does_is_stood_in_for() {
 
 /// What a command of root's runs as another user was not the guard's business: of 300 rounds 187
 /// left somebody.
+/// rule: architecture.md, Reaping and ends: kill -9 of execd ends also members that run as another
+///   user, where execd is root
 #[test]
 fn members_that_became_another_user_do_not_survive_where_execd_is_root() {
     if !is_root() {
         return left_out("only root can run a command as somebody else");
     }
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let other = "setpriv --reuid 12345 --regid 12345 --clear-groups";
     let cmd = format!(
         "trap '' HUP TERM; {other} sleep 300 & {other} sh -c 'sleep 301; :' & \
@@ -439,43 +461,47 @@ fn members_that_became_another_user_do_not_survive_where_execd_is_root() {
     let sid = pid_of(&opened);
     let theirs =
         |pid: &i32| outside::status_field(*pid, "Uid").is_some_and(|t| t.starts_with("12345"));
-    until("all run as somebody else", || {
+    eventually("all run as somebody else", || {
         outside::members(sid).iter().filter(|pid| theirs(pid)).count() == 4
     });
     kill_and_expect_nothing(&mut execd, keeper);
-    until("no member is left", || outside::members(sid).is_empty());
+    eventually("no member is left", || outside::members(sid).is_empty());
 }
 
+/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
 #[test]
 fn the_death_of_the_keeper_harms_no_session() {
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let opened = execd.open("exec cat");
-    send(keeper, libc::SIGKILL);
-    until("it is gone", || !alive(keeper));
+    send_signal(keeper, libc::SIGKILL);
+    eventually("it is gone", || !is_alive(keeper));
     let text = execd.input_until(session_of(&opened), "still here\\n", "still here\n");
     assert!(text.contains("still here"));
     assert!(is_alive(pid_of(&opened)));
 }
 
+/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+///   sessions is left
 #[test]
 fn a_program_that_forks_without_end_loses() {
     let mut execd = Execd::start();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     // Twenty at a time, each a moment: enough to be forking at whatever moment it is looked at.
     let cmd = "trap '' TERM HUP; f() { while :; do (sleep 0.05; :) & (sleep 0.05; :) & \
                wait; done; }; f & f & f & f & f & echo up; wait";
     let opened = execd.open_until_with(cmd, "up", json!({"shell": "sh"}));
     assert!(opened > 0);
-    until("it forks", || execd.session_processes().len() > 6);
+    eventually("it forks", || execd.session_processes().len() > 6);
     kill_and_expect_nothing(&mut execd, keeper);
 }
 
+/// rule: architecture.md, Rooms and bounds: A goodbye leaves what may stay
 #[test]
 fn a_goodbye_of_execd_leaves_what_may_stay() {
     let mut execd = Execd::start();
     execd.leaves_processes_behind();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let cmd = "setsid -f sh -c 'echo $$ > daemon; exec sleep 300' </dev/null >/dev/null 2>&1; \
                while ! test -s daemon; do sleep 0.01; done; echo up; exec sleep 300";
     execd.open_until(cmd, "up");
@@ -486,7 +512,7 @@ fn a_goodbye_of_execd_leaves_what_may_stay() {
         .expect("a pid");
     execd.close_stdin();
     assert!(execd.wait_exit().success());
-    until("the keeper has ended", || !alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
     assert!(is_alive(daemon));
-    send(daemon, libc::SIGKILL);
+    send_signal(daemon, libc::SIGKILL);
 }

@@ -6,8 +6,7 @@
 //! test mounts it there once execd runs.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
-#[path = "common/outside.rs"]
-mod outside;
+mod common;
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -19,7 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use outside::{Raw, alive, is_root, left_out, members, send, until};
+use common::outside::{is_root, members};
+use common::{Execd, Setup, eventually, is_alive, left_out, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -29,27 +29,36 @@ const EIO: i32 = 5;
 
 /// execd beside a mount that never answers.
 struct Beside {
-    execd: Raw,
+    execd: Execd,
     at: TempDir,
     device: File,
     ended: Arc<AtomicBool>,
 }
 
 /// An execd in a mount namespace of its own; `None`, and a word why, where that can't be.
-fn start(args: &[&str]) -> Option<Raw> {
+fn start(args: &[&str]) -> Option<Execd> {
     let unshared = Command::new("unshare").args(["-m", "true"]).output();
     if !is_root() || !unshared.is_ok_and(|done| done.status.success()) {
         left_out("a mount namespace needs root");
         return None;
     }
-    let execd = Raw::start(&[], args, &[], || {
-        // SAFETY: plain calls with literals.
-        unsafe {
-            libc::unshare(libc::CLONE_NEWNS);
-            let flags = libc::MS_REC | libc::MS_PRIVATE;
-            libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), flags, std::ptr::null());
-        }
-    });
+    let execd = Setup::new(args)
+        .prepared(|| {
+            // SAFETY: plain calls with literals.
+            unsafe {
+                libc::unshare(libc::CLONE_NEWNS);
+                let flags = libc::MS_REC | libc::MS_PRIVATE;
+                libc::mount(
+                    std::ptr::null(),
+                    c"/".as_ptr(),
+                    std::ptr::null(),
+                    flags,
+                    std::ptr::null(),
+                );
+            }
+        })
+        .unwatched()
+        .start();
     Some(execd)
 }
 
@@ -62,7 +71,7 @@ fn beside(args: &[&str]) -> Option<Beside> {
     };
     let mut execd = start(args)?;
     // It runs, and has read its list of mounts: the mount comes later.
-    let first = execd.result("exec_command", &json!({"cmd": "echo before"}));
+    let first = execd.result("exec_command", json!({"cmd": "echo before"}));
     assert_eq!(first["output"], "before\n");
     let at = tempfile::Builder::new().prefix("execd-hang-").tempdir().expect("a directory");
     mount_in(execd.pid(), &device, &at);
@@ -144,9 +153,9 @@ impl Beside {
 
     /// Sends a request whose command hangs on its way; everybody else is served.
     fn hang(&mut self, method: &str, params: &Value) -> u64 {
-        let id = self.execd.send(method, params);
-        self.execd.result("ping", &json!({}));
-        let other = self.execd.result("exec_command", &json!({"cmd": "echo other"}));
+        let id = self.execd.start_request(method, params);
+        self.execd.result("ping", json!({}));
+        let other = self.execd.result("exec_command", json!({"cmd": "echo other"}));
         assert_eq!(other["output"], "other\n", "{method} {params}");
         id
     }
@@ -154,9 +163,9 @@ impl Beside {
     /// The same; then it is cancelled, and its session, which goes on, is killed.
     fn hang_and_kill(&mut self, method: &str, params: &Value) {
         let id = self.hang(method, params);
-        let cancelled = self.execd.result("cancel", &json!({"id": id}));
+        let cancelled = self.execd.result("cancel", json!({"id": id}));
         assert_eq!(cancelled["cancelled"], true, "{method} {params}: it waits");
-        let reply = self.execd.reply(id).expect("execd lives");
+        let reply = self.execd.reply(id);
         let Some(session) = reply["result"]["session_id"].as_u64() else {
             // What bash and agent_execute cancel is ended.
             let ended = reply["result"]["status"] == "aborted"
@@ -165,8 +174,8 @@ impl Beside {
             return;
         };
         let pid = i32::try_from(reply["result"]["pid"].as_i64().expect("a pid")).expect("a pid");
-        assert!(alive(pid), "it is a process like any other");
-        let killed = self.execd.result("kill_session", &json!({"session_id": session}));
+        assert!(is_alive(pid), "it is a process like any other");
+        let killed = self.execd.result("kill_session", json!({"session_id": session}));
         assert_eq!(killed["killed"], true, "{method} {params}: {killed}");
         assert!(members(pid).is_empty());
     }
@@ -178,10 +187,12 @@ impl Drop for Beside {
     }
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn whatever_path_hangs_only_its_own_request_waits() {
     let Some(mut here) = beside(&[]) else { return };
-    let (far, safe) = (here.path("x"), here.execd.dir.path().join("link"));
+    let (far, safe) = (here.path("x"), here.execd.file("link"));
     std::os::unix::fs::symlink(&far, &safe).expect("a link");
     let (by_link, path) =
         (safe.to_str().expect("UTF-8").to_owned(), format!("{far}:/usr/bin:/bin"));
@@ -201,60 +212,67 @@ fn whatever_path_hangs_only_its_own_request_waits() {
     here.hang_and_kill("agent_execute", &run);
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_answers_at_its_deadline_and_goes_on() {
     let Some(mut here) = beside(&[]) else { return };
     let far = here.path("x");
     let id =
         here.hang("exec_command", &json!({"cmd": "true", "workdir": far, "yield_time_ms": 250}));
-    let reply = here.execd.reply(id).expect("execd lives");
+    let reply = here.execd.reply(id);
     assert_eq!(reply["result"]["wait_status"], "deadline_reached", "{reply}");
     let session = reply["result"]["session_id"].as_u64().expect("a session");
-    let poll = here.execd.send("write_stdin", &json!({"session_id": session}));
-    let bash = here.execd.send("bash", &json!({"command": "true", "context": {"cwd": far}}));
-    let job = here.execd.send("bash_stream", &json!({"command": "true", "workdir": far}));
+    let poll = here.execd.start_request("write_stdin", json!({"session_id": session}));
+    let bash =
+        here.execd.start_request("bash", json!({"command": "true", "context": {"cwd": far}}));
+    let job = here.execd.start_request("bash_stream", json!({"command": "true", "workdir": far}));
     let shell = here.path("bash");
-    let other = here.execd.send("exec_command", &json!({"cmd": "true", "shell": shell}));
+    let other = here.execd.start_request("exec_command", json!({"cmd": "true", "shell": shell}));
     let run = json!({"model": "a/b", "prompt": "x", "pi_path": here.path("pi")});
-    let run = here.execd.send("agent_execute", &run);
-    here.execd.result("ping", &json!({}));
+    let run = here.execd.start_request("agent_execute", &run);
+    here.execd.result("ping", json!({}));
     // Now it answers: that it is broken.
     here.answer_with(Some(EIO));
     let workdir = format!("workdir {far}: EIO: I/O error");
     let spawn = format!("spawn {shell}: EIO: I/O error");
     for (id, why) in [(poll, &workdir), (other, &spawn)] {
-        let reply = here.execd.reply(id).expect("execd lives");
+        let reply = here.execd.reply(id);
         assert_eq!(reply["result"]["exit_code"], -1, "{reply}");
         assert_eq!(reply["result"]["failure_message"], **why, "{reply}");
     }
-    let reply = here.execd.reply(bash).expect("execd lives");
+    let reply = here.execd.reply(bash);
     assert_eq!(reply["result"]["text"], workdir, "{reply}");
     assert_eq!(reply["result"]["exit_code"], -1, "{reply}");
-    let reply = here.execd.reply(job).expect("execd lives");
+    let reply = here.execd.reply(job);
     assert_eq!(reply["result"]["error"], workdir, "{reply}");
     assert_eq!(reply["result"]["status"], "failed", "{reply}");
-    let reply = here.execd.reply(run).expect("execd lives");
+    let reply = here.execd.reply(run);
     let error = reply["result"]["error"].as_str().unwrap_or_default();
     assert!(error.contains("EIO"), "{reply}");
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_holds_up_no_end() {
     let Some(mut here) = beside(&[]) else { return };
     let id = here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
-    send(here.execd.pid(), libc::SIGTERM);
-    assert_eq!(here.execd.wait().code(), Some(128 + libc::SIGTERM));
-    let reply = here.execd.reply(id).expect("it was answered");
+    send_signal(here.execd.pid(), libc::SIGTERM);
+    assert_eq!(here.execd.wait_exit().code(), Some(128 + libc::SIGTERM));
+    let reply = here.execd.reply(id);
     assert_eq!(reply["result"]["wait_status"], "shutting_down", "{reply}");
-    until("nothing of it is left", || here.execd.marked().is_empty());
+    eventually("nothing of it is left", || here.execd.marked().is_empty());
 }
 
+/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
+///   holds up its own request only
 #[test]
 fn a_start_that_hangs_dies_with_an_execd_that_is_killed_and_holds_nothing_of_it() {
     let Some(mut here) = beside(&[]) else { return };
     here.hang("exec_command", &json!({"cmd": "exec sleep 300"}));
     here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
-    send(here.execd.pid(), libc::SIGKILL);
-    here.execd.wait();
-    until("nothing of it is left", || here.execd.marked().is_empty());
+    send_signal(here.execd.pid(), libc::SIGKILL);
+    here.execd.wait_exit();
+    eventually("nothing of it is left", || here.execd.marked().is_empty());
 }

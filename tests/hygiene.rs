@@ -4,14 +4,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
-use common::{Execd, missing, output, pid_of};
-use outside::{
-    Raw, comm, environment, fds, file_limit, go_on, is_cloexec, place, send, signal_set,
-    status_field, status_number, stop, until, until_runs,
+use common::outside::{
+    comm, environment, fds, file_limit, go_on, is_cloexec, place, signal_set, status_field,
+    status_number, stop, until_runs,
 };
+use common::{Execd, Setup, eventually, is_alive, missing, output, pid_of, send_signal};
 use serde_json::json;
 
 /// dash and bash both leave signals as they are when they exec.
@@ -19,32 +17,34 @@ const SLEEP: &str = "exec sleep 300";
 const VFORK_OR_NOT: [&[&str]; 2] = [&[], &["--no-vfork"]];
 
 /// Starts `sleep` in a session and waits until it runs, so that no shell is in the way.
-fn sleeper(execd: &mut Raw, tty: bool, shell: &str) -> i32 {
-    let opened = execd.open(&json!({"cmd": SLEEP, "tty": tty, "shell": shell}));
+fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
+    let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "shell": shell}));
     let pid = pid_of(&opened);
     until_runs(pid, "sleep");
     pid
 }
 
-fn nothing() {}
-
+/// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     for args in VFORK_OR_NOT {
         // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
-        let mut execd = Raw::start(&[], args, &[], || {
-            // SAFETY: dup2 takes two numbers.
-            unsafe { (libc::dup2(0, 57), libc::dup2(1, 900)) };
-        });
-        execd.open(&json!({"cmd": "sleep 300", "tty": true}));
-        execd.open(&json!({"cmd": "sleep 300"}));
+        let mut execd = Setup::new(args)
+            .prepared(|| {
+                // SAFETY: dup2 takes two numbers.
+                unsafe { (libc::dup2(0, 57), libc::dup2(1, 900)) };
+            })
+            .unwatched()
+            .start();
+        execd.open_now(&json!({"cmd": "sleep 300", "tty": true}));
+        execd.open_now(&json!({"cmd": "sleep 300"}));
         for (tty, stdin) in [(false, "pipe"), (false, "null"), (true, "pipe")] {
-            let opened = execd.open(&json!({"cmd": SLEEP, "tty": tty, "stdin": stdin}));
+            let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "stdin": stdin}));
             let pid = pid_of(&opened);
             until_runs(pid, "sleep");
             // While it starts, the dynamic loader has a library open for a moment.
             let only_three = || fds(pid).keys().copied().eq([0, 1, 2]);
-            until(&format!("only 0 to 2 are open ({args:?} {:?})", fds(pid)), only_three);
+            eventually(&format!("only 0 to 2 are open ({args:?} {:?})", fds(pid)), only_three);
             let open = fds(pid);
             assert_eq!(open[&1], open[&2], "stdout and stderr are one: {open:?}");
             match (tty, stdin) {
@@ -58,29 +58,34 @@ fn a_child_has_descriptors_0_to_2_and_no_other() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has every signal at its default and an empty
+///   signal mask
 #[test]
 fn a_child_has_all_signals_at_their_default_and_none_blocked() {
     for args in VFORK_OR_NOT {
-        let mut plain = Raw::start(&[], args, &[], nothing);
+        let mut plain = Setup::new(args).unwatched().start();
         // As under nohup, in a background job of a shell without job control, from a daemon
         // that ignores SIGCHLD, and from a careless parent with signals blocked.
-        let mut odd = Raw::start(&[], args, &[], || {
-            for signal in [1, 2, 3, 10, 13, 15, 17, 20, 21, 22, 32, 33, 34, 40, 64] {
-                // The raw call: the C library would refuse 32 and 33.
-                let ignore = [libc::SIG_IGN, 0, 0, 0];
-                let nothing: *mut [usize; 4] = std::ptr::null_mut();
-                // SAFETY: SIG_IGN installs no handler.
+        let mut odd = Setup::new(args)
+            .prepared(|| {
+                for signal in [1, 2, 3, 10, 13, 15, 17, 20, 21, 22, 32, 33, 34, 40, 64] {
+                    // The raw call: the C library would refuse 32 and 33.
+                    let ignore = [libc::SIG_IGN, 0, 0, 0];
+                    let nothing: *mut [usize; 4] = std::ptr::null_mut();
+                    // SAFETY: SIG_IGN installs no handler.
+                    unsafe {
+                        libc::syscall(libc::SYS_rt_sigaction, signal, &raw const ignore, nothing, 8)
+                    };
+                }
+                // SAFETY: a set on the stack, initialised before its use.
                 unsafe {
-                    libc::syscall(libc::SYS_rt_sigaction, signal, &raw const ignore, nothing, 8)
-                };
-            }
-            // SAFETY: a set on the stack, initialised before its use.
-            unsafe {
-                let mut set = std::mem::zeroed::<libc::sigset_t>();
-                libc::sigfillset(&raw mut set);
-                libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-            }
-        });
+                    let mut set = std::mem::zeroed::<libc::sigset_t>();
+                    libc::sigfillset(&raw mut set);
+                    libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+                }
+            })
+            .unwatched()
+            .start();
         for execd in [&mut plain, &mut odd] {
             for (tty, shell) in [(false, "sh"), (true, "sh"), (false, "bash"), (true, "bash")] {
                 let pid = sleeper(execd, tty, shell);
@@ -93,6 +98,8 @@ fn a_child_has_all_signals_at_their_default_and_none_blocked() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child can be interrupted (the inherited mask is the
+///   classic bug)
 #[test]
 fn a_child_can_be_interrupted_from_its_terminal() {
     for args in VFORK_OR_NOT {
@@ -105,20 +112,27 @@ fn a_child_can_be_interrupted_from_its_terminal() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: execd reaps although it was started with SIGCHLD
+///   ignored
 #[test]
 fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
-    let mut execd = Raw::start(&[], &[], &[], || {
-        // SAFETY: SIG_IGN installs no handler.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    });
-    let result = execd.result("exec_command", &json!({"cmd": "exit 7"}));
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: SIG_IGN installs no handler.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        })
+        .unwatched()
+        .start();
+    let result = execd.result("exec_command", json!({"cmd": "exit 7"}));
     assert_eq!(result["exit_code"], 7, "{result}");
 }
 
+/// rule: architecture.md, Starting a child: A child has a session of its own
+/// rule: architecture.md, Starting a child: A PTY is the child's controlling terminal
 #[test]
 fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
     for args in VFORK_OR_NOT {
-        let mut execd = Raw::start(&[], args, &[], nothing);
+        let mut execd = Setup::new(args).unwatched().start();
         let ours = place(execd.pid());
         for tty in [false, true] {
             let pid = sleeper(&mut execd, tty, "bash");
@@ -133,23 +147,28 @@ fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
             }
         }
         let both = "ps -o tty= -p $$; test -w /dev/tty && echo can-open > /dev/tty";
-        let result = execd.result("exec_command", &json!({"cmd": both, "tty": true}));
+        let result = execd.result("exec_command", json!({"cmd": both, "tty": true}));
         assert!(output(&result).contains("can-open"), "{result}");
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has the RLIMIT_NOFILE that execd itself was
+///   started with
 #[test]
 fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
     for args in VFORK_OR_NOT {
-        let mut execd = Raw::start(&[], args, &[], || {
-            // SAFETY: a live rlimit.
-            unsafe {
-                let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-                libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-                limit.rlim_cur = 333;
-                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-            }
-        });
+        let mut execd = Setup::new(args)
+            .prepared(|| {
+                // SAFETY: a live rlimit.
+                unsafe {
+                    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                    libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+                    limit.rlim_cur = 333;
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+                }
+            })
+            .unwatched()
+            .start();
         for tty in [false, true] {
             let pid = sleeper(&mut execd, tty, "bash");
             assert_eq!(file_limit(pid), 333, "{args:?} tty={tty}");
@@ -158,14 +177,19 @@ fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has the umask and the working directory as
+///   asked
 #[test]
 fn a_child_has_execds_umask_and_the_directory_asked_for() {
     for args in VFORK_OR_NOT {
-        let mut execd = Raw::start(&[], args, &[], || {
-            // SAFETY: umask takes a number.
-            unsafe { libc::umask(0o037) };
-        });
-        let own = execd.dir.path().canonicalize().expect("it exists");
+        let mut execd = Setup::new(args)
+            .prepared(|| {
+                // SAFETY: umask takes a number.
+                unsafe { libc::umask(0o037) };
+            })
+            .unwatched()
+            .start();
+        let own = execd.workdir();
         std::fs::create_dir(own.join("sub")).expect("a directory");
         for (workdir, expected) in [
             (json!(null), own.clone()),
@@ -176,7 +200,7 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
             if workdir.is_string() {
                 params["workdir"] = workdir;
             }
-            let opened = execd.open(&params);
+            let opened = execd.open_now(&params);
             let pid = pid_of(&opened);
             until_runs(pid, "sleep");
             assert_eq!(status_field(pid, "Umask").as_deref(), Some("0037"));
@@ -187,21 +211,22 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child has its environment as asked
 #[test]
 fn a_child_has_the_environment_asked_for_and_execds_marks() {
     for args in VFORK_OR_NOT {
         let envs = [("KEPT", "as it is"), ("CHANGED", "old"), ("GONE", "x"), ("TERM", "dumb")];
         let marks = [("EXECD_SESSION_ID", "77"), ("EXECD_INSTANCE", "of an outer execd")];
         let envs: Vec<_> = envs.into_iter().chain(marks).collect();
-        let mut execd = Raw::start(&[], args, &envs, nothing);
-        let instance = execd.result("server_info", &json!({}))["instance"].clone();
+        let mut execd = Setup::new(args).envs(&envs).unwatched().start();
+        let instance = execd.result("server_info", json!({}))["instance"].clone();
         let change = json!({"CHANGED": "new = value", "GONE": null, "EMPTY": ""});
         for tty in [false, true] {
-            let opened = execd.open(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
+            let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
             let pid = pid_of(&opened);
             until_runs(pid, "sleep");
             // In the middle of an exec there is the new name, and no environment yet.
-            until("its environment is there", || !environment(pid).is_empty());
+            eventually("its environment is there", || !environment(pid).is_empty());
             let found = environment(pid);
             let value = |name: &str| found.get(name).map(String::as_str);
             assert_eq!(value("KEPT"), Some("as it is"));
@@ -215,6 +240,8 @@ fn a_child_has_the_environment_asked_for_and_execds_marks() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A child does not outlive a killed execd
+///   (PR_SET_PDEATHSIG)
 #[test]
 fn a_child_dies_with_execd() {
     if missing("python3") {
@@ -232,6 +259,8 @@ fn a_child_dies_with_execd() {
     }
 }
 
+/// rule: architecture.md, One thread: execd has one thread, always
+/// rule: architecture.md, Starting a child: All of execd's descriptors are CLOEXEC
 #[test]
 fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
     for args in [&[][..], &["--no-vfork"], &["--no-keeper"], &["--no-log"]] {
@@ -258,10 +287,12 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
     }
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
-    let mut execd = Raw::start(&[], &[], &[], nothing);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
+    let mut execd = Setup::new(&[]).unwatched().start();
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     let found = place(keeper);
     assert_eq!((found.sid, found.pgid, found.ppid), (keeper, keeper, execd.pid()));
@@ -270,21 +301,26 @@ fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     let ignored = signal_set(keeper, "SigIgn");
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         assert!(ignored.contains(&u32::try_from(signal).expect("positive")), "{signal}");
-        send(keeper, signal);
+        send_signal(keeper, signal);
     }
-    let result = execd.result("exec_command", &json!({"cmd": "echo still logged"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo still logged"}));
     assert!(result.get("failure_message").is_none() && result.get("log_complete").is_none());
     assert_eq!(common::log_of(&result), b"still logged\n");
-    assert_eq!(execd.result("server_info", &json!({}))["keeper_pid"], keeper);
+    assert_eq!(execd.result("server_info", json!({}))["keeper_pid"], keeper);
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn the_keeper_holds_none_of_execds_own_descriptors() {
-    let mut execd = Raw::start(&[], &[], &[], || {
-        // SAFETY: dup2 takes two numbers.
-        unsafe { (libc::dup2(1, 71), libc::dup2(2, 72)) };
-    });
-    let info = execd.result("server_info", &json!({}));
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: dup2 takes two numbers.
+            unsafe { (libc::dup2(1, 71), libc::dup2(2, 72)) };
+        })
+        .unwatched()
+        .start();
+    let info = execd.result("server_info", json!({}));
     let keeper = pid_of(&json!({"pid": info["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     let ours = fds(execd.pid());
@@ -296,18 +332,20 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
     assert_eq!(cwd.to_str(), Some("/"), "it keeps no directory busy");
 }
 
+/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
+///   none of execd's fds 0 to 2
 #[test]
 fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
-    let mut execd = Raw::start(&[], &[], &[], nothing);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
+    let mut execd = Setup::new(&[]).unwatched().start();
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
     until_runs(keeper, "execd-keeper");
     stop(keeper);
     execd.close_stdin();
-    assert!(execd.wait().success());
+    assert!(execd.wait_exit().success());
     // Both end only when nobody holds them any more.
     execd.all_lines();
     assert_eq!(execd.whole_stderr(), "");
     assert_eq!(comm(keeper), "execd-keeper", "it is stopped, not gone");
     go_on(keeper);
-    until("the keeper has ended", || !outside::alive(keeper));
+    eventually("the keeper has ended", || !is_alive(keeper));
 }

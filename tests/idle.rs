@@ -2,14 +2,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::thread;
 use std::time::Duration;
 
-use common::{Execd, session_of};
-use outside::{PATIENCE, Trace, activity, can_trace, until};
+use common::outside::{self, Trace, activity, can_trace};
+use common::{Execd, PATIENCE, eventually, session_of};
 use serde_json::json;
 
 /// How long idle processes are watched: this is what is measured, not a hope.
@@ -31,14 +29,9 @@ fn until_quiet(pids: &[i32]) {
     }
 }
 
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
-}
-
 /// Watches execd and its keeper for a while: by their counters, and by strace where possible.
 fn makes_no_call(execd: &mut Execd) {
-    let pids = [execd.pid(), keeper_of(execd)];
+    let pids = [execd.pid(), execd.keeper()];
     // Attaching interrupts the wait that is going on: one turn, and then it is made anew.
     let traces: Vec<Trace> = if can_trace() {
         pids.iter().map(|pid| Trace::attach(*pid, &[])).collect()
@@ -55,6 +48,9 @@ fn makes_no_call(execd: &mut Execd) {
     assert_eq!(before.1, after.1, "(reads, writes, sleeps) of execd and its keeper");
 }
 
+/// rule: protocol.md, Framing: Many requests may wait at once
+/// rule: architecture.md, Output: An idle execd with 64 sleeping sessions and pending waits makes
+///   zero syscalls
 #[test]
 fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     let mut execd = Execd::start();
@@ -89,6 +85,7 @@ fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     }
 }
 
+/// rule: architecture.md, Output: No periodic timer, nothing is polled
 #[test]
 fn an_execd_without_work_makes_no_call() {
     let mut execd = Execd::start();
@@ -96,6 +93,7 @@ fn an_execd_without_work_makes_no_call() {
     makes_no_call(&mut execd);
 }
 
+/// rule: architecture.md, Output: No periodic timer, nothing is polled
 #[test]
 fn what_is_left_over_from_work_costs_no_call() {
     let mut execd = Execd::start();
@@ -111,11 +109,13 @@ fn what_is_left_over_from_work_costs_no_call() {
     let text = "x".repeat(100_000);
     execd.write(json!({"session_id": deaf, "chars": text}));
     execd.peek();
-    until("the members are settled", || execd.session_processes().len() == 5);
+    eventually("the members are settled", || execd.session_processes().len() == 5);
     makes_no_call(&mut execd);
     outside::go_on(common::pid_of(&stopped));
 }
 
+/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
+///   not due
 #[test]
 fn windows_and_polls_that_are_not_due_cost_no_call() {
     let mut execd = Execd::start();

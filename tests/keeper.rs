@@ -3,8 +3,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};
@@ -13,13 +11,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{
-    AT_ONCE, Execd, assert_absent, contains, eventually, log_of, log_path, output, pid_of,
-    session_of,
+use common::outside::{
+    self, SmallDisk, Trace, can_trace, comm, go_on, is_root, status_field, stop, until_runs,
 };
-use outside::{
-    SmallDisk, Trace, alive, can_trace, comm, go_on, is_root, left_out, send, status_field, stop,
-    until, until_runs,
+use common::{
+    AT_ONCE, Execd, Setup, assert_absent, contains, eventually, is_alive, left_out, log_of,
+    log_path, output, pid_of, send_signal, session_of,
 };
 use serde_json::{Value, json};
 
@@ -33,8 +30,8 @@ fn keeper(execd: &mut Execd) -> Option<i32> {
 
 fn kill_keeper(execd: &mut Execd) -> i32 {
     let pid = keeper(execd).expect("there is a keeper");
-    send(pid, libc::SIGKILL);
-    until("the keeper is gone", || !alive(pid));
+    send_signal(pid, libc::SIGKILL);
+    eventually("the keeper is gone", || !is_alive(pid));
     pid
 }
 
@@ -69,6 +66,8 @@ fn print(execd: &mut Execd, session: u64, from: u64, to: u64) {
 
 // ---- Files ------------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: The log directory is 0700 and owned by the user; execd creates it
+///   so
 #[test]
 fn logs_are_private_and_named_after_their_session() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -96,24 +95,34 @@ fn logs_are_private_and_named_after_their_session() {
     }
 }
 
+/// rule: architecture.md, Logs: The log directory is 0700 and owned by the user; execd creates it
+///   so
 #[test]
 fn modes_do_not_depend_on_the_umask() {
-    let mut execd = outside::Raw::start(&[], &[], &[], || {
-        // SAFETY: umask takes a number.
-        unsafe { libc::umask(0) };
-    });
-    let result = execd.result("exec_command", &json!({"cmd": "echo x"}));
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(0) };
+        })
+        .unwatched()
+        .start();
+    let result = execd.result("exec_command", json!({"cmd": "echo x"}));
     let mode = |path: &Path| std::fs::metadata(path).expect("it exists").mode() & 0o777;
     assert_eq!(mode(&log_path(&result)), 0o600);
     assert_eq!(mode(&execd.log_dir()), 0o700);
-    let mut execd = outside::Raw::start(&[], &[], &[], || {
-        // SAFETY: umask takes a number.
-        unsafe { libc::umask(0o777) };
-    });
-    execd.result("exec_command", &json!({"cmd": "echo x"}));
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(0o777) };
+        })
+        .unwatched()
+        .start();
+    execd.result("exec_command", json!({"cmd": "echo x"}));
     assert_eq!(mode(&execd.log_dir()), 0o700, "a strange umask does not lock execd out");
 }
 
+/// rule: architecture.md, Logs: The file exists when the first reply or notification that names it
+///   is written
 #[test]
 fn a_log_exists_when_the_first_line_that_names_it_is_written() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -128,6 +137,11 @@ fn a_log_exists_when_the_first_line_that_names_it_is_written() {
     }
 }
 
+/// rule: protocol.md, Notifications: `progress` names the leader's pid and the log; no log is named
+///   with `--no-log`
+/// rule: protocol.md, Notifications: `session_started` has session_id, pid, command, tty, cwd,
+///   log_path (absent with `--no-log`)
+/// rule: architecture.md, Logs: `--no-log`: no files at all
 #[test]
 fn without_logs_there_are_no_files_and_no_paths() {
     for args in [&["--no-log"][..], &["--no-log", "--no-keeper"]] {
@@ -147,6 +161,7 @@ fn without_logs_there_are_no_files_and_no_paths() {
     }
 }
 
+/// rule: architecture.md, Logs: `--no-keeper`: logs are written inline
 #[test]
 fn without_a_keeper_logs_are_complete_too() {
     let mut execd = Execd::with(&["--no-keeper"], &[]);
@@ -164,6 +179,7 @@ fn without_a_keeper_logs_are_complete_too() {
     assert!(outside::children(execd.pid()).iter().all(|(pid, _)| comm(*pid) != "execd-keeper"));
 }
 
+/// rule: architecture.md, Logs: Two execds share the directory
 #[test]
 fn two_execds_share_the_directory() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -183,6 +199,7 @@ fn two_execds_share_the_directory() {
 }
 
 /// `TMPDIR=` (empty) made the current directory the place of logs.
+/// rule: architecture.md, Logs: An empty `TMPDIR` is none: logs and prompts go to /tmp
 #[test]
 fn an_empty_tmpdir_is_none() {
     let mut execd = Execd::with(&[], &[("TMPDIR", "")]);
@@ -195,6 +212,8 @@ fn an_empty_tmpdir_is_none() {
 
 /// The pages of a flood were put into the log before they were read. A child that reads its own
 /// output back took them in between: the log was longer than what was told, and nothing said so.
+/// rule: architecture.md, Logs: The log has the bytes that execd read, also of a child that reads
+///   its own output back
 #[test]
 fn a_child_that_reads_its_own_output_back_has_a_log_of_what_is_left() {
     if !can_trace() {
@@ -233,6 +252,8 @@ fn is_refused(path: &Path, reason: &str) {
     assert!(done.stdout.is_empty());
 }
 
+/// rule: architecture.md, Logs: When `--log-dir` is otherwise, execd refuses to start with the
+///   reason
 #[test]
 fn a_log_directory_that_is_not_private_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -258,6 +279,8 @@ fn a_log_directory_that_is_not_private_is_refused() {
     assert_eq!(std::fs::metadata(at("fresh")).expect("made").mode() & 0o7777, 0o700);
 }
 
+/// rule: architecture.md, Logs: When `--log-dir` is otherwise, execd refuses to start with the
+///   reason
 #[test]
 fn a_log_directory_of_another_user_is_refused() {
     if !is_root() {
@@ -272,6 +295,8 @@ fn a_log_directory_of_another_user_is_refused() {
 }
 
 /// Whoever made /tmp/pi-execd-UID first stopped every execd of that user.
+/// rule: architecture.md, Logs: Where others hold the default log directory a fresh one is used,
+///   said once and remembered
 #[test]
 fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() {
     a_fresh_one_is_used_again(false);
@@ -279,6 +304,8 @@ fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() 
 
 /// Whoever had made the directory of the control sockets as well let each execd make a log
 /// directory of its own: there was no place to remember the last one in.
+/// rule: architecture.md, Logs: Where others hold the default log directory a fresh one is used,
+///   said once and remembered
 #[test]
 fn where_nothing_can_be_remembered_the_fresh_directory_is_found_again() {
     a_fresh_one_is_used_again(true);
@@ -325,6 +352,7 @@ fn a_fresh_one_is_used_again(sockets_held_too: bool) {
     assert_eq!(log_of(&result), b"y\n");
 }
 
+/// rule: architecture.md, Logs: Where there is none at all the reason is told and commands run
 #[test]
 fn without_any_log_directory_the_reason_is_told_and_commands_run() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -341,6 +369,7 @@ fn without_any_log_directory_the_reason_is_told_and_commands_run() {
 }
 
 /// execd made and opened its log directory itself: where the disk stood still, it was deaf.
+/// rule: architecture.md, Logs: The first request is answered although the log disk stands still
 #[test]
 fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
     if !can_mount_alone() {
@@ -354,9 +383,10 @@ fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
     for args in [&["--no-socket"][..], &["--no-socket", "--log-dir", &logs]] {
         let path = CString::new(at.clone()).expect("no NUL");
         let envs = [("TMPDIR", at.as_str())];
-        let mut execd = outside::Raw::start(&[], args, &envs, move || mount_silent(&path));
-        execd.result("ping", &json!({}));
-        let result = execd.result("exec_command", &json!({"cmd": "echo shown"}));
+        let mut execd =
+            Setup::new(args).envs(&envs).prepared(move || mount_silent(&path)).unwatched().start();
+        execd.result("ping", json!({}));
+        let result = execd.result("exec_command", json!({"cmd": "echo shown"}));
         assert_eq!(result["output"], "shown\n");
         assert_eq!(result["log_complete"], false, "{result}");
         assert_absent(&result, &["log_path"]);
@@ -396,6 +426,10 @@ fn mount_silent(at: &std::ffi::CStr) {
 
 // ---- Old logs ---------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: `--log-keep-days`: execd deletes its own older logs, nothing else,
+///   and none of an execd that keeps its logs
+/// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+///   `PI_EXECD_LOG_KEEP_DAYS` says
 #[test]
 fn only_old_logs_of_ours_are_deleted_at_the_start() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -474,6 +508,8 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
 
 // ---- Limits -----------------------------------------------------------------------------
 
+/// rule: architecture.md, Logs: `--log-max-bytes`: the log ends with a line saying so, replies
+///   carry `log_truncated: true`
 #[test]
 fn a_log_ends_at_its_limit_and_says_so() {
     for extra in [&[][..], &["--no-keeper"]] {
@@ -518,6 +554,8 @@ fn a_log_ends_at_its_limit_and_says_so() {
 }
 
 /// A text named the log as the full output, and window_exited said nothing of its trouble.
+/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
+///   nothing
 #[test]
 fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
     let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
@@ -535,6 +573,8 @@ fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
 }
 
 /// The answer waits 250 ms for the log and no longer. It named an empty file as the full output.
+/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
+///   nothing
 #[test]
 fn a_text_that_does_not_wait_longer_for_the_log_says_that_it_may_lack_some() {
     let mut execd = Execd::start();
@@ -553,6 +593,8 @@ fn a_text_that_does_not_wait_longer_for_the_log_says_that_it_may_lack_some() {
     assert!(text.ends_with(".log (it may not have all of it yet)]"), "{text}");
 }
 
+/// rule: architecture.md, Logs: `--log-max-bytes`: the log ends with a line saying so, replies
+///   carry `log_truncated: true`
 #[test]
 fn a_limit_of_nothing_logs_nothing() {
     let mut execd = Execd::with(&["--log-max-bytes", "0"], &[]);
@@ -580,6 +622,7 @@ fn without_a_log(execd: &mut Execd, errno: &str) -> Value {
     result
 }
 
+/// rule: architecture.md, Logs: A log that cannot be created: the same, with `log_path` absent
 #[test]
 fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -599,6 +642,8 @@ fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
     }
 }
 
+/// rule: architecture.md, Logs: A log directory that was moved or deleted is made anew; no path
+///   that is gone is named
 #[test]
 fn a_log_directory_that_was_deleted_is_made_anew() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -621,6 +666,8 @@ fn a_log_directory_that_was_deleted_is_made_anew() {
 }
 
 /// `seq` on a full disk gave exit 0, `Full output: PATH`, and a file of 0 bytes.
+/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
+///   nothing
 #[test]
 fn on_a_full_disk_no_text_names_a_log_that_has_nothing() {
     let Some(disk) = SmallDisk::mount(1_024) else { return };
@@ -647,6 +694,7 @@ fn on_a_full_disk_no_text_names_a_log_that_has_nothing() {
     }
 }
 
+/// rule: architecture.md, Logs: A log that cannot be created: the same, with `log_path` absent
 #[test]
 fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     if !is_root() {
@@ -666,19 +714,21 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     }
     let wrapper: Vec<&str> = wrapper.into_iter().chain([binary.to_str().expect("UTF-8")]).collect();
     let at = tmp.to_str().expect("UTF-8");
-    let mut execd = outside::Raw::start(&wrapper, &["--no-socket"], &[("TMPDIR", at)], || {});
-    execd.result("exec_command", &json!({"cmd": "true"}));
+    let mut execd =
+        Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", at)]).unwatched().start();
+    execd.result("exec_command", json!({"cmd": "true"}));
     let logs = tmp.join("pi-execd-12345");
     std::fs::set_permissions(&logs, Permissions::from_mode(0o500)).expect("root may");
-    let result = execd.result("exec_command", &json!({"cmd": "echo on"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo on"}));
     assert_eq!(result["output"], "on\n");
     assert!(tells_trouble(&result), "{result}");
     assert!(result["failure_message"].as_str().is_some_and(|text| text.contains("EACCES")));
     std::fs::set_permissions(&logs, Permissions::from_mode(0o700)).expect("root may");
-    let result = execd.result("exec_command", &json!({"cmd": "echo on"}));
+    let result = execd.result("exec_command", json!({"cmd": "echo on"}));
     tells_no_trouble(&result);
 }
 
+/// rule: architecture.md, Logs: A deleted log is log trouble
 #[test]
 fn a_log_that_is_deleted_while_it_grows_is_log_trouble() {
     let mut execd = Execd::start();
@@ -694,6 +744,8 @@ fn a_log_that_is_deleted_while_it_grows_is_log_trouble() {
     assert!(end["failure_message"].as_str().is_some_and(|text| text.contains("ENOENT")), "{end}");
 }
 
+/// rule: architecture.md, Logs: Log trouble: the session goes on, missing bytes are counted, each
+///   reply says so
 #[test]
 fn an_error_of_the_disk_is_told_counted_and_got_over() {
     if !can_trace() {
@@ -728,6 +780,9 @@ fn an_error_of_the_disk_is_told_counted_and_got_over() {
     assert_eq!(String::from_utf8_lossy(&log_of(&end)), String::from_utf8_lossy(&expected.concat()));
 }
 
+/// rule: architecture.md, Logs: Log trouble: the session goes on, missing bytes are counted, each
+///   reply says so
+/// rule: architecture.md, Logs: Space that comes back is used again, and the note is written then
 #[test]
 fn a_full_disk_is_told_and_counted_and_the_session_goes_on() {
     let Some(disk) = SmallDisk::mount(2_048) else { return };
@@ -795,6 +850,7 @@ impl Unanswered for Execd {
     }
 }
 
+/// rule: architecture.md, Logs: Logging stops when the file system has too little free
 #[test]
 fn logging_stops_before_the_file_system_is_full() {
     // Checked at the first byte: less than 5 % of the disk are free then.
@@ -816,6 +872,8 @@ fn logging_stops_before_the_file_system_is_full() {
 
 // ---- A keeper that is gone --------------------------------------------------------------
 
+/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
+///   it dies, and told of all sessions
 #[test]
 fn a_keeper_that_dies_idle_is_replaced_and_nothing_is_lost() {
     let mut execd = Execd::start();
@@ -835,6 +893,8 @@ fn a_keeper_that_dies_idle_is_replaced_and_nothing_is_lost() {
     assert_eq!(log_of(&next), b"next\n");
 }
 
+/// rule: architecture.md, Logs: A new keeper is told all live sessions and appends after a line `[N
+///   bytes were not logged]`
 #[test]
 fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     let mut execd = Execd::start();
@@ -863,7 +923,7 @@ fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     let before = handed(&mut execd);
     std::fs::write(gate, "").expect("the gate is opened");
     eventually("the pipe is being filled", || handed(&mut execd) > before + 200_000);
-    send(pid, libc::SIGKILL);
+    send_signal(pid, libc::SIGKILL);
     let mut gaps = 0;
     for session in sessions {
         let end = execd.until_exit(session);
@@ -923,6 +983,7 @@ impl NoWriter {
     }
 }
 
+/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
 #[test]
 fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
     if !can_trace() {
@@ -967,6 +1028,8 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
 }
 
 /// Once it had died a second time there was none for up to a minute.
+/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
+///   it dies, and told of all sessions
 #[test]
 fn a_writer_that_is_killed_again_and_again_is_back_at_once() {
     let mut execd = Execd::start();
@@ -984,6 +1047,7 @@ fn a_writer_that_is_killed_again_and_again_is_back_at_once() {
     assert_eq!(log_of(&end), [b"up\n".to_vec(), numbers(1, 5)].concat());
 }
 
+/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
 #[test]
 fn a_session_that_ends_without_a_writer_is_answered_at_once() {
     if !can_trace() {
@@ -1003,6 +1067,9 @@ fn a_session_that_ends_without_a_writer_is_answered_at_once() {
 
 // ---- A disk that stalls -----------------------------------------------------------------
 
+/// rule: architecture.md, Logs: A reply that says exited or points at the log comes 250 ms later at
+///   the latest, with `log_complete: false`
+/// rule: architecture.md, Logs: The loop never waits for a disk
 #[test]
 fn while_the_keeper_stands_still_execd_does_not() {
     let mut execd = Execd::start();
@@ -1051,6 +1118,7 @@ fn while_the_keeper_stands_still_execd_does_not() {
     assert_eq!(log_of(&whole), [b"up\n".to_vec(), numbers(1, 100)].concat());
 }
 
+/// rule: architecture.md, Logs: The loop never waits for a disk
 #[test]
 fn a_slow_disk_delays_no_reply_that_does_not_point_at_the_log() {
     if !can_trace() {
@@ -1107,7 +1175,7 @@ fn a_stopped_keeper_does_not_keep_execd_from_ending() {
     // What was handed over is still written.
     let path = execd.log_files().pop().expect("its log");
     go_on(pid);
-    until("the keeper has ended", || !alive(pid));
+    eventually("the keeper has ended", || !is_alive(pid));
     let log = std::fs::read(path).expect("it exists");
     assert_eq!(log, [b"up\n".to_vec(), numbers(1, 9)].concat());
 }
@@ -1117,7 +1185,7 @@ fn what_a_person_sends_to_the_keeper_does_not_end_it() {
     let mut execd = Execd::start();
     let pid = keeper(&mut execd).expect("a keeper");
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
-        send(pid, signal);
+        send_signal(pid, signal);
     }
     execd.run("echo on");
     assert_eq!(keeper(&mut execd), Some(pid));
@@ -1152,7 +1220,7 @@ fn when_the_keepers_pipes_bring_nonsense_it_ends_and_execd_gets_another() {
         .expect("a pipe can be opened anew");
     std::io::Write::write_all(&mut pipe, &[0xff; 64]).expect("the keeper reads");
     drop(pipe);
-    until("the keeper has ended", || !alive(pid));
+    eventually("the keeper has ended", || !is_alive(pid));
     eventually("there is another keeper", || keeper(&mut execd).is_some_and(|new| new != pid));
     print(&mut execd, session, 1, 3);
     let end = execd.write(json!({"session_id": session, "eof": true, "yield_time_ms": 30_000}));

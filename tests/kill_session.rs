@@ -28,6 +28,7 @@ fn kill_sleep(signal: Value) -> Value {
 
 // ---- Signals ----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, kill_session: The default signal is SIGTERM
 #[test]
 fn the_default_is_sigterm() {
     let mut execd = Execd::start();
@@ -37,6 +38,7 @@ fn the_default_is_sigterm() {
     assert!(result["final_output"].as_str().expect("text").contains("got TERM"), "{result}");
 }
 
+/// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
 #[test]
 fn signals_are_named_with_or_without_sig_in_any_case() {
     for name in ["SIGTERM", "TERM", "term", "sigterm", "SigTerm", "sigTERM"] {
@@ -44,6 +46,7 @@ fn signals_are_named_with_or_without_sig_in_any_case() {
     }
 }
 
+/// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
 #[test]
 fn signals_may_be_numbers() {
     for (number, name) in [(15, "SIGTERM"), (2, "SIGINT"), (9, "SIGKILL"), (10, "SIGUSR1")] {
@@ -64,6 +67,8 @@ fn the_signal_asked_for_is_the_one_that_arrives() {
     }
 }
 
+/// rule: protocol.md, Errors: The message of an error says what to do instead where that is known
+/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
 #[test]
 fn an_unknown_signal_is_refused_with_examples() {
     let mut execd = Execd::start();
@@ -77,6 +82,7 @@ fn an_unknown_signal_is_refused_with_examples() {
     assert_eq!(execd.poll_now(session)["session_id"], session, "it still runs");
 }
 
+/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
 #[test]
 fn a_number_that_is_no_signal_is_refused() {
     let mut execd = Execd::start();
@@ -87,6 +93,8 @@ fn a_number_that_is_no_signal_is_refused() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
+///   −32602
 #[test]
 fn signals_that_end_nothing_are_refused() {
     let mut execd = Execd::start();
@@ -118,6 +126,9 @@ fn unknown_and_missing_params_are_refused() {
 
 // ---- The result -------------------------------------------------------------------------
 
+/// rule: unified-exec.md, kill_session: It answers as soon as all are gone
+/// rule: unified-exec.md, kill_session: The result has found, killed, escalated, exit_code or
+///   signal, log_path, final_output, summary
 #[test]
 fn the_result_tells_what_became_of_the_session() {
     let mut execd = Execd::start();
@@ -134,6 +145,7 @@ fn the_result_tells_what_became_of_the_session() {
     assert!(!is_alive(pid));
 }
 
+/// rule: unified-exec.md, kill_session: It answers as soon as all are gone
 #[test]
 fn a_command_that_ends_itself_on_the_signal_tells_its_exit_code() {
     let mut execd = Execd::start();
@@ -146,6 +158,8 @@ fn a_command_that_ends_itself_on_the_signal_tells_its_exit_code() {
     assert_eq!(result["summary"], summary);
 }
 
+/// rule: architecture.md, Reaping and ends: After the grace SIGKILL the same way
+/// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
 #[test]
 fn a_command_that_ignores_the_signal_gets_sigkill() {
     let mut execd = Execd::start();
@@ -163,6 +177,7 @@ fn a_command_that_ignores_the_signal_gets_sigkill() {
     assert_eq!(result["summary"], summary);
 }
 
+/// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
 #[test]
 fn sigkill_is_no_escalation() {
     let mut execd = Execd::start();
@@ -173,6 +188,7 @@ fn sigkill_is_no_escalation() {
     assert_absent(&result, &["note"]);
 }
 
+/// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
 #[test]
 fn final_output_holds_what_nobody_had_read() {
     let mut execd = Execd::start();
@@ -183,6 +199,7 @@ fn final_output_holds_what_nobody_had_read() {
     assert!(log_of(&result).ends_with(b"bye\n"), "the log is complete");
 }
 
+/// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
 #[test]
 fn final_output_is_truncated_like_any_output() {
     let mut execd = Execd::start();
@@ -194,12 +211,14 @@ fn final_output_is_truncated_like_any_output() {
     assert_eq!(text, expected.join("\n"));
 }
 
+/// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
 #[test]
 fn an_unknown_session_is_not_found() {
     let mut execd = Execd::start();
     assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
 }
 
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
 #[test]
 fn a_killed_session_is_gone() {
     let mut execd = Execd::start();
@@ -232,16 +251,22 @@ fn killed_whole(cmd: &str, more: Value) {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
+/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+///   session
 #[test]
 fn job_control_groups_are_reached() {
     killed_whole("set -m; sleep 300 & sleep 300 | sleep 300 & echo ready; wait", json!({}));
 }
 
+/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+///   session
 #[test]
 fn children_of_job_control_groups_are_reached() {
     killed_whole("set -m; (sleep 300 & sleep 300 & wait) & echo ready; wait", json!({}));
 }
 
+/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+///   session
 #[test]
 fn background_jobs_are_reached() {
     killed_whole(
@@ -250,16 +275,20 @@ fn background_jobs_are_reached() {
     );
 }
 
+/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
 #[test]
 fn job_control_groups_on_a_terminal_are_reached() {
     killed_whole("set -m; sleep 300 & sleep 300 & echo ready; wait", json!({"tty": true}));
 }
 
+/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
 #[test]
 fn background_jobs_that_hold_no_output_are_reached() {
     killed_whole("sleep 300 >/dev/null 2>&1 & echo ready; wait", json!({}));
 }
 
+/// rule: architecture.md, Reaping and ends: A stopped process is continued, so that it can act on
+///   the signal
 #[test]
 fn a_stopped_process_is_ended_without_escalation() {
     let mut execd = Execd::start();
@@ -271,6 +300,7 @@ fn a_stopped_process_is_ended_without_escalation() {
     assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGTERM"), false));
 }
 
+/// rule: architecture.md, Reaping and ends: After the grace SIGKILL the same way
 #[test]
 fn a_background_job_that_ignores_the_signal_is_escalated() {
     let mut execd = Execd::start();
@@ -281,6 +311,7 @@ fn a_background_job_that_ignores_the_signal_is_escalated() {
     assert_eq!(execd.session_processes().len(), 0);
 }
 
+/// rule: architecture.md, Resources and trust: execd guards other sessions from one session
 #[test]
 fn other_sessions_are_left_alone() {
     let mut execd = Execd::start();
@@ -347,6 +378,8 @@ fn a_stronger_signal_ends_the_grace_of_an_earlier_one() {
     assert_eq!(execd.result_of(gentle)["signal"], "SIGKILL");
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: A cancelled kill_session answers with
+///   what is known and goes on killing
 #[test]
 fn a_cancelled_kill_answers_and_goes_on_killing() {
     let mut execd = Execd::start();

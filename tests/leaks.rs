@@ -3,11 +3,9 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
-use common::Execd;
-use outside::{children, countable_fds, until, zombies};
+use common::outside::{self, children, countable_fds, zombies};
+use common::{Execd, eventually};
 use serde_json::{Value, json};
 
 /// Memory that the allocator may keep more than after the warm-up.
@@ -28,11 +26,6 @@ fn run_many(execd: &mut Execd, count: u64, params: impl Fn(u64) -> Value) {
     }
 }
 
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
-}
-
 fn nothing_is_left(execd: &mut Execd, commands: u64) {
     let info = execd.result("server_info", json!({}));
     assert_eq!(info["sessions"], json!({"live": 0, "finished": 0}));
@@ -44,7 +37,7 @@ fn nothing_is_left(execd: &mut Execd, commands: u64) {
     let list = execd.peek();
     assert_eq!(list["sessions"], json!([]));
     assert!(list.get("left").is_none());
-    until("no zombie is left", || zombies(execd.pid()).is_empty());
+    eventually("no zombie is left", || zombies(execd.pid()).is_empty());
     assert_eq!(children(execd.pid()).len(), 1, "only the keeper");
     assert_eq!(execd.threads(), 1);
 }
@@ -53,29 +46,33 @@ fn rss_kib(pid: i32) -> u64 {
     outside::status_number(pid, "VmRSS")
 }
 
+/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
+///   descriptor or process behind
 #[test]
 fn ten_thousand_commands_leave_nothing_behind() {
     let mut execd = Execd::with(&["--log-keep-days", "0"], &[]);
     // One in twenty on a terminal; /bin/true, not the shell's, would only measure the shell.
     let params = |at: u64| json!({"cmd": "true", "shell": "sh", "tty": at.is_multiple_of(20)});
     run_many(&mut execd, 500, params);
-    let keeper = keeper_of(&mut execd);
-    until("the warm-up is over", || zombies(execd.pid()).is_empty());
+    let keeper = execd.keeper();
+    eventually("the warm-up is over", || zombies(execd.pid()).is_empty());
     let (fds, keeper_fds) = (countable_fds(execd.pid()), outside::fds(keeper).len());
     let (rss, keeper_rss) = (execd.rss_kib(), rss_kib(keeper));
     run_many(&mut execd, 9_500, params);
     nothing_is_left(&mut execd, 10_000);
-    until("descriptors are given back", || countable_fds(execd.pid()) == fds);
-    until("the keeper has closed its logs", || outside::fds(keeper).len() <= keeper_fds);
+    eventually("descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("the keeper has closed its logs", || outside::fds(keeper).len() <= keeper_fds);
     let (now, keeper_now) = (execd.rss_kib(), rss_kib(keeper));
     assert!(now <= rss + SLACK_KIB, "{rss} KiB after the warm-up, {now} KiB now");
     assert!(keeper_now <= keeper_rss + SLACK_KIB, "the keeper: {keeper_rss}, then {keeper_now}");
 }
 
+/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
+///   descriptor or process behind
 #[test]
 fn sessions_that_were_listed_polled_killed_and_evicted_leave_nothing_behind() {
     let mut execd = Execd::with(&["--max-sessions", "8"], &[]);
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     let mut commands = 0;
     let mut round = |execd: &mut Execd, tty: bool| {
         // Twelve on eight places: four are evicted as soon as nobody waits for them.
@@ -97,27 +94,29 @@ fn sessions_that_were_listed_polled_killed_and_evicted_leave_nothing_behind() {
             execd.kill(session);
         }
         commands += 12;
-        until("all have ended", || execd.session_processes().is_empty());
+        eventually("all have ended", || execd.session_processes().is_empty());
     };
     for tty in [false, true, false, true] {
         round(&mut execd, tty);
     }
-    until("all are reaped", || children(execd.pid()).len() == 1);
+    eventually("all are reaped", || children(execd.pid()).len() == 1);
     execd.ping();
     let (fds, rss) = (countable_fds(execd.pid()), execd.rss_kib());
     for at in 0..20 {
         round(&mut execd, at % 2 == 0);
     }
-    until("all are reaped", || children(execd.pid()).len() == 1);
-    until("descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("all are reaped", || children(execd.pid()).len() == 1);
+    eventually("descriptors are given back", || countable_fds(execd.pid()) == fds);
     nothing_is_left(&mut execd, commands);
     let now = execd.rss_kib();
     assert!(now <= rss + SLACK_KIB, "{rss} KiB after the warm-up, {now} KiB now");
-    until("the keeper has no log open", || {
+    eventually("the keeper has no log open", || {
         !outside::fds(keeper).values().any(|target| target.ends_with(".log"))
     });
 }
 
+/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
+///   descriptor or process behind
 #[test]
 fn much_output_is_given_back() {
     let mut execd = Execd::start();

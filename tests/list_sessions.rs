@@ -5,8 +5,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
 
 use common::*;
 use serde_json::{Value, json};
@@ -32,6 +30,7 @@ fn open_exited(execd: &mut Execd, code: i32) -> u64 {
 
 // ---- Entries ----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, list_sessions: `  (no live sessions)` when empty
 #[test]
 fn without_sessions_the_list_is_empty() {
     let list = list(&mut Execd::start());
@@ -43,6 +42,7 @@ fn without_sessions_the_list_is_empty() {
     assert_absent(&list, &["left"]);
 }
 
+/// rule: unified-exec.md, list_sessions: The fields of an entry
 #[test]
 fn an_entry_has_these_fields() {
     let mut execd = Execd::start();
@@ -62,6 +62,7 @@ fn an_entry_has_these_fields() {
     assert_eq!(list["active_count"], 1);
 }
 
+/// rule: unified-exec.md, list_sessions: Sorted by id
 #[test]
 fn entries_are_sorted_by_id() {
     let mut execd = Execd::start();
@@ -71,6 +72,8 @@ fn entries_are_sorted_by_id() {
     assert_eq!(ids(&list(&mut execd)), (1..=12).collect::<Vec<u64>>());
 }
 
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
+/// rule: unified-exec.md, list_sessions: An exited session is reported once here, then removed
 #[test]
 fn an_exited_session_is_reported_once_then_removed() {
     let mut execd = Execd::start();
@@ -83,6 +86,8 @@ fn an_exited_session_is_reported_once_then_removed() {
     execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
 }
 
+/// rule: unified-exec.md, list_sessions: With `peek: true` nothing is removed and no wake is used
+///   up
 #[test]
 fn peek_removes_nothing() {
     let mut execd = Execd::start();
@@ -93,6 +98,7 @@ fn peek_removes_nothing() {
     assert_eq!(execd.until_exit(session)["exit_code"], 3);
 }
 
+/// rule: unified-exec.md, list_sessions: The fields of an entry
 #[test]
 fn an_entry_tells_the_signal_of_a_death() {
     let mut execd = Execd::start();
@@ -114,6 +120,7 @@ fn unknown_params_are_refused() {
 
 // ---- The text ---------------------------------------------------------------------------
 
+/// rule: unified-exec.md, list_sessions: `text` names each session on two lines
 #[test]
 fn the_text_has_two_lines_for_each_session() {
     let mut execd = Execd::start();
@@ -137,6 +144,7 @@ fn the_text_has_two_lines_for_each_session() {
     }
 }
 
+/// rule: unified-exec.md, list_sessions: `[exited exit_code=0; removed from store]` where so
 #[test]
 fn the_text_marks_exited_sessions() {
     let mut execd = Execd::start();
@@ -151,6 +159,7 @@ fn the_text_marks_exited_sessions() {
     assert!(marked[0].contains("[exited exit_code=7; removed from store]"), "{text}");
 }
 
+/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
 #[test]
 fn the_text_shows_sixty_characters_of_a_command() {
     let mut execd = Execd::start();
@@ -165,6 +174,7 @@ fn the_text_shows_sixty_characters_of_a_command() {
     assert_eq!(listed["sessions"][0]["command"], cmd, "the entry has all of it");
 }
 
+/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
 #[test]
 fn a_command_of_several_lines_stays_on_its_line() {
     let mut execd = Execd::start();
@@ -175,6 +185,8 @@ fn a_command_of_several_lines_stays_on_its_line() {
 
 // ---- Processes beside the leader --------------------------------------------------------
 
+/// rule: architecture.md, Reaping and ends: list_sessions shows detached programs as `detached:
+///   [{pid, command}]`
 #[test]
 fn detached_processes_are_listed_with_their_session() {
     let mut execd = Execd::start();
@@ -189,6 +201,8 @@ fn detached_processes_are_listed_with_their_session() {
     assert_eq!(entry["detached"], json!([{"pid": process.pid, "command": "sleep 4711"}]));
 }
 
+/// rule: architecture.md, Reaping and ends: A program that calls setsid has detached: kill_session
+///   leaves it alone
 #[test]
 fn a_detached_process_is_left_alone_by_kill() {
     let mut execd = Execd::start();
@@ -204,6 +218,8 @@ fn a_detached_process_is_left_alone_by_kill() {
     assert_eq!(left, ["sleep 4711"]);
 }
 
+/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
 #[test]
 fn kill_detached_takes_detached_processes_along() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
@@ -218,11 +234,13 @@ fn kill_detached_takes_detached_processes_along() {
 
 /// What has left with an emptied environment was not known any more, and a process that was started
 /// to look for it, and reaped, was taken for news: another was started at once, without end.
+/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
 #[test]
 fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_happens() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
     let runs = |execd: &Execd, number: i32| {
-        processes_of(execd).iter().any(|one| one.command == format!("sleep {number}"))
+        execd.processes().iter().any(|one| one.command == format!("sleep {number}"))
     };
     let away = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep";
     let session = execd
@@ -230,7 +248,7 @@ fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_ha
     // This one stays behind a session that has ended by itself.
     execd.run(&format!("{away} 4713 >/dev/null 2>&1; sleep 4714 >/dev/null 2>&1 &"));
     eventually("both have become sleep", || runs(&execd, 4712) && runs(&execd, 4713));
-    ends::until_idle(execd.pid(), || 0);
+    execd.until_idle(|| 0);
     execd.kill(session);
     assert!(!runs(&execd, 4712) && runs(&execd, 4713), "its own, and nobody else's");
     execd.kill(session + 1);
@@ -240,6 +258,8 @@ fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_ha
     );
 }
 
+/// rule: architecture.md, Reaping and ends: Members that outlive an ended session run on, and
+///   list_sessions shows them as `left`
 #[test]
 fn members_that_outlive_their_session_are_listed_as_left() {
     let mut execd = Execd::start();
@@ -253,6 +273,7 @@ fn members_that_outlive_their_session_are_listed_as_left() {
     assert_eq!(listed["sessions"], json!([]));
 }
 
+/// rule: architecture.md, Reaping and ends: kill_session with the old id ends what was left
 #[test]
 fn left_members_are_ended_by_their_old_id() {
     let mut execd = Execd::start();
@@ -263,6 +284,8 @@ fn left_members_are_ended_by_their_old_id() {
     assert_absent(&execd.peek(), &["left"]);
 }
 
+/// rule: architecture.md, Reaping and ends: Who still holds the output after the shell is gone
+///   keeps the session running, with `shell_exited`
 #[test]
 fn a_session_whose_shell_is_gone_says_so() {
     let mut execd = Execd::start();
@@ -274,6 +297,10 @@ fn a_session_whose_shell_is_gone_says_so() {
 
 // ---- The cap ----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
+///   where none has exited
+/// rule: unified-exec.md, Early exit, shell gone, LRU: The victim is ended like kill_session, in
+///   the background
 #[test]
 fn the_oldest_session_is_evicted_for_one_over_the_cap() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
@@ -292,6 +319,8 @@ fn the_oldest_session_is_evicted_for_one_over_the_cap() {
     eventually(own, || execd.session_processes().iter().all(|p| p.session.as_deref() != Some(&id)));
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: An evicted id answers `unknown session_id: 7
+///   (evicted; log: PATH)`
 #[test]
 fn an_evicted_id_says_so_and_names_its_log() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
@@ -304,6 +333,8 @@ fn an_evicted_id_says_so_and_names_its_log() {
     assert_eq!(message, format!("unknown session_id: 1 (evicted; log: {log})"));
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
+///   1) most recently used
 #[test]
 fn use_protects_a_session() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
@@ -316,6 +347,8 @@ fn use_protects_a_session() {
     assert_eq!(ids(&execd.peek()), [1, 3, 5, 6]);
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
+///   exited one first
 #[test]
 fn the_oldest_exited_session_goes_first() {
     let mut execd = Execd::with(&["--max-sessions", "12"], &[]);
@@ -335,6 +368,10 @@ fn the_oldest_exited_session_goes_first() {
     assert!(result["warning"].as_str().expect("text").contains("evicted session 1 "), "{result}");
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes a session with a
+///   pending request
+/// rule: unified-exec.md, Early exit, shell gone, LRU: If nobody can be evicted the table runs over
+///   its cap and evicts as soon as somebody can be
 #[test]
 fn a_session_with_a_pending_request_is_never_evicted() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
@@ -353,6 +390,8 @@ fn a_session_with_a_pending_request_is_never_evicted() {
     eventually("somebody can be evicted, and is", || ids(&execd.peek()) == [2, 3, 4, 5]);
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts
+///   nobody and is never listed
 #[test]
 fn an_early_exit_evicts_nobody() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
@@ -375,6 +414,8 @@ fn an_exited_session_can_be_evicted_before_anybody_saw_its_exit() {
     assert!(message.contains("(evicted; log: "), "{message}");
 }
 
+/// rule: unified-exec.md, exec_command, result: `warning` is also a line of the header
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Warnings start at max − 4
 #[test]
 fn warnings_start_four_below_the_cap() {
     let mut execd = Execd::with(&["--max-sessions", "6"], &[]);
@@ -387,6 +428,7 @@ fn warnings_start_four_below_the_cap() {
     assert_eq!(execd.open("sleep 60")["warning"], "3/6 sessions open");
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts
 #[test]
 fn sixty_four_sessions_fit_and_the_sixty_fifth_evicts() {
     let mut execd = Execd::start();

@@ -170,6 +170,7 @@ fn cat_on_a_terminal_gives_back_what_it_gets_twice() {
     assert_eq!(execd.write(params)["exit_code"], 0);
 }
 
+/// rule: unified-exec.md, write_stdin: `eof` closes the child's stdin after the bytes
 #[test]
 fn sort_answers_at_the_end_of_its_input() {
     let mut execd = Execd::start();
@@ -241,6 +242,8 @@ fn vim_saves_and_quits_in_one_call() {
     assert_eq!(text, "one\ntwo\n");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
+///   child gets SIGWINCH
 #[test]
 fn vim_learns_of_a_new_window_size() {
     if missing("vim") {
@@ -284,6 +287,7 @@ fn a_server_is_started_talked_to_polled_and_killed() {
     assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
 }
 
+/// rule: architecture.md, Reaping and ends: kill_session with the old id ends what was left
 #[test]
 fn a_server_in_the_background_with_its_output_redirected_is_ended_by_the_old_id() {
     if missing("python3") {
@@ -303,6 +307,7 @@ fn a_server_in_the_background_with_its_output_redirected_is_ended_by_the_old_id(
     assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A held session can be polled and killed
 #[test]
 fn a_server_in_the_background_that_holds_the_output_is_polled_and_killed() {
     if missing("python3") {
@@ -372,6 +377,8 @@ fn a_password_prompt_takes_its_answer_without_echo() {
     assert!(!contains(&log_of(&result), b"secret"), "the log does not have it either");
 }
 
+/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
 #[test]
 fn a_fork_bomb_is_ended_whole() {
     let mut execd = Execd::start();
@@ -382,6 +389,8 @@ fn a_fork_bomb_is_ended_whole() {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
+/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
 #[test]
 fn a_fork_bomb_that_ignores_sigterm_is_ended_whole() {
     let mut execd = Execd::start();
@@ -393,6 +402,8 @@ fn a_fork_bomb_that_ignores_sigterm_is_ended_whole() {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
+/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
 #[test]
 fn a_chain_of_processes_that_fork_on_and_on_is_ended() {
     let mut execd = Execd::start();

@@ -3,26 +3,22 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
-use common::{Execd, eventually, output, pid_of, session_of};
-use outside::{Raw, children, go_on, send, stop, until, zombies};
+use common::outside::{self, children, go_on, stop, zombies};
+use common::{Execd, Setup, eventually, output, pid_of, send_signal, session_of};
 use serde_json::{Value, json};
-
-fn keeper_of(execd: &mut Execd) -> i32 {
-    pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}))
-}
 
 /// Nothing is left of all that came to execd but its keeper.
 fn until_only_the_keeper_is_left(execd: &mut Execd) {
-    let (pid, keeper) = (execd.pid(), keeper_of(execd));
+    let (pid, keeper) = (execd.pid(), execd.keeper());
     eventually("only the keeper is left", || {
         let left = children(pid);
         left.len() == 1 && left[0].0 == keeper
     });
 }
 
+/// rule: architecture.md, Reaping and ends: execd is a child subreaper: orphans come to it and are
+///   reaped
 #[test]
 fn double_forked_orphans_are_reaped() {
     let mut execd = Execd::start();
@@ -43,6 +39,8 @@ fn double_forked_orphans_are_reaped() {
     assert!(list.get("left").is_none(), "{list}");
 }
 
+/// rule: architecture.md, Reaping and ends: execd is a child subreaper: orphans come to it and are
+///   reaped
 #[test]
 fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
     let mut execd = Execd::start();
@@ -57,27 +55,31 @@ fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
     eventually("the orphan came to execd", || {
         children(execd.pid()).iter().any(|(pid, _)| *pid == orphan)
     });
-    send(orphan, libc::SIGKILL);
+    send_signal(orphan, libc::SIGKILL);
     eventually("it is reaped", || outside::stat_fields(orphan).is_none());
     assert_eq!(execd.listed(session).expect("it runs")["running"], true);
 }
 
+/// rule: architecture.md, Reaping and ends: Strangers are reaped by their pid
 #[test]
 fn strangers_that_execd_was_born_with_are_reaped() {
     let script = "sleep 0.05 & sleep 0.3 & sh -c 'exit 9' & exec \"$@\"";
-    let mut execd = Raw::start(&["sh", "-c", script, "sh"], &[], &[], || {});
-    let result = execd.result("exec_command", &json!({"cmd": "exit 3"}));
+    let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
+    let result = execd.result("exec_command", json!({"cmd": "exit 3"}));
     assert_eq!(result["exit_code"], 3);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", &json!({}))["keeper_pid"]}));
-    until("the strangers are gone", || children(execd.pid()).iter().all(|(pid, _)| *pid == keeper));
+    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
+    eventually("the strangers are gone", || {
+        children(execd.pid()).iter().all(|(pid, _)| *pid == keeper)
+    });
 }
 
+/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
 #[test]
 fn a_stranger_that_stops_and_goes_on_is_no_session() {
     let script = "sleep 300 & echo $! > stranger; exec \"$@\"";
-    let mut execd = Raw::start(&["sh", "-c", script, "sh"], &[], &[], || {});
-    execd.result("ping", &json!({}));
-    let stranger: i32 = std::fs::read_to_string(execd.dir.path().join("stranger"))
+    let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
+    execd.result("ping", json!({}));
+    let stranger: i32 = std::fs::read_to_string(execd.file("stranger"))
         .expect("the script wrote it")
         .trim()
         .parse()
@@ -86,18 +88,19 @@ fn a_stranger_that_stops_and_goes_on_is_no_session() {
         stop(stranger);
         go_on(stranger);
     }
-    send(stranger, libc::SIGKILL);
-    until("it is reaped", || outside::stat_fields(stranger).is_none());
-    let list = execd.result("list_sessions", &json!({}));
+    send_signal(stranger, libc::SIGKILL);
+    eventually("it is reaped", || outside::stat_fields(stranger).is_none());
+    let list = execd.result("list_sessions", json!({}));
     assert_eq!(list["sessions"], json!([]));
-    let turns = |execd: &mut Raw| {
-        let info = execd.result("server_info", &json!({}));
+    let turns = |execd: &mut Execd| {
+        let info = execd.result("server_info", json!({}));
         info["counters"]["loop_turns"].as_u64().expect("a number")
     };
     let before = turns(&mut execd);
     assert!(turns(&mut execd) <= before + 4, "its end is looked at once, not for ever");
 }
 
+/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
 #[test]
 fn a_leader_that_is_stopped_and_continued_has_not_ended() {
     let mut execd = Execd::with(&[], &[("EXECD_LOG", "debug")]);
@@ -124,6 +127,7 @@ fn a_leader_that_is_stopped_and_continued_has_not_ended() {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
 #[test]
 fn a_stopped_leader_costs_no_turns() {
     let mut execd = Execd::start();
@@ -142,6 +146,7 @@ fn a_stopped_leader_costs_no_turns() {
     assert_eq!(execd.kill(session)["killed"], true);
 }
 
+/// rule: architecture.md, Reaping and ends: No zombie, ever
 #[test]
 fn five_hundred_short_commands_leave_no_zombie() {
     let mut execd = Execd::start();
@@ -167,6 +172,8 @@ fn five_hundred_short_commands_leave_no_zombie() {
     );
 }
 
+/// rule: architecture.md, Reaping and ends: SIGCHLD coalesces: each wake looks until nothing is
+///   left
 #[test]
 fn fifty_ends_in_one_burst_are_all_told() {
     let mut execd = Execd::start();
@@ -185,9 +192,9 @@ fn fifty_ends_in_one_burst_are_all_told() {
     // All end while execd stands still: one SIGCHLD is all that the kernel keeps of them.
     stop(execd.pid());
     for leader in &leaders {
-        send(*leader, libc::SIGKILL);
+        send_signal(*leader, libc::SIGKILL);
     }
-    until("all are zombies", || zombies(execd.pid()).len() == 50);
+    eventually("all are zombies", || zombies(execd.pid()).len() == 50);
     go_on(execd.pid());
     for request in requests {
         let result = execd.result_of(request);
@@ -200,19 +207,20 @@ fn fifty_ends_in_one_burst_are_all_told() {
     assert_eq!(list["sessions"], json!([]));
 }
 
+/// rule: architecture.md, Reaping and ends: Strangers are reaped by their pid
 #[test]
 fn strangers_in_the_same_burst_are_reaped_with_the_leaders() {
     let mut execd = Execd::start();
     let cmd = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 300 >/dev/null 2>&1 &); done; \
                echo up; exec sleep 300";
     let sessions: Vec<u64> = (0..10).map(|_| execd.open_until(cmd, "up")).collect();
-    let keeper = keeper_of(&mut execd);
+    let keeper = execd.keeper();
     eventually("the orphans came to execd", || children(execd.pid()).len() == 10 * 11 + 1);
     stop(execd.pid());
     for (pid, _) in children(execd.pid()).iter().filter(|(pid, _)| *pid != keeper) {
-        send(*pid, libc::SIGKILL);
+        send_signal(*pid, libc::SIGKILL);
     }
-    until("all are zombies", || zombies(execd.pid()).len() == 110);
+    eventually("all are zombies", || zombies(execd.pid()).len() == 110);
     go_on(execd.pid());
     until_only_the_keeper_is_left(&mut execd);
     for session in sessions {
@@ -220,6 +228,8 @@ fn strangers_in_the_same_burst_are_reaped_with_the_leaders() {
     }
 }
 
+/// rule: architecture.md, Starting a child: A failed start leaves no session, log, descriptor or
+///   pid
 #[test]
 fn nothing_is_left_of_a_command_that_cannot_start() {
     for args in [&[][..], &["--no-vfork"]] {
@@ -243,7 +253,7 @@ fn nothing_is_left_of_a_command_that_cannot_start() {
                 assert!(result.get("log_path").is_none(), "no empty log: {result}");
             }
         }
-        let keeper = keeper_of(&mut execd);
+        let keeper = execd.keeper();
         let left: Vec<i32> = children(execd.pid()).iter().map(|(pid, _)| *pid).collect();
         assert_eq!(left, [keeper], "{args:?}");
         assert_eq!(execd.fd_count(), fds, "{args:?}");

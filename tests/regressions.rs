@@ -28,17 +28,12 @@ fn end_by_enter(execd: &mut Execd, session: u64) {
     }
 }
 
-fn keeper_of(execd: &mut Execd) -> i32 {
-    let info = execd.result("server_info", json!({}));
-    i32::try_from(info["keeper_pid"].as_i64().expect("a keeper")).expect("a pid")
-}
-
 /// The keeper, stopped until this is dropped.
 struct StalledKeeper(i32);
 
 impl StalledKeeper {
     fn of(execd: &mut Execd) -> Self {
-        let pid = keeper_of(execd);
+        let pid = execd.keeper();
         send_signal(pid, libc::SIGSTOP);
         eventually("the keeper stands still", || process_state(pid) == Some('T'));
         Self(pid)

@@ -9,14 +9,11 @@
 
 mod agent_help;
 mod common;
-#[path = "common/ends.rs"]
-mod ends;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::LONG_AGO;
-use ends::{Lines, is_notification, until_file_has, value};
+use common::{Execd, LONG_AGO, Setup, is_notification, until_file_has, value};
 use serde_json::{Value, json};
 
 /// A command that goes on and prints nothing.
@@ -162,7 +159,7 @@ fn fixed(line: &str, directory: &Path) -> String {
 // ---- An execd whose words are written down ----------------------------------------------
 
 struct Board {
-    execd: Lines,
+    execd: Execd,
     directory: PathBuf,
     /// Lines that have come, and that nobody has asked for yet.
     waiting: Vec<String>,
@@ -172,8 +169,8 @@ struct Board {
 
 impl Board {
     fn start(flags: &[&str]) -> Self {
-        let execd = Lines::start(&[&["--no-keeper"], flags].concat());
-        let directory = execd.host.work().parent().expect("its directory").to_owned();
+        let execd = Setup::new(&[&["--no-keeper"], flags].concat()).unwatched().start();
+        let directory = execd.workdir().parent().expect("its directory").to_owned();
         let directory = directory.canonicalize().expect("it exists");
         Self { execd, directory, waiting: Vec::new(), text: String::new(), asked: 0 }
     }
@@ -190,7 +187,7 @@ impl Board {
 
     /// Sends a line as it is.
     fn send(&mut self, line: &str) {
-        self.execd.send(line);
+        self.execd.send_line(line);
         self.write_down(">", line);
     }
 
@@ -207,7 +204,7 @@ impl Board {
         let place = self.waiting.iter().position(|line| fits(line));
         let line = place.map(|place| self.waiting.remove(place)).unwrap_or_else(|| {
             loop {
-                let line = self.execd.incoming.line();
+                let line = self.execd.line();
                 if fits(&line) {
                     return line;
                 }
@@ -270,15 +267,11 @@ impl Board {
         until_printed(row, text);
     }
 
-    /// Lets a command go on that waits for this file.
-    fn go(&self, name: &str) {
-        std::fs::write(self.execd.host.file(name), "").expect("a file");
-    }
-
     /// Ends execd, whose sessions it takes along, and holds what it said against the file.
     fn end(mut self, name: &str) {
-        self.execd.close();
-        assert_eq!(self.execd.host.wait_exit(), Some(0), "execd ends well");
+        self.execd.close_stdin();
+        assert_eq!(self.execd.exit_code(), Some(0), "execd ends well");
+        self.execd.until_no_session_process();
         check(name, self.text.trim_start());
     }
 }
@@ -287,11 +280,6 @@ impl Board {
 fn until_printed(result: &Value, text: &str) {
     let log = result.get("log_path").or(result.get("logPath")).expect("a log");
     until_file_has(Path::new(log.as_str().expect("a path")), text);
-}
-
-/// What a command does to wait for a file.
-fn until_file(name: &str) -> String {
-    format!("until [ -e {name} ]; do sleep 0.1; done")
 }
 
 // ---- The command line -------------------------------------------------------------------
@@ -359,7 +347,7 @@ fn the_protocol_is_as_written() {
     board.ask("reserve_session_ids", json!({"up_to": -1}));
     board.about("a line that is too long");
     let long = format!(r#"{{"id":1,"method":"ping","params":{{"{}":1}}}}"#, "x".repeat(1024));
-    board.execd.send(&long);
+    board.execd.send_line(&long);
     board.take(|line| value(line)["error"]["data"]["reason"] == "line_too_long");
     board.about("reserve_session_ids, also of ids that are reserved");
     board.ask("reserve_session_ids", json!({"up_to": 9}));
@@ -383,14 +371,14 @@ fn the_end_by_a_signal_is_as_written() {
     board.note("session_started", |note| note["session_id"] == 1);
     board.note("session_started", |note| note["session_id"] == 2);
     board.note("session_started", |note| note["session_id"] == 3);
-    board.execd.host.signal(libc::SIGTERM);
+    board.execd.signal(libc::SIGTERM);
     for id in ids {
         board.reply(id);
     }
     (1..=3).for_each(|session| {
         board.note("session_exited", |note| note["session_id"] == session);
     });
-    assert_eq!(board.execd.host.wait_exit(), Some(143));
+    assert_eq!(board.execd.exit_code(), Some(143));
     check("ended.txt", board.text.trim_start());
 }
 
@@ -553,7 +541,7 @@ fn refusals_of_sessions_are_as_written() {
     // The file has the request cut: the whole is a quarter of a mebibyte.
     let chars = "x".repeat(300_000);
     let line = json!({"id": "b", "method": "write_stdin", "params": {"session_id": session, "chars": chars}});
-    board.execd.send(&line.to_string());
+    board.execd.send_line(&line.to_string());
     board.take(|line| value(line)["id"] == "b");
     board.about("params of the other methods that do not fit");
     board.ask("kill_session", json!({"session_id": session, "signal": "FOO"}));
@@ -573,11 +561,11 @@ fn refusals_of_sessions_are_as_written() {
 fn bash_stream_is_as_written() {
     let mut board = Board::start(&[]);
     board.about("two streams, live; an exit status");
-    let command = format!("echo out; {}; echo err >&2; exit 3", until_file("go"));
+    let command = format!("echo out; {}; echo err >&2; exit 3", common::until_file("go"));
     let first = board.begin("bash_stream", json!({"command": command, "name": "two"}));
     board.note("session_started", |_| true);
     board.note("tool_execution_output", |note| note["chunk"] == "out\n");
-    board.go("go");
+    common::go(&board.execd, "go");
     board.note("tool_execution_output", |note| note["chunk"] == "err\n");
     board.reply(first);
     board.note("session_exited", |note| note["session_id"] == 1);
@@ -733,7 +721,7 @@ fn windows_are_as_written() {
     board.ask("tmux", json!({"action": "list"}));
     board.ask("tmux", json!({"action": "list-polls"}));
     board.about("a window that is in the background from its start");
-    let command = format!("echo up; {}; echo done; exit 2", until_file("go"));
+    let command = format!("echo up; {}; echo done; exit 2", common::until_file("go"));
     let params = json!({"command": command, "background": true, "name": "builder"});
     let first = board.ask("bash", params);
     board.note("session_started", |note| note["window"] == "@1");
@@ -766,7 +754,7 @@ fn windows_are_as_written() {
     let context = json!({"windowScope": "pi-session", "scope": {"piSession": "other"}});
     board.ask("tmux", json!({"action": "list", "context": context}));
     board.about("the end of a window, and its kill");
-    board.go("go");
+    common::go(&board.execd, "go");
     board.note("window_exited", |note| note["window"] == "@1");
     board.note("session_exited", |note| note["session_id"] == 1);
     board.ask("tmux", json!({"action": "kill", "window": "@2"}));
@@ -788,7 +776,7 @@ fn windows_are_as_written() {
 
 /// Makes a pi that runs this script; gives its path.
 fn pi(board: &Board, name: &str, script: &str) -> String {
-    let path = board.execd.host.file(name);
+    let path = board.execd.file(name);
     agent_help::write_pi(&path, script);
     path.canonicalize().expect("it is there").to_str().expect("UTF-8").to_owned()
 }
@@ -827,7 +815,7 @@ fn runs_of_pi_are_as_written() {
         agent_help::begun(),
         vec![agent_help::assistant_end("Half", &agent_help::usage(100, 10, 0.25), "stop")],
     ];
-    let file = board.execd.host.file("half.ndjson");
+    let file = board.execd.file("half.ndjson");
     std::fs::write(&file, agent_help::ndjson(&stream.concat())).expect("a stream");
     let path = pi(&board, "pi-half", &format!("cat half.ndjson; {GOES_ON}"));
     run(&mut board, "a budget that is passed", &path, json!({"max_cost_usd": 0.1}));

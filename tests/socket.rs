@@ -3,10 +3,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
-#[path = "common/wire.rs"]
-mod wire;
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -15,10 +11,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Execd, missing, output, send_signal, session_of};
-use outside::{Raw, activity, countable_fds, go_on, is_root, left_out, stop, until};
+use common::outside::{self, activity, countable_fds, go_on, is_root, stop};
+use common::wire::{Wire, connect};
+use common::{Execd, Setup, eventually, left_out, missing, output, send_signal, session_of};
 use serde_json::{Value, json};
-use wire::{Wire, connect};
 
 /// Clients at once, as limits.rs has it.
 const CLIENTS: usize = 64;
@@ -46,6 +42,9 @@ fn start_and_end(arguments: &[&str], runtime: &Path) -> Output {
 
 // ---- Where it is ------------------------------------------------------------------------
 
+/// rule: attach.md, Where it is, who may use it: execd listens on
+///   `$XDG_RUNTIME_DIR/execd/<pid>.sock`, directory 0700, socket 0600
+/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
 #[test]
 fn the_socket_is_private_and_goes_with_its_execd() {
     let mut execd = Execd::start();
@@ -69,6 +68,8 @@ fn the_socket_is_private_and_goes_with_its_execd() {
     assert!(!path.exists());
 }
 
+/// rule: attach.md, Where it is, who may use it: execd listens in `/tmp/execd-<uid>/` where
+///   XDG_RUNTIME_DIR is not set
 #[test]
 fn without_a_runtime_directory_it_is_in_tmp() {
     // SAFETY: geteuid only returns a number.
@@ -79,7 +80,8 @@ fn without_a_runtime_directory_it_is_in_tmp() {
             None => "unset XDG_RUNTIME_DIR; exec \"$0\"".to_owned(),
             Some(value) => format!("XDG_RUNTIME_DIR={value} exec \"$0\""),
         };
-        let mut execd = Execd::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[], &[]);
+        let mut execd =
+            Setup::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[]).start();
         let info = execd.result("server_info", json!({}));
         let path = dir.join(format!("{}.sock", execd.pid()));
         assert_eq!(info["socket"], json!(path.to_string_lossy()));
@@ -92,6 +94,8 @@ fn without_a_runtime_directory_it_is_in_tmp() {
     let _ = std::fs::remove_dir(&dir);
 }
 
+/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
+///   it
 #[test]
 fn no_socket_is_none_and_another_place_is_there() {
     let mut execd = Execd::with(&["--no-socket"], &[]);
@@ -115,6 +119,8 @@ fn no_socket_is_none_and_another_place_is_there() {
 }
 
 /// Every failure to bind was told as EADDRINUSE, also where the directory was missing.
+/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
+///   it
 #[test]
 fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -142,6 +148,8 @@ fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     assert!(!stale.exists(), "removed at the end");
 }
 
+/// rule: attach.md, Where it is, who may use it: A directory that is a symlink, no directory or
+///   open to others is refused with a line on stderr, and execd goes on
 #[test]
 fn a_directory_that_is_not_private_is_refused_and_execd_goes_on() {
     let elsewhere = tempfile::tempdir().expect("a directory");
@@ -168,6 +176,8 @@ fn a_directory_that_is_not_private_is_refused_and_execd_goes_on() {
     assert_eq!(std::fs::read_dir(elsewhere.path()).expect("it is there").count(), 0);
 }
 
+/// rule: attach.md, Where it is, who may use it: Stale sockets of dead processes are cleaned up at
+///   start, others are not touched
 #[test]
 fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_are_not() {
     let runtime = tempfile::tempdir().expect("a directory");
@@ -193,6 +203,10 @@ fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_ar
 
 // ---- Several clients --------------------------------------------------------------------
 
+/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
+///   that armed it, session_started and session_exited to every client
+/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
+///   more client; a session of one is visible to all
 #[test]
 fn a_session_of_one_client_is_everybodys() {
     let mut execd = Execd::start();
@@ -216,6 +230,12 @@ fn a_session_of_one_client_is_everybodys() {
     assert_eq!(info["clients"], json!({"connected": 2, "max": CLIENTS}));
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
+///   that armed it, session_started and session_exited to every client
+/// rule: protocol.md, Several clients, cancel in the families: The ids of requests are per
+///   connection
+/// rule: attach.md, Several clients: Request ids, cancel and the limit of pending requests are per
+///   connection
 #[test]
 fn ids_waits_and_wakes_are_each_clients_own() {
     let mut execd = Execd::start();
@@ -226,7 +246,9 @@ fn ids_waits_and_wakes_are_each_clients_own() {
     execd.send(7, "write_stdin", poll.clone());
     one.send_as(7, "write_stdin", &poll);
     two.send_as(7, "write_stdin", &poll);
-    until("all three wait", || execd.result("server_info", json!({}))["pending_requests"] == 3);
+    eventually("all three wait", || {
+        execd.result("server_info", json!({}))["pending_requests"] == 3
+    });
     assert_eq!(two.result("cancel", json!({"id": 7})), json!({"cancelled": true}));
     assert_eq!(two.reply(7)["result"]["wait_status"], "cancelled");
     assert_eq!(two.result("cancel", json!({"id": 7})), json!({"cancelled": false}));
@@ -241,6 +263,8 @@ fn ids_waits_and_wakes_are_each_clients_own() {
     assert!(execd.notification("session_exited", is_it).get("wake").is_none());
 }
 
+/// rule: attach.md, Several clients: A client's end ends its requests' waits and wakes, never a
+///   session
 #[test]
 fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let mut execd = Execd::start();
@@ -252,11 +276,11 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     one.result("set_on_exit", json!({"session_id": session, "on_exit": "wake"}));
     one.send("write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
     one.send("exec_command", json!({"cmd": "sleep 1000", "yield_time_ms": 30_000}));
-    until("both wait", || execd.result("server_info", json!({}))["pending_requests"] == 2);
+    eventually("both wait", || execd.result("server_info", json!({}))["pending_requests"] == 2);
     drop(one);
-    until("none waits", || execd.result("server_info", json!({}))["pending_requests"] == 0);
+    eventually("none waits", || execd.result("server_info", json!({}))["pending_requests"] == 0);
     let mut rows = Vec::new();
-    until("both are in the table", || {
+    eventually("both are in the table", || {
         rows = execd.peek()["sessions"].as_array().expect("rows").clone();
         rows.len() == 2
     });
@@ -264,9 +288,11 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let done = execd.write(json!({"session_id": session, "chars": "\n", "yield_time_ms": 30_000}));
     assert_eq!(done["exit_code"], 5);
     assert_eq!(execd.kill(session + 1)["killed"], true);
-    until("its descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("its descriptors are given back", || countable_fds(execd.pid()) == fds);
 }
 
+/// rule: attach.md, Several clients: A client that ends only its requests is answered before it is
+///   hung up on
 #[test]
 fn who_ends_only_its_requests_is_answered_before_it_is_hung_up_on() {
     let mut execd = Execd::start();
@@ -291,6 +317,8 @@ fn who_ends_only_its_requests_is_answered_before_it_is_hung_up_on() {
     execd.ping();
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: Socket clients do not keep execd
+///   alive and are answered `shutting_down` at its end
 #[test]
 fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     let mut execd = Execd::start();
@@ -314,6 +342,8 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
+/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
+///   more client; a session of one is visible to all
 #[test]
 fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
     let mut execd = Execd::start();
@@ -324,6 +354,8 @@ fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
+/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
+/// rule: attach.md, Several clients: `execd run` can be looked at
 #[test]
 fn the_command_of_execd_run_can_be_looked_at() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -338,7 +370,7 @@ fn the_command_of_execd_run_can_be_looked_at() {
         .expect("execd runs");
     let path = dir.path().join(format!("execd/{}.sock", run.id()));
     let mut one = Wire::connect(&path);
-    until("the session is listed", || {
+    eventually("the session is listed", || {
         let list = one.result("list_sessions", json!({"peek": true}));
         list["sessions"].as_array().is_some_and(|rows| rows.len() == 1)
     });
@@ -354,6 +386,8 @@ fn the_command_of_execd_run_can_be_looked_at() {
 
 // ---- Bad ones, and many -----------------------------------------------------------------
 
+/// rule: attach.md, Several clients: 20 clients with garbage, half lines and hang-ups: stdin's
+///   client never notices, descriptors come back
 #[test]
 fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
     let mut execd = Execd::start();
@@ -381,21 +415,22 @@ fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
         drop(clients);
         execd.ping();
     }
-    until("all descriptors are given back", || countable_fds(execd.pid()) == fds);
-    until("no request of theirs waits", || {
+    eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
+    eventually("no request of theirs waits", || {
         execd.result("server_info", json!({}))["pending_requests"] == 0
     });
     assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
     assert_eq!(execd.peek()["sessions"].as_array().map(Vec::len), Some(1));
 }
 
+/// rule: attach.md, Several clients: The number of clients is bounded; one more gets one line
 #[test]
 fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_gone() {
     let mut execd = Execd::start();
     execd.ping();
     let path = execd.socket();
     let mut clients: Vec<UnixStream> = (0..CLIENTS).map(|_| connect(&path)).collect();
-    until("all are connected", || {
+    eventually("all are connected", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == CLIENTS
     });
     let lines = Wire::connect(&path).all_to_the_end();
@@ -403,20 +438,22 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
     assert_eq!(lines[0]["id"], Value::Null);
     assert_eq!(lines[0]["error"]["data"]["reason"], "too_many_clients");
     clients.pop();
-    until("one has gone", || {
+    eventually("one has gone", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == CLIENTS - 1
     });
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
 }
 
+/// rule: attach.md, Several clients: No descriptors left: execd goes on, and lets clients in when
+///   there are some
 #[test]
 fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_some_again() {
     let script = "ulimit -n 60; exec \"$0\" --max-sessions 3";
-    let mut execd = Execd::of(&["bash", "-c", script, env!("CARGO_BIN_EXE_execd")], &[], &[]);
+    let mut execd = Setup::of(&["bash", "-c", script, env!("CARGO_BIN_EXE_execd")], &[]).start();
     execd.ping();
     let path = execd.socket();
     let clients: Vec<UnixStream> = (0..60).map(|_| connect(&path)).collect();
-    until("no descriptor is left", || outside::fds(execd.pid()).len() >= 58);
+    eventually("no descriptor is left", || outside::fds(execd.pid()).len() >= 58);
     execd.ping();
     // The last one waits in the kernel's queue.
     let mut last = Wire::connect(&path);
@@ -427,6 +464,7 @@ fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_som
     assert_eq!(output(&execd.run("echo served")), "served\n");
 }
 
+/// rule: attach.md, Several clients: Requests are taken up one of each client in turn
 #[test]
 fn requests_are_taken_up_one_of_each_client_in_turn() {
     const MANY: u64 = 3_000;
@@ -447,6 +485,7 @@ fn requests_are_taken_up_one_of_each_client_in_turn() {
     assert!(own < last.expect("it has come").0, "stdin's ping is not behind all of the others");
 }
 
+/// rule: attach.md, Several clients: A client that does not read keeps no other waiting
 #[test]
 fn a_client_that_does_not_read_keeps_nobody_waiting() {
     let mut execd = Execd::start();
@@ -459,7 +498,7 @@ fn a_client_that_does_not_read_keeps_nobody_waiting() {
     let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
     deaf.set_nonblocking(true).expect("a flag");
     let mut refused = 0;
-    until("it is not read any more", || {
+    eventually("it is not read any more", || {
         let sent = deaf.write(info.as_bytes()).unwrap_or(0);
         refused = if sent == 0 { refused + 1 } else { 0 };
         execd.ping();
@@ -481,6 +520,7 @@ fn a_client_that_does_not_read_keeps_nobody_waiting() {
     }
 }
 
+/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
 #[test]
 fn a_connected_client_costs_no_call_while_it_says_nothing() {
     let mut execd = Execd::start();
@@ -491,7 +531,7 @@ fn a_connected_client_costs_no_call_while_it_says_nothing() {
     one.result("ping", json!({}));
     let pid = execd.pid();
     let mut before = activity(pid);
-    until("it has nothing to do", || {
+    eventually("it has nothing to do", || {
         // Longer than the one stale timer that is left to fire.
         std::thread::sleep(std::time::Duration::from_millis(400));
         std::mem::replace(&mut before, activity(pid)) == before
@@ -512,6 +552,10 @@ fn as_user(uid: u32, words: &[&str]) -> Output {
         .expect("setpriv runs")
 }
 
+/// rule: attach.md, Where it is, who may use it: The peer's uid is checked: another one is refused,
+///   root excepted
+/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
+///   does not know, refuses directories open to others, checks who listens
 #[test]
 fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     const OWNER: u32 = 12_345;
@@ -535,10 +579,11 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     let owner = format!("--reuid={OWNER}");
     let start = format!("cd / && exec {}", binary.display());
     let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &format!("{start} \"$@\"")];
-    // Raw puts our own binary behind the wrapper: it is the script's name here.
+    // Execd puts our own binary behind the wrapper: it is the script's name here.
     let flags = ["--socket", &socket_text];
-    let mut execd = Raw::start(&wrapper, &flags, &[("TMPDIR", &home_text)], || {});
-    execd.result("ping", &json!({}));
+    let mut execd =
+        Setup::behind(&wrapper, &flags).envs(&[("TMPDIR", &home_text)]).unwatched().start();
+    execd.result("ping", json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));
     let binary = binary.to_string_lossy();
     let ls = |uid| as_user(uid, &[&binary, "ls", "--socket", &socket_text]);
@@ -566,5 +611,5 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
         assert!(said.contains(&reason) && said.trim().lines().count() == 1, "{theirs:?}");
     }
     assert_eq!(Wire::connect(&socket).result("ping", json!({})), json!({}), "we are root");
-    execd.result("ping", &json!({}));
+    execd.result("ping", json!({}));
 }

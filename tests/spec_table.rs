@@ -1,53 +1,87 @@
-//! tests/SPEC.md names the tests that show each rule of the specification; this holds the names
-//! against the tests, so that a renamed or deleted test does not leave a rule without one.
+//! tests/SPEC.md, the rules of the specification and the tests that show each. It is made from the
+//! lines `/// rule: DOCUMENT, SECTION: TEXT` above the tests (`//` in the extension's), and this
+//! holds it against them: `make spec`, which is this test with `EXECD_BLESS=1`, writes it anew.
+//! Lines that begin with three blanks go on with the one above.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
-/// Rules of the specification that the table has at least.
-const FEWEST_RULES: usize = 150;
+/// The documents of docs/ that have rules, in the order of the table.
+const DOCUMENTS: [&str; 8] = [
+    "protocol.md",
+    "unified-exec.md",
+    "bash-stream.md",
+    "bash.md",
+    "attach.md",
+    "agent.md",
+    "pi.md",
+    "architecture.md",
+];
 
-/// One row: a rule, and the tests that show it.
-struct Rule {
-    line: usize,
-    text: String,
-    tests: Vec<String>,
+/// Rules that no test shows.
+const WITHOUT_A_TEST: [&str; 2] = [
+    "architecture.md, Resources and trust: A bug that panics ends sessions cleanly and says where",
+    "agent.md, The stream: At least 1 GB/s on skipped lines of a stream: a row of `make bench`, \
+     not a test",
+];
+
+/// Rules that the table has at least.
+const FEWEST_RULES: usize = 700;
+
+const HEAD: &str = "# The specification, rule by rule
+
+Each row is one rule of the specification and names the tests that show it: `file::test` is a test
+in `tests/file.rs`, `src/path::test` one in `src/path.rs`, `pi-extension/path::test` one in
+`pi-extension/path.test.ts`. `—` marks a rule that no test shows. `make spec` writes this file from
+the lines `rule:` above the tests; tests/spec_table.rs fails when it is not up to date.
+";
+
+/// A test, and the rules that it shows.
+#[derive(Debug)]
+struct Test {
+    name: String,
+    state: State,
+    rules: Vec<String>,
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The rows of the tables in tests/SPEC.md.
-fn rules() -> Vec<Rule> {
-    let table = std::fs::read_to_string(root().join("tests/SPEC.md")).expect("tests/SPEC.md");
-    table
-        .lines()
-        .enumerate()
-        .filter_map(|(number, line)| {
-            let row = line.strip_prefix("| ")?.strip_suffix(" |")?;
-            // A rule may hold a bar of its own; the cell of the tests never does.
-            let (text, cell) = row.rsplit_once(" | ")?;
-            if text == "rule" {
-                return None;
-            }
-            let tests = cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-            Some(Rule { line: number + 1, text: text.to_owned(), tests })
-        })
-        .collect()
-}
-
-/// Whether a test is there and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Runs,
     Ignored,
+    /// Something that has rules above it and is no test.
+    NoTest,
+}
+
+/// The rules in the comments since the last item.
+#[derive(Debug, Default)]
+struct Rules(Vec<String>);
+
+impl Rules {
+    /// Takes a line; false when it belongs to no rule.
+    fn take(&mut self, line: &str) -> bool {
+        let Some(comment) = line.strip_prefix("//") else { return false };
+        let comment = comment.strip_prefix('/').unwrap_or(comment);
+        match (comment.strip_prefix(" rule: "), comment.strip_prefix("   "), self.0.last_mut()) {
+            (Some(rule), ..) => self.0.push(rule.to_owned()),
+            (None, Some(more), Some(last)) => {
+                last.push(' ');
+                last.push_str(more);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn test(&mut self, name: &str, state: State) -> Test {
+        Test { name: name.to_owned(), state, rules: std::mem::take(&mut self.0) }
+    }
 }
 
 /// The tests of a source file: functions with `#[test]` above them.
-fn tests_in(source: &str) -> BTreeMap<String, State> {
-    let mut found = BTreeMap::new();
+fn rust_tests(source: &str) -> Vec<Test> {
+    let (mut found, mut rules) = (Vec::new(), Rules::default());
     // The state of the item that the attributes read so far belong to.
     let mut above: Option<State> = None;
     for line in source.lines().map(str::trim) {
@@ -56,9 +90,13 @@ fn tests_in(source: &str) -> BTreeMap<String, State> {
         } else if line.starts_with("#[ignore") && above.is_some() {
             above = Some(State::Ignored);
         } else if let (Some(state), Some(rest)) = (above, line.strip_prefix("fn ")) {
-            let name = rest.split('(').next().unwrap_or(rest);
-            found.insert(name.to_owned(), state);
+            found.push(rules.test(rest.split('(').next().unwrap_or(rest), state));
             above = None;
+        } else if !rules.take(line) && above.is_none() && !rules.0.is_empty() {
+            let goes_on = line.starts_with("//") || line.starts_with("#[");
+            if !goes_on {
+                found.push(rules.test(line, State::NoTest));
+            }
         }
     }
     found
@@ -66,15 +104,20 @@ fn tests_in(source: &str) -> BTreeMap<String, State> {
 
 /// The tests of one of the extension's files: the names given to `it(` or `test(`, on its own line
 /// or the next; of a template its text as it is written, `${…}` and all.
-fn script_tests_in(source: &str) -> BTreeMap<String, State> {
-    let mut found = BTreeMap::new();
+fn script_tests(source: &str) -> Vec<Test> {
+    let (mut found, mut rules) = (Vec::new(), Rules::default());
     let mut opened: Option<State> = None;
     for line in source.lines().map(str::trim) {
         let (state, rest) = match (opened.take(), line.split_once('(')) {
             (Some(state), _) => (state, line),
             (None, Some(("it" | "test", rest))) => (State::Runs, rest),
             (None, Some(("it.skip" | "test.skip" | "it.todo", rest))) => (State::Ignored, rest),
-            _ => continue,
+            _ => {
+                if !rules.take(line) && !line.starts_with("//") && !rules.0.is_empty() {
+                    found.push(rules.test(line, State::NoTest));
+                }
+                continue;
+            }
         };
         if rest.is_empty() {
             opened = Some(state);
@@ -82,82 +125,165 @@ fn script_tests_in(source: &str) -> BTreeMap<String, State> {
         }
         let named = |quote: char| rest.strip_prefix(quote)?.split_once(quote);
         if let Some((name, _)) = named('"').or_else(|| named('`')) {
-            found.insert(name.to_owned(), state);
+            found.push(rules.test(name, state));
         }
     }
     found
 }
 
-/// The tests of the file that a name in the table begins with.
-fn tests_of(file: &str) -> Option<BTreeMap<String, State>> {
-    if file.starts_with("pi-extension/") {
-        let path = root().join(format!("{file}.test.ts"));
-        return std::fs::read_to_string(path).ok().map(|source| script_tests_in(&source));
-    }
-    let path = if file.starts_with("src/") {
-        root().join(format!("{file}.rs"))
-    } else {
-        root().join(format!("tests/{file}.rs"))
-    };
-    std::fs::read_to_string(path).ok().map(|source| tests_in(&source))
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-#[test]
-fn every_test_in_the_table_exists_and_runs() {
-    let mut files = BTreeMap::new();
+/// The files under a directory whose names end so, sorted.
+fn files_under(directory: &Path, end: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let entries = std::fs::read_dir(directory).expect("a directory of the repository").flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if path.is_dir() {
+            files.append(&mut files_under(&path, end));
+        } else if path.to_str().is_some_and(|path| path.ends_with(end)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// All tests of the repository by the names that the table gives them.
+fn all_tests() -> Vec<Test> {
+    let mut all = Vec::new();
+    let places = [("tests", ".rs"), ("src", ".rs"), ("pi-extension/tests", ".test.ts")];
+    for (directory, end) in places {
+        for path in files_under(&root().join(directory), end) {
+            let source = std::fs::read_to_string(&path).expect("a source file");
+            let file = path.strip_prefix(root()).expect("below the root").to_str().expect("UTF-8");
+            let file = file.trim_end_matches(end).trim_start_matches("tests/");
+            let tests = if end == ".rs" { rust_tests(&source) } else { script_tests(&source) };
+            all.extend(tests.into_iter().map(|test| {
+                let name = format!("{file}::{}", test.name);
+                Test { name, ..test }
+            }));
+        }
+    }
+    all
+}
+
+/// The rules of a section with the tests of each.
+type Section<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Document, section and text of a rule.
+fn parts(rule: &str) -> Option<(usize, &str, &str)> {
+    let (document, rest) = rule.split_once(", ")?;
+    let document = DOCUMENTS.iter().position(|known| *known == document)?;
+    let (section, text) = rest.split_once(": ")?;
+    (!text.trim().is_empty()).then_some((document, section, text))
+}
+
+/// The table's text.
+fn table(tests: &[Test]) -> Result<String, String> {
+    let mut sections: BTreeMap<(usize, &str), Section<'_>> = BTreeMap::new();
     let mut complaints = Vec::new();
-    for rule in rules() {
-        for test in &rule.tests {
-            let place = format!("tests/SPEC.md:{} {test}", rule.line);
-            let Some((file, name)) = test.rsplit_once("::") else {
-                complaints.push(format!("{place} is no file::test"));
-                continue;
-            };
-            match files.entry(file.to_owned()).or_insert_with(|| tests_of(file)) {
-                None => complaints.push(format!("{place}: there is no such file")),
-                Some(tests) => match tests.get(name) {
-                    None => complaints.push(format!("{place}: there is no such test")),
-                    Some(State::Ignored) => complaints.push(format!("{place} is ignored")),
-                    Some(State::Runs) => {}
-                },
+    for rule in WITHOUT_A_TEST {
+        let (document, section, text) = parts(rule).expect("a rule of this file");
+        sections.entry((document, section)).or_default().entry(text).or_default();
+    }
+    for test in tests {
+        for rule in &test.rules {
+            match (test.state, parts(rule)) {
+                (State::Runs, Some((document, section, text))) => {
+                    let rules = sections.entry((document, section)).or_default();
+                    rules.entry(text).or_default().insert(&test.name);
+                }
+                (State::Runs, None) => complaints.push(format!("{}: {rule:?}", test.name)),
+                (state, _) => complaints.push(format!("{}: {state:?}: {rule:?}", test.name)),
             }
         }
     }
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    if !complaints.is_empty() {
+        return Err(complaints.join("\n"));
+    }
+    let (mut text, mut last) = (HEAD.to_owned(), usize::MAX);
+    for ((document, section), rules) in &sections {
+        if *document != last {
+            let _ = write!(text, "\n## {}\n", DOCUMENTS[*document]);
+            last = *document;
+        }
+        let _ = write!(text, "\n### {section}\n\n| rule | test |\n|---|---|\n");
+        for (rule, tests) in rules {
+            let names: Vec<String> = tests.iter().map(|name| format!("`{name}`")).collect();
+            let names = if names.is_empty() { "—".to_owned() } else { names.join(", ") };
+            let _ = writeln!(text, "| {rule} | {names} |");
+        }
+    }
+    Ok(text)
+}
+
+#[test]
+fn the_table_is_what_the_rules_above_the_tests_say() {
+    let made = table(&all_tests()).unwrap_or_else(|complaints| panic!("{complaints}"));
+    let path = root().join("tests/SPEC.md");
+    if std::env::var_os("EXECD_BLESS").is_some() {
+        std::fs::write(&path, made).expect("tests/SPEC.md can be written");
+        return;
+    }
+    let written = std::fs::read_to_string(&path).expect("tests/SPEC.md");
+    let differs = made.lines().zip(written.lines()).find(|(made, written)| made != written);
+    assert_eq!(differs, None, "tests/SPEC.md is not what `make spec` writes");
+    assert_eq!(made.len(), written.len(), "tests/SPEC.md is not what `make spec` writes");
 }
 
 #[test]
 fn the_table_has_the_whole_specification() {
-    let rules = rules();
+    let tests = all_tests();
+    let rules: BTreeSet<&String> = tests.iter().flat_map(|test| &test.rules).collect();
     assert!(rules.len() >= FEWEST_RULES, "only {} rules", rules.len());
-    let mut seen = BTreeSet::new();
-    for rule in &rules {
-        assert!(!rule.text.is_empty(), "tests/SPEC.md:{} has no rule", rule.line);
-        // Rules that go on from the one above them may have the same words.
-        let new = seen.insert(&rule.text) || rule.text.starts_with('…');
-        assert!(new, "tests/SPEC.md:{} is there twice: {}", rule.line, rule.text);
+    for document in DOCUMENTS {
+        assert!(root().join("docs").join(document).exists(), "there is no docs/{document}");
+        let of_it = |rule: &&&String| rule.starts_with(document);
+        assert!(rules.iter().any(|rule| of_it(&rule)), "no rule of {document}");
     }
-    let bare: Vec<&str> =
-        rules.iter().filter(|rule| rule.tests.is_empty()).map(|rule| rule.text.as_str()).collect();
-    eprintln!("{} rules, {} without a test:\n  {}", rules.len(), bare.len(), bare.join("\n  "));
-    assert!(bare.len() * 20 <= rules.len(), "more than one rule in twenty has no test");
 }
 
 #[test]
-fn tests_are_found_with_their_state() {
-    let source =
-        "#[test]\nfn one() {}\nfn two() {}\n#[test]\n#[ignore = \"a \\\n  b\"]\nfn three() {}";
-    let found = tests_in(source);
-    assert_eq!(found.get("one"), Some(&State::Runs));
-    assert_eq!(found.get("two"), None);
-    assert_eq!(found.get("three"), Some(&State::Ignored));
+fn tests_are_found_with_their_state_and_rules() {
+    let source = [
+        "/// Says.",
+        "/// rule: pi.md, S: one",
+        "///   and more",
+        "/// rule: pi.md, S: two",
+        "#[test]",
+        "fn one() {}",
+        "fn two() {}",
+        "#[test]",
+        "#[ignore = \"a \\\n  b\"]",
+        "fn three() {}",
+        "/// rule: pi.md, S: lost",
+        "struct Four;",
+    ];
+    let found = rust_tests(&source.join("\n"));
+    let told = |test: &Test| (test.name.clone(), test.state, test.rules.join("|"));
+    let told: Vec<_> = found.iter().map(told).collect();
+    let one = ("one".to_owned(), State::Runs, "pi.md, S: one and more|pi.md, S: two".to_owned());
+    let three = ("three".to_owned(), State::Ignored, String::new());
+    let four = ("struct Four;".to_owned(), State::NoTest, "pi.md, S: lost".to_owned());
+    assert_eq!(told, [one, three, four]);
 
-    let script = "it(\"one\", () => {\n  test(\n    \"two: it's\",\n  it.skip(\"three\", \
-                  submit(\"four\"\n test(`five ${n}: \"x\"`, async () => {";
-    let found = script_tests_in(script);
-    assert_eq!(found.get("one"), Some(&State::Runs));
-    assert_eq!(found.get("two: it's"), Some(&State::Runs));
-    assert_eq!(found.get("three"), Some(&State::Ignored));
-    assert_eq!(found.get("five ${n}: \"x\""), Some(&State::Runs));
-    assert_eq!(found.len(), 4);
+    let script = [
+        "// rule: pi.md, S: one",
+        "it(\"one\", () => {",
+        "  test(",
+        "    \"two: it's\",",
+        "  it.skip(\"three\", submit(\"four\"",
+        " test(`five ${n}: \"x\"`, async () => {",
+    ];
+    let found = script_tests(&script.join("\n"));
+    let names: Vec<(&str, State)> =
+        found.iter().map(|test| (test.name.as_str(), test.state)).collect();
+    let runs = |name| (name, State::Runs);
+    let skipped = ("three", State::Ignored);
+    assert_eq!(names, [runs("one"), runs("two: it's"), skipped, runs("five ${n}: \"x\"")]);
+    assert_eq!(found[0].rules, ["pi.md, S: one"]);
+    assert_eq!(parts("pi.md, A, b: c: d"), Some((6, "A, b", "c: d")));
+    assert_eq!(parts("other, A: b"), None);
 }

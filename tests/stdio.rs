@@ -2,8 +2,7 @@
 //! ends of input, signals, a lost reader).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
-#[path = "common/ends.rs"]
-mod ends;
+mod common;
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use ends::{
+use common::{
     Host, Incoming, PATIENCE, Setup, eventually, is_nonblocking, is_notification, make_raw,
     open_pty, until_file_has, value,
 };
@@ -72,82 +71,94 @@ fn open_session(input: &mut impl Write, host: &Host) {
 
 // ---- Kinds ------------------------------------------------------------------------------------
 
+/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
+///   stdout, one JSON object a line
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
 #[test]
 fn pipes_serve() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     let mut output = Incoming::from(output);
     talk(&mut input, &mut output);
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
 #[test]
 fn two_sockets_serve() {
     let ((child_in, mut input), (child_out, output)) = (sockets(), sockets());
-    let mut host = Setup::new(&[]).start(socket(child_in), socket(child_out));
+    let mut host = Setup::new(&[]).on(socket(child_in), socket(child_out));
     let mut output = Incoming::from(output);
     talk(&mut input, &mut output);
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
 #[test]
 fn one_socket_serves_as_both() {
     let (ours, theirs) = sockets();
     let copy = theirs.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(socket(copy), socket(theirs));
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
     let mut output = Incoming::from(ours.try_clone().expect("a copy"));
     talk(&mut &ours, &mut output);
     ours.shutdown(Shutdown::Write).expect("half closed");
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(output.rest().is_empty());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
 #[test]
 fn a_terminal_serves_as_both() {
     let (mut master, slave) = open_pty();
     make_raw(&slave);
     let copy = slave.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(copy, slave);
+    let mut host = Setup::new(&[]).on(copy, slave);
     let mut output = Incoming::from(master.try_clone().expect("a copy"));
     talk(&mut master, &mut output);
     host.signal(libc::SIGTERM);
-    assert_eq!(host.wait_exit(), Some(128 + libc::SIGTERM));
+    assert_eq!(host.exit_code(), Some(128 + libc::SIGTERM));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
 #[test]
 fn a_named_pipe_serves() {
     let setup = Setup::new(&[]);
-    let path = setup.work().join("fifo");
+    let path = setup.workdir().join("fifo");
     let name = std::ffi::CString::new(path.to_str().expect("text")).expect("no NUL");
     // SAFETY: the path ends with a NUL.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let mut input = File::options().read(true).write(true).open(&path).expect("the fifo");
     let child_in = File::open(&path).expect("the fifo");
     let (output, child_out) = pipe();
-    let mut host = setup.start(child_in, child_out);
+    let mut host = setup.on(child_in, child_out);
     let mut output = Incoming::from(output);
     talk(&mut input, &mut output);
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 }
 
 /// Runs execd from one file into another; gives the exit code and the lines.
 fn from_file_to_file(requests: &[u8], before: &str) -> (Option<i32>, Vec<String>, Host) {
     let setup = Setup::new(&[]);
-    let (from, to) = (setup.work().join("requests.ndjson"), setup.work().join("replies.ndjson"));
+    let (from, to) =
+        (setup.workdir().join("requests.ndjson"), setup.workdir().join("replies.ndjson"));
     std::fs::write(&from, requests).expect("a file");
     std::fs::write(&to, before).expect("a file");
     let output = File::options().append(true).open(&to).expect("the file");
-    let mut host = setup.start(File::open(&from).expect("the file"), output);
-    let code = host.wait_exit();
+    let mut host = setup.on(File::open(&from).expect("the file"), output);
+    let code = host.exit_code();
     let lines = std::fs::read_to_string(&to).expect("text");
     (code, lines.lines().map(str::to_owned).collect(), host)
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn regular_files_serve_as_both() {
     let (code, lines, host) = from_file_to_file(requests().as_bytes(), "");
@@ -156,6 +167,8 @@ fn regular_files_serve_as_both() {
     assert!(host.file("ran").exists());
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
+///   newline
 #[test]
 fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
     let text = requests();
@@ -164,6 +177,8 @@ fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
     check_replies(&lines[1..]);
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn a_large_file_is_answered_to_its_last_line() {
     let mut all = String::new();
@@ -177,20 +192,22 @@ fn a_large_file_is_answered_to_its_last_line() {
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn a_file_in_and_a_pipe_out_and_the_other_way_round() {
     let setup = Setup::new(&[]);
-    let path = setup.work().join("requests");
+    let path = setup.workdir().join("requests");
     std::fs::write(&path, requests()).expect("a file");
     let (output, child_out) = pipe();
-    let mut host = setup.start(File::open(&path).expect("the file"), child_out);
+    let mut host = setup.on(File::open(&path).expect("the file"), child_out);
     check_replies(&Incoming::from(output).rest());
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 
     let setup = Setup::new(&[]);
-    let path = setup.work().join("replies");
+    let path = setup.workdir().join("replies");
     let (child_in, mut input) = pipe();
-    let mut host = setup.start(child_in, File::create(&path).expect("a file"));
+    let mut host = setup.on(child_in, File::create(&path).expect("a file"));
     input.write_all(requests().as_bytes()).expect("execd reads");
     // The answers are in the file while execd waits for more.
     eventually("all is answered", || {
@@ -201,31 +218,33 @@ fn a_file_in_and_a_pipe_out_and_the_other_way_round() {
     check_replies(&text.lines().map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(host.try_exit(), None);
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
 #[test]
 fn dev_null_is_an_end_of_input_and_a_reader_that_takes_all() {
     let (output, child_out) = pipe();
-    let mut host = Setup::new(&[]).start(Stdio::null(), child_out);
-    assert_eq!(host.wait_exit(), Some(0));
+    let mut host = Setup::new(&[]).on(Stdio::null(), child_out);
+    assert_eq!(host.exit_code(), Some(0));
     assert!(Incoming::from(output).rest().is_empty());
 
     let (child_in, mut input) = pipe();
-    let mut host = Setup::new(&[]).start(child_in, Stdio::null());
+    let mut host = Setup::new(&[]).on(child_in, Stdio::null());
     input.write_all(requests().as_bytes()).expect("execd reads");
     eventually("the command ran", || host.file("ran").exists());
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 }
 
 #[test]
 fn a_full_disk_behind_stdout_is_a_reader_that_is_gone() {
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let (child_in, mut input) = pipe();
-    let mut host = Setup::new(&[]).start(child_in, full);
+    let mut host = Setup::new(&[]).on(child_in, full);
     input.write_all(requests().as_bytes()).expect("execd reads");
-    assert_eq!(host.wait_exit(), Some(1));
+    assert_eq!(host.exit_code(), Some(1));
     host.until_no_session_process();
 }
 
@@ -240,13 +259,15 @@ fn descriptors_that_were_closed_before_the_start_are_empty() {
             Ok(())
         });
     }
-    let mut host = setup.start(Stdio::null(), child_out);
-    assert_eq!(host.wait_exit(), Some(0));
+    let mut host = setup.on(Stdio::null(), child_out);
+    assert_eq!(host.exit_code(), Some(0));
     assert!(Incoming::from(output).rest().is_empty());
 }
 
 // ---- O_NONBLOCK -------------------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn pipes_shared_with_others_never_become_non_blocking() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -256,22 +277,24 @@ fn pipes_shared_with_others_never_become_non_blocking() {
         assert!(!is_nonblocking(&shared_in), "stdin is non-blocking");
         assert!(!is_nonblocking(&shared_out), "stdout is non-blocking");
     };
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     let mut output = Incoming::from(output);
     talk(&mut input, &mut output);
     check();
     open_session(&mut input, &host);
     check();
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     check();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn a_stdout_that_is_full_stays_blocking_for_others() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
     let shared = child_out.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     for _ in 0..400 {
         input.write_all(&long_ping(0)).expect("execd reads");
     }
@@ -279,22 +302,26 @@ fn a_stdout_that_is_full_stays_blocking_for_others() {
     assert!(!is_nonblocking(&shared));
     drop((input, output));
     // Our copy keeps the pipe from hanging up, not from being without a reader.
-    assert_eq!(host.wait_exit(), Some(1));
+    assert_eq!(host.exit_code(), Some(1));
     assert!(!is_nonblocking(&shared));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn sockets_shared_with_others_never_become_non_blocking() {
     let (ours, theirs) = sockets();
     let (copy, shared) = (theirs.try_clone().expect("a copy"), theirs.try_clone().expect("a copy"));
-    let mut host = Setup::new(&[]).start(socket(copy), socket(theirs));
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
     talk(&mut &ours, &mut Incoming::from(ours.try_clone().expect("a copy")));
     assert!(!is_nonblocking(&shared));
     ours.shutdown(Shutdown::Write).expect("half closed");
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(!is_nonblocking(&shared));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
 #[test]
 fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     let (mut master, slave) = open_pty();
@@ -311,12 +338,12 @@ fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     };
     let before = modes(&shared);
     let copy = slave.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(copy, slave);
+    let mut host = Setup::new(&[]).on(copy, slave);
     let mut output = Incoming::from(master.try_clone().expect("a copy"));
     talk(&mut master, &mut output);
     assert!(!is_nonblocking(&shared), "the shell's description is not execd's own");
     master.write_all(b"{\"id\":1,\"method\":\"shutdown\"}\n").expect("typed");
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(!is_nonblocking(&shared));
     assert_eq!(modes(&shared), before);
 }
@@ -335,18 +362,22 @@ fn is_long_pong(line: &str, at: usize) -> bool {
         && line.ends_with(r#"i","result":{}}"#)
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Over 8 MiB of unsent output stdin is
+///   not read until the queue drains
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
 #[test]
 fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     const PINGS: usize = 6_000;
     const MIB: usize = 1024 * 1024;
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     // A session that writes when it is told to, whatever stdout does.
     let cmd = "touch running; until [ -e go ]; do sleep 0.01; done; seq 100000; touch written; exec sleep 300";
     let request = json!({"method": "exec_command", "params": {"cmd": cmd}});
     input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
     eventually("the session runs", || host.file("running").exists());
-    let before = host.status_kib("VmHWM:");
+    let before = host.peak_rss_kib();
     let written = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&written);
     let writer = thread::spawn(move || {
@@ -362,12 +393,12 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     let taken = written.load(Ordering::Relaxed);
     assert!(taken < 10 * MIB, "{taken} bytes were read");
     assert!(!writer.is_finished());
-    let grown = host.status_kib("VmHWM:") - before;
+    let grown = host.peak_rss_kib() - before;
     assert!(grown < 20 * 1024, "peak memory grew by {grown} KiB");
     // Sessions and logs go on undisturbed.
     std::fs::write(host.file("go"), "").expect("a file");
     eventually("the session went on", || host.file("written").exists());
-    let logs = host.work().parent().expect("a parent").join("tmp");
+    let logs = host.workdir().parent().expect("a parent").join("tmp");
     let logs = std::fs::read_dir(logs).expect("TMPDIR").flatten().next().expect("logs").path();
     let log = std::fs::read_dir(logs).expect("logs").flatten().next().expect("a log").path();
     until_file_has(&log, "\n100000\n");
@@ -381,16 +412,22 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     let mut input = writer.join().expect("all is written");
     talk(&mut input, &mut output);
     // What the queue took is given back.
-    let left = host.status_kib("VmRSS:");
+    let left = host.rss_kib();
     assert!(left < before + 4 * 1024, "{left} KiB in use, {before} KiB before");
     drop(input);
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Over 1 MiB of unsent output `progress`
+///   is coalesced or dropped, never replies, never session_exited
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
+/// rule: architecture.md, Resources and trust: Above 1 MiB of unsent output no further reply is
+///   built
 #[test]
 fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let host = Setup::new(&[]).start(child_in, child_out);
+    let host = Setup::new(&[]).on(child_in, child_out);
     open_session(&mut input, &host);
     let exits = json!({"method": "exec_command", "params": {"cmd": "until [ -e go ]; do sleep 0.01; done"}});
     input.write_all(format!("{exits}\n").as_bytes()).expect("execd reads");
@@ -424,10 +461,12 @@ fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
     assert_eq!((count("\"session_started\""), count("\"session_exited\"")), (3, 2));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
+///   everything
 #[test]
 fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
     let ((child_in, mut input), (mut output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     for at in 0..1_500 {
         input.write_all(&long_ping(at)).expect("execd reads");
     }
@@ -455,21 +494,23 @@ fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1_500, "the last bytes are {:?}", &text[text.len() - 40..]);
     assert!(lines.iter().enumerate().all(|(at, line)| is_long_pong(line, at)));
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
 }
 
 // ---- A reader that is gone --------------------------------------------------------------------
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
 #[test]
 fn a_pipe_without_reader_is_noticed_while_nothing_is_written() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     let mut lines = OwnLines::new(output);
     open_session(&mut input, &host);
     lines.until("session_started");
     host.until_idle(|| 0);
     drop(lines);
-    assert_eq!(host.wait_exit(), Some(1), "stdin is still open");
+    assert_eq!(host.exit_code(), Some(1), "stdin is still open");
     host.until_no_session_process();
     drop(input);
 }
@@ -493,10 +534,12 @@ impl OwnLines {
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
 #[test]
 fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     let pending = json!({"id": 1, "method": "exec_command",
                          "params": {"cmd": "touch running; exec sleep 300", "yield_time_ms": 30_000}});
     input.write_all(format!("{pending}\n").as_bytes()).expect("execd reads");
@@ -505,54 +548,62 @@ fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
     drop(output);
     // It may be gone already, noticed by the hang-up.
     let _ = input.write_all(b"{\"id\":2,\"method\":\"ping\"}\n");
-    assert_eq!(host.wait_exit(), Some(1), "an exit status: SIGPIPE did not end it");
+    assert_eq!(host.exit_code(), Some(1), "an exit status: SIGPIPE did not end it");
     host.until_no_session_process();
     assert!(started.elapsed().as_secs() < 25, "the pending request was waited for");
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
 #[test]
 fn replies_that_nobody_takes_any_more_end_execd_with_1() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     open_session(&mut input, &host);
     for at in 0..600 {
         input.write_all(&long_ping(at)).expect("execd reads");
     }
     host.until_idle(|| 0);
     drop(output);
-    assert_eq!(host.wait_exit(), Some(1));
+    assert_eq!(host.exit_code(), Some(1));
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
 #[test]
 fn a_socket_whose_peer_is_gone_is_noticed_while_nothing_is_written() {
     let (ours, theirs) = sockets();
     let (child_in, mut input) = pipe();
-    let mut host = Setup::new(&[]).start(child_in, socket(theirs));
+    let mut host = Setup::new(&[]).on(child_in, socket(theirs));
     open_session(&mut input, &host);
     host.until_idle(|| 0);
     drop(ours);
-    assert_eq!(host.wait_exit(), Some(1));
+    assert_eq!(host.exit_code(), Some(1));
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
 #[test]
 fn one_socket_that_closes_whole_is_a_lost_reader() {
     let (mut ours, theirs) = sockets();
     let copy = theirs.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(socket(copy), socket(theirs));
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
     open_session(&mut ours, &host);
     host.until_idle(|| 0);
     drop(ours);
-    assert_eq!(host.wait_exit(), Some(1));
+    assert_eq!(host.exit_code(), Some(1));
     host.until_no_session_process();
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
 #[test]
 fn a_peer_that_shut_down_its_writing_side_still_gets_its_replies() {
     let (mut ours, theirs) = sockets();
     let copy = theirs.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).start(socket(copy), socket(theirs));
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
     let exec = json!({"id": "e", "method": "exec_command", "params":
         {"cmd": "until [ -e go ]; do sleep 0.01; done; echo late", "yield_time_ms": 30_000}});
     ours.write_all(format!("{exec}\n{{\"id\":\"ping\",\"method\":\"ping\"}}").as_bytes())
@@ -564,10 +615,11 @@ fn a_peer_that_shut_down_its_writing_side_still_gets_its_replies() {
     assert_eq!(host.try_exit(), None, "the pending request runs to its end");
     std::fs::write(host.file("go"), "").expect("a file");
     assert_eq!(output.reply()["result"]["output"], "late\n");
-    assert_eq!(host.wait_exit(), Some(0));
+    assert_eq!(host.exit_code(), Some(0));
     assert!(output.rest().iter().all(|line| is_notification(line)));
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
 #[test]
 fn a_terminal_that_hangs_up_ends_execd_and_its_sessions() {
     for controlling in [false, true] {
@@ -585,23 +637,25 @@ fn a_terminal_that_hangs_up_ends_execd_and_its_sessions() {
                 });
             }
         }
-        let mut host = setup.start(copy, slave);
+        let mut host = setup.on(copy, slave);
         open_session(&mut master, &host);
         host.until_idle(|| 0);
         drop(master);
         // Whose terminal it is gets SIGHUP as well, before or after it sees the hang-up.
-        let code = host.wait_exit();
+        let code = host.exit_code();
         let hung_up = [Some(1), Some(128 + libc::SIGHUP)];
         assert!(if controlling { hung_up.contains(&code) } else { code == Some(1) }, "{code:?}");
         host.until_no_session_process();
     }
 }
 
+/// rule: protocol.md, End of input, signals, a lost reader: A client killed by SIGKILL takes execd
+///   and its sessions along
 #[test]
 fn a_client_that_is_killed_takes_its_execd_and_the_sessions_along() {
     // The client is a process of its own that has both pipes; its death closes them at once.
     let ((child_in, input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).start(child_in, child_out);
+    let mut host = Setup::new(&[]).on(child_in, child_out);
     let cmd = "touch running; exec sleep 300";
     let mut client = std::process::Command::new("sh")
         .args(["-c", r#"echo "$1"; exec sleep 300"#, "client"])
@@ -615,7 +669,7 @@ fn a_client_that_is_killed_takes_its_execd_and_the_sessions_along() {
     client.wait().expect("our child");
     let started = std::time::Instant::now();
     // Which of its two pipes is seen closed first decides between the two.
-    assert!([Some(0), Some(1)].contains(&host.wait_exit()));
+    assert!([Some(0), Some(1)].contains(&host.exit_code()));
     assert!(started.elapsed() < PATIENCE);
     host.until_no_session_process();
 }

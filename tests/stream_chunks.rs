@@ -3,21 +3,17 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/ends.rs"]
-mod ends;
 mod stream_help;
 
+use common::data;
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Stdio;
 
+use common::data::assert_same;
 use common::*;
-use data::assert_same;
-use ends::{Host, Setup};
 use serde_json::{Value, json};
 use stream_help::*;
 
@@ -41,6 +37,8 @@ fn assert_sizes(chunks: &[Value]) {
     assert!(chunks.iter().all(|chunk| !text(chunk, "chunk").is_empty()));
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn a_chunk_has_these_fields() {
     let mut execd = Execd::start();
@@ -94,6 +92,8 @@ fn chunks_come_before_the_reply_and_hold_the_raw_text() {
     assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn the_order_within_a_stream_is_exact() {
     let mut execd = Execd::start();
@@ -105,6 +105,8 @@ fn the_order_within_a_stream_is_exact() {
     assert_same("log", &logged(&result), wanted.as_bytes());
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn the_order_of_two_streams_is_exact_within_each() {
     let mut execd = Execd::start();
@@ -122,6 +124,8 @@ fn line(text: &str) -> String {
     format!("{}\n", text.split(' ').next().expect("a word"))
 }
 
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
 #[test]
 fn two_streams_are_interleaved_as_they_came() {
     let mut execd = Execd::start();
@@ -155,6 +159,7 @@ fn a_call_for_each_command_has_its_own_chunks() {
 
 // ---- Characters -------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
 #[test]
 fn a_character_that_comes_in_pieces_is_sent_whole() {
     let mut execd = Execd::start();
@@ -180,6 +185,7 @@ fn a_character_that_comes_in_pieces_is_sent_whole() {
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("a\u{1f600}d"), &json!("bc\n")));
 }
 
+/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
 #[test]
 fn no_chunk_of_a_flood_ends_within_a_character() {
     let mut execd = Execd::start();
@@ -218,6 +224,8 @@ fn any_bytes_give_the_text_that_they_are_as_a_whole() {
 
 // ---- The bound of a call ----------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+///   tool_execution_truncated, once, and never as output
 #[test]
 fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let mut execd = Execd::start();
@@ -245,6 +253,8 @@ fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     assert!(logged.chunks(2).all(|line| line == b"x\n"));
 }
 
+/// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+///   tool_execution_truncated, once, and never as output
 #[test]
 fn ten_thousand_chunks_are_a_call_s_and_not_a_session_s() {
     let mut execd = Execd::start();
@@ -276,7 +286,7 @@ impl Slow {
     fn start(command: &str) -> Self {
         let (stdin, requests) = std::io::pipe().expect("a pipe");
         let (replies, stdout) = std::io::pipe().expect("a pipe");
-        let host = Setup::new(&[]).start(Stdio::from(stdin), Stdio::from(stdout));
+        let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
         let mut slow = Self { host, requests, replies, read: Vec::new() };
         slow.send(1, "bash_stream", json!({"command": command}));
         slow
@@ -319,7 +329,7 @@ impl Slow {
     /// How much the log of the command has.
     fn logged_bytes(&self) -> u64 {
         let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
-        let tmp = self.host.work().join("../tmp");
+        let tmp = self.host.workdir().join("../tmp");
         let files = entries(&tmp).flat_map(|dir| entries(&dir.path()).collect::<Vec<_>>());
         let mut logs = files.filter(|file| file.path().extension() == Some(OsStr::new("log")));
         logs.next().and_then(|log| log.metadata().ok()).map_or(0, |log| log.len())
@@ -348,6 +358,8 @@ fn follow(chunks: &[Value], log: &Path) -> (usize, usize) {
     (at - dropped, dropped)
 }
 
+/// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in the
+///   result; memory is bounded, the log exact
 #[test]
 fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
     const LINES: u64 = 3_000_000;
@@ -356,7 +368,7 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
     // Nobody reads until all of it, 24 MB, has been written to the log.
     let total = LINES * 8;
     eventually("all of it is in the log", || slow.logged_bytes() == total);
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
     // Requests are answered when somebody reads: what is queued before the answer is bounded.
     slow.send(2, "ping", json!({}));
@@ -376,6 +388,8 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
 }
 
 /// A thousand pages for a slow reader once cost 444 MB: each was made into a reply at once.
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 #[test]
 fn pages_for_a_slow_reader_are_made_as_it_reads() {
     const PAGES: u64 = 300;
@@ -393,10 +407,11 @@ fn pages_for_a_slow_reader_are_made_as_it_reads() {
             answered += 1;
         }
     }
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
     let mut slow = Slow::start("seq -w 1 300000");
@@ -407,7 +422,7 @@ fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
         slow.send(id, "get_process_log", params);
     }
     slow.send(2, "bash_stream", json!({"command": "echo $$ > pid; exec sleep 300"}));
-    let file = slow.host.work().join("pid");
+    let file = slow.host.workdir().join("pid");
     let pid = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
     eventually("it runs", || pid().is_some());
     slow.send(3, "poll_process", json!({"sessionId": 2, "killIf": "timeout", "waitMs": 200}));
@@ -416,6 +431,12 @@ fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
     assert_eq!(lines.last().expect("the reply")["result"]["signal"], "SIGKILL");
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: Dropped chunks of a stream are
+///   counted in the next one and in the result (`droppedBytes`)
+/// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in the
+///   result; memory is bounded, the log exact
+/// rule: bash-stream.md, The stream family: What did not wait is answered before the chunks that
+///   piled up
 #[test]
 fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
     let mut slow = Slow::start("exec seq -w 1 100000000");
@@ -434,7 +455,7 @@ fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
         slow.send(100 + ping, "poll_process", params);
         chunks.extend(chunks_in(&slow.lines_until(100 + ping)));
     }
-    let peak_kib = slow.host.status_kib("VmHWM:");
+    let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
     slow.send(99, "kill_process", json!({"sessionId": chunks[0]["sessionId"]}));
     let lines = slow.lines_until(99);

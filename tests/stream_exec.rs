@@ -9,19 +9,6 @@ use common::*;
 use serde_json::{Value, json};
 use stream_help::*;
 
-/// The fields of a command that has ended by itself.
-const ENDED: [&str; 10] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "exitCode",
-    "stdout",
-    "stderr",
-    "aggregated",
-    "durationMs",
-    "logPath",
-];
 /// The fields of one that goes on.
 const RUNNING: [&str; 6] = ["status", "sessionId", "pid", "startedAt", "tail", "logPath"];
 
@@ -31,6 +18,8 @@ fn ended_and(more: &str) -> Vec<&str> {
 
 // ---- Completed and failed ---------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
 fn a_completed_command_has_every_field_and_no_other() {
     let mut execd = Execd::start();
@@ -57,6 +46,8 @@ fn the_duration_and_the_start_are_the_commands() {
     assert!(before.as_str() <= started && started < after.as_str(), "{before} {started} {after}");
 }
 
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
 fn an_exit_status_other_than_zero_is_a_failure() {
     let mut execd = Execd::start();
@@ -68,6 +59,8 @@ fn an_exit_status_other_than_zero_is_a_failure() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
 fn a_signal_is_a_failure_without_an_exit_code() {
     let mut execd = Execd::start();
@@ -78,6 +71,8 @@ fn a_signal_is_a_failure_without_an_exit_code() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
 fn what_could_not_start_has_failed_with_a_reason_and_no_process() {
     let mut execd = Execd::start();
@@ -102,6 +97,8 @@ fn what_could_not_start_has_failed_with_a_reason_and_no_process() {
     assert_eq!(run(&mut execd, "true")["sessionId"], 3, "their ids were used");
 }
 
+/// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in order
+///   of arrival
 #[test]
 fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     let mut execd = Execd::start();
@@ -119,6 +116,8 @@ fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     assert_eq!(logged(&result), b"1\n2\n3\n4\n");
 }
 
+/// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in order
+///   of arrival
 #[test]
 fn two_floods_are_each_exact_and_their_merger_holds_both() {
     let mut execd = Execd::start();
@@ -142,6 +141,7 @@ fn two_floods_are_each_exact_and_their_merger_holds_both() {
     assert_eq!(only(merged, char::is_ascii_uppercase), only(&err, char::is_ascii_uppercase));
 }
 
+/// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
 #[test]
 fn replies_are_clean_text_and_the_log_is_raw() {
     let mut execd = Execd::start();
@@ -151,6 +151,7 @@ fn replies_are_clean_text_and_the_log_is_raw() {
     assert!(contains(&logged(&result), b"\x1b[31mred\x1b[0m\r\n10%\r20%\n"));
 }
 
+/// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
 #[test]
 fn invalid_bytes_are_replaced() {
     let mut execd = Execd::start();
@@ -215,6 +216,8 @@ fn one_without_an_id_is_carried_out_and_never_answered() {
 
 // ---- Yielding ---------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail
+///   of 2 KiB
 #[test]
 fn one_that_goes_on_answers_running_after_its_window() {
     let mut execd = Execd::start();
@@ -239,6 +242,8 @@ fn one_that_goes_on_answers_running_after_its_window() {
     assert!(!execd.any_after(place, |line| line["method"] == "tool_execution_progress"));
 }
 
+/// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail
+///   of 2 KiB
 #[test]
 fn one_that_ends_in_time_makes_no_progress_notification() {
     let mut execd = Execd::start();
@@ -256,6 +261,8 @@ fn a_command_that_does_not_stream_yields_alike() {
     assert!(execd.notified("tool_execution_output").is_empty());
 }
 
+/// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail
+///   of 2 KiB
 #[test]
 fn the_tail_is_the_last_two_kib_of_raw_text_without_a_broken_character() {
     let mut execd = Execd::start();
@@ -269,6 +276,7 @@ fn the_tail_is_the_last_two_kib_of_raw_text_without_a_broken_character() {
     assert_eq!(polled["stdout"], "bold\n");
 }
 
+/// rule: bash-stream.md, The stream family: The running form has what came since the last call
 #[test]
 fn the_running_reply_leaves_everything_for_the_first_poll() {
     let mut execd = Execd::start();
@@ -278,6 +286,9 @@ fn the_running_reply_leaves_everything_for_the_first_poll() {
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("hi\n"), &json!("err\n")));
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
+///   a cancel as their document says
+/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
 #[test]
 fn a_cancelled_call_answers_running_and_the_command_lives_on() {
     let mut execd = Execd::start();
@@ -306,6 +317,8 @@ fn a_call_cancelled_at_once_has_a_session_to_come_back_to() {
 
 // ---- timeoutMs --------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
 fn a_timeout_ends_all_of_it_and_is_told() {
     let mut execd = Execd::start();
@@ -359,6 +372,8 @@ fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
 
 // ---- Background children ----------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
+///   answered 50 ms later with backgroundPids
 #[test]
 fn children_that_hold_the_output_do_not_hold_the_answer() {
     let mut execd = Execd::start();
@@ -373,6 +388,7 @@ fn children_that_hold_the_output_do_not_hold_the_answer() {
     assert_eq!((&row["status"], &row["exitCode"]), (&json!("failed"), &json!(2)));
 }
 
+/// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
 #[test]
 fn a_grandchild_with_a_session_of_its_own_holds_no_answer() {
     let mut execd = Execd::start();
@@ -392,6 +408,7 @@ fn children_that_hold_no_output_are_none_of_the_answer() {
 
 // ---- Terminals --------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: A PTY has one stream
 #[test]
 fn a_terminal_is_one_stream() {
     let mut execd = Execd::start();
@@ -417,6 +434,8 @@ fn a_pipe_is_no_terminal() {
 }
 
 /// `rg needle` and others that read stdin where no file is named could only wait for input.
+/// rule: bash-stream.md, The stream family: stdinMode null: /dev/null, told in lists, refused by
+///   write_stdin
 #[test]
 fn without_stdin_what_reads_it_is_at_its_end() {
     let mut execd = Execd::start();
@@ -455,6 +474,7 @@ fn a_job_on_a_terminal_can_be_left_and_ended() {
 
 // ---- How many ---------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: 64 running jobs, a cap of their own
 #[test]
 fn sixty_four_jobs_run_at_once_and_no_more() {
     let mut execd = Execd::start();
@@ -470,6 +490,7 @@ fn sixty_four_jobs_run_at_once_and_no_more() {
     assert_eq!(run(&mut execd, "echo room")["stdout"], "room\n");
 }
 
+/// rule: bash-stream.md, The stream family: 64 running jobs, a cap of their own
 #[test]
 fn a_job_takes_no_session_s_place_nor_the_other_way_round() {
     let mut execd = Execd::with(&["--max-sessions", "2"], &[]);

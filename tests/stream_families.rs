@@ -54,6 +54,9 @@ fn write_stdin_of_unified_exec_drives_a_job() {
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("<one>\n"), &json!("!one\n")));
 }
 
+/// rule: unified-exec.md, The same sessions: Each tool family has its own unread position on a
+///   session
+/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
 #[test]
 fn the_reads_of_the_families_take_nothing_from_each_other() {
     let mut execd = Execd::start();
@@ -122,6 +125,7 @@ fn a_session_of_exec_command_can_be_polled_and_is_listed() {
     assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(4), &json!("completed")));
 }
 
+/// rule: bash-stream.md, The stream family: What unified-exec has removed is remembered too
 #[test]
 fn one_that_unified_exec_has_consumed_is_remembered() {
     let mut execd = Execd::start();
@@ -182,6 +186,7 @@ fn what_is_omitted_is_counted_in_characters_of_any_session() {
     assert!(first.starts_with(&format!("[... {omitted} characters omitted; ")), "{first}");
 }
 
+/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
 #[test]
 fn a_poll_removes_no_session_and_uses_up_no_wake() {
     let mut execd = Execd::start();

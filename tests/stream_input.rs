@@ -33,6 +33,8 @@ fn delivered(data: Value) -> Vec<u8> {
 
 // ---- What is sent -----------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
+///   {written, queued, eof} at once
 #[test]
 fn the_answer_has_these_fields() {
     let mut execd = Execd::start();
@@ -47,6 +49,8 @@ fn the_answer_has_these_fields() {
     assert_eq!((&over["stdout"], &over["exitCode"]), (&json!("hällo\nbye"), &json!(0)));
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
+///   {written, queued, eof} at once
 #[test]
 fn it_does_not_wait_for_output() {
     let mut execd = Execd::start();
@@ -58,6 +62,8 @@ fn it_does_not_wait_for_output() {
     assert!(execd.reply_position(request) < execd.reply_position(next));
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
+///   {written, queued, eof} at once
 #[test]
 fn data_is_literal() {
     for data in
@@ -67,6 +73,8 @@ fn data_is_literal() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
+///   {written, queued, eof} at once
 #[test]
 fn base64_gives_any_bytes() {
     let all: Vec<u8> = (0..=255).collect();
@@ -130,6 +138,8 @@ fn the_two_forms_are_not_mixed() {
 
 // ---- The end of input -------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
+///   {written, queued, eof} at once
 #[test]
 fn eof_closes_stdin_and_more_is_refused() {
     let mut execd = Execd::start();
@@ -144,6 +154,8 @@ fn eof_closes_stdin_and_more_is_refused() {
     assert_eq!(poll(&mut execd, 1)["status"], "running");
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
+///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]
 fn what_has_ended_takes_nothing() {
     let mut execd = Execd::start();
@@ -160,6 +172,8 @@ fn what_has_ended_takes_nothing() {
     failed(&mut execd, session, json!({"data": "late"}), "session_exited");
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
+///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]
 fn an_unknown_id_is_an_error_that_names_it() {
     let mut execd = Execd::start();
@@ -177,6 +191,8 @@ fn until_got(execd: &Execd, bytes: usize) {
     });
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
+///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]
 fn a_job_takes_256_kib_over_its_life_and_not_a_byte_more() {
     let mut execd = Execd::start();
@@ -198,6 +214,8 @@ fn a_job_takes_256_kib_over_its_life_and_not_a_byte_more() {
     until_got(&execd, CAP);
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
+///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]
 fn the_cap_is_checked_before_the_backlog() {
     let mut execd = Execd::start();
@@ -224,6 +242,8 @@ fn queued_bytes_are_written_when_the_command_reads() {
     until_got(&execd, CAP);
 }
 
+/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
+///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]
 fn the_cap_can_be_set_and_turned_off() {
     let mut execd = Execd::with(&["--stdin-cap-bytes", "10"], &[]);

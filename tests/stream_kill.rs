@@ -35,6 +35,8 @@ fn is_killed(result: &Value) -> bool {
 
 // ---- SIGKILL ----------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
 #[test]
 fn the_default_is_sigkill_and_the_answer_is_the_final_status() {
     let mut execd = Execd::start();
@@ -50,6 +52,8 @@ fn the_default_is_sigkill_and_the_answer_is_the_final_status() {
     assert_eq!((&row["status"], &row["signal"]), (&json!("failed"), &json!("SIGKILL")));
 }
 
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
 #[test]
 fn job_control_groups_and_their_children_are_reached() {
     for command in [
@@ -87,6 +91,7 @@ fn others_are_left_alone() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
 #[test]
 fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() {
     let mut execd = Execd::start();
@@ -119,6 +124,8 @@ fn a_grandchild_that_is_made_while_all_are_ended_is_ended_too() {
     assert!(execd.session_processes().is_empty());
 }
 
+/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
+///   answered 50 ms later with backgroundPids
 #[test]
 fn the_background_of_a_finished_job_is_reached() {
     let mut execd = Execd::start();
@@ -192,6 +199,8 @@ fn one_that_ends_itself_on_a_signal_tells_its_exit_code() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
 #[test]
 fn one_that_ignores_a_signal_is_told_running_after_two_seconds_and_lives_on() {
     let mut execd = Execd::start();

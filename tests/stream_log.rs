@@ -4,16 +4,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
-#[path = "common/outside.rs"]
-mod outside;
 mod stream_help;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::data::{Random, Stopped, assert_same};
+use common::outside;
 use common::*;
-use data::{Random, Stopped, assert_same};
 use serde_json::{Value, json};
 use stream_help::*;
 
@@ -107,6 +104,8 @@ fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
+///   the end, of a running job, in base64
 #[test]
 fn offsets_count_from_the_front_or_from_the_end() {
     let mut execd = Execd::start();
@@ -131,6 +130,8 @@ fn offsets_count_from_the_front_or_from_the_end() {
 
 // ---- Characters and bytes ---------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
+///   the end, of a running job, in base64
 #[test]
 fn no_page_splits_a_character() {
     let mut execd = Execd::start();
@@ -167,6 +168,8 @@ fn invalid_bytes_are_replaced_in_text_and_exact_in_base64() {
     assert_eq!((exact(&got), place(&got)), (vec![0x82], (5, 6, 6, true)));
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
+///   the end, of a running job, in base64
 #[test]
 fn any_bytes_come_back_exactly_in_base64() {
     let mut execd = Execd::start();
@@ -200,6 +203,8 @@ fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole() {
 
 // ---- A process that runs ----------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
+///   the end, of a running job, in base64
 #[test]
 fn a_running_process_is_never_at_its_end() {
     let mut execd = Execd::start();
@@ -264,6 +269,8 @@ fn a_page_takes_nothing_away() {
 
 // ---- Large logs -------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 #[test]
 fn a_large_log_is_read_by_pages_in_constant_memory() {
     large_log(64 << 20);
@@ -317,6 +324,8 @@ fn large_log(bytes: u64) {
     assert_eq!((number(&end, "offset"), &end["eof"]), (bytes - 5, &json!(true)));
 }
 
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 #[test]
 fn a_page_that_is_slow_to_come_delays_nobody() {
     let mut execd = Execd::start();
@@ -365,6 +374,8 @@ fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
     assert_eq!(poll(&mut execd, 1), result, "the rest is still known");
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
+///   there
 #[test]
 fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
     let mut execd = Execd::start();
@@ -388,6 +399,8 @@ fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
     assert!(text(&error, "message").contains("ENOENT"), "{error}");
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
+///   there
 #[test]
 fn the_only_stream_that_wrote_has_all_its_pages() {
     let mut execd = Execd::start();
@@ -404,6 +417,7 @@ fn the_only_stream_that_wrote_has_all_its_pages() {
 
 // ---- Trouble with the log ---------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
 #[test]
 fn each_reply_tells_that_the_log_ended_at_its_limit() {
     let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
@@ -420,6 +434,7 @@ fn each_reply_tells_that_the_log_ended_at_its_limit() {
     assert_eq!((&again["logTruncated"], text(&again, "text")), (&json!(true), "1\n2\n3\n4\n5\n"));
 }
 
+/// rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
 #[test]
 fn each_reply_tells_of_a_full_disk() {
     let Some(disk) = outside::SmallDisk::mount(2_048) else { return };
@@ -500,6 +515,8 @@ fn stream_by_pages(execd: &mut Execd, id: u64, stream: &str, limit: u64) -> (Vec
 
 /// A page of one stream of an ended process once gave what memory had left of it: 2,046 of 348,894
 /// bytes, less than the poll had shown. Its log had both streams, and nobody could tell them apart.
+/// rule: bash-stream.md, The stream family: get_process_log of one stream: all of it, of a process
+///   that has ended and of one that runs
 #[test]
 fn each_stream_of_an_ended_process_is_paged_whole() {
     let mut execd = Execd::start();
@@ -526,6 +543,8 @@ fn each_stream_of_an_ended_process_is_paged_whole() {
     assert!(index * 8 <= (out.len() + err.len()) as u64, "{index} bytes");
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream: all of it, of a process
+///   that has ended and of one that runs
 #[test]
 fn each_stream_of_a_running_process_is_paged_whole() {
     let mut execd = Execd::start();
@@ -547,6 +566,8 @@ fn each_stream_of_a_running_process_is_paged_whole() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: The index of a log with two streams: none for one
+///   stream, an eighth of the log at most
 #[test]
 fn one_stream_needs_no_index() {
     let mut execd = Execd::start();
@@ -559,6 +580,8 @@ fn one_stream_needs_no_index() {
 }
 
 /// Writes of a byte each would have made an index as long as its log.
+/// rule: bash-stream.md, The stream family: The index of a log with two streams: none for one
+///   stream, an eighth of the log at most
 #[test]
 fn streams_that_alternate_finely_are_paged_whole_and_their_index_stays_small() {
     let mut execd = Execd::start();
@@ -576,6 +599,8 @@ fn streams_that_alternate_finely_are_paged_whole_and_their_index_stays_small() {
     assert!(index <= 40_000 / 8 + 4_096, "{index} bytes for a log of 40,000");
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn a_log_that_ended_at_its_limit_has_the_pages_of_its_streams_up_to_there() {
     let mut execd = Execd::with(&["--log-max-bytes", "300000"], &[]);
@@ -592,6 +617,8 @@ fn a_log_that_ended_at_its_limit_has_the_pages_of_its_streams_up_to_there() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: The index of a log holds over restarts of the log
+///   writer
 #[test]
 fn a_new_log_writer_goes_on_with_the_index() {
     let mut execd = Execd::start();
@@ -622,6 +649,8 @@ fn a_new_log_writer_goes_on_with_the_index() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn without_its_index_a_stream_has_what_memory_has_of_it_and_says_so() {
     let mut execd = Execd::start();
@@ -635,6 +664,8 @@ fn without_its_index_a_stream_has_what_memory_has_of_it_and_says_so() {
     assert_same("the end", &got, &all.as_bytes()[gap..]);
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
+///   there
 #[test]
 fn without_logs_a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -655,6 +686,7 @@ fn without_logs_a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
     assert_eq!((text(&few, "text"), place(&few)), ("err\n", (0, 4, 4, true)));
 }
 
+/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
 #[test]
 fn without_logs_memory_is_paged() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -671,6 +703,7 @@ fn without_logs_memory_is_paged() {
     assert_absent(&row(&mut execd, 1).expect("a row"), &["logPath"]);
 }
 
+/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
 #[test]
 fn without_logs_a_flood_leaves_its_last_megabyte() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -725,6 +758,7 @@ fn wrong_params_are_refused_by_name() {
 
 /// Nobody looked at the pages that execd reads itself with --no-keeper: each of them was waited
 /// for until its 10 s were over, and failed.
+/// rule: architecture.md, Logs: `--no-keeper`: pages of logs are answered at once
 #[test]
 fn without_a_keeper_pages_come_from_the_log_at_once() {
     let mut execd = Execd::with(&["--no-keeper"], &[]);

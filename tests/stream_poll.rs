@@ -3,12 +3,10 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 mod stream_help;
 
+use common::data::assert_same;
 use common::*;
-use data::assert_same;
 use serde_json::{Value, json};
 use stream_help::*;
 
@@ -21,19 +19,6 @@ const RUNNING: [&str; 9] = [
     "stdout",
     "stderr",
     "tail",
-    "durationMs",
-    "logPath",
-];
-/// The fields of one that has ended by itself.
-const ENDED: [&str; 10] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "exitCode",
-    "stdout",
-    "stderr",
-    "aggregated",
     "durationMs",
     "logPath",
 ];
@@ -66,6 +51,7 @@ fn a_running_process_has_every_field_and_no_other() {
     assert!(number(&polled, "durationMs") < 20_000, "{polled}");
 }
 
+/// rule: bash-stream.md, The stream family: The running form has what came since the last call
 #[test]
 fn each_poll_has_what_came_since_the_last_one() {
     let mut execd = Execd::start();
@@ -120,6 +106,8 @@ fn flooded(max_chars: usize) {
     assert_eq!(poll(&mut execd, 1)["stdout"], "", "it is drained");
 }
 
+/// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line that
+///   counts what is missing
 #[test]
 fn a_flood_that_nobody_polled_keeps_its_last_characters() {
     flooded(30_000);
@@ -132,6 +120,8 @@ fn a_flood_that_nobody_polled_keeps_as_many_characters_as_may_be_asked_for() {
 
 // ---- How long it waits ------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
 #[test]
 fn a_poll_does_not_wait_unless_it_is_told_to() {
     let mut execd = Execd::start();
@@ -152,6 +142,8 @@ fn a_poll_does_not_wait_unless_it_is_told_to() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
 #[test]
 fn a_waiting_poll_answers_as_soon_as_output_comes() {
     let mut execd = Execd::start();
@@ -166,6 +158,8 @@ fn a_waiting_poll_answers_as_soon_as_output_comes() {
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
 }
 
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
 #[test]
 fn a_waiting_poll_answers_as_soon_as_it_has_ended() {
     let mut execd = Execd::start();
@@ -214,17 +208,23 @@ fn waits_at_most(field: &str, most_ms: u64) {
     assert_eq!(execd.result_of(request)["status"], "running");
 }
 
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
 #[test]
 fn a_poll_waits_two_minutes_at_most() {
     waits_at_most("maxDrainMs", 120_000);
 }
 
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
 fn a_poll_for_the_end_waits_thirty_minutes_at_most() {
     waits_at_most("waitMs", 1_800_000);
 }
 
 /// A poll ended at the first output, so that a chatty build of five seconds took 42 of them.
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
 fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
     let mut execd = Execd::start();
@@ -243,6 +243,8 @@ fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
     assert_eq!(polled["stdout"], "one\ntwo\nthree\n");
 }
 
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
 fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
     let mut execd = Execd::start();
@@ -254,6 +256,8 @@ fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
     assert_eq!(polled["stdout"], "hi\n");
 }
 
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
 fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
     let mut execd = Execd::start();
@@ -265,6 +269,8 @@ fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
     assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
 }
 
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
 fn of_two_waits_the_one_that_is_over_first_counts() {
     let mut execd = Execd::start();
@@ -291,6 +297,9 @@ fn of_two_waits_the_one_that_is_over_first_counts() {
     assert_eq!(execd.result_of(request)["exitCode"], 4);
 }
 
+/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
+///   a cancel as their document says
+/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
 #[test]
 fn a_cancelled_poll_answers_running() {
     let mut execd = Execd::start();
@@ -325,6 +334,7 @@ fn an_end_answers_all_polls_and_the_call_that_started_it_alike() {
 
 // ---- killIf -----------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_always_ends_the_whole_session() {
     let mut execd = Execd::start();
@@ -339,6 +349,7 @@ fn kill_if_always_ends_the_whole_session() {
 
 /// It went by the time since the start: the window of bash_stream was over nearly always by the
 /// first poll, so a poll that was to wait for a minute killed at once.
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
     let mut execd = Execd::start();
@@ -360,6 +371,7 @@ fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
     assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_timeout_ends_what_has_not_ended_when_the_polls_wait_is_over() {
     for wait in ["waitMs", "maxDrainMs"] {
@@ -375,6 +387,7 @@ fn kill_if_timeout_ends_what_has_not_ended_when_the_polls_wait_is_over() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_timeout_without_a_wait_ends_what_runs() {
     let mut execd = Execd::start();
@@ -384,6 +397,7 @@ fn kill_if_timeout_without_a_wait_ends_what_runs() {
     assert_absent(&polled, &["timedOut"]);
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_timeout_spares_what_an_ended_command_left_behind() {
     let mut execd = Execd::start();
@@ -407,6 +421,7 @@ fn kill_if_of_what_has_ended_changes_nothing() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_always_ends_what_a_finished_job_left_behind() {
     let mut execd = Execd::start();
@@ -420,6 +435,7 @@ fn kill_if_always_ends_what_a_finished_job_left_behind() {
 
 // ---- What has ended ---------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: A finished process polled again: the same answer
 #[test]
 fn a_finished_job_polled_ten_times_gives_the_same() {
     let mut execd = Execd::start();
@@ -468,6 +484,8 @@ fn without_drops(mut result: Value) -> Value {
     result
 }
 
+/// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
+///   pages, with `late: true`
 #[test]
 fn a_job_whose_background_holds_on_gives_the_same_before_and_after_and_what_came_later() {
     let mut execd = Execd::start();

@@ -43,6 +43,8 @@ fn nothing_is_an_empty_list() {
     execd.refused("list_processes", json!({"peek": true}), "peek");
 }
 
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
 #[test]
 fn a_running_process_has_every_field_of_a_row() {
     let mut execd = Execd::start();
@@ -67,6 +69,8 @@ fn a_running_process_has_every_field_of_a_row() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
 #[test]
 fn what_has_ended_tells_how_and_when() {
     let mut execd = Execd::start();
@@ -113,6 +117,8 @@ fn a_list_takes_nothing_away() {
     assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
 }
 
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
 #[test]
 fn what_runs_comes_first_and_then_what_has_ended_the_newest_first() {
     let mut execd = Execd::start();
@@ -158,11 +164,13 @@ fn lives(args: &[&str], envs: &[(&str, &str)], ttl_ms: u64) {
     assert_eq!(logged(&result), b"kept\n", "the log stays");
 }
 
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
 #[test]
 fn what_has_ended_is_remembered_for_half_an_hour() {
     lives(&[], &[], 1_800_000);
 }
 
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
 #[test]
 fn the_time_to_live_can_be_set_within_bounds() {
     let flag = "--bash-job-ttl-ms";
@@ -206,6 +214,7 @@ fn run_many(execd: &mut Execd, command: &str, count: usize, more: &Value) {
     }
 }
 
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
 #[test]
 fn the_257th_that_ended_makes_the_first_that_ended_be_forgotten() {
     let mut execd = Execd::start();
@@ -227,6 +236,8 @@ fn the_257th_that_ended_makes_the_first_that_ended_be_forgotten() {
 
 /// A busy hour once kept the last 256 whatever was set, and nothing said that others had been
 /// there.
+/// rule: bash-stream.md, The stream family: How long and how many are remembered can be set, and
+///   list_processes says how many are forgotten
 #[test]
 fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
     let (flag, variable) = ("--bash-jobs-kept", "PI_BASH_JOBS_KEPT");
@@ -254,6 +265,7 @@ fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
     assert_eq!(told(&mut execd), [json!(1), json!(256), json!(60_000)]);
 }
 
+/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
 #[test]
 fn what_has_ended_takes_little_memory() {
     const JOBS: usize = 96;
@@ -273,6 +285,7 @@ fn what_has_ended_takes_little_memory() {
 }
 
 /// 64 MiB of texts are remembered; above that jobs were once forgotten long before the 257th.
+/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
 #[test]
 fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
     const JOBS: usize = 160;
@@ -314,6 +327,7 @@ fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
     assert!(lengths[3] > 100_000, "the newest is whole: {}", lengths[3]);
 }
 
+/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
 #[test]
 fn a_running_job_takes_no_more_memory_than_any_session() {
     const JOBS: u64 = 32;

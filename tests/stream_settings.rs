@@ -4,12 +4,10 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/data.rs"]
-mod data;
 mod stream_help;
 
+use common::data::assert_same;
 use common::*;
-use data::assert_same;
 use serde_json::{Value, json};
 use stream_help::*;
 
@@ -45,6 +43,8 @@ fn the_window_is_a_minute() {
     yields_after(60_000, &[], &[], json!({}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn a_call_beats_the_flag_the_flag_the_environment_and_that_the_default() {
     let environment = (YIELD_VARIABLE, "20000");
@@ -56,6 +56,8 @@ fn a_call_beats_the_flag_the_flag_the_environment_and_that_the_default() {
     yields_after(80_000, &[], &[], call);
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_window_is_clamped_wherever_it_comes_from() {
     for above in ["120001", "999999999"] {
@@ -155,11 +157,15 @@ fn caps_at(cap: usize, args: &[&str], envs: &[(&str, &str)], call: Value) {
     }
 }
 
+/// rule: bash-stream.md, The stream family: Caps at limit - 1, limit, limit + 1; 30,000 by default,
+///   150,000 at most
 #[test]
 fn texts_are_cut_to_thirty_thousand_characters() {
     caps_at(30_000, &[], &[], json!({}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_cap_of_a_call_beats_the_flag_and_so_on() {
     let environment = (CHARS_VARIABLE, "20");
@@ -169,6 +175,8 @@ fn the_cap_of_a_call_beats_the_flag_and_so_on() {
     caps_at(60, &[], &[environment], json!({"maxOutputChars": 60}));
 }
 
+/// rule: bash-stream.md, The stream family: Precedence: call, flag, environment, default; all are
+///   clamped alike
 #[test]
 fn the_cap_is_clamped_wherever_it_comes_from() {
     caps_at(150_000, &[CHARS_FLAG, "150001"], &[], json!({}));
@@ -207,6 +215,8 @@ fn without_a_log_the_first_line_names_none() {
     assert_absent(&result, &["logPath"]);
 }
 
+/// rule: bash-stream.md, The stream family: Caps at limit - 1, limit, limit + 1; 30,000 by default,
+///   150,000 at most
 #[test]
 fn a_call_s_cap_holds_for_all_replies_about_its_process() {
     let mut execd = Execd::start();

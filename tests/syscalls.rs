@@ -8,13 +8,11 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
-#[path = "common/outside.rs"]
-mod outside;
 
 use std::collections::BTreeMap;
 
-use common::Execd;
-use outside::{Trace, can_trace, until};
+use common::outside::{self, Trace, can_trace};
+use common::{Execd, eventually};
 use serde_json::{Value, json};
 
 /// How many of a kind are counted.
@@ -100,7 +98,7 @@ fn keeps_to(method: &str, params: &Value, budget: Budget, total: u64) {
         execd.run("true");
         execd.peek();
     }
-    until("the warm-up is over", || outside::children(execd.pid()).len() == 1);
+    eventually("the warm-up is over", || outside::children(execd.pid()).len() == 1);
     let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none"]);
     // The ping is a mark: what attaching caused is before it.
     execd.ping();
@@ -137,12 +135,16 @@ fn last_round(trace: &str) -> &str {
     trace.rfind("preadv2(0, [{iov_base=\"{").map_or(trace, |from| &trace[from..])
 }
 
+/// rule: unified-exec.md, exec_command, params: A short command costs what fork and exec cost
+/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+///   docs/strace.md has the same numbers
 #[test]
 fn a_short_command_keeps_to_its_budget() {
     let params = json!({"cmd": "true"});
     keeps_to("exec_command", &params, EXEC_COMMAND, EXEC_COMMAND_TOTAL);
 }
 
+/// rule: unified-exec.md, exec_command, params: A short command costs what fork and exec cost
 #[test]
 fn a_short_command_on_a_terminal_keeps_to_its_budget() {
     let params = json!({"cmd": "true", "tty": true});
@@ -195,6 +197,8 @@ fn table_of_the_document(heading: &str) -> Vec<(String, u64)> {
     section.lines().filter_map(row).collect()
 }
 
+/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+///   docs/strace.md has the same numbers
 #[test]
 fn the_document_has_the_same_numbers() {
     for (heading, budget, total) in [

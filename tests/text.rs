@@ -66,6 +66,8 @@ fn plain_text_stays_as_it_is() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Escape sequences and C0 but `\n` and `\t`
+///   are taken out
 #[test]
 fn colours_and_other_sequences_are_taken_out() {
     assert_clean(&[
@@ -81,6 +83,8 @@ fn colours_and_other_sequences_are_taken_out() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Escape sequences and C0 but `\n` and `\t`
+///   are taken out
 #[test]
 fn control_characters_are_taken_out() {
     assert_clean(&[
@@ -90,6 +94,8 @@ fn control_characters_are_taken_out() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: `\r` is column 0 and later characters
+///   overwrite
 #[test]
 fn carriage_return_overwrites_the_line() {
     assert_clean(&[
@@ -102,11 +108,13 @@ fn carriage_return_overwrites_the_line() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: `\b` is one left
 #[test]
 fn backspace_moves_left() {
     assert_clean(&[("ab\x08c\n", "ac\n"), ("\x08\x08a\n", "a\n")]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: CSI K, 1K, 2K erase
 #[test]
 fn erasing_edits_the_line() {
     assert_clean(&[
@@ -118,6 +126,7 @@ fn erasing_edits_the_line() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: CSI C, D, G move
 #[test]
 fn the_cursor_moves_within_the_line() {
     assert_clean(&[
@@ -129,6 +138,8 @@ fn the_cursor_moves_within_the_line() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Cursor-up redraws within the last 50 lines
+///   are applied
 #[test]
 fn cursor_up_redraws_earlier_lines() {
     assert_clean(&[
@@ -138,6 +149,8 @@ fn cursor_up_redraws_earlier_lines() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Cursor-up redraws within the last 50 lines
+///   are applied
 #[test]
 fn a_redraw_may_reach_fifty_lines_up() {
     let lines: String = (0..60).map(|i| format!("line {i}\n")).collect();
@@ -146,6 +159,8 @@ fn a_redraw_may_reach_fifty_lines_up() {
     assert_clean(&[(&format!("{lines}\x1b[40A{redrawn}"), &expected)]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A progress bar that rewrote its line 1,000
+///   times is one line
 #[test]
 fn a_progress_bar_that_rewrote_its_line_a_thousand_times_is_one_line() {
     let mut bar: String =
@@ -155,6 +170,8 @@ fn a_progress_bar_that_rewrote_its_line_a_thousand_times_is_one_line() {
     assert_eq!(output(&result), format!("[{}] 1000/1000\n", "#".repeat(50)));
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A progress bar that rewrote its line 1,000
+///   times is one line
 #[test]
 fn a_progress_bar_on_a_terminal_is_one_line() {
     let mut execd = Execd::start();
@@ -164,6 +181,8 @@ fn a_progress_bar_on_a_terminal_is_one_line() {
     assert_eq!(log_of(&result), b"\r20%\r40%\r60%\r80%\r100%\r\ndone\r\n");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: `raw_output: true` gives the text
+///   unprocessed
 #[test]
 fn raw_output_is_the_text_unprocessed() {
     let raw = "\x1b[31mred\x1b[0m\r\n10%\r20%\x08\x07";
@@ -171,6 +190,8 @@ fn raw_output_is_the_text_unprocessed() {
     assert_eq!(output(&result), raw);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: `raw_output: true` gives the text
+///   unprocessed
 #[test]
 fn raw_output_concerns_one_call() {
     let mut execd = Execd::start();
@@ -181,6 +202,8 @@ fn raw_output_concerns_one_call() {
     assert_eq!(execd.write(params)["output"], "two\n");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Clean text is made from what is kept, never
+///   from everything that passed
 #[test]
 fn text_is_truncated_after_it_was_cleaned() {
     let mut execd = Execd::start();
@@ -194,6 +217,7 @@ fn text_is_truncated_after_it_was_cleaned() {
 
 // ---- UTF-8 ------------------------------------------------------------------------------
 
+/// rule: unified-exec.md, Truncation, retention, text: Invalid bytes become U+FFFD in `output`
 #[test]
 fn invalid_bytes_become_replacement_characters() {
     let mut execd = Execd::start();
@@ -216,6 +240,7 @@ fn invalid_bytes_become_replacement_characters() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A character split over two reads is whole
 #[test]
 fn a_character_split_over_reads_is_whole() {
     let mut execd = Execd::start();
@@ -224,17 +249,22 @@ fn a_character_split_over_reads_is_whole() {
     assert_eq!(execd.run_with(cmd, json!({"tty": true}))["output"], "😀\n");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A character split over two calls is whole
 #[test]
 fn a_character_split_over_calls_is_whole() {
     assert_eq!(in_calls(&[b"a\xc3", b"\xa9b\n"]), ["a", "éb\n"]);
     assert_eq!(in_calls(&[b"x\xf0\x9f", b"\x98", b"\x80y"]), ["x", "", "😀y"]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Parser and open line live across reads and
+///   calls
 #[test]
 fn an_escape_sequence_split_over_calls_is_whole() {
     assert_eq!(in_calls(&[b"a\x1b[3", b"1mred\x1b[0", b"m\n"]), ["a", "red", "\n"]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A new call starts with an empty line at
+///   column 0
 #[test]
 fn each_call_starts_with_an_empty_line() {
     assert_eq!(in_calls(&[b"abc", b"def\n"]), ["abc", "def\n"]);
@@ -247,6 +277,8 @@ fn an_unfinished_character_at_the_end_is_replaced() {
     assert_eq!(output(&result), "end\u{fffd}");
 }
 
+/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (terminal)
+/// rule: unified-exec.md, Truncation, retention, text: The log holds the raw bytes
 #[test]
 fn a_terminals_bytes_are_logged_as_they_are() {
     let mut execd = Execd::start();
@@ -279,6 +311,7 @@ fn terminal_keeps_its_end(rows: u32, times: usize) {
     }
 }
 
+/// rule: architecture.md, Reaping and ends: EPOLLHUP comes without EPOLLIN: it is read anyway
 #[test]
 fn eight_kib_on_a_terminal_keep_their_end() {
     terminal_keeps_its_end(103, 60);
@@ -294,11 +327,14 @@ fn a_quarter_mib_on_a_terminal_keeps_its_end() {
     terminal_keeps_its_end(3_277, 15);
 }
 
+/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+///   first
 #[test]
 fn a_mib_on_a_terminal_keeps_its_end() {
     terminal_keeps_its_end(13_108, 8);
 }
 
+/// rule: architecture.md, Reaping and ends: EPOLLHUP comes without EPOLLIN: it is read anyway
 #[test]
 fn many_terminals_at_once_keep_their_ends() {
     let mut execd = Execd::start();
@@ -326,6 +362,8 @@ fn a_terminal_that_nobody_waits_for_keeps_its_end() {
 
 // ---- Floods -----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, Truncation, retention, text: 600 MiB without a newline in one call is an
+///   answer like any other
 #[test]
 fn over_half_a_gib_in_one_call_is_an_answer_like_any_other() {
     let mut execd = Execd::start();
@@ -343,6 +381,10 @@ fn over_half_a_gib_in_one_call_is_an_answer_like_any_other() {
     assert!(execd.peak_rss_kib() < MEMORY_KIB, "{} KiB", execd.peak_rss_kib());
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Much coloured output in one call neither
+///   stalls nor fills memory
+/// rule: unified-exec.md, Truncation, retention, text: Clean text is made from what is kept, never
+///   from everything that passed
 #[test]
 fn two_hundred_mb_of_coloured_output_are_an_answer_like_any_other() {
     let mut execd = Execd::start();
@@ -373,6 +415,8 @@ fn a_flood_on_a_terminal_keeps_its_end() {
     assert!(execd.peak_rss_kib() < MEMORY_KIB, "{} KiB", execd.peak_rss_kib());
 }
 
+/// rule: architecture.md, Output: Reads are bounded and round-robin: a `yes` in one session does
+///   not delay another's reply
 #[test]
 fn a_flood_in_one_session_does_not_hold_up_another() {
     let mut execd = Execd::start();

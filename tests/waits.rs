@@ -17,14 +17,9 @@ fn go(execd: &Execd) {
     std::fs::write(execd.file("go"), "").expect("a file");
 }
 
-/// All progress of one request, in order.
-fn progress_of(execd: &mut Execd, request: u64) -> Vec<Value> {
-    let all = execd.notified("progress");
-    all.into_iter().filter(|progress| progress["request_id"] == request).collect()
-}
-
 // ---- Progress ---------------------------------------------------------------------------
 
+/// rule: protocol.md, Notifications: The first `progress` comes at once
 #[test]
 fn the_first_output_makes_progress_at_once() {
     let mut execd = Execd::start();
@@ -38,6 +33,8 @@ fn the_first_output_makes_progress_at_once() {
     execd.no_reply_yet(request);
 }
 
+/// rule: protocol.md, Notifications: `progress` names the leader's pid and the log; no log is named
+///   with `--no-log`
 #[test]
 fn progress_names_the_leader_and_the_log() {
     let mut execd = Execd::start();
@@ -51,6 +48,7 @@ fn progress_names_the_leader_and_the_log() {
     assert_eq!(progress["tail"], format!("{}\n", pid_of(&opened)));
 }
 
+/// rule: protocol.md, Notifications: `progress` names the request by the id as sent
 #[test]
 fn progress_names_the_request_by_its_own_id() {
     let mut execd = Execd::start();
@@ -62,6 +60,7 @@ fn progress_names_the_request_by_its_own_id() {
     assert_eq!(progress["request_id"], "an id");
 }
 
+/// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
 #[test]
 fn progress_comes_only_when_asked_for() {
     let mut execd = Execd::start();
@@ -71,6 +70,7 @@ fn progress_comes_only_when_asked_for() {
     assert_eq!(execd.notified("progress"), Vec::<Value>::new());
 }
 
+/// rule: protocol.md, Notifications: `progress` comes only when output came
 #[test]
 fn progress_comes_only_when_output_came() {
     let mut execd = Execd::start();
@@ -78,6 +78,7 @@ fn progress_comes_only_when_output_came() {
     assert_eq!(execd.notified("progress"), Vec::<Value>::new());
 }
 
+/// rule: protocol.md, Notifications: At most four `progress` a second
 #[test]
 fn progress_comes_four_times_a_second_at_most() {
     let mut execd = Execd::start();
@@ -85,7 +86,7 @@ fn progress_comes_four_times_a_second_at_most() {
     let request = execd
         .start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 2_000, "stream": true}));
     let result = execd.result_of(request);
-    let progress = progress_of(&mut execd, request);
+    let progress = execd.told_of("progress", request);
     let seconds = result["wall_time_seconds"].as_f64().expect("a number");
     assert!(progress.len() >= 2, "it goes on: {progress:?}");
     assert!(
@@ -99,6 +100,8 @@ fn progress_comes_four_times_a_second_at_most() {
     assert!(field("elapsed_ms").is_sorted() && field("total_bytes").is_sorted(), "{progress:?}");
 }
 
+/// rule: protocol.md, Notifications: `tail` of `progress` is at most the last 32 KiB of the
+///   session's output
 #[test]
 fn the_tail_of_progress_is_the_last_32_kib() {
     let mut execd = Execd::start();
@@ -117,6 +120,8 @@ fn the_tail_of_progress_is_the_last_32_kib() {
     );
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: The streaming `tail` is processed the same
+///   way
 #[test]
 fn the_tail_of_progress_is_clean_text() {
     let mut execd = Execd::start();
@@ -139,6 +144,7 @@ fn a_poll_makes_progress_too() {
     assert_eq!((&progress["request_id"], &progress["tail"]), (&json!(request), &json!("hi\n")));
 }
 
+/// rule: protocol.md, Notifications: Notifications about a request never come after its reply
 #[test]
 fn no_progress_comes_after_the_reply() {
     let mut execd = Execd::start();
@@ -148,7 +154,7 @@ fn no_progress_comes_after_the_reply() {
         json!({"cmd": cmd, "yield_time_ms": 30_000, "stream": true}),
     );
     execd.result_of(request);
-    assert!(!progress_of(&mut execd, request).is_empty());
+    assert!(!execd.told_of("progress", request).is_empty());
     let reply = execd.reply_position(request);
     assert!(!execd.any_after(reply, |line| line["method"] == "progress"));
 }
@@ -163,6 +169,9 @@ fn progress_takes_no_output() {
 
 // ---- Cancel -----------------------------------------------------------------------------
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
+///   answers at once with what it has, `wait_status: "cancelled"`
+/// rule: unified-exec.md, exec_command, params: The call answers on `cancel`
 #[test]
 fn a_cancelled_exec_command_answers_with_what_it_has() {
     let mut execd = Execd::start();
@@ -176,6 +185,7 @@ fn a_cancelled_exec_command_answers_with_what_it_has() {
     assert_eq!((&later["output"], &later["session_id"]), (&json!(""), &json!(1)), "it lives on");
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: The session lives on after `cancel`
 #[test]
 fn a_command_cancelled_at_once_has_a_session_to_come_back_to() {
     let mut execd = Execd::start();
@@ -189,6 +199,9 @@ fn a_command_cancelled_at_once_has_a_session_to_come_back_to() {
     assert_eq!(execd.write(params)["exit_code"], 3);
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` of an empty poll: it answers
+///   with nothing
+/// rule: unified-exec.md, write_stdin: A cancelled empty poll consumes nothing
 #[test]
 fn a_cancelled_empty_poll_consumes_nothing() {
     let mut execd = Execd::start();
@@ -202,6 +215,7 @@ fn a_cancelled_empty_poll_consumes_nothing() {
     assert_eq!(execd.poll_now(1)["output"], "hi\n", "the next call has it all");
 }
 
+/// rule: unified-exec.md, write_stdin: A cancelled call with input returns and consumes what it has
 #[test]
 fn a_cancelled_call_with_input_returns_what_it_has() {
     let mut execd = Execd::start();
@@ -215,6 +229,8 @@ fn a_cancelled_call_with_input_returns_what_it_has() {
     assert_eq!(execd.poll_now(1)["output"], "");
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` gives `{cancelled: bool}`;
+///   false for an id that does not wait
 #[test]
 fn cancel_of_what_does_not_wait_says_so() {
     let mut execd = Execd::start();
@@ -224,6 +240,8 @@ fn cancel_of_what_does_not_wait_says_so() {
     assert!(!execd.cancel(4_711), "it never came");
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends only the wait that it
+///   names
 #[test]
 fn cancel_ends_only_the_wait_that_it_names() {
     let mut execd = Execd::start();
@@ -236,6 +254,8 @@ fn cancel_ends_only_the_wait_that_it_names() {
 
 // ---- Several waits ----------------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: Several waits on one session: the one that ends first takes
+///   the unread output
 #[test]
 fn the_wait_that_ends_first_takes_the_output() {
     let mut execd = Execd::start();
@@ -251,6 +271,7 @@ fn the_wait_that_ends_first_takes_the_output() {
     assert_eq!((&result["output"], &result["exit_code"]), (&json!(""), &json!(0)));
 }
 
+/// rule: unified-exec.md, write_stdin: An exit answers them all, the oldest with the output
 #[test]
 fn an_exit_answers_all_waits_and_the_oldest_has_the_output() {
     let mut execd = Execd::start();
@@ -283,6 +304,8 @@ fn waits_on_different_sessions_end_on_their_own() {
 
 // ---- The shell is gone, its output is held ----------------------------------------------
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
+///   answers 50 ms later as still running
 #[test]
 fn a_background_job_that_holds_the_output_does_not_hold_the_answer() {
     let mut execd = Execd::start();
@@ -297,6 +320,8 @@ fn a_background_job_that_holds_the_output_does_not_hold_the_answer() {
     assert_eq!(execd.session_processes().len(), 0);
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: `shell_exit_code` and a `note` that names
+///   who holds the output
 #[test]
 fn the_note_names_who_holds_the_output() {
     let mut execd = Execd::start();
@@ -315,6 +340,9 @@ fn the_note_names_who_holds_the_output() {
     );
 }
 
+/// rule: architecture.md, Reaping and ends: Who still holds the output after the shell is gone
+///   keeps the session running, with `shell_exited`
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A held session can be polled and killed
 #[test]
 fn a_session_without_its_shell_can_be_polled() {
     let mut execd = Execd::start();
@@ -329,6 +357,8 @@ fn a_session_without_its_shell_can_be_polled() {
     assert_absent(&result, &["session_id", "shell_exit_code", "note"]);
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: When the last holder closes, the session has
+///   exited
 #[test]
 fn the_exit_of_a_held_session_is_announced_when_the_holder_ends() {
     let mut execd = Execd::start();
@@ -341,6 +371,7 @@ fn the_exit_of_a_held_session_is_announced_when_the_holder_ends() {
     assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(1), &json!(3)));
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Later polls wait normally
 #[test]
 fn later_polls_of_a_held_session_wait_normally() {
     let mut execd = Execd::start();
@@ -353,6 +384,8 @@ fn later_polls_of_a_held_session_wait_normally() {
     execd.no_reply_yet(request);
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
+///   answers 50 ms later as still running
 #[test]
 fn a_wait_during_which_the_shell_ends_answers_soon() {
     let mut execd = Execd::start();
@@ -368,6 +401,8 @@ fn a_wait_during_which_the_shell_ends_answers_soon() {
     assert_eq!((&result["session_id"], &result["shell_exit_code"]), (&json!(session), &json!(4)));
 }
 
+/// rule: unified-exec.md, exec_command, params: The call answers when the process has exited and
+///   its output is at end of file
 #[test]
 fn a_short_lived_holder_does_not_hide_the_exit() {
     let mut execd = Execd::start();
@@ -378,6 +413,8 @@ fn a_short_lived_holder_does_not_hide_the_exit() {
     assert_eq!(output(&result).lines().count(), 2);
 }
 
+/// rule: architecture.md, Reaping and ends: When the holder is a detached one, kill_session ends
+///   the members, answers, and its output is read and dropped
 #[test]
 fn a_daemon_that_holds_the_output_is_left_alone_and_its_output_read_on() {
     let mut execd = Execd::start();
@@ -406,6 +443,8 @@ fn a_daemon_that_holds_no_output_does_not_hold_its_session() {
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
 }
 
+/// rule: architecture.md, Reaping and ends: Members that outlive an ended session run on, and
+///   list_sessions shows them as `left`
 #[test]
 fn a_background_job_that_holds_no_output_does_not_hold_its_session() {
     let mut execd = Execd::start();
@@ -415,6 +454,8 @@ fn a_background_job_that_holds_no_output_does_not_hold_its_session() {
 
 // ---- The output pauses ------------------------------------------------------------------
 
+/// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and its
+///   output has ended
 #[test]
 fn a_leader_may_close_its_output_and_go_on() {
     let mut execd = Execd::start();
@@ -427,6 +468,8 @@ fn a_leader_may_close_its_output_and_go_on() {
     assert_eq!(execd.result_of(request)["exit_code"], 5);
 }
 
+/// rule: architecture.md, Reaping and ends: A PTY's output ends at EIO after the leader was reaped;
+///   EIO before that is a pause
 #[test]
 fn a_leader_may_close_its_terminal_and_open_it_again() {
     let mut execd = Execd::start();

@@ -30,6 +30,8 @@ fn the_exit(execd: &mut Execd, session: u64) -> Value {
 
 // ---- Arming -----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
+///   wake is armed
 #[test]
 fn a_reply_says_that_a_wake_is_armed() {
     let mut execd = Execd::start();
@@ -42,6 +44,8 @@ fn a_reply_says_that_a_wake_is_armed() {
     assert_eq!(execd.listed(1).expect("it is listed")["wake_armed"], true);
 }
 
+/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
+///   wake is armed
 #[test]
 fn without_a_wake_nothing_of_it_is_said() {
     let mut execd = Execd::start();
@@ -53,6 +57,8 @@ fn without_a_wake_nothing_of_it_is_said() {
     }
 }
 
+/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
+///   wake is armed
 #[test]
 fn polls_of_an_armed_session_say_so_too() {
     let mut execd = Execd::start();
@@ -60,6 +66,8 @@ fn polls_of_an_armed_session_say_so_too() {
     assert_eq!(execd.poll_now(1)["completion_notification"], "armed");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `status`: disarmed, already_none, armed,
+///   already_armed
 #[test]
 fn set_on_exit_tells_what_it_changed() {
     let mut execd = Execd::start();
@@ -78,6 +86,7 @@ fn set_on_exit_tells_what_it_changed() {
     assert_eq!(execd.listed(session).expect("it is listed")["wake_armed"], true);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `status`: too_late
 #[test]
 fn set_on_exit_after_the_exit_is_too_late() {
     let mut execd = Execd::start();
@@ -90,6 +99,7 @@ fn set_on_exit_after_the_exit_is_too_late() {
     assert_eq!(execd.until_exit(session)["exit_code"], 3, "it can still be observed");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `found: false` for an unknown session
 #[test]
 fn set_on_exit_of_an_unknown_session_finds_nothing() {
     let mut execd = Execd::start();
@@ -113,6 +123,8 @@ fn set_on_exit_refuses_what_it_does_not_know() {
 
 // ---- The wake ---------------------------------------------------------------------------
 
+/// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
+///   call observed the exit
 #[test]
 fn an_unobserved_exit_wakes_exactly_once() {
     let mut execd = Execd::start();
@@ -125,6 +137,8 @@ fn an_unobserved_exit_wakes_exactly_once() {
     assert_absent(&exit, &["signal"]);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
+///   call observed the exit
 #[test]
 fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
     let mut execd = Execd::start();
@@ -137,6 +151,8 @@ fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
     assert_eq!(execd.notified("session_exited").len(), 1);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
+///   was disarmed does not
 #[test]
 fn a_wake_armed_later_comes_too() {
     let mut execd = Execd::start();
@@ -146,6 +162,8 @@ fn a_wake_armed_later_comes_too() {
     assert_eq!(the_exit(&mut execd, session)["wake"], true);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
+///   was disarmed does not
 #[test]
 fn a_disarmed_wake_does_not_come() {
     let mut execd = Execd::start();
@@ -157,6 +175,10 @@ fn a_disarmed_wake_does_not_come() {
     assert_absent(&exit, &["wake"]);
 }
 
+/// rule: unified-exec.md, exec_command, result: `on_exit_wake: consumed`, `completion_delivery:
+///   direct` where a reply used the wake up
+/// rule: unified-exec.md, set_on_exit, resize_session: A waiting write_stdin that returns the exit
+///   consumes the wake
 #[test]
 fn a_poll_that_returns_the_exit_uses_the_wake_up() {
     let mut execd = Execd::start();
@@ -175,6 +197,8 @@ fn a_poll_that_returns_the_exit_uses_the_wake_up() {
     assert_absent(&exit, &["wake"]);
 }
 
+/// rule: unified-exec.md, exec_command, result: `on_exit_wake: consumed`, `completion_delivery:
+///   direct` where a reply used the wake up
 #[test]
 fn an_exec_command_that_returns_the_exit_uses_the_wake_up() {
     let mut execd = Execd::start();
@@ -213,6 +237,8 @@ fn a_session_whose_start_was_cancelled_at_once_wakes_as_well() {
     assert_eq!(the_exit(&mut execd, 1)["wake"], true);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
+///   it
 #[test]
 fn kill_session_suppresses_the_wake() {
     let mut execd = Execd::start();
@@ -221,6 +247,8 @@ fn kill_session_suppresses_the_wake() {
     assert_absent(&the_exit(&mut execd, 1), &["wake"]);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
+///   it
 #[test]
 fn eviction_suppresses_the_wake() {
     let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
@@ -230,6 +258,8 @@ fn eviction_suppresses_the_wake() {
     assert_absent(&the_exit(&mut execd, 1), &["wake"]);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
+///   it
 #[test]
 fn shutdown_suppresses_the_wake() {
     let mut execd = Execd::start();
@@ -240,6 +270,8 @@ fn shutdown_suppresses_the_wake() {
     assert!(lines.iter().all(|line| line["params"].get("wake").is_none()), "{lines:?}");
 }
 
+/// rule: unified-exec.md, list_sessions: With `peek: true` nothing is removed and no wake is used
+///   up
 #[test]
 fn peek_does_not_use_the_wake_up() {
     let mut execd = Execd::start();
@@ -271,6 +303,9 @@ fn each_session_has_a_wake_of_its_own() {
 
 // ---- session_started, session_exited ----------------------------------------------------
 
+/// rule: protocol.md, Notifications: `session_started` when a session outlives its first 150 ms
+/// rule: protocol.md, Notifications: `session_started` has session_id, pid, command, tty, cwd,
+///   log_path (absent with `--no-log`)
 #[test]
 fn a_session_that_outlives_the_early_exit_is_announced() {
     let mut execd = Execd::start();
@@ -286,6 +321,8 @@ fn a_session_that_outlives_the_early_exit_is_announced() {
     assert_eq!(started, expected);
 }
 
+/// rule: protocol.md, Notifications: `session_started` has session_id, pid, command, tty, cwd,
+///   log_path (absent with `--no-log`)
 #[test]
 fn session_started_names_the_log() {
     let mut execd = Execd::start();
@@ -297,6 +334,7 @@ fn session_started_names_the_log() {
     });
 }
 
+/// rule: protocol.md, Notifications: Order per session is the order in which things happened
 #[test]
 fn session_started_comes_before_the_first_reply_that_tells_the_id() {
     let mut execd = Execd::start();
@@ -308,6 +346,8 @@ fn session_started_comes_before_the_first_reply_that_tells_the_id() {
     assert!(started.is_some_and(|at| at < reply), "{started:?} {reply}");
 }
 
+/// rule: protocol.md, Notifications: `session_started` and `session_exited` come without being
+///   asked for
 #[test]
 fn session_started_comes_while_the_command_is_still_waited_for() {
     let mut execd = Execd::start();
@@ -317,6 +357,7 @@ fn session_started_comes_while_the_command_is_still_waited_for() {
     execd.no_reply_yet(request);
 }
 
+/// rule: protocol.md, Notifications: `session_started` when a session outlives its first 150 ms
 #[test]
 fn an_early_exit_is_not_announced() {
     let mut execd = Execd::start();
@@ -325,6 +366,8 @@ fn an_early_exit_is_not_announced() {
     assert!(slow || execd.notifications_so_far().is_empty());
 }
 
+/// rule: protocol.md, Notifications: `session_exited` with `observed: true` comes right after the
+///   reply that told it
 #[test]
 fn an_observed_exit_is_announced_right_after_the_reply_that_told_it() {
     let mut execd = Execd::start();
@@ -340,6 +383,8 @@ fn an_observed_exit_is_announced_right_after_the_reply_that_told_it() {
     assert_eq!(at, execd.reply_position(poll) + 1);
 }
 
+/// rule: protocol.md, Notifications: `session_exited` with `observed: true` comes right after the
+///   reply that told it
 #[test]
 fn the_exit_of_a_killed_session_is_announced_right_after_its_reply() {
     let mut execd = Execd::start();
@@ -352,6 +397,8 @@ fn the_exit_of_a_killed_session_is_announced_right_after_its_reply() {
     assert_eq!(at, execd.reply_position(kill) + 1);
 }
 
+/// rule: protocol.md, Notifications: `session_started` and `session_exited` come without being
+///   asked for
 #[test]
 fn an_unobserved_exit_is_announced_without_anybody_asking() {
     let mut execd = Execd::start();
@@ -361,6 +408,7 @@ fn an_unobserved_exit_is_announced_without_anybody_asking() {
     assert_eq!((&exit["observed"], &exit["exit_code"]), (&json!(false), &json!(3)));
 }
 
+/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
 #[test]
 fn an_exit_is_announced_once_even_if_it_is_observed_later() {
     let mut execd = Execd::start();
@@ -371,6 +419,7 @@ fn an_exit_is_announced_once_even_if_it_is_observed_later() {
     assert_eq!(execd.notified("session_exited").len(), 1);
 }
 
+/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
 #[test]
 fn every_announced_session_is_announced_as_exited() {
     let mut execd = Execd::start();

@@ -43,6 +43,7 @@ fn refused(params: Value, param: &str) -> String {
 
 // ---- Escapes ----------------------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: `chars`: C-style escapes are decoded
 #[test]
 fn the_examples_of_the_description_are_decoded() {
     assert_decoded(&[
@@ -56,6 +57,8 @@ fn the_examples_of_the_description_are_decoded() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: `chars`: C-style escapes are decoded
+/// rule: unified-exec.md, write_stdin: Escapes: `\n \r \t \b \f \v \0 \a \e \\ \" \'`
 #[test]
 fn letter_escapes_are_decoded() {
     assert_decoded(&[
@@ -66,6 +69,7 @@ fn letter_escapes_are_decoded() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: `\xHH` is exactly that one byte
 #[test]
 fn hex_escapes_are_exactly_one_byte() {
     assert_decoded(&[
@@ -76,6 +80,8 @@ fn hex_escapes_are_exactly_one_byte() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: `\uHHHH` and `\u{H…}`
+/// rule: unified-exec.md, write_stdin: A pair of `\uD83D\uDE00` surrogates is one character
 #[test]
 fn unicode_escapes_are_decoded_to_utf8() {
     assert_decoded(&[
@@ -87,6 +93,7 @@ fn unicode_escapes_are_decoded_to_utf8() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: Anything else keeps its backslash
 #[test]
 fn anything_else_keeps_its_backslash() {
     assert_decoded(&[
@@ -100,6 +107,7 @@ fn anything_else_keeps_its_backslash() {
     ]);
 }
 
+/// rule: unified-exec.md, write_stdin: Raw control characters and UTF-8 pass through
 #[test]
 fn raw_characters_pass_through() {
     assert_decoded(&[
@@ -110,6 +118,7 @@ fn raw_characters_pass_through() {
 
 // ---- Exact bytes ------------------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: `chars_b64`: exact bytes
 #[test]
 fn base64_is_delivered_byte_for_byte() {
     let all: Vec<u8> = (0..=255).collect();
@@ -123,12 +132,14 @@ fn escapes_in_base64_are_not_decoded() {
     assert_eq!(delivered(&inputs), [br"\n\x41".to_vec()]);
 }
 
+/// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
 #[test]
 fn white_space_inside_base64_is_fine() {
     let inputs = [json!({"chars_b64": " G3s6\n\twg\r\no= "})];
     assert_eq!(delivered(&inputs), [[0x1b, 0x7b, 0x3a, 0xc2, 0x0a]]);
 }
 
+/// rule: unified-exec.md, write_stdin: An empty string counts as absent
 #[test]
 fn an_empty_string_counts_as_absent() {
     let inputs = [
@@ -139,6 +150,7 @@ fn an_empty_string_counts_as_absent() {
     assert_eq!(delivered(&inputs), [b"a".to_vec(), b"a".to_vec(), vec![]]);
 }
 
+/// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
 #[test]
 fn malformed_base64_is_refused() {
     for text in ["abc*", "a", "====", "YQ=a"] {
@@ -147,6 +159,7 @@ fn malformed_base64_is_refused() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: `chars` and `chars_b64` together: −32602
 #[test]
 fn chars_and_base64_together_are_refused() {
     let mut execd = Execd::start();
@@ -158,6 +171,7 @@ fn chars_and_base64_together_are_refused() {
 
 // ---- Params that are refused ------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: `session_id` is required
 #[test]
 fn session_id_is_required_and_a_number() {
     let mut execd = Execd::start();
@@ -188,6 +202,8 @@ fn params_of_a_wrong_type_are_refused_by_name() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
+///   session_id: 7`
 #[test]
 fn an_unknown_session_is_an_error_with_its_id() {
     let mut execd = Execd::start();
@@ -199,6 +215,7 @@ fn an_unknown_session_is_an_error_with_its_id() {
 
 // ---- Input and its answer ---------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: Output not seen by an earlier call comes first
 #[test]
 fn output_that_no_earlier_call_saw_comes_first() {
     let mut execd = Execd::start();
@@ -239,6 +256,7 @@ fn a_lot_of_input_arrives_whole() {
     assert_eq!(execd.write(params)["output"], format!("{}\n", 250 * KIB));
 }
 
+/// rule: unified-exec.md, write_stdin: write_stdin has the same result as exec_command
 #[test]
 fn an_answer_to_input_has_the_same_result_as_exec_command() {
     let mut execd = Execd::start();
@@ -262,6 +280,7 @@ fn input_that_ends_the_command_answers_before_its_yield_time() {
     assert!(started.elapsed() < AT_ONCE);
 }
 
+/// rule: unified-exec.md, exec_command, params: A command that ends earlier answers at once
 #[test]
 fn many_short_exchanges_cost_no_fixed_sleep() {
     let mut execd = Execd::start();
@@ -276,6 +295,7 @@ fn many_short_exchanges_cost_no_fixed_sleep() {
 
 // ---- End of input -----------------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: `eof` closes the child's stdin after the bytes
 #[test]
 fn eof_closes_a_pipe_after_the_bytes() {
     let mut execd = Execd::start();
@@ -293,6 +313,7 @@ fn eof_alone_is_input_and_waits_like_it() {
     assert_eq!(result["yield_time_ms"], 250);
 }
 
+/// rule: unified-exec.md, write_stdin: Input after `eof`: `stdin_closed`
 #[test]
 fn input_after_eof_on_a_pipe_is_refused() {
     let mut execd = Execd::start();
@@ -307,6 +328,8 @@ fn input_after_eof_on_a_pipe_is_refused() {
     assert_eq!(execd.poll_now(session)["session_id"], session, "it can still be polled");
 }
 
+/// rule: unified-exec.md, write_stdin: `eof` on a PTY in canonical mode sends VEOF, twice when the
+///   line isn't empty
 #[test]
 fn eof_on_a_terminal_ends_an_empty_line_with_one_veof() {
     let mut execd = Execd::start();
@@ -315,6 +338,8 @@ fn eof_on_a_terminal_ends_an_empty_line_with_one_veof() {
     execd.write_until(json!({"session_id": session, "eof": true}), "end");
 }
 
+/// rule: unified-exec.md, write_stdin: `eof` on a PTY in canonical mode sends VEOF, twice when the
+///   line isn't empty
 #[test]
 fn eof_on_a_terminal_ends_a_started_line_with_two() {
     let mut execd = Execd::start();
@@ -324,6 +349,8 @@ fn eof_on_a_terminal_ends_a_started_line_with_two() {
     assert_eq!(execd.write_until(params, "end\n"), "abcend\n");
 }
 
+/// rule: unified-exec.md, write_stdin: `eof` on a PTY in canonical mode sends VEOF, twice when the
+///   line isn't empty
 #[test]
 fn eof_on_a_terminal_remembers_the_line_of_an_earlier_call() {
     let mut execd = Execd::start();
@@ -350,6 +377,8 @@ fn input_after_eof_on_a_terminal_is_allowed() {
     execd.input_until(session, "more\\n", "got more");
 }
 
+/// rule: protocol.md, Errors: The message of an error says what to do instead where that is known
+/// rule: unified-exec.md, write_stdin: `eof` out of canonical mode: −32602 with advice
 #[test]
 fn eof_out_of_canonical_mode_is_refused_with_advice() {
     let mut execd = Execd::start();
@@ -361,6 +390,8 @@ fn eof_out_of_canonical_mode_is_refused_with_advice() {
 
 // ---- Terminals --------------------------------------------------------------------------
 
+/// rule: architecture.md, Starting a child: A child can be interrupted (the inherited mask is the
+///   classic bug)
 #[test]
 fn a_terminal_echoes_and_its_ctrl_c_interrupts() {
     let mut execd = Execd::start();
@@ -373,6 +404,8 @@ fn a_terminal_echoes_and_its_ctrl_c_interrupts() {
     assert_absent(&result, &["exit_code"]);
 }
 
+/// rule: unified-exec.md, write_stdin: A line over 4,095 bytes for a PTY in canonical mode is
+///   refused before anything is written
 #[test]
 fn the_longest_line_of_a_terminal_arrives_whole() {
     let mut execd = Execd::start();
@@ -384,6 +417,8 @@ fn the_longest_line_of_a_terminal_arrives_whole() {
     assert!(output(&result).ends_with("4095\n"), "{result}");
 }
 
+/// rule: unified-exec.md, write_stdin: A line over 4,095 bytes for a PTY in canonical mode is
+///   refused before anything is written
 #[test]
 fn a_line_too_long_for_a_terminal_is_refused_before_anything_is_written() {
     let mut execd = Execd::start();
@@ -402,6 +437,7 @@ fn a_line_too_long_for_a_terminal_is_refused_before_anything_is_written() {
     assert!(output(&execd.write(params)).ends_with("6\n"));
 }
 
+/// rule: unified-exec.md, write_stdin: Bytes of earlier calls count towards the line
 #[test]
 fn bytes_of_earlier_calls_count_towards_the_line() {
     let mut execd = Execd::start();
@@ -440,6 +476,8 @@ fn a_terminal_out_of_canonical_mode_takes_lines_of_any_length() {
 
 // ---- Input that is not read -------------------------------------------------------------
 
+/// rule: unified-exec.md, write_stdin: Queued + new input over 256 KiB: `stdin_backlog_full`,
+///   nothing of that call written
 #[test]
 fn input_over_the_backlog_is_refused_and_nothing_of_it_written() {
     let mut execd = Execd::start();
@@ -460,6 +498,8 @@ fn one_call_may_not_exceed_the_backlog() {
     execd.failed("write_stdin", params, "stdin_backlog_full");
 }
 
+/// rule: unified-exec.md, write_stdin: Input is written as the child reads, without delaying
+///   anything else
 #[test]
 fn queued_input_delays_nobody() {
     let mut execd = Execd::start();
@@ -470,6 +510,8 @@ fn queued_input_delays_nobody() {
     assert_absent(&result, &["failure_message", "exit_code"]);
 }
 
+/// rule: unified-exec.md, write_stdin: The child closed its stdin: output, and a `failure_message`
+///   that says so
 #[test]
 fn input_for_a_closed_stdin_says_that_it_was_not_delivered() {
     let mut execd = Execd::start();
@@ -482,6 +524,8 @@ fn input_for_a_closed_stdin_says_that_it_was_not_delivered() {
     assert!(header.contains(&format!("\nfailure: {message}\n")), "{header}");
 }
 
+/// rule: unified-exec.md, write_stdin: Input to a session that has exited: its exit, and that the
+///   bytes were not delivered
 #[test]
 fn input_for_an_exited_session_tells_the_exit() {
     let mut execd = Execd::start();
@@ -507,6 +551,7 @@ fn poll_wait(execd: &mut Execd, params: Value) -> u64 {
     result["yield_time_ms"].as_u64().expect("a number")
 }
 
+/// rule: unified-exec.md, write_stdin: An empty poll: default 5 s, clamped to [5 s, cap]
 #[test]
 fn an_empty_poll_waits_five_seconds_at_least() {
     let mut execd = Execd::start();
@@ -516,6 +561,7 @@ fn an_empty_poll_waits_five_seconds_at_least() {
     assert_eq!(poll_wait(&mut execd, json!({"chars": "", "chars_b64": "", "eof": false})), 5_000);
 }
 
+/// rule: unified-exec.md, write_stdin: An empty poll: default 5 s, clamped to [5 s, cap]
 #[test]
 fn an_empty_poll_waits_thirty_minutes_at_most() {
     let mut execd = Execd::start();
@@ -524,6 +570,8 @@ fn an_empty_poll_waits_thirty_minutes_at_most() {
     assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 1_u64 << 52})), 1_800_000);
 }
 
+/// rule: unified-exec.md, Constants: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS: invalid or unset is the
+///   default; 0 < v < 5,000 is 5,000
 #[test]
 fn the_environment_caps_empty_polls() {
     for (value, cap) in [
@@ -542,6 +590,7 @@ fn the_environment_caps_empty_polls() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: `max_empty_poll_ms` is the client's cap
 #[test]
 fn the_clients_cap_goes_before_the_environments() {
     let mut execd = Execd::with(&[], &[("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS", "300000")]);
@@ -551,6 +600,7 @@ fn the_clients_cap_goes_before_the_environments() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: `max_empty_poll_ms` is the client's cap
 #[test]
 fn the_caps_concern_empty_polls_only() {
     let mut execd = Execd::start();
@@ -561,6 +611,7 @@ fn the_caps_concern_empty_polls_only() {
     assert_eq!(execd.write(params)["yield_time_ms"], 30_000);
 }
 
+/// rule: unified-exec.md, write_stdin: With input: default 250 ms, clamped to [250 ms, 30 s]
 #[test]
 fn a_call_with_input_waits_250_ms_unless_told() {
     let mut execd = Execd::start();
@@ -568,6 +619,7 @@ fn a_call_with_input_waits_250_ms_unless_told() {
     assert_eq!(execd.input(session, "a\\n")["yield_time_ms"], 250);
 }
 
+/// rule: unified-exec.md, write_stdin: With input: default 250 ms, clamped to [250 ms, 30 s]
 #[test]
 fn a_call_with_input_waits_between_250_ms_and_30_s() {
     let mut execd = Execd::start();
@@ -593,6 +645,10 @@ fn an_empty_poll_goes_on_while_nothing_ends_it() {
 
 // ---- yield_until ------------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
+///   absolute_deadline_reached, cancelled, shutting_down
+/// rule: unified-exec.md, exec_command, result: `wait_mode`, `yield_until`, `effective_wait_ms` on
+///   waits
 #[test]
 fn yield_until_waits_for_that_moment() {
     let mut execd = Execd::start();
@@ -609,6 +665,7 @@ fn yield_until_waits_for_that_moment() {
     assert!(header.contains("\ntool_time_utc: "), "{header}");
 }
 
+/// rule: unified-exec.md, write_stdin: A past stamp is an immediate poll
 #[test]
 fn a_past_stamp_is_an_immediate_poll() {
     let mut execd = Execd::start();
@@ -635,6 +692,7 @@ fn an_exit_ends_a_yield_until() {
     assert_utc_stamp(&result["tool_time_utc"]);
 }
 
+/// rule: unified-exec.md, write_stdin: `yield_until` has no horizon
 #[test]
 fn yield_until_has_no_horizon() {
     let mut execd = Execd::start();
@@ -652,6 +710,7 @@ fn yield_until_has_no_horizon() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
 #[test]
 fn stamps_may_have_up_to_three_fraction_digits() {
     let mut execd = Execd::start();
@@ -668,6 +727,9 @@ fn stamps_may_have_up_to_three_fraction_digits() {
     }
 }
 
+/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
+///   every yield_until reply or error
+/// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
 #[test]
 fn anything_but_strict_utc_is_refused_with_the_time() {
     let mut execd = Execd::start();
@@ -711,6 +773,7 @@ fn anything_but_strict_utc_is_refused_with_the_time() {
     }
 }
 
+/// rule: unified-exec.md, write_stdin: Both waits at once are refused
 #[test]
 fn both_waits_at_once_are_refused_with_the_time() {
     let mut execd = Execd::start();
@@ -723,6 +786,7 @@ fn both_waits_at_once_are_refused_with_the_time() {
     assert!(message.contains("tool_time_utc: 2"), "{message}");
 }
 
+/// rule: unified-exec.md, write_stdin: `yield_until` with input is refused
 #[test]
 fn yield_until_with_input_is_refused_with_the_time() {
     for input in [json!({"chars": "a"}), json!({"chars_b64": "YQ=="}), json!({"eof": true})] {

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::connection::message_of;
 use super::say::complain;
 use super::show::{End, show};
 use super::survey::{Found, NAMED_CHARS, Place, find, newest, shortened};
@@ -27,8 +26,7 @@ pub fn main(id: Option<u64>, place: &Place) -> Result<i32, String> {
         params["cols"] = json!(size.cols);
         params["rows"] = json!(size.rows);
     }
-    let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
-    let session = answer.map_err(|error| message_of(&error))?;
+    let session = execd.connection.result("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     complain(&greeting(id, &session));
     let keys = if session["tty"] == true { Keys::Raw } else { Keys::Lines };
     let system = |errno| format!("the terminal: {}", errno_text(errno));

@@ -193,6 +193,8 @@ fn fish() -> String {
 mod tests {
     use super::*;
 
+    /// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are
+    ///   generated from the table of commands
     #[test]
     fn every_command_and_flag_is_completed_in_every_shell() {
         for shell in SHELLS {

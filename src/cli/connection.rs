@@ -242,6 +242,16 @@ impl Connection {
         let id = self.send(method, params);
         self.answer(id, wait_ms)
     }
+
+    /// A request and its result. Gives a reason for people where there is none.
+    pub fn result(
+        &mut self,
+        method: &str,
+        params: &Value,
+        wait_ms: Option<u64>,
+    ) -> Result<Value, String> {
+        self.call(method, params, wait_ms)?.map_err(|error| message_of(&error))
+    }
 }
 
 /// A line as a message.

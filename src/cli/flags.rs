@@ -280,6 +280,9 @@ mod tests {
         parse(line.split_whitespace().map(OsString::from).collect(), Config::default())
     }
 
+    /// rule: unified-exec.md, Constants: Caps are flags too
+    /// rule: bash-stream.md, The stream family: A number of processes to remember that cannot be is
+    ///   refused with the range
     #[test]
     fn settings_are_read_and_checked() {
         let line = "--max-sessions 4 --on-eof=wait --no-log --log-keep-days 0 --no-keeper";
@@ -320,6 +323,8 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
+    ///   execd alone attach takes the newest session
     #[test]
     fn commands_are_told_from_their_flags() {
         let Ok(Command::Run(run)) = parsed("run --timeout 5 --tty -- make -j2 --tty") else {
@@ -353,6 +358,8 @@ mod tests {
         }
     }
 
+    /// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are
+    ///   generated from the table of commands
     #[test]
     fn the_parser_knows_every_flag_of_the_table() {
         for command in COMMANDS {

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::connection::message_of;
 use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, find};
 
@@ -14,8 +13,7 @@ pub fn main(id: u64, signal: Option<&str>, place: &Place) -> Result<i32, String>
         params["signal"] = json!(signal);
     }
     // The answer comes when everything is gone, or could not be ended.
-    let answer = found.execd.connection.call("kill_session", &params, None)?;
-    let result = answer.map_err(|error| message_of(&error))?;
+    let result = found.execd.connection.result("kill_session", &params, None)?;
     if result["found"] == false {
         return Err(format!("session @{id} has gone meanwhile"));
     }

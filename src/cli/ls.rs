@@ -163,6 +163,8 @@ fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String 
 mod tests {
     use super::*;
 
+    /// rule: attach.md, ls, tail, kill, completions: `execd ls` prints a table (id, state, age,
+    ///   pid, tty, command, log) and changes nothing
     #[test]
     fn the_table_has_a_line_for_each_session() {
         let vim = json!({"session_id": 3, "pid": 4242, "tty": true, "running": true,

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memrchr_iter;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::connection::{Connection, message_of};
+use super::connection::Connection;
 use super::say::say_bytes;
 use super::show::show;
 use super::survey::{Found, Place, find};
@@ -37,8 +37,7 @@ pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
     }
     execd.refuse_itself(options.id)?;
     let params = json!({"session_id": options.id, "redraw": false, "from": total});
-    let answer = execd.connection.call("attach_session", &params, Some(CLIENT_WAIT_MS))?;
-    answer.map_err(|error| message_of(&error))?;
+    execd.connection.result("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     // What the session writes meanwhile is kept, and begins where these lines end.
     let text = last_lines(&mut execd.connection, options, total)?;
     say_bytes(&fit_for_stdout(text));
@@ -69,8 +68,7 @@ fn page(connection: &mut Connection, id: u64, end: u64) -> Result<(Vec<u8>, u64)
         "sessionId": id, "offset": offset, "limit": end - offset, "encoding": "base64",
     });
     let wait_ms = Some(CLIENT_WAIT_MS + LOG_PAGE_WAIT_MS);
-    let answer = connection.call("get_process_log", &params, wait_ms)?;
-    let page: Value = answer.map_err(|error| message_of(&error))?;
+    let page = connection.result("get_process_log", &params, wait_ms)?;
     let bytes = STANDARD.decode(page["text"].as_str().unwrap_or_default());
     let mut bytes = bytes.map_err(|fault| format!("a page of the log: {fault}"))?;
     let offset = page["offset"].as_u64().unwrap_or(offset);

@@ -359,6 +359,7 @@ mod tests {
 
     /// One that was hung up on in the middle of its own line got its other lines back behind it,
     /// and they still ran.
+    /// rule: attach.md, Several clients: Who is hung up on does not get its lines back
     #[test]
     fn who_is_hung_up_on_in_its_own_line_does_not_get_its_lines_back() {
         for hung_up in [false, true] {
@@ -375,6 +376,7 @@ mod tests {
         }
     }
 
+    /// rule: attach.md, Several clients: Who is hung up on does not get its lines back
     #[test]
     fn who_is_hung_up_on_is_told_why_unless_that_would_end_in_the_middle_of_a_line() {
         for unsent in [false, true] {
@@ -392,6 +394,8 @@ mod tests {
         }
     }
 
+    /// rule: attach.md, Several clients: At the cap the one idle longest, over 30 s, without waits,
+    ///   attachments or wakes makes room
     #[test]
     fn requests_and_answers_are_activity_and_notifications_are_none() {
         let (mut client, mut theirs) = client();

@@ -251,6 +251,8 @@ mod tests {
     }
 
     /// Sixty deaf clients held 491 MiB, each within what one may.
+    /// rule: attach.md, Several clients: What clients of the socket have sent, and what is unsent
+    ///   to them, is bounded for all together; the worst is hung up on first, stdin's client never
     #[test]
     fn what_is_unsent_to_all_together_is_bounded_and_the_worst_is_hung_up_on_first() {
         let (mut all, _ends) = clients(20);
@@ -269,6 +271,8 @@ mod tests {
     }
 
     /// Sixty-three half lines held 507 MiB.
+    /// rule: attach.md, Several clients: What clients of the socket have sent, and what is unsent
+    ///   to them, is bounded for all together; the worst is hung up on first, stdin's client never
     #[test]
     fn what_all_together_have_sent_is_bounded_and_the_worst_is_hung_up_on_first() {
         let (mut all, _ends) = clients(9);
@@ -284,6 +288,8 @@ mod tests {
     }
 
     /// Sixty-four connections that said nothing shut out everybody else for ever.
+    /// rule: attach.md, Several clients: At the cap the one idle longest, over 30 s, without waits,
+    ///   attachments or wakes makes room
     #[test]
     fn the_one_that_was_idle_longest_and_waits_for_nothing_makes_room() {
         let (mut all, _ends) = clients(4);

@@ -419,6 +419,7 @@ mod tests {
         out
     }
 
+    /// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
     #[test]
     fn the_environment_is_ours_changed_as_asked_and_marked() {
         let marks = ["EXECD_INSTANCE=new", "EXECD_SESSION_ID=3"];
@@ -439,6 +440,8 @@ mod tests {
         assert_eq!(own_term.iter().filter(|one| one.starts_with("TERM=")).count(), 1);
     }
 
+    /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built
+    ///   before the clone; the child looks it up on its PATH
     #[test]
     fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
         let places = |program: &str, path: &[u8]| {

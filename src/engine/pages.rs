@@ -258,6 +258,8 @@ mod tests {
         PageSpec { id: 1, offset, limit, source: None, base64: false }
     }
 
+    /// rule: bash-stream.md, The stream family: get_process_log: nextOffset never splits a
+    ///   character; offsets from the end, past it, before what is kept
     #[test]
     fn pages_put_together_are_the_whole_and_no_character_is_split() {
         let text = "aä漢😀".repeat(50);
@@ -277,6 +279,8 @@ mod tests {
         }
     }
 
+    /// rule: bash-stream.md, The stream family: get_process_log: nextOffset never splits a
+    ///   character; offsets from the end, past it, before what is kept
     #[test]
     fn offsets_from_the_end_past_the_end_and_before_what_is_kept() {
         let page =

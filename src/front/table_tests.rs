@@ -37,6 +37,8 @@ fn object(fields: &[(&str, String)]) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
+/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
+///   the table as JSON Schema
 #[test]
 fn each_methods_struct_takes_what_its_table_lists() {
     for method in all() {
@@ -93,6 +95,7 @@ fn each_methods_struct_takes_what_its_table_lists() {
     }
 }
 
+/// rule: protocol.md, Errors: −32601: unknown method; `data.methods` lists the known ones
 #[test]
 fn an_unknown_method_lists_the_known_ones() {
     let error = check_params("nope\n", "{}").expect_err("unknown");

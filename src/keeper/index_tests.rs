@@ -83,6 +83,8 @@ impl Story {
     }
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream: all of it, of a process
+///   that has ended and of one that runs
 #[test]
 fn whatever_comes_is_paged_whole() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
@@ -127,6 +129,8 @@ fn a_page_has_the_few_bytes_before_it_and_no_more_than_was_asked() {
     }
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn what_is_lost_on_the_way_is_a_gap_of_its_length() {
     let temp = tempfile::tempdir().unwrap();
@@ -142,6 +146,8 @@ fn what_is_lost_on_the_way_is_a_gap_of_its_length() {
 }
 
 /// A stream that begins after restarts finds what came before it told.
+/// rule: bash-stream.md, The stream family: The index of a log holds over restarts of the log
+///   writer
 #[test]
 fn a_second_stream_that_comes_late_begins_the_index_then() {
     let temp = tempfile::tempdir().unwrap();
@@ -170,6 +176,8 @@ fn a_log_that_ends_at_its_limit_has_no_longer_index_for_what_it_lacks() {
     assert!(fs::metadata(temp.path().join("a.index")).unwrap().len() < BLOCK);
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn a_log_that_was_deleted_begins_anew_and_so_does_its_index() {
     let temp = tempfile::tempdir().unwrap();
@@ -185,6 +193,8 @@ fn a_log_that_was_deleted_begins_anew_and_so_does_its_index() {
     assert_eq!(story.omitted(100), [15_000, 45_000]);
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn what_a_full_disk_has_lost_is_a_gap_and_the_rest_is_there() {
     let temp = tempfile::tempdir().unwrap();
@@ -211,6 +221,8 @@ fn what_a_full_disk_has_lost_is_a_gap_and_the_rest_is_there() {
     assert_eq!(story.omitted(20_000).iter().sum::<u64>(), ack.missing);
 }
 
+/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
+///   limit, a full disk, losses, a log or index that is gone
 #[test]
 fn an_index_that_makes_no_sense_gives_fewer_bytes_and_never_wrong_lengths() {
     let mut random = Random(99);

@@ -99,6 +99,8 @@ mod tests {
         Member { pid, parent: None, pipes }
     }
 
+    /// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder
+    ///   works the answer waits, 2 s at most; bash too
     #[test]
     fn who_has_the_output_holds_it_and_so_does_who_feeds_him() {
         // 1 | 2 | 3 writes the output 9; 4 writes to a file, 5 to a pipe of its own.
@@ -112,6 +114,8 @@ mod tests {
         assert_eq!(holding(&[], &[9]), [0_i32; 0]);
     }
 
+    /// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder
+    ///   works the answer waits, 2 s at most; bash too
     #[test]
     fn whoever_a_holder_has_started_works_for_it_and_so_do_their_own() {
         let started_by = |parent, member: Member| Member { parent: Some(parent), ..member };

@@ -191,6 +191,8 @@ pub struct KillReport {
 mod tests {
     use super::*;
 
+    /// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only
+    ///   if present
     #[test]
     fn the_header_has_its_lines_in_order_and_only_what_applies() {
         let mut report = ExecReport {

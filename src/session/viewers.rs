@@ -186,6 +186,8 @@ mod tests {
         Size { cols, rows: 24 }
     }
 
+    /// rule: attach.md, attach_session, attach_input, detach_session: The newest attached size
+    ///   wins, the former one returns at detach or when the client ends
     #[test]
     fn the_newest_size_wins_and_the_former_one_comes_back() {
         let mut viewers = Viewers::default();

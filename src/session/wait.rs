@@ -224,6 +224,8 @@ mod tests {
         Moment { now_ns: 50, wall_ms: 0, finished: false, left_to_holders: false, closing: false }
     }
 
+    /// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
+    ///   absolute_deadline_reached, cancelled, shutting_down
     #[test]
     fn each_reason_ends_a_wait_and_the_exit_beats_the_deadline() {
         let wait = wait();
@@ -249,6 +251,7 @@ mod tests {
         assert_eq!(wait.verdict(&then), Some(Why::AbsoluteDeadline));
     }
 
+    /// rule: protocol.md, Notifications: At most four `progress` a second
     #[test]
     fn progress_is_due_at_once_then_four_times_a_second_and_only_when_output_came() {
         let mut wait = wait();

@@ -90,6 +90,8 @@ fn look(at: &[u8]) -> Entry {
 mod tests {
     use super::*;
 
+    /// rule: architecture.md, Starting a child: Which paths may hang is told without touching such
+    ///   a file system
     #[test]
     fn the_own_root_is_looked_at_link_by_link() {
         let mut table = MountTable::open();

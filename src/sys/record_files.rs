@@ -187,6 +187,8 @@ mod tests {
         }
     }
 
+    /// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of
+    ///   the user ends what is left, before it answers
     #[test]
     fn only_the_records_of_who_is_gone_are_left_behind() {
         let dir = tempfile::tempdir().unwrap();

@@ -289,6 +289,8 @@ fn is_old(path: &Path) -> bool {
 mod tests {
     use super::*;
 
+    /// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
+    ///   does not know, refuses directories open to others, checks who listens
     #[test]
     fn sockets_of_execds_are_found_in_the_kernels_list() {
         let line = |flags: &str, path: &str| {

@@ -104,6 +104,7 @@ mod tests {
     }
 
     // One test: there is one terminal to put back in a process.
+    /// rule: attach.md, execd attach: The terminal is restored after a panic
     #[test]
     fn the_terminal_is_put_back_when_it_is_dropped_and_when_somebody_panics() {
         let (_master, slave) = pty::open(Size { cols: 80, rows: 24 }).unwrap();

@@ -32,6 +32,7 @@ fn a_request_is_read_as_sent() {
     assert_eq!(request.params, r#"{"a" : 1}"#);
 }
 
+/// rule: protocol.md, Framing: `jsonrpc` may be left out in a request; a reply always has it
 #[test]
 fn jsonrpc_params_and_id_may_be_left_out() {
     let request = parse(br#"{"method":"ping"}"#).expect("a request");
@@ -40,6 +41,7 @@ fn jsonrpc_params_and_id_may_be_left_out() {
     assert_eq!(request.id, Some(RequestId::null()), "null is an id, not its absence");
 }
 
+/// rule: protocol.md, Framing: Unknown fields beside `method` are ignored
 #[test]
 fn what_stands_beside_method_is_ignored_even_twice() {
     let line = br#"{"x":[1,{}],"x":null,"method":"m","":0,"Method":3,"result":1,"id":"a"}"#;
@@ -54,6 +56,7 @@ fn keys_and_methods_may_be_written_with_escapes() {
     assert_eq!((request.id, request.method.as_str()), (Some(id("1")), "ping"));
 }
 
+/// rule: protocol.md, Framing: An id is echoed unchanged; a number keeps its digits
 #[test]
 fn an_id_keeps_its_spelling() {
     let spellings = [
@@ -87,6 +90,7 @@ fn an_id_keeps_its_spelling() {
     }
 }
 
+/// rule: protocol.md, Framing: An id is a string, a number or null
 #[test]
 fn ids_of_other_types_and_long_ones_are_refused() {
     for raw in ["true", "false", "[1]", "{}", "[]", r#"{"id":1}"#] {
@@ -104,6 +108,8 @@ fn ids_of_other_types_and_long_ones_are_refused() {
     assert!(message.len() < 2 * QUOTED_VALUE_BYTES + 100, "a long id is quoted cut: {message}");
 }
 
+/// rule: protocol.md, Errors: −32600: no method, a method that is no string, an array, an id of
+///   another type
 #[test]
 fn lines_that_are_no_requests_get_the_documented_code_and_id() {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -159,6 +165,8 @@ fn lines_that_are_no_requests_get_the_documented_code_and_id() {
     }
 }
 
+/// rule: protocol.md, Errors: Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep nesting: one
+///   −32700 each
 #[test]
 fn depth_is_counted_over_the_whole_line() {
     let line = |inner: usize| {
@@ -244,6 +252,7 @@ fn all(raw: &str) -> Result<All, (Value, String)> {
     })
 }
 
+/// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
 #[test]
 fn every_kind_takes_its_values() {
     let raw = r#"{"must":1e3,"text":"","full":"x","chars":"a\u0000b","on":true,"word":"two",
@@ -289,6 +298,7 @@ fn whole_numbers_in_any_spelling_saturate_and_clamp() {
     assert_eq!(Int(251).clamped(250, 30_000), 251);
 }
 
+/// rule: protocol.md, Errors: −32602: `data.param` names it, the message quotes the value as given
 #[test]
 fn a_value_that_does_not_fit_is_named_and_quoted() {
     let cases = [
@@ -380,6 +390,8 @@ fn of_a_million_fields_no_more_are_kept_than_tell_what_is_wrong() {
     assert!(TABLE.len() < MAX_PARAMS);
 }
 
+/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
+///   the table as JSON Schema
 #[test]
 fn the_schema_of_a_table_says_what_reading_checks() {
     let schema = schema(TABLE);

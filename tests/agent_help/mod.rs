@@ -51,8 +51,7 @@ pub fn run(execd: &mut Execd, script: &str, more: Value) -> Value {
 
 /// The events of a request so far, without its id.
 pub fn events_of(execd: &mut Execd, id: u64) -> Vec<Value> {
-    let all = execd.notified("agent_event").into_iter();
-    let ours = all.filter(|event| event["request_id"] == id);
+    let ours = execd.told_of("agent_event", id).into_iter();
     ours.map(|mut event| {
         event.as_object_mut().expect("an object").remove("request_id");
         event

@@ -1,13 +1,11 @@
 //! Bytes for tests: seeded random ones, and comparing a log with what was written, however
 //! large, without holding either in memory.
-#![allow(dead_code)]
-
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::common::Execd;
+use super::{Execd, send_signal};
 
 /// A pseudo-random sequence (splitmix64): the same for the same seed, on every machine.
 pub struct Random(u64);
@@ -30,6 +28,22 @@ impl Random {
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).expect("below a usize")
+    }
+
+    /// One of them.
+    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// The bytes in pieces of up to `longest`.
+    pub fn pieces<'a>(&mut self, mut bytes: &'a [u8], longest: usize) -> Vec<&'a [u8]> {
+        let mut pieces = Vec::new();
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at((1 + self.below(longest)).min(bytes.len()));
+            pieces.push(piece);
+            bytes = rest;
+        }
+        pieces
     }
 
     /// Bytes of every value.
@@ -143,13 +157,13 @@ pub struct Stopped(i32);
 impl Stopped {
     /// Stops the process.
     pub fn new(pid: i32) -> Self {
-        super::common::send_signal(pid, libc::SIGSTOP);
+        send_signal(pid, libc::SIGSTOP);
         Self(pid)
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        super::common::send_signal(self.0, libc::SIGCONT);
+        send_signal(self.0, libc::SIGCONT);
     }
 }

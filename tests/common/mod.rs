@@ -1,27 +1,50 @@
 //! The harness of the integration tests: a real execd with pipes, and facts about it from
 //! outside (/proc, its log files).
 //!
+//! | file | what |
+//! |---|---|
+//! | `mod` | [`Execd`]: requests, replies, notifications; reading results |
+//! | `host` | [`Setup`], how an execd is started, and [`Host`], the process |
+//! | `rules` | what every line of execd keeps to |
+//! | `lines`, `wire` | lines from any descriptor; clients of the control socket |
+//! | `outside` | facts about any process, strace, small file systems |
+//! | `data`, `tmux`, `release` | bytes for tests, a terminal that draws, the release binary |
+//!
 //! Every wait has a deadline of [`PATIENCE`], and none is a sleep that hopes: replies are
 //! waited for, `ping` is the barrier that shows that a reply has not come, and outside facts
 //! are looked at again and again until they hold ([`eventually`]).
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
+// No test uses all of it.
 // The bans are for execd's own code; a test has threads, waits and looks at the clock.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
-use std::ffi::OsStr;
+pub mod data;
+pub mod host;
+pub mod lines;
+pub mod outside;
+pub mod release;
+pub mod rules;
+pub mod tmux;
+pub mod wire;
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+pub use host::{Host, Process, Setup};
+pub use lines::Incoming;
+pub use lines::{is_nonblocking, is_notification, make_raw, open_pty, until_readable, value};
+pub use outside::{is_alive, left_out};
+pub use rules::{expected_footer, expected_header};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// How long any wait may take before the test fails: a test machine can be slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,42 +52,44 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const AT_ONCE: Duration = Duration::from_secs(20);
 /// Pause between two looks at a fact outside of execd.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The mark in the environment of execd and of all that it starts.
-const RUN_VARIABLE: &str = "EXECD_TEST_RUN";
+/// The id of the first request that a test does not name itself.
+pub const FIRST_ID: u64 = 1_001;
 /// A stamp in the past: write_stdin with it is a poll that does not wait.
 pub const LONG_AGO: &str = "2001-02-03T04:05:06Z";
 
-/// A running execd and everything that it wrote.
+/// A running execd on two pipes, and everything that it wrote. What is seen of its process is that
+/// of [`Host`].
 #[derive(Debug)]
 pub struct Execd {
-    child: Child,
+    host: Host,
     stdin: Option<ChildStdin>,
-    lines: Receiver<Result<Value, String>>,
+    incoming: Incoming,
     /// Every line in the order in which it came.
     history: Vec<Seen>,
-    stderr: Arc<Mutex<Vec<u8>>>,
     next_id: u64,
-    run: String,
-    leaves_processes: bool,
-    exit: Option<ExitStatus>,
-    dir: TempDir,
 }
 
 /// One line from stdout, and whether a test has asked for it yet.
 #[derive(Debug)]
 struct Seen {
+    text: String,
     value: Value,
     at: Instant,
     taken: bool,
 }
 
-/// A process that carries the mark of one [`Execd`].
-#[derive(Debug, Clone)]
-pub struct Process {
-    pub pid: i32,
-    pub command: String,
-    /// EXECD_SESSION_ID in its environment: absent for execd and its keeper.
-    pub session: Option<String>,
+impl Deref for Execd {
+    type Target = Host;
+
+    fn deref(&self) -> &Host {
+        &self.host
+    }
+}
+
+impl DerefMut for Execd {
+    fn deref_mut(&mut self) -> &mut Host {
+        &mut self.host
+    }
 }
 
 impl Execd {
@@ -75,90 +100,46 @@ impl Execd {
 
     /// execd with flags and additional environment variables.
     pub fn with(args: &[&str], envs: &[(&str, &str)]) -> Self {
-        Self::of(&[env!("CARGO_BIN_EXE_execd")], args, envs)
+        Setup::new(args).envs(envs).start()
     }
 
-    /// Another binary of execd, or one with words before it that exec it in the end.
-    pub fn of(command: &[&str], args: &[&str], envs: &[(&str, &str)]) -> Self {
-        static RUNS: AtomicU64 = AtomicU64::new(0);
-        let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
-        std::fs::create_dir(dir.path().join("tmp")).expect("TMPDIR");
-        std::fs::create_dir(dir.path().join("run")).expect("XDG_RUNTIME_DIR");
-        std::fs::create_dir(dir.path().join("work")).expect("a working directory");
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
-        let run =
-            format!("{}-{nanos}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-        let mut child = Command::new(command[0])
-            .args(&command[1..])
-            .args(args)
-            .current_dir(dir.path().join("work"))
-            .env("TMPDIR", dir.path().join("tmp"))
-            .env("XDG_RUNTIME_DIR", dir.path().join("run"))
-            .env(RUN_VARIABLE, &run)
-            .env("LC_ALL", "C.UTF-8")
-            .env("HISTFILE", "/dev/null")
-            .env_remove("TERM")
-            .env_remove("EXECD_SESSION_ID")
-            .env_remove("EXECD_INSTANCE")
-            .env_remove("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS")
-            .envs(envs.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("execd starts");
-        let (send, lines) = channel();
-        let stdout = child.stdout.take().expect("stdout is a pipe");
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).split(b'\n') {
-                let Ok(line) = line else { return };
-                let parsed = serde_json::from_slice(&line)
-                    .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&line)));
-                if send.send(parsed).is_err() {
-                    return;
-                }
-            }
-        });
-        let stderr = Arc::new(Mutex::new(Vec::new()));
-        let collected = Arc::clone(&stderr);
-        let mut source = child.stderr.take().expect("stderr is a pipe");
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = source.read(&mut buffer) {
-                collected.lock().expect("no panic while locked").extend(&buffer[..count]);
-            }
-        });
-        let stdin = child.stdin.take();
-        Self {
-            child,
-            stdin,
-            lines,
-            history: Vec::new(),
-            stderr,
-            next_id: 1_000,
-            run,
-            leaves_processes: false,
-            exit: None,
-            dir,
-        }
+    /// What [`Setup::start`] has started.
+    fn on(mut host: Host) -> Self {
+        let incoming = Incoming::from(host.child().stdout.take().expect("stdout is a pipe"));
+        let stdin = host.child().stdin.take();
+        Self { host, stdin, incoming, history: Vec::new(), next_id: FIRST_ID - 1 }
     }
 
     // ---- Requests and replies -----------------------------------------------------------
 
     /// Writes bytes to execd's stdin as they are.
     pub fn send_raw(&mut self, bytes: &[u8]) {
-        let stdin = self.stdin.as_mut().expect("stdin is still open");
-        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("execd reads its stdin");
+        let done = self.try_send(bytes);
+        assert!(done.is_ok() || !self.host.watched, "execd reads its stdin: {done:?}");
+    }
+
+    /// The same to an execd that may have ended.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let Some(stdin) = self.stdin.as_mut() else {
+            return Err(std::io::ErrorKind::BrokenPipe.into());
+        };
+        stdin.write_all(bytes).and_then(|()| stdin.flush())
+    }
+
+    /// Writes a line.
+    pub fn send_line(&mut self, line: &str) {
+        self.send_raw(format!("{line}\n").as_bytes());
     }
 
     /// Sends a request; its reply is asked for with [`Self::reply`].
-    pub fn send(&mut self, id: u64, method: &str, params: Value) {
+    pub fn send(&mut self, id: impl Into<Value>, method: &str, params: impl Borrow<Value>) {
+        let (id, params) = (id.into(), params.borrow());
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.send_raw(format!("{request}\n").as_bytes());
+        self.send_line(&request.to_string());
     }
 
     /// Sends a request under a fresh id, which it returns.
-    pub fn start_request(&mut self, method: &str, params: Value) -> u64 {
+    pub fn start_request(&mut self, method: &str, params: impl Borrow<Value>) -> u64 {
         self.next_id += 1;
         self.send(self.next_id, method, params);
         self.next_id
@@ -171,9 +152,23 @@ impl Execd {
     }
 
     /// One request and its result; an error fails the test.
-    pub fn result(&mut self, method: &str, params: Value) -> Value {
+    pub fn result(&mut self, method: &str, params: impl Borrow<Value>) -> Value {
         let id = self.start_request(method, params);
         self.result_of(id)
+    }
+
+    /// One request and its reply, which must be the next of all replies.
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.start_request(method, params);
+        let reply = self.next_reply();
+        assert_eq!(reply["id"], id, "nothing else is answered: {reply}");
+        reply
+    }
+
+    /// Shows that no reply is on its way: the next one is the answer to this ping.
+    pub fn nothing_but_a_ping(&mut self) {
+        let reply = self.ask("ping", json!({}));
+        assert_eq!(reply["result"], json!({}));
     }
 
     /// One request and its error object; a result fails the test.
@@ -237,6 +232,12 @@ impl Execd {
         all.iter().filter(|n| n["method"] == method).map(|n| n["params"].clone()).collect()
     }
 
+    /// The same of one request.
+    pub fn told_of(&mut self, method: &str, request: u64) -> Vec<Value> {
+        let all = self.notified(method).into_iter();
+        all.filter(|params| params["request_id"] == request).collect()
+    }
+
     /// Where in the order of all lines the first one stands that fits.
     pub fn position(&self, fits: impl Fn(&Value) -> bool) -> Option<usize> {
         self.history.iter().position(|seen| fits(&seen.value))
@@ -275,46 +276,112 @@ impl Execd {
         );
     }
 
+    /// The reply to request `id`, but for an execd that ends without one.
+    pub fn reply_if_any(&mut self, id: u64) -> Option<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        let is_reply = |seen: &Seen| seen.value.get("method").is_none() && seen.value["id"] == id;
+        loop {
+            if let Some(seen) = self.history.iter().find(|seen| is_reply(seen)) {
+                return Some(seen.value.clone());
+            }
+            if !self.receive("a reply, or the end", deadline) {
+                return None;
+            }
+        }
+    }
+
+    /// The next line that nobody asked for yet, as execd wrote it.
+    pub fn line(&mut self) -> String {
+        let at = self.take_at("a line", |_| true);
+        self.history[at].text.clone()
+    }
+
+    /// The next reply that nobody asked for yet, as execd wrote it.
+    pub fn reply_line(&mut self) -> String {
+        let at = self.take_at("a reply", |seen| !is_notification(&seen.text));
+        self.history[at].text.clone()
+    }
+
+    /// The same as a value.
+    pub fn next_reply(&mut self) -> Value {
+        value(&self.reply_line())
+    }
+
     fn take(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let at = self.take_at(what, |seen| fits(&seen.value));
+        self.history[at].value.clone()
+    }
+
+    fn take_at(&mut self, what: &str, fits: impl Fn(&Seen) -> bool) -> usize {
         let deadline = Instant::now() + PATIENCE;
         let mut next = 0;
         loop {
             while let Some(seen) = self.history.get_mut(next) {
                 next += 1;
-                if !seen.taken && fits(&seen.value) {
+                if !seen.taken && fits(seen) {
                     seen.taken = true;
-                    return seen.value.clone();
+                    return next - 1;
                 }
             }
-            self.receive(what, deadline);
+            let more = self.receive(what, deadline);
+            assert!(more, "stdout ended before {what}{}", self.situation());
         }
     }
 
-    fn receive(&mut self, what: &str, deadline: Instant) {
-        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(value)) => {
-                check_line(&value);
-                self.history.push(Seen { value, at: Instant::now(), taken: false });
-            }
-            Ok(Err(text)) => panic!("execd wrote a line that is no JSON: {text}"),
+    /// Takes a line up; false at the end of stdout.
+    fn receive(&mut self, what: &str, deadline: Instant) -> bool {
+        let (at, text) = match self.incoming.next(deadline) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => {
                 panic!("waited {PATIENCE:?} for {what}{}", self.situation())
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                panic!("stdout ended before {what}{}", self.situation())
-            }
+        };
+        let value = match serde_json::from_str(&text) {
+            Ok(value) => value,
+            // An id can be a number that no parser takes: it is looked at as text.
+            Err(fault) if fault.to_string().starts_with("number out of range") => Value::Null,
+            Err(fault) => panic!("execd wrote a line that is no JSON: {fault}: {text}"),
+        };
+        if self.host.watched && !value.is_null() {
+            rules::check_line(&value);
         }
+        self.history.push(Seen { text, value, at, taken: false });
+        true
     }
 
     fn situation(&self) -> String {
         let mut text = String::from("; the last lines were:\n");
         let first = self.history.len().saturating_sub(8);
         for seen in &self.history[first..] {
-            let line: String = seen.value.to_string().chars().take(600).collect();
+            let line: String = seen.text.chars().take(600).collect();
             let _ = writeln!(text, "  {line}");
         }
         let _ = write!(text, "stderr:\n{}", self.stderr());
         text
+    }
+
+    /// Reads stdout to its end; gives the lines that nobody asked for yet, as execd wrote them.
+    pub fn rest(&mut self) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.receive("the end of stdout", deadline) {}
+        let left = self.history.iter_mut().filter(|seen| !seen.taken);
+        left.map(|seen| {
+            seen.taken = true;
+            seen.text.clone()
+        })
+        .collect()
+    }
+
+    /// The same as values.
+    pub fn remaining_lines(&mut self) -> Vec<Value> {
+        self.rest().iter().map(|line| value(line)).collect()
+    }
+
+    /// Reads stdout to its end; gives everything that ever came.
+    pub fn all_lines(&mut self) -> Vec<Value> {
+        self.rest();
+        self.history.iter().map(|seen| seen.value.clone()).collect()
     }
 
     // ---- The methods most tests use -----------------------------------------------------
@@ -367,6 +434,25 @@ impl Execd {
     pub fn open_ready(&mut self, cmd: &str, text: &str, more: Value) -> u64 {
         let session = self.open_until_with(cmd, text, more);
         self.poll_now(session);
+        session
+    }
+
+    /// Starts a command that goes on, and ends the call's wait at once.
+    pub fn open_now(&mut self, params: &Value) -> Value {
+        let id = self.start_request("exec_command", params);
+        self.cancel(id);
+        let result = self.result_of(id);
+        assert!(result.get("session_id").is_some(), "{params} should run: {result}");
+        result
+    }
+
+    /// Starts a command that goes on, and waits until it has made a file, when one is named; gives
+    /// its session's id.
+    pub fn open_making(&mut self, cmd: &str, file: Option<&str>) -> u64 {
+        let session = session_of(&self.open(cmd));
+        if let Some(file) = file {
+            until_exists(&self.file(file));
+        }
         session
     }
 
@@ -467,209 +553,21 @@ impl Execd {
         }
     }
 
-    // ---- execd as a process -------------------------------------------------------------
+    /// The log writer of this execd, once it has become that.
+    pub fn keeper(&mut self) -> i32 {
+        let info = self.result("server_info", json!({}));
+        let pid = pid_of(&json!({"pid": info["keeper_pid"]}));
+        outside::until_runs(pid, "execd-keeper");
+        pid
+    }
 
     /// Ends execd's input.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
-
-    /// Waits for execd's end.
-    pub fn wait_exit(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.try_exit() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "execd does not end{}", self.situation());
-            thread::sleep(PAUSE);
-        }
-    }
-
-    /// Reads stdout to its end; returns all lines that nobody asked for yet.
-    pub fn remaining_lines(&mut self) -> Vec<Value> {
-        let deadline = Instant::now() + PATIENCE;
-        while let Ok(line) =
-            self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            let value = line.expect("every line is JSON");
-            check_line(&value);
-            self.history.push(Seen { value, at: Instant::now(), taken: false });
-        }
-        assert!(Instant::now() < deadline, "stdout does not end");
-        let left = self.history.iter_mut().filter(|seen| !seen.taken);
-        left.map(|seen| {
-            seen.taken = true;
-            seen.value.clone()
-        })
-        .collect()
-    }
-
-    fn try_exit(&mut self) -> Option<ExitStatus> {
-        if self.exit.is_none() {
-            self.exit = self.child.try_wait().expect("execd is our child");
-        }
-        self.exit
-    }
-
-    /// execd's process id.
-    pub fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).expect("a pid is positive")
-    }
-
-    /// Sends a signal to execd itself.
-    pub fn signal(&self, signal: i32) {
-        send_signal(self.pid(), signal);
-    }
-
-    /// Open file descriptors of execd.
-    pub fn fd_count(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("execd runs").count()
-    }
-
-    /// Threads of execd.
-    pub fn threads(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("execd runs").count()
-    }
-
-    /// Memory that execd has in use.
-    pub fn rss_kib(&self) -> u64 {
-        self.status_kib("VmRSS:")
-    }
-
-    /// The most memory that execd ever had in use.
-    pub fn peak_rss_kib(&self) -> u64 {
-        self.status_kib("VmHWM:")
-    }
-
-    fn status_kib(&self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
-        let status = status.expect("execd runs");
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
-    }
-
-    /// What execd wrote to stderr until now.
-    pub fn stderr(&self) -> String {
-        let bytes = self.stderr.lock().expect("no panic while locked");
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// The directory that execd was started in.
-    pub fn workdir(&self) -> PathBuf {
-        self.dir.path().join("work").canonicalize().expect("it exists")
-    }
-
-    /// A path in the directory that execd was started in.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.workdir().join(name)
-    }
-
-    /// execd's TMPDIR.
-    pub fn tmpdir(&self) -> PathBuf {
-        self.dir.path().join("tmp")
-    }
-
-    /// execd's XDG_RUNTIME_DIR.
-    pub fn runtime_dir(&self) -> PathBuf {
-        self.dir.path().join("run")
-    }
-
-    /// Where execd's control socket is.
-    pub fn socket(&self) -> PathBuf {
-        self.runtime_dir().join(format!("execd/{}.sock", self.pid()))
-    }
-
-    /// The directory of execd's logs.
-    pub fn log_dir(&self) -> PathBuf {
-        // SAFETY: getuid only returns a number.
-        let uid = unsafe { libc::getuid() };
-        self.tmpdir().join(format!("pi-execd-{uid}"))
-    }
-
-    /// Log files that exist now.
-    pub fn log_files(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.log_dir()).into_iter().flatten().flatten();
-        let logs = entries.map(|entry| entry.path());
-        logs.filter(|path| path.extension() == Some(OsStr::new("log"))).collect()
-    }
-
-    // ---- What execd has started ---------------------------------------------------------
-
-    /// Processes of execd's sessions that are alive, detached ones included.
-    pub fn session_processes(&self) -> Vec<Process> {
-        processes_of(self).into_iter().filter(|process| process.session.is_some()).collect()
-    }
-
-    /// Waits until no process of execd's sessions is left.
-    pub fn until_no_session_process(&self) {
-        eventually("the sessions' processes are gone", || self.session_processes().is_empty());
-    }
-
-    /// Says that this test leaves processes behind on purpose; the harness ends them.
-    pub fn leaves_processes_behind(&mut self) {
-        self.leaves_processes = true;
-    }
-}
-
-impl Drop for Execd {
-    /// Kills execd the hard way and shows that nothing of its sessions outlives it.
-    fn drop(&mut self) {
-        if self.try_exit().is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-        if self.leaves_processes {
-            end_all(&self.session_processes());
-        }
-        let deadline = Instant::now() + AT_ONCE;
-        let mut left = processes_of(self);
-        while !left.is_empty() && Instant::now() < deadline {
-            thread::sleep(PAUSE);
-            left = processes_of(self);
-        }
-        end_all(&left);
-        if !left.is_empty() && !thread::panicking() {
-            panic!("left behind after execd was killed: {left:#?}");
-        }
-    }
-}
-
-fn end_all(processes: &[Process]) {
-    for process in processes {
-        send_signal(process.pid, libc::SIGKILL);
-    }
 }
 
 // ---- Facts from outside -----------------------------------------------------------------
-
-/// Every living process that inherited this execd's mark, but execd itself.
-pub fn processes_of(execd: &Execd) -> Vec<Process> {
-    let mark = format!("{RUN_VARIABLE}={}", execd.run);
-    let entries = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| *pid != execd.pid()).filter_map(|pid| process_with(pid, &mark)).collect()
-}
-
-fn process_with(pid: i32, mark: &str) -> Option<Process> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mut variables = environment.split(|byte| *byte == 0);
-    if !variables.any(|variable| variable == mark.as_bytes()) {
-        return None;
-    }
-    let session = environment
-        .split(|byte| *byte == 0)
-        .find_map(|variable| variable.strip_prefix(b"EXECD_SESSION_ID="))
-        .map(|id| String::from_utf8_lossy(id).into_owned());
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let command = String::from_utf8_lossy(&command).replace('\0', " ").trim().to_owned();
-    Some(Process { pid, command, session })
-}
-
-/// Whether a process exists and is no zombie.
-pub fn is_alive(pid: i32) -> bool {
-    !matches!(process_state(pid), None | Some('Z' | 'X'))
-}
 
 /// The state letter of /proc/PID/stat.
 pub fn process_state(pid: i32) -> Option<char> {
@@ -695,6 +593,24 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Waits until a file exists.
 pub fn until_exists(path: &Path) {
     eventually(&format!("{} exists", path.display()), || path.exists());
+}
+
+/// Waits until a file holds this text.
+pub fn until_file_has(path: &Path, text: &str) {
+    eventually(&format!("{} has {text:?}", path.display()), || {
+        std::fs::read_to_string(path).is_ok_and(|all| all.contains(text))
+    });
+}
+
+/// Lets commands go on that wait for the file `name` (see [`until_file`]).
+pub fn go(execd: &Host, name: &str) {
+    std::fs::write(execd.file(name), "").expect("a file");
+}
+
+/// What a command does to wait for the file `name`: it sleeps most of the time, so that an answer
+/// that it holds up does not take it for one that works.
+pub fn until_file(name: &str) -> String {
+    format!("until [ -e {name} ]; do sleep 0.1; done")
 }
 
 /// Waits until the log of a session holds `text`: it has printed that, and nobody took it.
@@ -762,6 +678,14 @@ pub fn output(result: &Value) -> &str {
     result["output"].as_str().unwrap_or_else(|| panic!("no output in {result}"))
 }
 
+/// Shows that an object has these fields and no others.
+pub fn assert_fields(result: &Value, fields: &[&str]) {
+    let object = result.as_object().unwrap_or_else(|| panic!("{result} is no object"));
+    let has: BTreeSet<&str> = object.keys().map(String::as_str).collect();
+    let wanted: BTreeSet<&str> = fields.iter().copied().collect();
+    assert_eq!(has, wanted, "{result}");
+}
+
 /// Shows that none of these fields is there.
 pub fn assert_absent(result: &Value, fields: &[&str]) {
     for field in fields {
@@ -819,122 +743,6 @@ pub fn assert_utc_stamp(stamp: &Value) {
     let text = stamp.as_str().unwrap_or_else(|| panic!("{stamp} is no stamp"));
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     assert_eq!(shape, "0000-00-00T00:00:00.000Z", "{text}");
-}
-
-// ---- Rules that hold for every line -----------------------------------------------------
-
-/// What each line of execd's stdout keeps to, whoever asked.
-fn check_line(line: &Value) {
-    assert_eq!(line["jsonrpc"], "2.0", "{line}");
-    if let Some(result) = line.get("result") {
-        assert_no_null(result, line);
-        if result.get("header").is_some() && result.get("chunk_id").is_some() {
-            check_wait_result(result);
-        }
-    } else if line.get("method").is_some() {
-        assert_no_null(&line["params"], line);
-    } else {
-        let error = &line["error"];
-        assert!(error["code"].is_i64() && error["message"].is_string(), "{line}");
-    }
-}
-
-/// A field that does not apply is left out, never null.
-fn assert_no_null(value: &Value, line: &Value) {
-    match value {
-        Value::Null => panic!("a null in {line}"),
-        Value::Array(items) => items.iter().for_each(|item| assert_no_null(item, line)),
-        Value::Object(fields) => fields.values().for_each(|item| assert_no_null(item, line)),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// What each result of exec_command and write_stdin keeps to.
-fn check_wait_result(result: &Value) {
-    let running = result.get("session_id").is_some();
-    let ends = ["exit_code", "signal"].iter().filter(|field| result.get(**field).is_some()).count();
-    assert_eq!(ends, usize::from(!running), "session_id, or one of exit_code, signal: {result}");
-    // A command that could not start was never waited for.
-    if result["exit_code"] != -1 {
-        assert_eq!(running, result["wait_status"] != "completed", "wait_status: {result}");
-    }
-    let header: Vec<&str> = result["header"]
-        .as_str()
-        .expect("header is text")
-        .lines()
-        .filter(|line| !line.starts_with("warning: "))
-        .collect();
-    assert_eq!(header.join("\n"), expected_header(result), "{result}");
-    assert_eq!(result.get("footer").and_then(Value::as_str), expected_footer(result).as_deref());
-    if running {
-        assert_utc_stamp(&result["tool_time_utc"]);
-    }
-}
-
-/// The header that unified-exec.md prescribes for these fields.
-pub fn expected_header(result: &Value) -> String {
-    let running = result.get("session_id").is_some();
-    let timed = ["completion_notification", "yield_until"];
-    let timed = timed.iter().any(|field| result.get(*field).is_some());
-    let mut header = String::from(if running { "[still running]" } else { "[exited]" });
-    for field in HEADER_FIELDS {
-        let text = match result.get(field) {
-            None => continue,
-            Some(_) if field == "tool_time_utc" && !timed => continue,
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Number(seconds)) if field == "wall_time_seconds" => {
-                format!("{:.3}", seconds.as_f64().expect("a finite number"))
-            }
-            Some(value) => value.to_string(),
-        };
-        let name = if field == "failure_message" { "failure" } else { field };
-        let _ = write!(header, "\n{name}: {text}");
-    }
-    header
-}
-
-/// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 15] = [
-    "session_id",
-    "exit_code",
-    "signal",
-    "failure_message",
-    "note",
-    "log_path",
-    "cwd",
-    "wall_time_seconds",
-    "chunk_id",
-    "original_token_count",
-    "output_bytes_total",
-    "omitted_bytes",
-    "completion_notification",
-    "tool_time_utc",
-    "tty",
-];
-
-/// The footer that unified-exec.md prescribes for these fields.
-pub fn expected_footer(result: &Value) -> Option<String> {
-    let truncation = result.get("truncation")?;
-    let number = |field: &str| truncation[field].as_u64().expect("a number");
-    let total = number("totalLines");
-    // A log that has nothing of the output, or nothing yet where the disk is slow, is not named.
-    let missing = || {
-        let word = result.get("failure_message").is_some() || result["log_complete"] == false;
-        assert!(word, "no log and no word: {result}");
-    };
-    let log = result["log_path"].as_str().map(|path| format!(". Full output: {path}"));
-    let log = log.unwrap_or_else(|| {
-        missing();
-        String::new()
-    });
-    if truncation["lastLinePartial"] == true {
-        return Some(format!(
-            "[Showing last 50.0KB of final line (line {total} is larger than the 50.0KB limit){log}]"
-        ));
-    }
-    let limit = if truncation["truncatedBy"] == "bytes" { " (50.0KB limit)" } else { "" };
-    let first = total - number("outputLines") + 1;
-    Some(format!("[Showing lines {first}-{total} of {total}{limit}{log}]"))
 }
 
 /// What to put before a command that looks for execds of this user, so that it finds those of its

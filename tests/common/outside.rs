@@ -1,34 +1,14 @@
-//! execd seen from outside: facts from /proc about any process, execd started in unusual ways
-//! (under strace, with signals ignored, with limits lowered), and strace attached to it.
-#![allow(dead_code)]
+//! What is seen of any process in /proc, strace attached to it, and small file systems.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long any wait may take before the test fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(2);
-const RUN_VARIABLE: &str = "EXECD_TEST_RUN";
-
-/// Looks at a fact until it holds.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} until {what}");
-        thread::sleep(PAUSE);
-    }
-}
+use super::{PATIENCE, PAUSE, eventually, send_signal};
 
 /// Says why a test is left out.
 #[allow(clippy::print_stderr)] // A test that is left out silently would look like one that ran.
@@ -130,11 +110,11 @@ pub fn comm(pid: i32) -> String {
 
 /// Waits until a process has become the program of this name.
 pub fn until_runs(pid: i32, name: &str) {
-    until(&format!("{pid} runs {name}"), || comm(pid) == name);
+    eventually(&format!("{pid} runs {name}"), || comm(pid) == name);
 }
 
 /// Whether a process exists and is no zombie.
-pub fn alive(pid: i32) -> bool {
+pub fn is_alive(pid: i32) -> bool {
     stat_fields(pid).is_some_and(|fields| fields[0] != "Z" && fields[0] != "X")
 }
 
@@ -160,7 +140,7 @@ pub fn helper_of(execd: i32, name: &str) -> Option<i32> {
     let flags = format!("--execd-pid\0{execd}\0");
     let is_it = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        comm(*pid) == name && String::from_utf8_lossy(&line).contains(&flags) && alive(*pid)
+        comm(*pid) == name && String::from_utf8_lossy(&line).contains(&flags) && is_alive(*pid)
     };
     pids().into_iter().find(is_it)
 }
@@ -208,6 +188,19 @@ pub fn file_limit(pid: i32) -> u64 {
     line.split_whitespace().nth(3).and_then(|text| text.parse().ok()).expect("a number")
 }
 
+/// What is done before execd starts so that it may open so many files and no more.
+pub fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
+    move || {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a live rlimit; and descriptors that the test runner passed on are closed, so
+        // that the numbers below are execd's own.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        }
+    }
+}
+
 /// The environment that a process was started with.
 pub fn environment(pid: i32) -> BTreeMap<String, String> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
@@ -228,227 +221,32 @@ pub fn activity(pid: i32) -> (u64, u64, u64) {
     (number("syscr:"), number("syscw:"), slept)
 }
 
-/// Sends a signal.
-pub fn send(pid: i32, signal: i32) {
-    // SAFETY: kill takes two numbers and touches no memory of ours.
-    unsafe { libc::kill(pid, signal) };
+/// Waits until a process has nothing to do: it sleeps and uses no processor time for a while, and
+/// the number stays the same. A machine that is slow can only make this wait longer or end early,
+/// so what is asserted afterwards must be something that never holds wrongly.
+pub fn until_idle(pid: i32, mut also: impl FnMut() -> u64) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut last = (String::new(), 0);
+    let mut same = 0;
+    while same < 40 {
+        let fields = stat_fields(pid).expect("it runs");
+        let now = (format!("{} {} {}", fields[0], fields[11], fields[12]), also());
+        same = if now == last && fields[0] == "S" { same + 1 } else { 0 };
+        last = now;
+        assert!(Instant::now() < deadline, "{pid} does not become idle");
+        thread::sleep(5 * PAUSE);
+    }
 }
 
 /// Stops a process and waits until it stands.
 pub fn stop(pid: i32) {
-    send(pid, libc::SIGSTOP);
-    until("it is stopped", || stat_fields(pid).is_some_and(|f| f[0] == "T" || f[0] == "t"));
+    send_signal(pid, libc::SIGSTOP);
+    eventually("it is stopped", || stat_fields(pid).is_some_and(|f| f[0] == "T" || f[0] == "t"));
 }
 
 /// Lets a stopped process go on.
 pub fn go_on(pid: i32) {
-    send(pid, libc::SIGCONT);
-}
-
-// ---- execd started in unusual ways ------------------------------------------------------
-
-/// An execd that was started with a wrapper around it or with changes made before its exec.
-/// Simpler than the usual harness: lines are not checked but handed out.
-pub struct Raw {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    seen: Vec<Value>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    stderr_reader: Option<thread::JoinHandle<()>>,
-    next_id: u64,
-    run: String,
-    pub dir: TempDir,
-}
-
-impl Raw {
-    /// `wrapper` comes before execd's path; `prepare` runs between fork and exec.
-    pub fn start(
-        wrapper: &[&str],
-        args: &[&str],
-        envs: &[(&str, &str)],
-        prepare: impl FnMut() + Send + Sync + 'static,
-    ) -> Self {
-        static RUNS: AtomicU64 = AtomicU64::new(0);
-        let dir = tempfile::Builder::new().prefix("execd-raw-").tempdir().expect("a directory");
-        let run = format!("raw-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-        let mut prepare = prepare;
-        let execd = env!("CARGO_BIN_EXE_execd");
-        let mut words = wrapper.iter().copied().chain([execd]);
-        let mut command = Command::new(words.next().expect("a program"));
-        command
-            .args(words)
-            .args(args)
-            .current_dir(dir.path())
-            .env("TMPDIR", dir.path())
-            .env("XDG_RUNTIME_DIR", dir.path())
-            .env(RUN_VARIABLE, &run)
-            .env("LC_ALL", "C.UTF-8")
-            .env_remove("TERM")
-            .env_remove("EXECD_SESSION_ID")
-            .env_remove("EXECD_INSTANCE")
-            .envs(envs.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        // SAFETY: the closures of these tests make async-signal-safe calls only.
-        unsafe {
-            command.pre_exec(move || {
-                prepare();
-                Ok(())
-            });
-        }
-        let mut child = command.spawn().expect("it starts");
-        let (send, lines) = channel();
-        let stdout = child.stdout.take().expect("stdout is a pipe");
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                let line = serde_json::from_slice(&line).unwrap_or_else(
-                    |error| json!({"broken": String::from_utf8_lossy(&line), "error": error.to_string()}),
-                );
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let stderr = Arc::new(Mutex::new(Vec::new()));
-        let collected = Arc::clone(&stderr);
-        let mut source = child.stderr.take().expect("stderr is a pipe");
-        let stderr_reader = thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = source.read(&mut buffer) {
-                collected.lock().expect("no panic while locked").extend(&buffer[..count]);
-            }
-        });
-        let stdin = child.stdin.take();
-        let (seen, next_id) = (Vec::new(), 0);
-        let stderr_reader = Some(stderr_reader);
-        Self { child, stdin, lines, seen, stderr, stderr_reader, next_id, run, dir }
-    }
-
-    /// execd's pid (strace is used with -D, and other wrappers exec).
-    pub fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).expect("a pid is positive")
-    }
-
-    /// Sends a request; an execd that does not read is no failure here.
-    pub fn send(&mut self, method: &str, params: &Value) -> u64 {
-        self.next_id += 1;
-        let request = json!({"id": self.next_id, "method": method, "params": params});
-        if let Some(stdin) = &mut self.stdin {
-            let _ = stdin.write_all(format!("{request}\n").as_bytes()).and_then(|()| stdin.flush());
-        }
-        self.next_id
-    }
-
-    /// The reply to a request; None when stdout has ended before.
-    pub fn reply(&mut self, id: u64) -> Option<Value> {
-        let deadline = Instant::now() + PATIENCE;
-        let fits = |line: &Value| line.get("method").is_none() && line["id"] == id;
-        loop {
-            if let Some(found) = self.seen.iter().find(|line| fits(line)) {
-                return Some(found.clone());
-            }
-            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => self.seen.push(line),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => panic!(
-                    "waited {PATIENCE:?} for the reply to {id}; the last line: {:?}; stderr: {}",
-                    self.seen.last(),
-                    self.stderr()
-                ),
-            }
-        }
-    }
-
-    /// One request and its result.
-    pub fn result(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.send(method, params);
-        let reply = self.reply(id).unwrap_or_else(|| panic!("execd ended: {}", self.stderr()));
-        assert!(reply.get("result").is_some(), "{method} {params}: {reply}");
-        reply["result"].clone()
-    }
-
-    /// Starts a command that goes on, without waiting for a yield time to be over.
-    pub fn open(&mut self, params: &Value) -> Value {
-        let id = self.send("exec_command", params);
-        self.result("cancel", &json!({"id": id}));
-        let reply = self.reply(id).expect("execd lives");
-        assert!(reply["result"].get("session_id").is_some(), "{params} should run: {reply}");
-        reply["result"].clone()
-    }
-
-    pub fn close_stdin(&mut self) {
-        self.stdin = None;
-    }
-
-    /// What execd wrote to stderr so far.
-    pub fn stderr(&self) -> String {
-        let bytes = self.stderr.lock().expect("no panic while locked");
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Everything that execd wrote to stdout, when it has ended.
-    pub fn all_lines(&mut self) -> &[Value] {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => self.seen.push(line),
-                Err(RecvTimeoutError::Disconnected) => return &self.seen,
-                Err(RecvTimeoutError::Timeout) => panic!("stdout does not end: {}", self.stderr()),
-            }
-        }
-    }
-
-    /// Waits for execd's end.
-    pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("our child") {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "execd does not end: {}", self.stderr());
-            thread::sleep(PAUSE);
-        }
-    }
-
-    /// All of stderr, when execd has ended and nobody else holds it.
-    pub fn whole_stderr(&mut self) -> String {
-        if let Some(reader) = self.stderr_reader.take() {
-            reader.join().expect("it only reads");
-        }
-        self.stderr()
-    }
-
-    /// Living processes that carry this execd's mark (its keeper has none).
-    pub fn marked(&self) -> Vec<i32> {
-        marked(&format!("{RUN_VARIABLE}={}", self.run), self.pid())
-    }
-
-    /// execd's logs.
-    pub fn log_dir(&self) -> PathBuf {
-        // SAFETY: getuid only returns a number.
-        self.dir.path().join(format!("pi-execd-{}", unsafe { libc::getuid() }))
-    }
-}
-
-impl Drop for Raw {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for pid in self.marked() {
-            send(pid, libc::SIGKILL);
-        }
-    }
-}
-
-/// Living processes with this entry in their environment, but one.
-pub fn marked(mark: &str, but: i32) -> Vec<i32> {
-    let has = |pid: &i32| {
-        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-    };
-    pids().into_iter().filter(|pid| *pid != but && alive(*pid)).filter(has).collect()
+    send_signal(pid, libc::SIGCONT);
 }
 
 // ---- strace -----------------------------------------------------------------------------
@@ -476,7 +274,7 @@ impl Trace {
             .spawn()
             .expect("strace starts");
         let tracer = child.id().to_string();
-        until("strace is attached", || {
+        eventually("strace is attached", || {
             let ended = child.try_wait().expect("our child");
             assert!(ended.is_none(), "strace ended at once: {ended:?}");
             status_field(pid, "TracerPid").is_some_and(|found| found == tracer)
@@ -496,7 +294,7 @@ impl Trace {
     }
 
     fn end(&mut self) {
-        send(i32::try_from(self.child.id()).expect("a pid"), libc::SIGINT);
+        send_signal(i32::try_from(self.child.id()).expect("a pid"), libc::SIGINT);
         let deadline = Instant::now() + PATIENCE;
         while self.child.try_wait().expect("our child").is_none() {
             assert!(Instant::now() < deadline, "strace does not detach");
@@ -509,7 +307,7 @@ impl Drop for Trace {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             // strace detaches when it is asked to end; killed, it would take its tracee along.
-            send(i32::try_from(self.child.id()).unwrap_or(0), libc::SIGTERM);
+            send_signal(i32::try_from(self.child.id()).unwrap_or(0), libc::SIGTERM);
             let _ = self.child.wait();
         }
     }

@@ -1,5 +1,4 @@
 //! The release binary, for what only it has to keep to: its size, its memory, its instructions.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

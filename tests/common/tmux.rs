@@ -1,5 +1,4 @@
 //! A real terminal: tmux draws it, and a test types into it and reads its screen.
-#![allow(dead_code)]
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, left_out};
+
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A tmux of its own with one window, in which a shell runs.
@@ -16,13 +16,6 @@ pub struct Tmux {
     dir: TempDir,
     /// Put before every command.
     socket: String,
-}
-
-fn left_out(why: &str) {
-    #[allow(clippy::print_stderr)] // A test that is left out silently would look like one that ran.
-    {
-        eprintln!("left out: {why}");
-    }
 }
 
 /// Whether tmux is there; says so where it is not, and insists on it on CI.

@@ -1,23 +1,22 @@
 //! A client of the control socket.
-#![allow(dead_code)]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(2);
+use super::lines::{Incoming, value};
+use super::{PATIENCE, PAUSE};
 
 /// A connection whose lines a thread reads.
 pub struct Wire {
     stream: UnixStream,
-    lines: Receiver<(Instant, Value)>,
+    incoming: Incoming,
     /// Every line that has come, and when.
     pub seen: Vec<(Instant, Value)>,
     next_id: u64,
@@ -38,17 +37,8 @@ pub fn connect(path: &Path) -> UnixStream {
 impl Wire {
     pub fn connect(path: &Path) -> Self {
         let stream = connect(path);
-        let (send, lines) = channel();
-        let source = stream.try_clone().expect("a copy");
-        thread::spawn(move || {
-            for line in BufReader::new(source).split(b'\n').map_while(Result::ok) {
-                let value = serde_json::from_slice(&line).expect("execd writes JSON lines");
-                if send.send((Instant::now(), value)).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { stream, lines, seen: Vec::new(), next_id: 0 }
+        let incoming = Incoming::from(stream.try_clone().expect("a copy"));
+        Self { stream, incoming, seen: Vec::new(), next_id: 0 }
     }
 
     /// Writes bytes as they are.
@@ -76,9 +66,9 @@ impl Wire {
 
     /// The next line; `None` when the connection has ended.
     pub fn line(&mut self) -> Option<&Value> {
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => {
-                self.seen.push(line);
+        match self.incoming.next(Instant::now() + PATIENCE) {
+            Ok((at, line)) => {
+                self.seen.push((at, value(&line)));
                 self.seen.last().map(|(_, line)| line)
             }
             Err(RecvTimeoutError::Disconnected) => None,

@@ -2,7 +2,6 @@
 //! and a clock that a test moves forward. Included beside the harness of `common`.
 #![allow(dead_code)]
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::common::{Execd, LONG_AGO, eventually, merged, missing, until_logged};
+use super::common::{Execd, LONG_AGO, assert_fields, eventually, merged, missing, until_logged};
 
 // ---- Jobs -------------------------------------------------------------------------------
 
@@ -112,18 +111,21 @@ pub fn unified_poll(execd: &mut Execd, session: u64) -> Value {
     execd.write(json!({"session_id": session, "yield_until": LONG_AGO}))
 }
 
-/// Lets commands go on that wait for the file `name` (see [`until_file`]).
-pub fn go(execd: &Execd, name: &str) {
-    std::fs::write(execd.file(name), "").expect("a file");
-}
-
-/// What a command does to wait for the file `name`: it sleeps most of the time, so that an answer
-/// that it holds up does not take it for one that works.
-pub fn until_file(name: &str) -> String {
-    format!("until [ -e {name} ]; do sleep 0.1; done")
-}
-
 // ---- Reading replies --------------------------------------------------------------------
+
+/// The fields of a command that has ended by itself.
+pub const ENDED: [&str; 10] = [
+    "status",
+    "sessionId",
+    "pid",
+    "startedAt",
+    "exitCode",
+    "stdout",
+    "stderr",
+    "aggregated",
+    "durationMs",
+    "logPath",
+];
 
 /// The id of a job.
 pub fn id_of(result: &Value) -> u64 {
@@ -138,14 +140,6 @@ pub fn text<'a>(result: &'a Value, field: &str) -> &'a str {
 /// A number of a reply or a notification.
 pub fn number(result: &Value, field: &str) -> u64 {
     result[field].as_u64().unwrap_or_else(|| panic!("no {field} in {result}"))
-}
-
-/// Shows that an object has these fields and no others.
-pub fn assert_fields(result: &Value, fields: &[&str]) {
-    let object = result.as_object().unwrap_or_else(|| panic!("{result} is no object"));
-    let has: BTreeSet<&str> = object.keys().map(String::as_str).collect();
-    let wanted: BTreeSet<&str> = fields.iter().copied().collect();
-    assert_eq!(has, wanted, "{result}");
 }
 
 /// The log that a reply of the stream family names.
@@ -172,8 +166,7 @@ pub fn next_chunk(execd: &mut Execd, request: u64) -> Value {
 
 /// All live chunks of a request until now, in order.
 pub fn chunks_of(execd: &mut Execd, request: u64) -> Vec<Value> {
-    let all = execd.notified("tool_execution_output");
-    all.into_iter().filter(|chunk| chunk["request_id"] == request).collect()
+    execd.told_of("tool_execution_output", request)
 }
 
 /// The text of the chunks of one stream.

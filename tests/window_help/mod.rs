@@ -2,11 +2,9 @@
 //! Included beside the harness of `common`.
 #![allow(dead_code)]
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
-use super::common::{Execd, merged};
+use super::common::{Execd, assert_fields, merged};
 
 // ---- Commands ---------------------------------------------------------------------------
 
@@ -118,14 +116,6 @@ pub fn session(window: &str) -> u64 {
     window.trim_start_matches('@').parse().expect("a number")
 }
 
-/// Shows that an object has these fields and no others.
-pub fn assert_fields(result: &Value, fields: &[&str]) {
-    let object = result.as_object().unwrap_or_else(|| panic!("{result} is no object"));
-    let has: BTreeSet<&str> = object.keys().map(String::as_str).collect();
-    let wanted: BTreeSet<&str> = fields.iter().copied().collect();
-    assert_eq!(has, wanted, "{result}");
-}
-
 /// Shows the same of what may come so early that its log has no file yet.
 pub fn assert_fields_but_log(result: &Value, fields: &[&str]) {
     let mut result = result.clone();
@@ -136,15 +126,4 @@ pub fn assert_fields_but_log(result: &Value, fields: &[&str]) {
 /// The log that a result names.
 pub fn log(result: &Value) -> String {
     result["log_path"].as_str().unwrap_or_else(|| panic!("no log in {result}")).to_owned()
-}
-
-/// Lets commands go on that wait for the file `name` (see [`until_file`]).
-pub fn go(execd: &Execd, name: &str) {
-    std::fs::write(execd.file(name), "").expect("a file");
-}
-
-/// What a command does to wait for the file `name`: it sleeps most of the time, so that an answer
-/// that it holds up does not take it for one that works.
-pub fn until_file(name: &str) -> String {
-    format!("until [ -e {name} ]; do sleep 0.1; done")
 }

@@ -161,20 +161,20 @@ export interface StreamReport extends StreamLog {
   exitCode?: number;
   signal?: string;
   timedOut?: true;
-  /** Why it could not be started. */
+  /** Why the command could not be started. */
   error?: string;
-  /** Clean text; while it runs what came since the last call, then the tails of the whole life. */
+  /** Clean text: while the session runs what came since the last call, then the end of all of it. */
   stdout?: string;
   stderr?: string;
-  /** Both in order of arrival, of what has ended. */
+  /** Both streams in order of arrival, once the session has ended. */
   aggregated?: string;
-  /** The raw end of the output of what runs. */
+  /** The raw end of the output, while the session runs. */
   tail?: string;
   durationMs?: number;
   truncated?: true;
-  /** Who still holds the output after the shell's exit. */
+  /** The processes that still hold the output after the shell's exit. */
   backgroundPids?: number[];
-  /** What else there is to know of its end. */
+  /** What else there is to know of the session's end. */
   note?: string;
 }
 
@@ -199,7 +199,7 @@ export interface StreamSession {
 /** The reply of list_processes: running first, then what has ended, newest first. */
 export interface StreamList {
   processes: StreamSession[];
-  /** How many that have ended are remembered no more, and the bounds of that; absent for none. */
+  /** How many ended sessions are remembered no more, and the bounds of that; absent for none. */
   forgotten?: number;
   keptMax?: number;
   keptMs?: number;
@@ -226,7 +226,7 @@ export interface StdinResult {
   eof: boolean;
 }
 
-/** The notification `tool_execution_output`: what a process wrote just now. */
+/** The notification `tool_execution_output`: what a session wrote just now. */
 export interface ChunkNote {
   request_id: number;
   sessionId: number;
@@ -234,12 +234,12 @@ export interface ChunkNote {
   chunk: string;
 }
 
-/** What a window's reply and notifications tell of it. */
+/** What replies and notifications tell of a window. */
 interface WindowFacts extends Omit<Ending, "failure_message"> {
   window: string;
   name: string;
   truncation?: Truncation;
-  /** What goes on in the window although the command has ended. */
+  /** The processes that go on in the window although the command has ended. */
   still_running?: { pid: number; command: string }[];
   /** What the model reads. */
   text: string;

@@ -72,6 +72,7 @@ test("the platform package holds the binary, its licence and a word on it", () =
   assert.ok(!("scripts" in rest) && !("exports" in rest), "its package.json must be resolvable");
 });
 
+// rule: pi.md, The extension: pack-release: two tarballs that install offline without Rust
 test("the extension package holds src and the bundled platform package, and no tests", () => {
   const root = join(unpacked(extensionTarball), "package");
   const src = filesBelow(join(EXTENSION_DIR, "src")).map((file) => join("src", file));
@@ -141,6 +142,7 @@ test("the same files make the same tarballs", async () => {
   }
 });
 
+// rule: pi.md, The extension: pack-release: two tarballs that install offline without Rust
 test("pi installs the extension without Rust or network, runs it, removes it", async (t) => {
   const place = scratch(t);
   const env = { ...place.plainEnvironment(), ...bareMachine(place) };

@@ -11,6 +11,7 @@ import { assertTotals, bash, MODEL, outline, PIS, Stage } from "./lib/agent.ts";
 
 for (const pi of PIS) {
   describe(`pi ${pi.version} answers`, { concurrency: 2 }, () => {
+    // rule: agent.md, The result: Every field, in the document's order
     test(`pi ${pi.version}: a plain answer, whole`, async (t) => {
       const usage = { prompt: 1_200, cached: 1_000, completion: 40 };
       const stage = await Stage.set(t, pi, [{ text: "Hello from the model.", chunk: 5, usage }]);
@@ -40,6 +41,9 @@ for (const pi of PIS) {
       assert.equal(textOfMessage(stage.model.asked[0]?.messages.at(-1)), "Say hello");
     });
 
+    // rule: agent.md, agent_event: The events and their fields, each with the request's id
+    // rule: agent.md, agent_event: tool_result: id, name, output, is_error; long ones are cut
+    // rule: agent.md, agent_event: turn_end has the turn's usage and cost
     test(`pi ${pi.version}: thinking, two tools, three turns`, async (t) => {
       const usages = [
         { prompt: 400, cacheWrite: 300, completion: 60, reasoning: 25 },
@@ -89,6 +93,7 @@ for (const pi of PIS) {
       assert.ok(Math.abs(cost - result.cost_usd) < 1e-9, `${cost}`);
     });
 
+    // rule: agent.md, agent_execute, params: stream (true), keep_events (false)
     test(`pi ${pi.version}: stream false tells nothing, keep_events keeps all`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "Quiet." }]);
       const { result, events } = await stage.run({ stream: false, keep_events: true });
@@ -99,6 +104,7 @@ for (const pi of PIS) {
       assert.ok(kept.includes("message_update") && kept.includes("agent_end"), `${kept}`);
     });
 
+    // rule: agent.md, Invocation: A prompt that starts with `-` or `@` is no flag and no file to pi
     test(`pi ${pi.version}: prompts that look like flags and files, and a long one`, async (t) => {
       const stage = await Stage.set(t, pi, () => ({ text: "Read." }));
       const prompts = ["--help me", "@notes.md and more", "a 'quote' \"and\" $HOME\n\\"];
@@ -110,6 +116,8 @@ for (const pi of PIS) {
       }
     });
 
+    // rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600,
+    //   removed: one in memory
     test(`pi ${pi.version}: a prompt of 200 KiB goes through a private file`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "Read." }]);
       // It is asked for its version too.
@@ -127,6 +135,9 @@ for (const pi of PIS) {
       assert.throws(() => readFileSync(file), /ENOENT/, "the file is gone");
     });
 
+    // rule: agent.md, agent_execute, params: system_prompt is put before the prompt with a blank
+    //   line, or handed to pi's flag
+    // rule: agent.md, agent_execute, params: allowed_tools: absent, `[]`, a list
     test(`pi ${pi.version}: tools, thinking level, system prompts reach the model`, async (t) => {
       const stage = await Stage.set(t, pi, () => ({ text: "Well." }));
       const asked = async (params: object) => {
@@ -154,6 +165,8 @@ for (const pi of PIS) {
       assert.doesNotMatch(textOfMessage(none.messages[0]), /Be brief/);
     });
 
+    // rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
+    //   extensions
     test(`pi ${pi.version}: workspace, env, extra_args, EXECD_PI`, async (t) => {
       const stage = await Stage.set(t, pi, [
         { calls: [bash("pwd; echo $GIVEN; echo ${TO_GO:-gone}")] },
@@ -173,6 +186,8 @@ for (const pi of PIS) {
       assert.match(system, /From an extra argument\./);
     });
 
+    // rule: agent.md, agent_execute, params: thinking and session become `--thinking`, `--session`,
+    //   without a session `--no-session`
     test(`pi ${pi.version}: a session goes on where it was`, async (t) => {
       const stage = await Stage.set(t, pi, [
         { text: "The word is plum." }, { text: "Plum." }, { text: "Still plum." },
@@ -195,6 +210,7 @@ for (const pi of PIS) {
       assert.equal(stage.model.asked[2]?.messages.length, 2 + told.length);
     });
 
+    // rule: agent.md, agent_event: retry and error
     test(`pi ${pi.version}: retries are told and counted`, async (t) => {
       const usage = { prompt: 90, completion: 8 };
       const answers: Answer[] = [
@@ -214,6 +230,7 @@ for (const pi of PIS) {
       assertTotals(pi, result, [usage]);
     });
 
+    // rule: agent.md, The result: success: exit 0 with stop, length or tool_calls
     test(`pi ${pi.version}: an answer cut by the limit of tokens is a success`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "On and", finish: "length" }]);
       const { result } = await stage.run();
@@ -224,6 +241,8 @@ for (const pi of PIS) {
   });
 }
 
+// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
+//   default is google, name one`
 test("agent_execute without a model, or with one that has no provider, is refused", async (t) => {
   const [pi] = PIS;
   assert.ok(pi !== undefined);

@@ -45,6 +45,8 @@ for (const pi of INNER) {
     const inside = (stage: Stage) =>
       processesLike(stage.place.tag, EXECD).filter((one) => one.pid !== stage.execd.pid);
 
+    // rule: agent.md, Ends: What an execd inside the run, that of our extension, has started is
+    //   ended with it
     test(`pi ${pi.version}: its sessions work and end with a normal end`, async (t) => {
       const stage = await Stage.set(t, pi, [JOBS, { text: "That was it." }]);
       const { result, events } = await stage.end(start(stage));
@@ -57,6 +59,8 @@ for (const pi of INNER) {
       await waitNone(stage.place.tag, 10_000);
     });
 
+    // rule: agent.md, Ends: What an execd inside the run, that of our extension, has started is
+    //   ended with it
     test(`pi ${pi.version}: both layers end at cancel`, async (t) => {
       const stage = await Stage.set(t, pi, [JOBS, { text: "Well", stall: "after-text" }]);
       const id = start(stage);
@@ -68,6 +72,8 @@ for (const pi of INNER) {
       assert.deepEqual(inside(stage).filter((one) => one.command.includes("--")), []);
     });
 
+    // rule: agent.md, Ends: What an execd inside the run, that of our extension, has started is
+    //   ended with it
     test(`pi ${pi.version}: both layers end when the execd outside is killed`, async (t) => {
       const stage = await Stage.set(t, pi, [JOBS, { text: "Well", stall: "after-text" }]);
       const id = start(stage);
@@ -80,6 +86,7 @@ for (const pi of INNER) {
 }
 
 for (const pi of PIS) {
+  // rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
   test(`pi ${pi.version}: ten runs at once, an ordinary session beside them`, async (t) => {
     const stage = await Stage.set(t, pi, answerByPrompt);
     const { execd } = stage;
@@ -133,6 +140,7 @@ const sleepers = (): Answer => ({
   calls: [bash("setsid sleep 7711 & trap '' TERM HUP; sleep 7710; sleep 7712")],
 });
 
+// rule: agent.md, Ends: The end of execd by a signal ends a run; the end of stdin lets a run end
 test("SIGTERM ends every run, and each has its result", async (t) => {
   const stage = await Stage.set(t, newest, sleepers);
   const ids = [stage.start(), stage.start()];
@@ -146,6 +154,7 @@ test("SIGTERM ends every run, and each has its result", async (t) => {
   await waitNone(stage.place.tag, 10_000);
 });
 
+// rule: agent.md, Ends: The process tree is ended when execd is killed
 test("execd killed: pi and what its own tool runs end too", async (t) => {
   const stage = await Stage.set(t, newest, sleepers);
   stage.start();
@@ -154,6 +163,7 @@ test("execd killed: pi and what its own tool runs end too", async (t) => {
   t.diagnostic(`all gone ${await waitNone(stage.place.tag, 5_000)} ms after execd`);
 });
 
+// rule: agent.md, Ends: The end of execd by a signal ends a run; the end of stdin lets a run end
 test("the end of stdin lets a run come to its end", async (t) => {
   const stage = await Stage.set(t, newest, [
     { calls: [bash("sleep 1; setsid sleep 7713 >/dev/null 2>&1 &")] }, { text: "All of it." },

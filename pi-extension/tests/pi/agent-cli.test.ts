@@ -51,6 +51,8 @@ function onTerminal(stage: Stage, ...words: string[]): Promise<Tui> {
 
 for (const pi of PIS) {
   describe(`pi ${pi.version} execd agent`, { concurrency: 2 }, () => {
+    // rule: agent.md, execd agent: Text on stdout, a line for each tool call and a summary on
+    //   stderr
     test(`pi ${pi.version}: text on stdout, calls and a summary on stderr`, async (t) => {
       const stage = await Stage.set(t, pi, TWO_TURNS);
       const { stdout, stderr, code } = await agent(stage, ["--model", MODEL, "Look"]);
@@ -61,6 +63,7 @@ for (const pi of PIS) {
       assert.match(summary, /2 turns.*220 tokens.*\$0\.0009.* s$/);
     });
 
+    // rule: agent.md, execd agent: `--json`: the events and the result as NDJSON
     test(`pi ${pi.version}: --json, - for the prompt, flags`, async (t) => {
       const stage = await Stage.set(t, pi, TWO_TURNS);
       const words = ["--model", MODEL, "--json", "--tools", "bash,read", "--timeout", "100s",
@@ -83,6 +86,7 @@ for (const pi of PIS) {
       assert.match(textOfMessage(asked?.messages[0]), new RegExp(stage.place.tmp));
     });
 
+    // rule: agent.md, execd agent: Exit 0, 1, 124
     test(`pi ${pi.version}: exit codes 1 and 124`, async (t) => {
       const stage = await Stage.set(t, pi, (asked) =>
         asked.tools.length > 0 ? { text: "Dear." } : { text: "Well", stall: "after-text" });
@@ -105,6 +109,7 @@ for (const pi of PIS) {
       assert.match(dear.stdout, /"finish_reason":"cost_exhausted"/);
     });
 
+    // rule: agent.md, execd agent: Exit 130 on Ctrl-C, and nothing is left
     test(`pi ${pi.version}: a terminal: text as it comes, Ctrl-C, exit code 130`, async (t) => {
       const stage = await Stage.set(t, pi, [
         { text: "Let me see.", calls: [bash("setsid sleep 7601 & exec sleep 7600")] },
@@ -122,6 +127,8 @@ for (const pi of PIS) {
       assert.match(stderr, /cancelled: 1 turn,/);
     });
 
+    // rule: agent.md, execd agent: Text on stdout, a line for each tool call and a summary on
+    //   stderr
     test(`pi ${pi.version}: a terminal: the text streams, and ends with a line`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "word\n", repeat: 30, chunk: 5, pace: 50 }]);
       const tui = await onTerminal(stage, "Talk");
@@ -133,6 +140,7 @@ for (const pi of PIS) {
       await until("the rest", async () => words(await tui.scrollback()) === 30, 5_000);
     });
 
+    // rule: agent.md, execd agent: Nobody reads any more, or the terminal closes: the run ends
     test(`pi ${pi.version}: a terminal that closes takes all with it`, async (t) => {
       const stage = await Stage.set(t, pi, [
         { calls: [bash("setsid sleep 7611 & exec sleep 7610")] },

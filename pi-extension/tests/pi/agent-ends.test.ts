@@ -37,6 +37,8 @@ function assertEnd(result: AgentResult, finishReason: string, error: RegExp): vo
 
 for (const pi of PIS) {
   describe(`pi ${pi.version} ends`, { concurrency: 3 }, () => {
+    // rule: agent.md, agent_execute, params: first_event_timeout_ms: until an assistant
+    //   message_start or message_update
     test(`pi ${pi.version}: a model that never answers: first_event_timeout_ms`, async (t) => {
       const stage = await Stage.set(t, pi, () => ({ stall: "before-headers" }));
       const { result, events, limitMs } = await stage.runWithin(4_000,
@@ -50,6 +52,10 @@ for (const pi of PIS) {
     });
 
     for (const stall of ["before-first-delta", "after-text"] as const) {
+      // rule: agent.md, agent_execute, params: idle_timeout_ms: no event for so long after the
+      //   first
+      // rule: agent.md, agent_execute, params: The clock of idle_timeout_ms stands still while a
+      //   tool runs
       test(`pi ${pi.version}: a model silent ${stall}: idle_timeout_ms`, async (t) => {
         const first = { calls: [bash("sleep 4; echo one")], usage: FIRST };
         const stage = await Stage.set(t, pi, [first, { text: "And", stall }]);
@@ -64,6 +70,7 @@ for (const pi of PIS) {
       });
     }
 
+    // rule: agent.md, agent_execute, params: timeout_ms: the hard one
     test(`pi ${pi.version}: a tool that runs too long: timeout_ms, and it is gone`, async (t) => {
       const stage = await Stage.set(t, pi, () => sleeping(7500));
       const { result, limitMs } = await stage.runWithin(5_000,
@@ -75,6 +82,7 @@ for (const pi of PIS) {
       assert.equal(result.output, "Sleeping.");
     });
 
+    // rule: agent.md, agent_execute, params: timeout_ms: the hard one
     test(`pi ${pi.version}: a model that does not stop talking: timeout_ms`, async (t) => {
       const talk: Answer = { text: "more ", pace: 50, repeat: 10_000 };
       const stage = await Stage.set(t, pi, () => talk);
@@ -89,6 +97,7 @@ for (const pi of PIS) {
       assertTotals(pi, result, []);
     });
 
+    // rule: agent.md, Ends: Over max_cost_usd: checked at each message_end, ended, totals so far
     test(`pi ${pi.version}: over cost: ended at the message that passes the limit`, async (t) => {
       // A first turn costs 0.0048750 dollars.
       const stage = await Stage.set(t, pi, [
@@ -100,6 +109,7 @@ for (const pi of PIS) {
       assert.ok(outline(events).includes("tool_result bash: one\n"));
     });
 
+    // rule: agent.md, Ends: Over max_tokens: input, cache writes and output count
     test(`pi ${pi.version}: over tokens: cache reads do not count, cache writes do`, async (t) => {
       const cheap = { prompt: 90_000, cached: 89_900, completion: 10 };
       const stage = await Stage.set(t, pi, [
@@ -110,6 +120,7 @@ for (const pi of PIS) {
       assertTotals(pi, result, [cheap, FIRST]);
     });
 
+    // rule: agent.md, Ends: Exactly the limit is not over it
     test(`pi ${pi.version}: budgets that are just enough`, async (t) => {
       const stage = await Stage.set(t, pi, [{ text: "Enough.", usage: FIRST }]);
       const { result } = await stage.run({ max_tokens: 1_100, max_cost_usd: 0.005 });
@@ -118,6 +129,7 @@ for (const pi of PIS) {
 
     for (const [how, when] of [["cancel", "a tool"], ["kill_session", "a tool"],
       ["cancel", "a model that is silent"]] as const) {
+      // rule: agent.md, Ends: cancel ends the run and its process tree
       test(`pi ${pi.version}: ${how} during ${when}`, async (t) => {
         const silent: Answer = { text: "Well", stall: "after-text" };
         const stage = await Stage.set(t, pi, [when === "a tool" ? sleeping(7530) : silent]);
@@ -140,6 +152,8 @@ for (const pi of PIS) {
       });
     }
 
+    // rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is
+    //   sent
     test(`pi ${pi.version}: a normal end takes along what a tool left running`, async (t) => {
       const stubborn = 'trap "" TERM; sleep 7540; sleep 7541';
       const stage = await Stage.set(t, pi, [
@@ -151,6 +165,7 @@ for (const pi of PIS) {
       assert.deepEqual(startedBy(stage.place), []);
     });
 
+    // rule: agent.md, The result: success: exit 0 with stop, length or tool_calls
     test(`pi ${pi.version}: a model that fails: exit code 0, and no success`, async (t) => {
       const stage = await Stage.set(t, pi, (asked) => ({ status: asked.number === 0 ? 400 : 500 }));
       const once = await stage.run();
@@ -164,6 +179,7 @@ for (const pi of PIS) {
       assertTotals(pi, often.result, []);
     });
 
+    // rule: agent.md, The result: Exit ≠ 0: no success, error has the last 4 KiB of stderr
     test(`pi ${pi.version}: a pi that exits 1 says why`, async (t) => {
       const stage = await Stage.set(t, pi, []);
       for (const [params, reason] of [
@@ -192,6 +208,8 @@ for (const pi of PIS) {
       assertTotals(pi, result, [FIRST]);
     });
 
+    // rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that
+    //   is known, else to `--api-key`
     test(`pi ${pi.version}: api_key is seen by the model's server, and nowhere else`, async (t) => {
       const turns: Answer[] = [
         { calls: [bash("echo key=$OPENAI_API_KEY")] }, { text: "Well", stall: "after-text" },
@@ -226,6 +244,7 @@ for (const pi of PIS) {
 
 const [newest] = PIS as [Pi, ...Pi[]];
 
+// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
 test("a pi that is not there: a result with the install command", async (t) => {
   const stage = await Stage.set(t, newest, []);
   stage.withEnvironment({ PATH: "/nowhere" });
@@ -239,6 +258,8 @@ test("a pi that is not there: a result with the install command", async (t) => {
   assertTotals(newest, result, []);
 });
 
+// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
+//   path, or error with the install command
 test("agent_health: the version, nowhere, broken, hanging; agent_capabilities", async (t) => {
   const stage = await Stage.set(t, newest, []);
   stage.withEnvironment({ PATH: `${stage.place.path("programs")}:${plainPath()}` });

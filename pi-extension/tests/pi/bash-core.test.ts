@@ -55,6 +55,9 @@ function otherPackage(place: Scratch): string {
   return join(dir, "index.ts");
 }
 
+// rule: bash.md, In pi: Outside of git is fine
+// rule: bash.md, In pi: pi-execd/core: loadTmuxBashConfig, resolveTmuxBashContext, listBashWindows
+// rule: bash.md, In pi: tmux-bash.jsonc in PI_EXTENSION_CONFIG_DIR, else in pi's agent directory
 test("another extension lists windows, synchronously, by the settings of the user", async (t) => {
   const place = scratch(t);
   const configDir = place.path("config");
@@ -123,6 +126,8 @@ function examples(): string {
 }
 
 // The context had no session, which people give to `tmux attach -t` with the original.
+// rule: bash.md, In pi: resolveTmuxBashContext gives `session`, a name that `execd attach` takes;
+//   each helper documented with an example that runs
 test("the examples for other extensions run; execd takes the session that they show", async (t) => {
   const place = scratch(t);
   const other = otherPackage(place);
@@ -159,6 +164,8 @@ async function promptWith(place: Scratch, settings: object | undefined): Promise
   return run.requests[0]?.messages.find((one) => one.role === "system")?.text ?? "";
 }
 
+// rule: bash.md, In pi: Default texts say background window, all template variables expanded, in
+//   the real system prompt
 test("the system prompt: the default texts, with every variable expanded", async (t) => {
   const prompt = await promptWith(scratch(t), undefined);
   for (const line of [
@@ -176,6 +183,10 @@ test("the system prompt: the default texts, with every variable expanded", async
   assert.doesNotMatch(prompt, /\{\{|tmux window|tmux session/);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `systemPrompt`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashSystemPromptSnippet`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxSystemPromptSnippet`
+// rule: bash.md, tmux-bash.jsonc, key by key: `systemPromptGuidelines`
 test("the system prompt: own texts, none, and pi's own", async (t) => {
   const own = await promptWith(scratch(t), {
     bashToolName: "sh", tmuxToolName: "win", bashSystemPromptSnippet: "Own {{maxTimeoutSeconds}}",
@@ -191,6 +202,8 @@ test("the system prompt: own texts, none, and pi's own", async (t) => {
   assert.doesNotMatch(pis, /background|- tmux:/);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashToolName`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxEnabledActions`
 test("another name: pi's own bash stays beside it; no actions: no tmux tool", async (t) => {
   const place = scratch(t);
   configure(place, { bashToolName: "run", tmuxEnabledActions: [] });

@@ -85,6 +85,7 @@ async function endsOf(place: Scratch, ours: boolean): Promise<ToolEnd[]> {
   return run.toolEnds("bash");
 }
 
+// rule: bash.md, In pi: Parity with pi's built-in bash, case by case, in the real pi
 test("case by case the model reads what it reads of pi's own bash", async (t) => {
   const place = scratch(t);
   const pis = await endsOf(place, false);
@@ -126,6 +127,7 @@ function brief(text: string): string {
   return text.length > 160 ? `${text.slice(0, 80)} … ${text.slice(-80)}` : text;
 }
 
+// rule: bash.md, In pi: Abort: `Command aborted`, and the command is killed
 test("Esc: the output so far and Command aborted, and all of it is gone", async (t) => {
   const texts: string[] = [];
   for (const ours of [false, true]) {
@@ -161,6 +163,8 @@ test("Esc: the output so far and Command aborted, and all of it is gone", async 
   assert.match(texts[3] ?? "", /"Command aborted"/);
 });
 
+// rule: bash.md, In pi: shellPath, shellCommandPrefix, the bin folder on PATH, the environment hold
+//   as for pi's own bash
 test("pi's settings: its shell, its prefix, its bin directory, its environment", async (t) => {
   const results: string[][] = [];
   for (const ours of [false, true]) {
@@ -190,6 +194,8 @@ test("pi's settings: its shell, its prefix, its bin directory, its environment",
   assert.deepEqual(results[1], results[0]);
 });
 
+// rule: bash.md, In pi: shellPath, shellCommandPrefix, the bin folder on PATH, the environment hold
+//   as for pi's own bash
 test("a shell that is not there, a directory that has gone: pi's words", async (t) => {
   const results: string[][] = [];
   for (const ours of [false, true]) {
@@ -224,6 +230,8 @@ test("a shell that is not there, a directory that has gone: pi's words", async (
   assert.deepEqual(results[1], results[0]);
 });
 
+// rule: bash.md, In pi: Better on purpose: no ANSI garbage, the order of both streams, no orphaned
+//   `cmd &`
 test("better on purpose: no escape sequences, one line for a progress bar", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -238,6 +246,8 @@ test("better on purpose: no escape sequences, one line for a progress bar", asyn
   assert.equal(run.toolEnd("bash", 1).text, "100 %\n");
 });
 
+// rule: bash.md, In pi: Better on purpose: no ANSI garbage, the order of both streams, no orphaned
+//   `cmd &`
 test("better on purpose: the order of both streams, the size of a line with its end", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -256,6 +266,7 @@ test("better on purpose: the order of both streams, the size of a line with its 
 });
 
 // pi says "must be a finite number of seconds", which 0 is.
+// rule: bash.md, In pi: A timeout that is none is refused with what is allowed
 test("better on purpose: a timeout that is none is refused with what is allowed", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -273,6 +284,8 @@ test("better on purpose: a timeout that is none is refused with what is allowed"
   }
 });
 
+// rule: bash.md, In pi: Better on purpose: no ANSI garbage, the order of both streams, no orphaned
+//   `cmd &`
 test("better on purpose: what a command leaves behind is named, listed, killed", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -294,6 +307,8 @@ test("better on purpose: what a command leaves behind is named, listed, killed",
   assert.deepEqual(processesLike(place.tag, /^sleep 7420$/), []);
 });
 
+// rule: bash.md, bash and tmux: The shell is gone: the text names the log, and a peek tells what
+//   comes later, with `late: true`
 test("better on purpose: a peek tells what comes after a command's end, with its log", async (t) => {
   const place = scratch(t);
   const holder = "mkfifo gate done; (read -r _ <gate; echo later; echo >done) & echo early";

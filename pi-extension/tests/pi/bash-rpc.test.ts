@@ -37,6 +37,9 @@ function release(place: Scratch, file: string): void {
   writeFileSync(join(place.cwd, file), "");
 }
 
+// rule: bash.md, In pi: Windows live until pi's process ends: /reload, /new, /fork and /resume keep
+//   them
+// rule: bash.md, In pi: tmuxWindowScope: pi-session, git-root, all
 test("windows live through /reload, /new, /fork and /resume, and end with pi", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -76,6 +79,7 @@ test("windows live through /reload, /new, /fork and /resume, and end with pi", a
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: bash.md, In pi: Ends of windows are told to the session they belong to
 test("an end is told to the session that began it: at once after /reload", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -97,6 +101,7 @@ test("an end is told to the session that began it: at once after /reload", async
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: Ends of windows are told to the session they belong to
 test("… after /new when it comes back; meanwhile a notice says so", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -128,6 +133,8 @@ test("… after /new when it comes back; meanwhile a notice says so", async (t) 
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: tmuxWindowScope: pi-session, git-root, all
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxWindowScope`
 test("tmuxWindowScope: all sessions, or those of one git repository, see and hear of it", async (t) => {
   for (const scope of ["all", "git-root"]) {
     const place = scratch(t);
@@ -157,6 +164,8 @@ test("tmuxWindowScope: all sessions, or those of one git repository, see and hea
 });
 
 // Each pi has an execd of its own, and "all" was all of one pi.
+// rule: bash.md, In pi: tmuxWindowScope all has the windows of other pis: list, peek, kill, by
+//   addresses that are unambiguous; asked within 200 ms over sockets that can be trusted
 test("tmuxWindowScope all: a second pi lists, shows and ends the window of the first", async (t) => {
   const [one, two] = [scratch(t), scratch(t)];
   const name = `of-${one.tag.slice(0, 8)}`;
@@ -198,6 +207,8 @@ test("tmuxWindowScope all: a second pi lists, shows and ends the window of the f
 
 // The execd of the session before goes on, and went on counting where it was: its next window had
 // the id of one that the resumed conversation names.
+// rule: unified-exec.md, exec_command, params: `reserve_session_ids`: ids of a conversation that
+//   goes on are given to nobody, in a running execd
 test("a resumed conversation: its windows are nobody else's, in an execd that was taken over", async (t) => {
   const place = scratch(t);
   const one = background("exec sleep 7441", { name: "late" });
@@ -221,6 +232,11 @@ test("a resumed conversation: its windows are nobody else's, in an execd that wa
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: session_started and list_sessions name the window of what bash started, so
+//   that it is counted apart
+// rule: bash.md, In pi: The status backgroundBashTmuxCommands: a number of which the README's code
+//   makes `2 background procs`, as pi's own footer does with the words beside it; cleared at 0,
+//   foreground commands don't count
 test("the footer counts what runs in the background, foreground commands not", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -252,6 +268,7 @@ test("the footer counts what runs in the background, foreground commands not", a
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: The end is told exactly once also where Esc empties pi's queue meanwhile
 test("an end during a run that Esc stops is not lost, and begins no run", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -281,6 +298,7 @@ test("an end during a run that Esc stops is not lost, and begins no run", async 
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: The end is told exactly once also where execd is killed
 test("execd is killed: the model is told that its window is lost", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -306,6 +324,8 @@ test("execd is killed: the model is told that its window is lost", async (t) => 
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: bash.md, In pi: Windows live until pi's process ends: /reload, /new, /fork and /resume keep
+//   them
 test("/new ends the unified sessions and leaves the windows", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -328,6 +348,12 @@ test("/new ends the unified sessions and leaves the windows", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: bash.md, In pi: A wrong type is an error naming key, expected type and file, and the
+//   default applies
+// rule: bash.md, In pi: An unknown key is named in a warning; keys of a real tmux are named once in
+//   a notice
+// rule: bash.md, tmux-bash.jsonc, key by key: `globalTmuxSessionName`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxBinary`
 test("what is wrong with the settings is said once, with key and file", async (t) => {
   const place = scratch(t);
   const path = configure(place, `{

@@ -14,6 +14,7 @@ import { rowOf, Tui } from "./lib/tui.ts";
 
 const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
 
+// rule: bash.md, In pi: bash is drawn as pi draws its own, but for the lines of what was cut
 test("a command's rows are those of pi's own bash, running, done, failed, cut", async (t) => {
   const screens: string[][] = [];
   for (const ours of [false, true]) {
@@ -51,6 +52,9 @@ test("a command's rows are those of pi's own bash, running, done, failed, cut", 
   assert.ok(theirs.includes(cut.exec(ours)?.[1] ?? "?"), theirs);
 });
 
+// rule: bash.md, In pi: Completion and poll messages have renderers
+// rule: bash.md, In pi: pollDelivery display: shown without a turn, while pi works too, and no
+//   model reads it
 test("background: its row, the footer, a check-in while pi works, the card of its end", async (t) => {
   const place = scratch(t);
   configure(place, {
@@ -93,6 +97,10 @@ test("background: its row, the footer, a check-in while pi works, the card of it
   assert.match(rowOf(history, "tmux peek @1"), /^tmux peek @1\n/);
 });
 
+// rule: bash.md, In pi: The end is told exactly once also where Esc empties pi's queue meanwhile
+// rule: bash.md, In pi: The status backgroundBashTmuxCommands: a number of which the README's code
+//   makes `2 background procs`, as pi's own footer does with the words beside it; cleared at 0,
+//   foreground commands don't count
 test("Esc empties pi's queue, and an end that came before is told all the same", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
@@ -120,6 +128,7 @@ test("Esc empties pi's queue, and an end that came before is told all the same",
   assert.equal(seen?.length, 1);
 });
 
+// rule: bash.md, In pi: Nothing that a window holds reaches the terminal as a code
 test("nothing of a window's name, command or output steers the terminal", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
@@ -141,6 +150,8 @@ test("nothing of a window's name, command or output steers the terminal", async 
 
 // What had been free was registered in the factory, so that the rows that pi restores could be drawn:
 // pi told of a conflict, and where ours was loaded first the other one's bash was not used.
+// rule: pi.md, The extension: /reload with an extension that has one of the names by now: no
+//   conflict, ours step aside, restored rows are drawn
 test("/reload with an extension that has a bash by now: it is used, and no conflict is told", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {

@@ -24,6 +24,8 @@ interface Told {
 const windowsOf = (message: { details?: Record<string, unknown> } | undefined) =>
   (message?.details?.["windows"] ?? []) as Told[];
 
+// rule: bash.md, In pi: Foreground to background on timeout
+// rule: bash.md, In pi: The end is a follow-up message that triggers a turn, exactly once
 test("a timeout: it goes on in the background, and its end is told once", async (t) => {
   const place = scratch(t);
   const command = `echo begun; ${until("go")}; seq 1 30; exit 4`;
@@ -63,6 +65,7 @@ test("a timeout: it goes on in the background, and its end is told once", async 
   assert.equal(newest(run.requests.at(-1)).role, "user");
 });
 
+// rule: bash.md, In pi: Background at once, in the words of the specification
 test("background at once: the call answers before the command has done anything", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -83,6 +86,8 @@ test("background at once: the call answers before the command has done anything"
   assert.equal(run.said().at(-1), "Told.");
 });
 
+// rule: bash.md, In pi: The end is told exactly once for ten that end together, in json mode too,
+//   which waits for all
 test("ten that end together: each told once, in few messages; json mode waits for all", async (t) => {
   const place = scratch(t);
   const ten = Array.from({ length: 10 }, (_, i) =>
@@ -114,6 +119,7 @@ test("ten that end together: each told once, in few messages; json mode waits fo
   assert.equal(run.said().filter((one) => one === "Told.").length, messages.length);
 });
 
+// rule: bash.md, In pi: tmux kill sends no completion; errors are texts
 test("killed: no word of its end, and nothing is waited for", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -141,6 +147,8 @@ test("killed: no word of its end, and nothing is waited for", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: bash.md, In pi: Polls to the model; unpoll; list-polls
+// rule: bash.md, tmux-bash.jsonc, key by key: `minimumPollIntervalSeconds`
 test("check-ins to the model, from bash and from tmux; unpoll; list-polls", async (t) => {
   const place = scratch(t);
   configure(place, {
@@ -181,6 +189,9 @@ test("check-ins to the model, from bash and from tmux; unpoll; list-polls", asyn
   assert.equal(run.said().at(-1), "It ended.");
 });
 
+// rule: bash.md, In pi: pollDelivery display: shown without a turn, while pi works too, and no
+//   model reads it
+// rule: bash.md, tmux-bash.jsonc, key by key: `pollDelivery`
 test("display-only check-ins: entries that no model reads, and no turn begins", async (t) => {
   const place = scratch(t);
   configure(place, { bashPollIntervalEnabled: true, pollDelivery: "display" });
@@ -206,6 +217,7 @@ test("display-only check-ins: entries that no model reads, and no turn begins", 
   assert.deepEqual(run.said(), ["Start.", "Work.", "My turn ends.", "Told."]);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `autoCloseWindowsOnCompletion`
 test("autoCloseWindowsOnCompletion: false keeps what has ended listed and peekable", async (t) => {
   const place = scratch(t);
   configure(place, { autoCloseWindowsOnCompletion: false });
@@ -228,6 +240,7 @@ test("autoCloseWindowsOnCompletion: false keeps what has ended listed and peekab
   assert.equal(run.custom(COMPLETED).length, 1);
 });
 
+// rule: bash.md, In pi: json mode waits for ends at most --exec-hold-seconds
 test("--exec-hold-seconds gives up in time, and the command ends with pi", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -241,6 +254,8 @@ test("--exec-hold-seconds gives up in time, and the command ends with pi", async
 });
 
 // It ended with 0 and no word, as /dev/null has no input: nobody could tell why.
+// rule: bash.md, In pi: A REPL in the background says that it wants a terminal; with `tty: true` it
+//   waits, attachable and peekable
 test("a REPL in the background says that it wants a terminal; with one it waits, and is looked into", async (t) => {
   const place = scratch(t);
   const outputDir = place.path("out");
@@ -273,6 +288,8 @@ test("a REPL in the background says that it wants a terminal; with one it waits,
   assert.equal(run.said().at(-1), "Done.");
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `preserveOutputFiles`
+// rule: bash.md, tmux-bash.jsonc, key by key: `outputDir`
 test("outputDir holds the logs; preserveOutputFiles: false deletes them at the end", async (t) => {
   for (const preserve of [true, false]) {
     const place = scratch(t);
@@ -294,6 +311,8 @@ test("outputDir holds the logs; preserveOutputFiles: false deletes them at the e
   }
 });
 
+// rule: bash.md, In pi: A wrong type is an error naming key, expected type and file, and the
+//   default applies
 test("a failing settings file: said on stderr, and the defaults hold", async (t) => {
   const place = scratch(t);
   const path = configure(place, '{ "bashContextLines": "ten", "nonsense": 1, }');
@@ -307,6 +326,7 @@ test("a failing settings file: said on stderr, and the defaults hold", async (t)
   assert.equal(run.toolEnd("bash").text.split("\n").length, 13);
 });
 
+// rule: bash.md, In pi: Without an execd pi keeps its own bash; another extension's bash is used
 test("without an execd pi keeps its own bash, and there is no tmux", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -319,6 +339,7 @@ test("without an execd pi keeps its own bash, and there is no tmux", async (t) =
   assert.equal(existsSync(place.path("tmp/pi-execd-0")), false);
 });
 
+// rule: bash.md, In pi: `unified,bash` together
 test("unified and bash together: both sets, and pi's own bash is replaced", async (t) => {
   const place = scratch(t);
   writeFileSync(place.path("marker"), "");

@@ -14,9 +14,11 @@ import type { PiOptions, Scratch } from "./lib/scratch.ts";
 
 const OTHER = join(FIXTURES_DIR, "other-exec.ts");
 
+// rule: pi.md, The extension: Another extension owns a name: ours step aside, one notice
 test("an extension loaded before ours has exec_command: it keeps it", (t) =>
   besideOther(t, [OTHER, EXTENSION_DIR]));
 
+// rule: pi.md, The extension: Another extension owns a name: ours step aside, one notice
 test("an extension loaded after ours has exec_command: it keeps it", (t) =>
   besideOther(t, [EXTENSION_DIR, OTHER]));
 
@@ -68,11 +70,16 @@ async function withoutExecd(t: TestContext, env: PiOptions["env"], tried: RegExp
   assert.equal((await rpc.quit()).code, 0, rpc.stderr);
 }
 
+// rule: pi.md, The extension: Without an execd pi starts, keeps its bash, one notice, one clear
+//   error
 test("no execd anywhere: pi starts with its bash, one notice, one clear error", (t) =>
   withoutExecd(t, {}, /PATH/));
 
+// rule: pi.md, The extension: Without an execd pi starts, keeps its bash, one notice, one clear
+//   error
 test("EXECD_BIN names nothing: the same", (t) =>
   withoutExecd(t, { EXECD_BIN: "/nonexistent/execd" }, /\/nonexistent\/execd/));
 
+// rule: pi.md, The extension: What is found but cannot start is told with its last lines
 test("EXECD_BIN names a program that is no execd: the same", (t) =>
   withoutExecd(t, { EXECD_BIN: "/bin/false" }, /\/bin\/false/));

@@ -17,9 +17,11 @@ const EXECD = /\/execd\b/;
 const start = (cmd: string, args: Record<string, unknown> = {}) =>
   exec(cmd, { yield_time_ms: 250, ...args });
 
+// rule: pi.md, The extension: pi killed: nothing is left after 2 s
 test("pi ended by SIGKILL: no process of any session is left after 2 s", (t) =>
   endedBy(t, "SIGKILL"));
 
+// rule: pi.md, The extension: pi killed: nothing is left after 2 s
 test("pi ended by SIGINT: no process of any session is left after 2 s", (t) =>
   endedBy(t, "SIGINT"));
 
@@ -65,6 +67,8 @@ test("execd killed while pi is held for a wake: pi ends, nothing is left", async
   await waitNone(place.tag, 10_000);
 });
 
+// rule: pi.md, The extension: The daemon dies: pending calls fail, the next call starts afresh and
+//   says so once
 test("execd killed: the call fails with one message, the next one works and says so", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {

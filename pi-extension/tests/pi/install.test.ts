@@ -35,6 +35,7 @@ test("pi install -l DIR: in this project, and only there", async (t) => {
   assert.deepEqual(without.requests.at(-1)?.tools, ["bash", "edit", "read", "write"]);
 });
 
+// rule: pi.md, The extension: Order: EXECD_COMMAND, EXECD_BIN, package, PATH, checkout
 test("execd on PATH is found", async (t) => {
   const place = scratch(t);
   execFileSync("mkdir", ["bin"], { cwd: place.dir });
@@ -46,6 +47,8 @@ test("execd on PATH is found", async (t) => {
   assert.ok(run.toolEnd("exec_command").text.includes(place.path("bin/execd")));
 });
 
+// rule: pi.md, The extension: EXECD_COMMAND is a command line; an absent workdir stays absent,
+//   nothing of this environment is sent
 test("EXECD_COMMAND: a command line, whose place decides where commands run", async (t) => {
   const place = scratch(t);
   execFileSync("mkdir", ["elsewhere"], { cwd: place.dir });

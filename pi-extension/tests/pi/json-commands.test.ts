@@ -20,6 +20,7 @@ const UNIFIED_TOOLS = [
   "write_stdin",
 ];
 
+// rule: pi.md, The extension: Works on pi's real CLI: short commands
 test("a short command: header, output, details; what the model reads is the same", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -47,6 +48,7 @@ test("a short command: header, output, details; what the model reads is the same
   assert.deepEqual(run.said(), ["Run.", "Done."]);
 });
 
+// rule: pi.md, The extension: The built-in bash leaves, and stays with --keep-builtin-bash
 test("the tools the model has: bash is gone, and stays with --keep-builtin-bash", async (t) => {
   const [without, kept] = [scratch(t), scratch(t)];
   const script = [turn("Nothing to do.")];
@@ -57,6 +59,7 @@ test("the tools the model has: bash is gone, and stays with --keep-builtin-bash"
   assert.deepEqual(second.requests[0]?.tools, ["bash", ...UNIFIED_TOOLS, ...others].sort());
 });
 
+// rule: pi.md, The extension: A command sees what pi's bash would give it
 test("a command's environment is what pi's own bash would give it", async (t) => {
   const place = scratch(t);
   const own = "EXECD_SESSION_ID|EXECD_INSTANCE|SHLVL|_";
@@ -91,6 +94,7 @@ test("a command's environment is what pi's own bash would give it", async (t) =>
   assert.equal(outputOf(run.toolEnd("exec_command", 1)), `-mine\n${place.home}\n`);
 });
 
+// rule: pi.md, The extension: 200 KB: truncated, footer, complete log
 test("200 KB of output: the tail with a footer, all of it in the log", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -137,6 +141,7 @@ test("a flood: few updates, the tail, and nothing is lost in the log", async (t)
   assert.ok(updates <= most, `${updates} updates, at most ${most} were to be`);
 });
 
+// rule: pi.md, The extension: A restarted daemon gets --first-session-id; old ids reach nobody
 test("a resumed conversation: its old session ids belong to nobody else", async (t) => {
   const place = scratch(t);
   const begin = exec("exec sleep 7114", { yield_time_ms: 250 });
@@ -156,6 +161,7 @@ test("a resumed conversation: its old session ids belong to nobody else", async 
   assert.equal(second.toolEnd("write_stdin").text, "unknown session_id: 2");
 });
 
+// rule: pi.md, The extension: Spawn failure, unknown session, bad input: the originals' words
 test("what goes wrong is said in so many words", async (t) => {
   const place = scratch(t);
   const write = (args: Record<string, unknown>) => call("write_stdin", args);
@@ -192,6 +198,7 @@ test("what goes wrong is said in so many words", async (t) => {
   assert.match(signal?.text ?? "", /^unknown signal "FOO" \(/);
 });
 
+// rule: pi.md, The extension: What was detached on purpose stays
 test("sessions end with pi; what was detached on purpose is left alone", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {

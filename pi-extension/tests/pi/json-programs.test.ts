@@ -20,6 +20,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+// rule: pi.md, The extension: A dev server is polled, driven and killed
 test("a dev server: started, asked by curl, polled, listed, killed", async (t) => {
   const place = scratch(t);
   const port = await freePort();
@@ -58,6 +59,7 @@ test("a dev server: started, asked by curl, polled, listed, killed", async (t) =
   await waitNone(place.tag, 10_000);
 });
 
+// rule: pi.md, The extension: A long build is polled once
 test("a long build: one long poll answers at its end with all that is new", async (t) => {
   const place = scratch(t);
   const build = "for i in 1 2 3 4; do echo step $i; sleep 0.4; done; echo built; exit 4";
@@ -87,6 +89,7 @@ test("a long build: one long poll answers at its end with all that is new", asyn
   assert.deepEqual(run.said().at(-1), "It said 4.");
 });
 
+// rule: pi.md, The extension: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS is read at each call
 test("the cap of empty polls is the environment's", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -96,6 +99,7 @@ test("the cap of empty polls is the environment's", async (t) => {
   assert.equal(run.toolEnd("write_stdin").details["yield_time_ms"], 6_000);
 });
 
+// rule: pi.md, The extension: A Python REPL in a PTY, with Ctrl-C
 test("a Python REPL on a terminal: print, Ctrl-C, resize, exit", async (t) => {
   const place = scratch(t);
   const size = "import os; print('SIZE', *os.get_terminal_size())\\n";
@@ -124,6 +128,7 @@ test("a Python REPL on a terminal: print, Ctrl-C, resize, exit", async (t) => {
   assert.doesNotMatch(run.toolEnds().map((end) => end.text).join(""), /\x1b/);
 });
 
+// rule: pi.md, The extension: Base64 input and loose types
 test("input: exact bytes in base64, end of input, loose types; wakes armed later", async (t) => {
   const place = scratch(t);
   const bytes = Buffer.from([0, 255, 10, 27, 92]).toString("base64");

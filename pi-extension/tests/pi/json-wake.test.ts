@@ -16,6 +16,8 @@ import { PATIENCE_MS, until } from "./lib/waiting.ts";
 
 const WAKE = "unified-exec-completed";
 
+// rule: pi.md, The extension: In -p and json mode an armed wake holds agent_end, at most
+//   --exec-hold-seconds
 test("a wake holds the run; the model is told once, without the output", async (t) => {
   const place = scratch(t);
   const cmd = "sleep 1; echo $((6*7))0042; exit 5";
@@ -43,6 +45,7 @@ test("a wake holds the run; the model is told once, without the output", async (
   assert.equal(run.requests.length, 3);
 });
 
+// rule: pi.md, The extension: Simultaneous wakes are one message
 test("who saw the end, or ended it, is not woken; two ends at once are one message", async (t) => {
   const place = scratch(t);
   const wake = { yield_time_ms: 250, on_exit: "wake" };
@@ -72,6 +75,7 @@ test("who saw the end, or ended it, is not woken; two ends at once are one messa
   assert.deepEqual(processesOf(place.tag), [], "a session without a wake holds nothing");
 });
 
+// rule: pi.md, The extension: A result that pi makes an error gives the wake back
 test("an exit that pi made an error was not told: the wake comes after all", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -89,6 +93,8 @@ test("an exit that pi made an error was not told: the wake comes after all", asy
   assert.equal(run.said().at(-1), "I was woken.");
 });
 
+// rule: pi.md, The extension: In -p and json mode an armed wake holds agent_end, at most
+//   --exec-hold-seconds
 test("pi -p waits for a wake too, and prints the answer to it", async (t) => {
   const place = scratch(t);
   const options = {
@@ -112,6 +118,8 @@ test("pi -p waits for a wake too, and prints the answer to it", async (t) => {
 
 // With PI_CLI a pi 1.5, which waits for the hold before it ends: it could not be ended for 600 s.
 for (const [signal, code] of [["SIGTERM", 143], ["SIGHUP", 129]] as const) {
+  // rule: pi.md, The extension: What holds agent_end says so on stderr, and ends with the run that
+  //   a signal aborts
   test(`pi -p that waits says so, and ${signal} ends it`, async (t) => {
     const place = scratch(t);
     const options = {
@@ -174,6 +182,8 @@ test("a wake after a wake: pi stays as long as one is armed", async (t) => {
   assert.deepEqual(run.said(), ["Two.", "My turn ends.", "The first.", "The second."]);
 });
 
+// rule: pi.md, The extension: In -p and json mode an armed wake holds agent_end, at most
+//   --exec-hold-seconds
 test("--exec-hold-seconds gives up in time", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {

@@ -20,6 +20,7 @@ function alive(place: Scratch, number: number): number {
   return processesOf(place.tag).filter((one) => one.command === `sleep ${number}`).length;
 }
 
+// rule: pi.md, The extension: Sessions end at every session_shutdown
 test("new, reload, fork, clone, resume, quit: the sessions end each time", async (t) => {
   const place = scratch(t);
   const numbers = [7230, 7231, 7232, 7233, 7234, 7235];
@@ -76,6 +77,7 @@ test("quit while a call waits, with a child that ignores SIGTERM", async (t) => 
   assert.ok(ended.elapsedMs < 5_000, `${ended.elapsedMs} ms to quit`);
 });
 
+// rule: pi.md, The extension: Sessions end at every session_shutdown
 test("SIGTERM to pi is a quit", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, { script: [session(7236), turn("Done.")] });

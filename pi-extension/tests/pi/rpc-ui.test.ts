@@ -15,6 +15,7 @@ const KEY = "unified-exec.sessions";
 const start = (cmd: string) => exec(cmd, { yield_time_ms: 250 });
 const waitFor = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
 
+// rule: pi.md, The extension: Footer: shown and gone by the daemon's notifications
 test("the footer counts sessions, and goes down by itself when they end", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -39,6 +40,7 @@ test("the footer counts sessions, and goes down by itself when they end", async 
   assert.deepEqual([...new Set(since)], ["extension_ui_request"], "nobody called a tool for it");
 });
 
+// rule: pi.md, The extension: /unified-exec-sessions
 test("/unified-exec-sessions: one is chosen, none is, all are; then there is none", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -85,6 +87,7 @@ test("/unified-exec-sessions: one is chosen, none is, all are; then there is non
   assert.equal(rpc.records.slice(from).some((one) => one.method === "select"), false);
 });
 
+// rule: pi.md, The extension: The widget after /tree
 test("after /tree: a warning and a widget, which goes away with the sessions", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -134,6 +137,7 @@ test("after /tree: a warning and a widget, which goes away with the sessions", a
   await waitNoneLike(place.tag, /^sleep 7220$/, 10_000);
 });
 
+// rule: pi.md, The extension: Evictions and 60/64 are notices
 test("many sessions: the warning and the eviction are notices", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {

@@ -17,6 +17,7 @@ const WAKE = "unified-exec-completed";
 /** How soon a wait must end once somebody wants something else. */
 const SOON_MS = 10_000;
 
+// rule: pi.md, The extension: Esc ends the wait, the process lives
 test("Esc ends the wait, not the process; the next prompt goes on with it", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -71,6 +72,8 @@ test("Esc ends the wait, not the process; the next prompt goes on with it", asyn
 
 // The message of the wake was in pi's queue. In the TUI Esc clears that, and nobody was told; in rpc
 // mode it began another run at once.
+// rule: pi.md, The extension: Wakes during a run: told at its end, after Esc with the next prompt,
+//   never lost; not what a call has told
 test("an end during a run that Esc stops is not lost, and begins no run", async (t) => {
   const place = scratch(t);
   const until = "until [ -e go ]; do sleep 0.05; done; exit 5";
@@ -141,6 +144,7 @@ test("what Esc clears from pi's queue is told at the end of the next run, and on
   assert.equal((await rpc.quit()).code, 0);
 });
 
+// rule: pi.md, The extension: A user message ends an attached wait
 test("a user's message ends the wait early; a waiting follow-up spoils no later wait", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -193,6 +197,7 @@ test("a user's message ends the wait early; a waiting follow-up spoils no later 
   }
 });
 
+// rule: pi.md, The extension: A wake is exactly one message without output
 test("a wake while pi is idle starts a turn, once", async (t) => {
   const place = scratch(t);
   const wait = "until [ -e go ]; do sleep 0.05; done";

@@ -22,6 +22,8 @@ const STREAM_TOOLS = [
   "write_stdin",
 ];
 
+// rule: pi.md, The extension: The stream surface: six tools in the real pi; unified and stream
+//   exclude each other
 test("a short command: facts, streams apart, details; the model reads the same", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -51,6 +53,8 @@ test("a short command: facts, streams apart, details; the model reads the same",
   assert.equal(newest(run.requests[1]).text, end.text);
 });
 
+// rule: pi.md, The extension: The stream surface: six tools in the real pi; unified and stream
+//   exclude each other
 test("yielded, driven, polled to its end, read from its log", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -88,6 +92,7 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   assert.match(page.text, /^\[log of sessionId 1, bytes 6 to 13 of 19; next page: offset 13\]\n/);
 });
 
+// rule: bash-stream.md, The stream family: `PI_EXECD_NO_LOG`: pi's execd keeps no logs
 test("without a disk: no log anywhere, memory serves the pages; what is forgotten is told", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
@@ -174,6 +179,7 @@ test("killed: all of it; a time limit; what goes wrong is said", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: pi.md, The extension: Live chunks go to onUpdate, both notifications to pi.events
 test("other extensions are told on pi's event bus", async (t) => {
   const place = scratch(t);
   await runJson(place, {
@@ -195,6 +201,8 @@ test("other extensions are told on pi's event bus", async (t) => {
   assert.deepEqual([progress?.["sessionId"], progress?.["lastOutputTail"]], [1, "hi\n"]);
 });
 
+// rule: bash-stream.md, The stream family: What comes later still is told by later polls and pages,
+//   with `late: true`
 test("output after the shell: waited for while work goes on, told later when it was not", async (t) => {
   const place = scratch(t);
   const holder = "mkfifo gate done; (read -r _ <gate; echo later; echo >done) & echo early";

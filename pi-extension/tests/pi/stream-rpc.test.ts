@@ -16,6 +16,8 @@ const ESC_MS = 1_000;
 /** As many chunks as a call sends take two seconds, and a minute on a machine that is very busy. */
 const FLOOD_MS = 120_000;
 
+// rule: pi.md, The extension: Esc ends the whole session within 1 s, and never hangs on a
+//   grandchild that holds the pipe
 test("Esc ends the whole command, silent or not, and what is polled", async (t) => {
   const place = scratch(t);
   const rpc = new Rpc(place, {
@@ -87,6 +89,8 @@ test("a user's message ends the wait, not the command", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+//   tool_execution_truncated, once, and never as output
 test("the end of live output is told beside the output, not in it", async (t) => {
   const place = scratch(t);
   const flood = bash("while :; do echo x; echo x >&2; done", { yieldMs: 120_000 });

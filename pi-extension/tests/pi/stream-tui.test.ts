@@ -10,6 +10,7 @@ import { scratch } from "./lib/scratch.ts";
 import { bash, on, STREAM } from "./lib/stream.ts";
 import { rowOf, Tui } from "./lib/tui.ts";
 
+// rule: pi.md, The extension: Rows of the stream tools
 test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   const place = scratch(t);
   const go = place.path("go");
@@ -54,6 +55,9 @@ test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   await tui.keepScreen("stream-2-rows");
 });
 
+// rule: pi.md, The extension: /jobs with Enter, /tail ID [N], /kill ID on what runs and what has
+//   ended
+// rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
 test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   const place = scratch(t);
   const go = place.path("go");
@@ -103,6 +107,7 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   assert.match(restored, row);
 });
 
+// rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
 test("/jobs scrolls where there are more than 30; the last one can be chosen", async (t) => {
   const place = scratch(t);
   const calls = Array.from({ length: 33 }, (_, at) => bash(`echo number-${at + 1}`));

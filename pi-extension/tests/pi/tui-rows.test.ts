@@ -10,6 +10,7 @@ import { processesLike } from "./lib/processes.ts";
 import { scratch } from "./lib/scratch.ts";
 import { rowOf, Tui } from "./lib/tui.ts";
 
+// rule: pi.md, The extension: Rows: calls, output, status lines
 test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (t) => {
   const place = scratch(t);
   const loop = "for i in $(seq 1 12); do echo row $i; done; until [ -e ../go ]; do sleep 0.1; done";
@@ -66,6 +67,7 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
   assert.ok(expanded.includes(rows), expanded);
 });
 
+// rule: pi.md, The extension: Rows: calls, output, status lines
 test("the other tools, failures, truncation, wakes", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
@@ -100,6 +102,7 @@ test("the other tools, failures, truncation, wakes", async (t) => {
   assert.doesNotMatch(all, /session running/, "the footer is empty again");
 });
 
+// rule: pi.md, The extension: Nothing a child prints reaches the terminal as a code
 test("nothing that a child prints or a command holds reaches the terminal as a code", async (t) => {
   const place = scratch(t);
   const codes = "\u001b]2;pwned\u0007\u001b[2J\u001b[?1049h\u001b[31m\u0090pwned\u009c\r\b\u202e";

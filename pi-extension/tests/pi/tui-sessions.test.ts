@@ -47,6 +47,7 @@ test("/tree: a warning is on the screen", async (t) => {
   await tui.keepScreen("3-tree");
 });
 
+// rule: pi.md, The extension: The widget after /tree
 test("/tree: a widget; the selector ends a session; all of it goes", async (t) => {
   const { place, tui } = await afterTree(t);
   const shown = await tui.waitScreen(/⚠ unified-exec: 2 sessions still running\n/);
@@ -70,6 +71,7 @@ test("/tree: a widget; the selector ends a session; all of it goes", async (t) =
   await tui.goneScreen(/unified-exec: 1 session|Use list_sessions/);
 });
 
+// rule: pi.md, The extension: Sessions end at every session_shutdown
 test("a wake while idle; then /new, /reload and ctrl+d end what runs", async (t) => {
   const place = scratch(t);
   const wait = "until [ -e go ]; do sleep 0.05; done; echo $((6*7))0042";
@@ -113,6 +115,9 @@ test("a wake while idle; then /new, /reload and ctrl+d end what runs", async (t)
   }
 });
 
+// rule: pi.md, The extension: /reload with an extension that has one of the names by now: no
+//   conflict, ours step aside, restored rows are drawn
+// rule: pi.md, The extension: Restored rows hide nothing
 test("rows that pi restores are drawn as they were", async (t) => {
   const place = scratch(t);
   const script = [turn("Run.", exec("echo hi; exit 3"), start("exec sleep 7440")), turn("Done.")];
@@ -134,6 +139,7 @@ test("rows that pi restores are drawn as they were", async (t) => {
   assert.ok(isRestored(reloaded), `after /reload:\n${reloaded}`);
 });
 
+// rule: pi.md, The extension: Sessions end at every session_shutdown
 test("/quit during a wait", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
@@ -146,6 +152,7 @@ test("/quit during a wait", async (t) => {
   assert.deepEqual(processesOf(place.tag), []);
 });
 
+// rule: pi.md, The extension: pi killed: nothing is left after 2 s
 test("the terminal goes away: so do the sessions", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
@@ -158,6 +165,8 @@ test("the terminal goes away: so do the sessions", async (t) => {
   t.diagnostic(`all gone after ${await waitNone(place.tag, 5_000)} ms`);
 });
 
+// rule: pi.md, The extension: Without an execd pi starts, keeps its bash, one notice, one clear
+//   error
 test("no execd: the notice is on the screen, and pi's bash works", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {

@@ -73,6 +73,8 @@ const CASES: { [K in keyof TmuxBashConfig]: [TmuxBashConfig[K], unknown, RegExp]
 
 const names = Object.keys(KEYS) as (keyof TmuxBashConfig)[];
 
+// rule: bash.md, In pi: All of the seed's keys, same defaults but for `outputDir` and the words of
+//   the default texts
 it("without a file every key has its default", () => {
   const { config, complaints } = readConfig(join(dir, "none.jsonc"));
   assert.deepEqual(complaints, []);
@@ -110,6 +112,9 @@ it("without a file every key has its default", () => {
     ["PWD", "OLDPWD", "SHLVL", "_", "TMUX", "TMUX_PANE"]);
 });
 
+// rule: bash.md, In pi: All of the seed's keys, same defaults but for `outputDir` and the words of
+//   the default texts
+// rule: bash.md, tmux-bash.jsonc, key by key: `gitRootTmuxSessionNameTemplate`
 it("every key holds what it is given", () => {
   assert.deepEqual(Object.keys(CASES).sort(), [...names].sort());
   for (const name of names) {
@@ -122,6 +127,8 @@ it("every key holds what it is given", () => {
   }
 });
 
+// rule: bash.md, In pi: A wrong type is an error naming key, expected type and file, and the
+//   default applies
 it("a wrong type is an error that names the key, the type and the file; its default holds", () => {
   for (const name of names) {
     const [, wrong, expected] = CASES[name];
@@ -136,6 +143,9 @@ it("a wrong type is an error that names the key, the type and the file; its defa
   assert.deepEqual([config.tty, config.bashContextLines, complaints.length], [false, 5, 1]);
 });
 
+// rule: bash.md, In pi: An unknown key is named in a warning; keys of a real tmux are named once in
+//   a notice
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxSessionScope`
 it("unknown keys are one warning, tmux's own one notice", () => {
   const { complaints } = read({
     $schema: "x", bashToolname: "a", tmuxBinary: "tmux", tmuxSessionScope: "global", other: 1,
@@ -161,6 +171,8 @@ it("two tools of one name are an error, and both have their defaults", () => {
   }
 });
 
+// rule: bash.md, In pi: A wrong type is an error naming key, expected type and file, and the
+//   default applies
 it("a file that cannot be read as settings is one error, and all defaults hold", () => {
   const cases: [string, RegExp][] = [
     ["{ \"tty\": ", /tmux-bash\.jsonc: is not valid JSON with comments: .+; the defaults are used$/],
@@ -179,6 +191,7 @@ it("a file that cannot be read as settings is one error, and all defaults hold",
   assert.match(unreadable.complaints[0]?.text ?? "", /cannot be read: EISDIR/);
 });
 
+// rule: bash.md, In pi: tmux-bash.jsonc in PI_EXTENSION_CONFIG_DIR, else in pi's agent directory
 it("the file lies in PI_EXTENSION_CONFIG_DIR, else in pi's agent directory", () => {
   assert.equal(configPath({ PI_EXTENSION_CONFIG_DIR: dir }), file);
   assert.equal(configPath({ PI_EXTENSION_CONFIG_DIR: "~/x" }),
@@ -192,6 +205,8 @@ it("the file lies in PI_EXTENSION_CONFIG_DIR, else in pi's agent directory", () 
   else process.env.PI_CODING_AGENT_DIR = agentDir;
 });
 
+// rule: bash.md, In pi: Default texts say background window, all template variables expanded, in
+//   the real system prompt
 it("default guidelines name no action that is not there; own ones stay as they are", () => {
   const guidelines = (content: object) => read(content).config.systemPromptGuidelines.join("\n");
   assert.match(guidelines({}), /tmuxToolName\}\} list to find[^]*peek\/kill/);
@@ -203,6 +218,7 @@ it("default guidelines name no action that is not there; own ones stay as they a
   assert.equal(guidelines(own), "Use {{tmuxToolName}} list.");
 });
 
+// rule: bash-stream.md, The stream family: An index goes with its log
 it("a log that is deleted takes along what tells its streams apart, and nothing else", () => {
   const logs = join(dir, "logs");
   mkdirSync(logs);
@@ -214,6 +230,7 @@ it("a log that is deleted takes along what tells its streams apart, and nothing 
   assert.deepEqual(readdirSync(logs).sort(), ["a.log.txt", "c.log", "c.log.index"]);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `outputDir`
 it("outputDir: as it is where only the user can look into it, else a directory inside", () => {
   const own = read({}).config.outputDir;
   assert.deepEqual(logDirFlags(own, false), []);

@@ -75,6 +75,8 @@ function execd(window: string, instance: string): (socket: Socket, line: string)
 }
 
 /** `execd-dev:@1`, a name that no execd has, was taken for `@1`: this pi's own window was killed. */
+// rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
+//   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody
 it("a mistyped address acts on nothing, least of all on a window of this pi", async () => {
   for (const settings of [ALL, { tmuxEnabledActions: ALL.tmuxEnabledActions }]) {
     await withBash(settings, async (pi) => {
@@ -97,6 +99,8 @@ it("a mistyped address acts on nothing, least of all on a window of this pi", as
  * look said that they are not there. An answer of an odd shape failed the whole list, and escapes in
  * it reached the model.
  */
+// rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
+//   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody
 it("who cannot be asked is named with the reason; odd answers harm nobody else's", async () => {
   await withBash(ALL, async (pi) => {
     await pi.call("bash", { command: "exec sleep 4714", name: "mine", background: true });
@@ -162,6 +166,8 @@ it("who cannot be asked is named with the reason; odd answers harm nobody else's
 });
 
 /** Where two execds had one name (two directories, two pid namespaces) only one was seen. */
+// rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
+//   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody
 it("two of one name are told apart by their instances, also from the own one", async (t) => {
   await withBash(ALL, async (pi) => {
     await pi.call("bash", { command: "exec sleep 4715", name: "mine", background: true });
@@ -199,6 +205,8 @@ it("two of one name are told apart by their instances, also from the own one", a
 });
 
 /** The 64 lowest numbers were asked, and sockets that dead execds had left hid the living. */
+// rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
+//   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody
 it("sockets that nobody listens on hide no execd, and more than can be asked is told", async () => {
   await withBash(ALL, async (pi) => {
     const dead = Array.from({ length: OTHERS_MAX + 6 }, (_, at) => join(sockets, `${at + 1}.sock`));
@@ -219,6 +227,8 @@ it("sockets that nobody listens on hide no execd, and more than can be asked is 
   assert.deepEqual([outcomes.length, unasked], [OTHERS_MAX, 3]);
 });
 
+// rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
+//   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody
 it("a directory that others may enter is told of, once, and in an answer about one there", async () => {
   await withBash(ALL, async (pi) => {
     const place = mkdtempSync(join(scratch, "open-"));

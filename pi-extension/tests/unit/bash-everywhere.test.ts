@@ -32,6 +32,8 @@ async function addressOf(pi: BashPi, name: string): Promise<string> {
  * Each pi has an execd of its own, and "all" said nothing of those of others: with pi-tmux-bash all
  * windows lie in one tmux.
  */
+// rule: bash.md, In pi: tmuxWindowScope all has the windows of other pis: list, peek, kill, by
+//   addresses that are unambiguous; asked within 200 ms over sockets that can be trusted
 it("all: windows of another pi are listed, looked into, ended by their address", async () => {
   const before = process.env.XDG_RUNTIME_DIR;
   process.env.XDG_RUNTIME_DIR = scratch;
@@ -105,6 +107,8 @@ function listener(path: string, answer: string | undefined): Promise<Server> {
   return new Promise((resolve) => server.listen(path, () => resolve(server)));
 }
 
+// rule: bash.md, In pi: tmuxWindowScope all has the windows of other pis: list, peek, kill, by
+//   addresses that are unambiguous; asked within 200 ms over sockets that can be trusted
 it("who is asked: sockets of our own in directories that are closed to others", async (t) => {
   const runtime = mkdtempSync(join(scratch, "run-"));
   const dir = join(runtime, "execd");
@@ -134,6 +138,8 @@ it("who is asked: sockets of our own in directories that are closed to others", 
   }
 });
 
+// rule: bash.md, In pi: tmuxWindowScope all has the windows of other pis: list, peek, kill, by
+//   addresses that are unambiguous; asked within 200 ms over sockets that can be trusted
 it("one that is silent, or gone, holds nobody up; an error is one", async (t) => {
   const ways = mkdtempSync(join(scratch, "ways-"));
   const at = async (name: string, answer?: string) => {

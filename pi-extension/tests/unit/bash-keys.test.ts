@@ -23,6 +23,9 @@ const promptOf = (pi: BashPi, tool: string) => {
   return [promptSnippet, ...promptGuidelines].join("\n");
 };
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `defaultTimeoutSeconds`
+// rule: bash.md, tmux-bash.jsonc, key by key: `defaultTimeoutAction`
+// rule: bash.md, tmux-bash.jsonc, key by key: `maxTimeoutSeconds`
 it("defaultTimeoutSeconds, defaultTimeoutAction and maxTimeoutSeconds", async () => {
   await withBash({ defaultTimeoutSeconds: 0.3 }, async (pi) => {
     assert.match(await say(pi, "bash", { command: "sleep 9" }), /^Still running after 0\.3s in/);
@@ -40,6 +43,7 @@ it("defaultTimeoutSeconds, defaultTimeoutAction and maxTimeoutSeconds", async ()
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `foregroundBashUpdateIntervalMs`
 it("foregroundBashUpdateIntervalMs", async () => {
   const updatesWith = (foregroundBashUpdateIntervalMs: number) =>
     withBash({ foregroundBashUpdateIntervalMs }, async (pi) => {
@@ -53,6 +57,8 @@ it("foregroundBashUpdateIntervalMs", async () => {
   assert.ok(fast >= 4 && slow <= 3 && fast > slow, `${fast} and ${slow} updates`);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashToolName`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxToolName`
 it("bashToolName and tmuxToolName", async () => {
   const settings = { bashToolName: "sh_run", tmuxToolName: "windows" };
   await withBash(settings, async (pi) => {
@@ -65,6 +71,9 @@ it("bashToolName and tmuxToolName", async () => {
   });
 });
 
+// rule: bash.md, In pi: Schemas have what the settings enable, nothing else
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxEnabledActions`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashPollIntervalEnabled`
 it("tmuxEnabledActions and bashPollIntervalEnabled decide what the schemas have", async () => {
   const names = (pi: BashPi, tool: string) => Object.keys(schemaOf(pi, tool).properties);
   await withBash({}, async (pi) => {
@@ -99,6 +108,8 @@ it("tmuxEnabledActions and bashPollIntervalEnabled decide what the schemas have"
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashToolDescription`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxToolDescription`
 it("bashToolDescription, tmuxToolDescription: every variable is expanded", async () => {
   // With blanks within the braces as without.
   const template = "{{bashToolName}} {{ tmuxToolName }} {{defaultTimeoutSeconds }} "
@@ -114,6 +125,10 @@ it("bashToolDescription, tmuxToolDescription: every variable is expanded", async
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `systemPrompt`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashSystemPromptSnippet`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxSystemPromptSnippet`
+// rule: bash.md, tmux-bash.jsonc, key by key: `systemPromptGuidelines`
 it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
   const pis = /PI_\* environment variables/;
   await withBash({}, async (pi) => {
@@ -149,6 +164,8 @@ it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxWindowNameTemplate`
+// rule: bash.md, tmux-bash.jsonc, key by key: `maxTmuxWindowNameLength`
 it("tmuxWindowNameTemplate and maxTmuxWindowNameLength", async () => {
   const settings = { tmuxWindowNameTemplate: "[{{ name }}] {{command}}", maxTmuxWindowNameLength: 12 };
   await withBash(settings, async (pi) => {
@@ -161,6 +178,9 @@ it("tmuxWindowNameTemplate and maxTmuxWindowNameLength", async () => {
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `defaultPollInterval`
+// rule: bash.md, tmux-bash.jsonc, key by key: `minimumPollIntervalSeconds`
+// rule: bash.md, tmux-bash.jsonc, key by key: `pollContextLines`
 it("defaultPollInterval and pollContextLines; minimumPollIntervalSeconds", async () => {
   const settings = {
     bashPollIntervalEnabled: true, defaultPollInterval: 0.2, minimumPollIntervalSeconds: 0.2,
@@ -186,6 +206,10 @@ it("defaultPollInterval and pollContextLines; minimumPollIntervalSeconds", async
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `maxOutputBytes`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashContextLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `completedContextLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `peekContextLines`
 it("maxOutputBytes, bashContextLines, peekContextLines, completedContextLines", async () => {
   await withBash({ bashContextLines: 3, peekContextLines: 2, completedContextLines: 1 }, async (pi) => {
     const text = await say(pi, "bash", { command: "seq 1 9" });
@@ -208,6 +232,7 @@ it("maxOutputBytes, bashContextLines, peekContextLines, completedContextLines", 
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `displayCommandStartMarker`
 it("displayCommandStartMarker", async () => {
   const command = "export A=1\n# MARK\nsleep 9";
   await withBash({ displayCommandStartMarker: "# MARK" }, async (pi) => {
@@ -220,6 +245,7 @@ it("displayCommandStartMarker", async () => {
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `alwaysShowOutputFilePath`
 it("alwaysShowOutputFilePath", async () => {
   await withBash({ alwaysShowOutputFilePath: true }, async (pi) => {
     const patience = Date.now() + 30_000;
@@ -240,6 +266,7 @@ it("alwaysShowOutputFilePath", async () => {
   });
 });
 
+// rule: bash.md, In pi: A timeout that is none is refused with what is allowed
 it("a timeout that is none is refused with what is allowed", async () => {
   for (const [settings, most, without] of [[{}, 60, 30], [{ maxTimeoutSeconds: 9 }, 9, 9]] as const) {
     await withBash(settings, async (pi) => {
@@ -253,6 +280,7 @@ it("a timeout that is none is refused with what is allowed", async () => {
 });
 
 // They were kept at pi's end, and deleted a week later by whatever execd started then.
+// rule: bash.md, tmux-bash.jsonc, key by key: `preserveOutputFiles`
 it("preserveOutputFiles: true holds against cleaning by age, also that of another pi", async () => {
   const outputDir = mkdtempSync(join(tmpdir(), "execd-kept-"));
   const monthAgo = new Date(Date.now() - 30 * 86_400_000);
@@ -281,6 +309,8 @@ it("preserveOutputFiles: true holds against cleaning by age, also that of anothe
   }
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `tmuxEnvExportDenylist`
+// rule: bash.md, tmux-bash.jsonc, key by key: `tty`
 it("tmuxEnvExportDenylist and tty", async () => {
   process.env.KEPT_BACK = "secret";
   process.env.PASSED_ON = "yes";

@@ -34,6 +34,7 @@ function seen(row: TestRow): string {
   return screen(row).join("\n").replace(/(Took|Elapsed) \d+\.\ds/, "$1 TIME");
 }
 
+// rule: bash.md, In pi: bash is drawn as pi draws its own, but for the lines of what was cut
 it("a row is drawn as pi draws its own, in each of its states", () => {
   const cases: [object, TestResult | undefined, boolean][] = [
     [{}, undefined, false],
@@ -58,6 +59,8 @@ it("a row is drawn as pi draws its own, in each of its states", () => {
   }
 });
 
+// rule: bash.md, In pi: Nothing that a window holds reaches the terminal as a code
+// rule: bash.md, tmux-bash.jsonc, key by key: `displayCommandStartMarker`
 it("what a wrapper put before the command is not shown, nor its control codes", () => {
   const command = "export A=1\n# SHIM_END\nnpm test \x1b[2J";
   assert.match(seen(bashRow({ command })), /^\$ npm test/);
@@ -69,6 +72,9 @@ it("what a wrapper put before the command is not shown, nor its control codes", 
   }
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashTruncatedCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `bashExpandedDisplayLines`
 it("bashCompactDisplayLines, bashTruncatedCompactDisplayLines, bashExpandedDisplayLines", () => {
   const given = {
     bashCompactDisplayLines: 3, bashTruncatedCompactDisplayLines: 1, bashExpandedDisplayLines: 6,
@@ -93,6 +99,8 @@ it("bashCompactDisplayLines, bashTruncatedCompactDisplayLines, bashExpandedDispl
   assert.match(seen(expanded), /line 1\n[^]*line 50/);
 });
 
+// rule: bash.md, In pi: All of the seed's keys, same defaults but for `outputDir` and the words of
+//   the default texts
 it("without settings 5 lines, of what was cut 2, expanded as many as the model reads", () => {
   const row = bashRow({ command: "ls" });
   give(row, { text: lines(1, 9) });
@@ -116,6 +124,9 @@ it("without settings 5 lines, of what was cut 2, expanded as many as the model r
   assert.match(message([poll], {}, true), /5 earlier lines.*\nline 6\n/);
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `peekCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `peekTruncatedCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `peekExpandedDisplayLines`
 it("tmux: its action, its window, its answer; the peek…DisplayLines", () => {
   const row = tmuxRow({ action: "peek", window: "@3" });
   give(row, { text: `window: a @3\n$ a\n${lines(1, 9)}` });
@@ -153,6 +164,7 @@ const ENDED = {
   kind: "exited", window: "@3", name: "tests", command: "npm test", exit_code: 0, tail: lines(1, 9),
 };
 
+// rule: bash.md, In pi: Completion and poll messages have renderers
 it("a completion: how it ended, its command, the end of its output", () => {
   assert.match(message([ENDED]), new RegExp("^✓ tests @3 finished · exit code 0\\n\\$ npm test\\n\\n"
     + "… 4 earlier lines \\(.*to expand\\)\\nline 5\\n[^]*line 9$"));
@@ -165,6 +177,12 @@ it("a completion: how it ended, its command, the end of its output", () => {
   assert.equal(message([]), "as the model reads it");
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `completedCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `completedTruncatedCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `completedExpandedDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `pollCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `pollTruncatedCompactDisplayLines`
+// rule: bash.md, tmux-bash.jsonc, key by key: `pollExpandedDisplayLines`
 it("the completed…DisplayLines and poll…DisplayLines", () => {
   for (const [kind, prefix] of [["exited", "completed"], ["poll", "poll"]] as const) {
     const given = {
@@ -181,6 +199,7 @@ it("the completed…DisplayLines and poll…DisplayLines", () => {
   assert.match(message([{ ...ENDED, kind: "poll" }]), /^⟳ tests @3 is running\n/);
 });
 
+// rule: bash.md, In pi: Completion and poll messages have renderers
 it("nothing of a message steers the terminal, whatever it holds", () => {
   const drawMessage = windowMessageRenderer(settings({}));
   for (const hostile of Object.values(HOSTILE)) {

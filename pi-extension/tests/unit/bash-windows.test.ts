@@ -35,6 +35,7 @@ const start = (pi: Pi, command: string, name = "job") =>
 
 const settled = (stopReason = "stop") => ({ messages: [{ role: "assistant", stopReason }] });
 
+// rule: bash.md, In pi: Without an execd pi keeps its own bash; another extension's bash is used
 it("another extension's bash is used, pi's own is replaced", async () => {
   const tools = (source: string) => ({
     getAllTools: () => [{ name: "bash", sourceInfo: { path: "x", source } }],
@@ -50,6 +51,8 @@ it("another extension's bash is used, pi's own is replaced", async () => {
   }, tools("builtin"));
 });
 
+// rule: bash.md, bash and tmux: Whoever ends or observes a window, its end is told, and before that
+//   of its session
 it("a window that a person ends or waits for is told to the model all the same", async () => {
   for (const how of ["kill", "wait"]) {
     await withBash({ tty: true }, async (pi) => {
@@ -74,6 +77,8 @@ it("a window that a person ends or waits for is told to the model all the same",
 });
 
 // It said that tmux list shows the command, which lists none in the foreground.
+// rule: pi.md, The extension: Esc while execd starts or does not answer: true words, in those of
+//   the surface
 it("Esc while execd is stopped: told as it is, and the command ends when execd goes on", async () => {
   await withBash({}, async (pi) => {
     const { command } = held();
@@ -95,6 +100,8 @@ it("Esc while execd is stopped: told as it is, and the command ends when execd g
   });
 });
 
+// rule: bash.md, In pi: The end is told exactly once for ten that end together, in json mode too,
+//   which waits for all
 it("idle: what ends together is one message that begins a turn, each window in it once", async () => {
   await withBash({}, async (pi) => {
     const { command, release } = held();
@@ -111,6 +118,7 @@ it("idle: what ends together is one message that begins a turn, each window in i
   });
 });
 
+// rule: bash.md, In pi: The end is a follow-up message that triggers a turn, exactly once
 it("commands that end before their start was read are told once as well", async () => {
   await withBash({}, async (pi) => {
     await Promise.all(Array.from({ length: 20 }, (_, i) => start(pi, `exit ${i}`)));
@@ -122,6 +130,7 @@ it("commands that end before their start was read are told once as well", async 
   });
 });
 
+// rule: bash.md, In pi: The end is told exactly once also where Esc empties pi's queue meanwhile
 it("during a run nothing is given to pi; at its end it is, after Esc without a turn", async () => {
   await withBash({}, async (pi) => {
     for (const [reason, triggerTurn] of [["stop", true], ["aborted", false]] as const) {
@@ -141,6 +150,7 @@ it("during a run nothing is given to pi; at its end it is, after Esc without a t
   });
 });
 
+// rule: bash.md, In pi: The end is a follow-up message that triggers a turn, exactly once
 it("a message that pi refuses is given to it again when it has settled", async () => {
   let refusals = 1;
   const sent: string[] = [];
@@ -159,6 +169,7 @@ it("a message that pi refuses is given to it again when it has settled", async (
   }, { sendMessage });
 });
 
+// rule: bash.md, In pi: Polls to the model; unpoll; list-polls
 it("only the newest check-in waits for the end of a run, and none after the window's end", async () => {
   const settings = {
     bashPollIntervalEnabled: true, minimumPollIntervalSeconds: 0.1,
@@ -190,6 +201,7 @@ it("only the newest check-in waits for the end of a run, and none after the wind
   });
 });
 
+// rule: bash.md, In pi: What was told at a run's end is answered before anything else is waited for
 it("json mode: told at a run's end, pi goes on at once; a check-in taken back ends no wait", async () => {
   const settings = {
     bashPollIntervalEnabled: true, minimumPollIntervalSeconds: 0.1,
@@ -228,6 +240,8 @@ it("json mode: told at a run's end, pi goes on at once; a check-in taken back en
   }, {}, { mode: "json" });
 });
 
+// rule: bash.md, In pi: pollDelivery display: shown without a turn, while pi works too, and no
+//   model reads it
 it("display-only check-ins without entries are notices; with entries no model reads them", async () => {
   const settings = { bashPollIntervalEnabled: true, pollDelivery: "display" };
   const poll = (pi: Pi) =>
@@ -253,6 +267,8 @@ it("display-only check-ins without entries are notices; with entries no model re
   }, extra);
 });
 
+// rule: bash.md, In pi: Windows live until pi's process ends: /reload, /new, /fork and /resume keep
+//   them
 it("a reload in one process: the next instance has the windows, and is told of their end", async () => {
   const manager = (id: string, file?: string) => ({
     sessionManager: { getSessionId: () => id, getSessionFile: () => file },
@@ -320,6 +336,8 @@ it("an execd that died before /new: the old session is told when it comes back",
   await third.shutdown();
 });
 
+// rule: bash.md, In pi: Windows live until pi's process ends: /reload, /new, /fork and /resume keep
+//   them
 it("a foreground command ends with its session, also where pi does not abort it", async () => {
   const pi = new BashPi({});
   await pi.start();
@@ -334,6 +352,7 @@ it("a foreground command ends with its session, also where pi does not abort it"
   await pi.shutdown();
 });
 
+// rule: bash.md, In pi: On another machine nothing of this one is sent
 it("on another machine: its directory, its shell; nothing of this one is sent", async () => {
   process.env.EXECD_COMMAND = `cd ${dir} && exec '${EXECD}'`;
   process.env.EXECD_TEST_HERE = "1";
@@ -351,6 +370,7 @@ it("on another machine: its directory, its shell; nothing of this one is sent", 
   }
 });
 
+// rule: bash.md, In pi: The end is told exactly once also where execd is killed
 it("killed execd: what ran is lost, and said so once", async () => {
   await withBash({}, async (pi) => {
     await start(pi, "exec sleep 7491", "gone");
@@ -363,6 +383,7 @@ it("killed execd: what ran is lost, and said so once", async () => {
   });
 });
 
+// rule: bash.md, In pi: pi-execd/core: loadTmuxBashConfig, resolveTmuxBashContext, listBashWindows
 it("core: the windows of a context, and none of others", async () => {
   const ctx = (id: string, cwd = dir) => ({ cwd, sessionManager: { getSessionId: () => id } });
   await withBash({}, async (pi) => {
@@ -380,6 +401,8 @@ it("core: the windows of a context, and none of others", async () => {
   }, {}, ctx("s1"));
 });
 
+// rule: bash.md, In pi: pi-execd/core: loadTmuxBashConfig, resolveTmuxBashContext, listBashWindows
+// rule: bash.md, tmux-bash.jsonc, key by key: `autoCloseWindowsOnCompletion`
 it("core: with autoCloseWindowsOnCompletion: false what has ended stays, bounded", async () => {
   await withBash({ autoCloseWindowsOnCompletion: false }, async (pi) => {
     await start(pi, "exit 3", "ended");
@@ -398,6 +421,7 @@ it("core: with autoCloseWindowsOnCompletion: false what has ended stays, bounded
   });
 });
 
+// rule: bash.md, In pi: Outside of git is fine
 it("the git root is found upwards, also where .git is a file", () => {
   const root = join(dir, "repo");
   mkdirSync(join(root, "a", "b"), { recursive: true });
@@ -411,6 +435,9 @@ it("the git root is found upwards, also where .git is a file", () => {
 
 // The value had the words, and the code that tmux-bash's README gives for a footer puts them behind
 // the value: it said "2 background procs background procs".
+// rule: bash.md, In pi: The status backgroundBashTmuxCommands: a number of which the README's code
+//   makes `2 background procs`, as pi's own footer does with the words beside it; cleared at 0,
+//   foreground commands don't count
 it("a footer by tmux-bash's README says the count once, and so does pi's own", async () => {
   const key = "backgroundBashTmuxCommands";
   const formatBackgroundBashStatus = (value: string) =>
@@ -436,6 +463,7 @@ it("a footer by tmux-bash's README says the count once, and so does pi's own", a
   });
 });
 
+// rule: bash.md, tmux-bash.jsonc, key by key: `displayCommandStartMarker`
 it("the shown command begins behind the last line that is the marker", () => {
   const cases: [string, string, string][] = [
     ["ls", "# SHIM_END", "ls"],
@@ -450,6 +478,8 @@ it("the shown command begins behind the last line that is the marker", () => {
   }
 });
 
+// rule: bash.md, In pi: attachCommand: the absolute path where PATH has another execd, --pid where
+//   several run
 it("the attach command: the program's path where PATH has another, --pid where several run", () => {
   const bin = join(dir, "bin");
   const run = join(dir, "run", "execd");

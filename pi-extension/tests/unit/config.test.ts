@@ -17,6 +17,7 @@ import { LineSplitter } from "../../src/execd/lines.ts";
 import { UNIFIED_WORDS } from "../../src/tools/words.ts";
 import { widgetLines } from "../../src/pi/ui.ts";
 
+// rule: pi.md, The extension: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS is read at each call
 it("the cap of empty polls", () => {
   const cases: [string | undefined, number][] = [
     [undefined, 1_800_000], ["", 1_800_000], ["abc", 1_800_000], ["-5", 1_800_000],
@@ -38,6 +39,7 @@ it("which surfaces: the flag, else the variable, else unified", () => {
   assert.deepEqual(resolveFamilies("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
 });
 
+// rule: bash-stream.md, The stream family: `PI_EXECD_NO_LOG`: pi's execd keeps no logs
 it("whether there are logs", () => {
   for (const value of ["1", "true", " yes ", "on"]) {
     assert.equal(resolveNoLog({ PI_EXECD_NO_LOG: value }), true, value);
@@ -69,6 +71,8 @@ it("the window of bash_stream: the flag, else the variable, else left to execd",
   assert.equal(resolveBashMaxOutputChars({ PI_BASH_MAX_OUTPUT_CHARS: "many" }), undefined);
 });
 
+// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+//   `PI_EXECD_LOG_KEEP_DAYS` says
 it("how long logs are kept: whole days, 0 for ever; what is none is said and sends nothing", () => {
   const said: string[] = [];
   const flags = (value: string | undefined) =>

@@ -44,18 +44,24 @@ function checkTools(surface: string, heading: string, tools = 6): void {
   }
 }
 
+// rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
 it("every unified tool is there with just its parameters", () => {
   checkTools("unified", "The tools");
 });
 
+// rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
 it("every stream tool is there with just its parameters", () => {
   checkTools("stream", "The stream tools");
 });
 
+// rule: bash.md, In pi: docs/pi.md and docs/bash.md name every tool, parameter and key
 it("both bash tools are there with just their parameters", () => {
   checkTools("bash", "The bash tools", 2);
 });
 
+// rule: bash.md, In pi: All of the seed's keys, same defaults but for `outputDir` and the words of
+//   the default texts
+// rule: bash.md, In pi: docs/pi.md and docs/bash.md name every tool, parameter and key
 it("docs/bash.md has every key of tmux-bash.jsonc with its default, and no other", () => {
   const bash = readFileSync(resolve(root, "..", "docs", "bash.md"), "utf8");
   const from = bash.indexOf("### Settings");
@@ -73,6 +79,7 @@ it("docs/bash.md has every key of tmux-bash.jsonc with its default, and no other
   for (const action of TMUX_ACTIONS) assert.ok(bash.includes(`\`${action}\``), action);
 });
 
+// rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
 it("every flag, variable and command is there", () => {
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))

@@ -31,6 +31,8 @@ async function terminated(pi: Pi, run: AbortController, held: Promise<void>): Pr
   await pi.shutdown();
 }
 
+// rule: pi.md, The extension: What holds agent_end says so on stderr, and ends with the run that a
+//   signal aborts
 it("a held pi says what it waits for, and ends when its run is aborted", async (t) => {
   const said = stderrOf(t);
   const sent: object[] = [];
@@ -51,6 +53,8 @@ it("a held pi says what it waits for, and ends when its run is aborted", async (
   assert.deepEqual([said.length, sent], [1, []], "nothing is told to a run that was ended");
 });
 
+// rule: pi.md, The extension: What holds agent_end says so on stderr, and ends with the run that a
+//   signal aborts
 it("so does one that is held for a background window", async (t) => {
   const said = stderrOf(t);
   const run = new AbortController();

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { parseJsonc } from "../../src/text/jsonc.ts";
 
+// rule: bash.md, In pi: tmux-bash.jsonc may hold comments and trailing commas
 it("comments and trailing commas are read over, in strings they are text", () => {
   const cases: [string, unknown][] = [
     ["{}", {}],
@@ -21,6 +22,7 @@ it("comments and trailing commas are read over, in strings they are text", () =>
   for (const [text, value] of cases) assert.deepEqual(parseJsonc(text), value, text);
 });
 
+// rule: bash.md, In pi: tmux-bash.jsonc may hold comments and trailing commas
 it("what is no JSON is refused, with its place in the file", () => {
   for (const text of ["{,}", "{\"a\" 1}", "{\"a\": 1", "[,]", "{\"a\": 'x'}", "/* open", "{'a': 1}"]) {
     assert.throws(() => parseJsonc(text), SyntaxError, text);

@@ -40,6 +40,8 @@ export class Pi {
   /** The statuses that are there, by their keys. */
   readonly footer = new Map<string, string>();
   active = ["read", "bash", "edit"];
+  /** What an extension is given. */
+  readonly api: ExtensionAPI;
   /** Fields of the context beside the minimal ui. */
   readonly ctx: Record<string, unknown>;
 
@@ -76,7 +78,8 @@ export class Pi {
       },
       ...extra,
     };
-    factory(api as unknown as ExtensionAPI);
+    this.api = api as unknown as ExtensionAPI;
+    factory(this.api);
   }
 
   async emit(event: string, payload: object = {}): Promise<void> {

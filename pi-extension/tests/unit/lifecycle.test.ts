@@ -18,6 +18,7 @@ function daemons(): number[] {
   return processesWith(EXECD).filter((pid) => parentOf(pid) === process.pid);
 }
 
+// rule: pi.md, The extension: One daemon an instance, not in the factory
 it("the factory starts nothing, and one session start one daemon", async () => {
   const before = daemons().length;
   const pi = new Pi();
@@ -33,6 +34,8 @@ it("the factory starts nothing, and one session start one daemon", async () => {
  * execd deletes logs after a week, pi-unified-exec never did, and nobody who came from there could
  * say that they are to stay.
  */
+// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+//   `PI_EXECD_LOG_KEEP_DAYS` says
 it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
   const logs = mkdtempSync(join(scratch, "logs-"));
   const monthAgo = new Date(Date.now() - 30 * 86_400_000);
@@ -61,6 +64,8 @@ it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
 });
 
 /** In `pi -p` nobody was told, and nowhere what holds in its place. */
+// rule: architecture.md, Logs: A `PI_EXECD_LOG_KEEP_DAYS` that is no number of days is told,
+//   without a user interface on stderr, and what holds then
 it("PI_EXECD_LOG_KEEP_DAYS that is no number: without a user interface on stderr", async () => {
   const said: string[] = [];
   const { error } = console;
@@ -85,6 +90,8 @@ it("PI_EXECD_LOG_KEEP_DAYS that is no number: without a user interface on stderr
   assert.deepEqual(more, []);
 });
 
+// rule: pi.md, The extension: After shutdown exec_command rejects and list_sessions is empty; a new
+//   start works
 it("shutdown ends every process, reaps execd, and a new session starts again", async () => {
   const pi = new Pi();
   await pi.start();
@@ -117,6 +124,9 @@ it("a wait that is pending at shutdown is answered", async () => {
   assert.equal(details.wait_status, "shutting_down");
 });
 
+// rule: pi.md, The extension: The daemon dies: pending calls fail, the next call starts afresh and
+//   says so once
+// rule: pi.md, The extension: A restarted daemon gets --first-session-id; old ids reach nobody
 it("execd killed: the call fails clearly, the next one works and says so once", async () => {
   const pi = new Pi();
   await pi.start();
@@ -143,6 +153,8 @@ it("execd killed: the call fails clearly, the next one works and says so once", 
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: The daemon dies: pending calls fail, the next call starts afresh and
+//   says so once
 it("a restart is also told with an error", async () => {
   const pi = new Pi();
   await pi.start();
@@ -157,6 +169,8 @@ it("a restart is also told with an error", async () => {
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: Without an execd pi starts, keeps its bash, one notice, one clear
+//   error
 it("without any execd pi keeps its bash; one notice and a clear error say why", async () => {
   await withEnv({ EXECD_BIN: join(scratch, "none"), EXECD_COMMAND: undefined }, async () => {
     const pi = new Pi();
@@ -170,6 +184,7 @@ it("without any execd pi keeps its bash; one notice and a clear error say why", 
   });
 });
 
+// rule: pi.md, The extension: What is found but cannot start is told with its last lines
 it("what is found but is no execd is told with what it said", async () => {
   const fake = join(scratch, "fake");
   writeFileSync(fake, "#!/bin/sh\necho cannot open display >&2\nexit 3\n");
@@ -180,6 +195,7 @@ it("what is found but is no execd is told with what it said", async () => {
   });
 });
 
+// rule: pi.md, The extension: Order: EXECD_COMMAND, EXECD_BIN, package, PATH, checkout
 it("the order in which execd is looked for", () => {
   const here = join(scratch, "ext", "src");
   const none = locate({ PATH: "/nonexistent" }, here);
@@ -197,6 +213,8 @@ it("the order in which execd is looked for", () => {
   assert.equal(silenceSeconds("execd"), undefined);
 });
 
+// rule: pi.md, The extension: EXECD_COMMAND is a command line; an absent workdir stays absent,
+//   nothing of this environment is sent
 it("EXECD_COMMAND: a command line; nothing of this machine's environment is sent", async () => {
   const line = `env -i EXECD_THERE='a b' PATH="$PATH" '${EXECD}'`;
   await withEnv({ EXECD_COMMAND: line, EXECD_TEST_HERE: "1" }, async () => {
@@ -232,6 +250,7 @@ it("EXECD_COMMAND with the stream tools: the same, and logs are read there", asy
   });
 });
 
+// rule: pi.md, The extension: Another extension owns a name: ours step aside, one notice
 it("a second extension with one of the names: theirs win, one notice", async () => {
   const theirs = { name: "exec_command", sourceInfo: { path: "/theirs.ts" } };
   const pi = new Pi({ getAllTools: () => [{ name: "bash" }, theirs] });
@@ -244,6 +263,7 @@ it("a second extension with one of the names: theirs win, one notice", async () 
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: --exec-tools, PI_EXECD_TOOLS
 it("--keep-builtin-bash, --exec-tools and PI_EXECD_TOOLS", async () => {
   const keep = new Pi({ getAllTools: () => [] });
   keep.flags["keep-builtin-bash"] = true;
@@ -266,6 +286,7 @@ it("--keep-builtin-bash, --exec-tools and PI_EXECD_TOOLS", async () => {
   });
 });
 
+// rule: pi.md, The extension: Instances in one process are independent
 it("instances in one process are independent", async () => {
   const [one, two] = [new Pi(), new Pi()];
   await Promise.all([one.start(), two.start()]);
@@ -277,6 +298,7 @@ it("instances in one process are independent", async () => {
   await one.shutdown();
 });
 
+// rule: pi.md, The extension: A restarted daemon gets --first-session-id; old ids reach nobody
 it("ids of a conversation that goes on are not given again", async () => {
   const message = { role: "toolResult", toolName: "exec_command", details: { session_id: 41 } };
   const entries = [{ type: "message", message }];
@@ -305,6 +327,8 @@ it("ids of a conversation that goes on are not given again", async () => {
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: /reload with an extension that has one of the names by now: no
+//   conflict, ours step aside, restored rows are drawn
 it("after /reload rows can be drawn before tools are registered, where the host can do it", async () => {
   type Resolver = (name: string, next: () => unknown) => object | undefined;
   const resolvers: Resolver[] = [];
@@ -331,6 +355,8 @@ it("after /reload rows can be drawn before tools are registered, where the host 
   await second.shutdown();
 });
 
+// rule: pi.md, The extension: An idle extension never keeps Node alive; 40 instances leave no
+//   handle
 it("a session and an idle daemon do not keep Node alive, nor do 40 instances", async () => {
   for (const script of ["idle.ts", "forty.ts"]) {
     const args = [join(import.meta.dirname, "scripts", script)];
@@ -352,6 +378,7 @@ it("an id that only the model named is never counted from", async () => {
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: Only pi's own bash leaves, only where exec_command is active
 it("bash stays where exec_command is not active, or where it is another extension's", async () => {
   const tools = (source: string) => ({
     getAllTools: () => [{ name: "bash", sourceInfo: { path: "x", source } }],
@@ -370,6 +397,9 @@ it("bash stays where exec_command is not active, or where it is another extensio
   }
 });
 
+// rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
+// rule: pi.md, The extension: Esc while execd starts or does not answer: true words, in those of
+//   the surface
 it("an execd that hangs holds up neither pi's start nor Esc nor shutdown", async () => {
   await withEnv({ EXECD_COMMAND: "sleep 324 #" }, async () => {
     const pi = new Pi({ getAllTools: () => [] });
@@ -400,6 +430,7 @@ it("an execd that hangs holds up neither pi's start nor Esc nor shutdown", async
   });
 });
 
+// rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
 it("what answers but is no execd is ended; nothing of it stays", async () => {
   await withEnv({ EXECD_COMMAND: fake("stranger") }, async () => {
     const pi = new Pi();
@@ -410,6 +441,7 @@ it("what answers but is no execd is ended; nothing of it stays", async () => {
   });
 });
 
+// rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
 it("lines that a transport prints, and notifications without sense, disturb nothing", async () => {
   await withEnv({ EXECD_COMMAND: fake("noisy") }, async () => {
     const pi = new Pi();
@@ -421,6 +453,7 @@ it("lines that a transport prints, and notifications without sense, disturb noth
   });
 });
 
+// rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
 it("a cancel that is not answered: an error that says what may have become of the call", async () => {
   await withEnv({ EXECD_COMMAND: fake("deaf") }, async () => {
     const pi = new Pi();
@@ -434,6 +467,7 @@ it("a cancel that is not answered: an error that says what may have become of th
   });
 });
 
+// rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
 it("out of file descriptors a call fails, and pi lives", async () => {
   const script = join(import.meta.dirname, "scripts", "emfile.ts");
   const limited = `ulimit -Sn 64; exec "${process.execPath}" "${script}"`;
@@ -441,6 +475,7 @@ it("out of file descriptors a call fails, and pi lives", async () => {
   assert.match(stdout, /^failed: no execd to run commands with\. Tried: .*EMFILE.*\nthen: back\n$/);
 });
 
+// rule: pi.md, The extension: Runs under a minimal stub of pi
 it("the sessions command and /tree on a host without select and widgets", async () => {
   const pi = new Pi();
   await pi.start();
@@ -456,6 +491,7 @@ it("the sessions command and /tree on a host without select and widgets", async 
   await pi.shutdown();
 });
 
+// rule: pi.md, The extension: Restored rows hide nothing
 it("after /reload the tools are there before session_start, and only once", async () => {
   const first = new Pi({ getAllTools: () => [] });
   await first.start();
@@ -466,6 +502,7 @@ it("after /reload the tools are there before session_start, and only once", asyn
   assert.equal(third.tools.size, 0);
 });
 
+// rule: pi.md, The extension: The extension holds no output beyond the last progress tail
 it("the extension holds no output: a hundred large answers leave the heap as it was", async () => {
   const script = join(import.meta.dirname, "scripts", "heap.ts");
   const args = ["--expose-gc", script];

@@ -8,6 +8,8 @@ import { Pi, until } from "./lib.ts";
  * `sessions_changed` was passed over: what had ended meanwhile stayed in the footer for good and
  * was waited for, and a wake of what had begun was neither shown nor waited for.
  */
+// rule: attach.md, Several clients: After news were left out the extension asks, and mends the
+//   footer, its windows and what is waited for
 it("sessions_changed: asked what there is; the footer, windows and armed wakes follow", async () => {
   const script = join(import.meta.dirname, "scripts", "crowded-execd.mjs");
   process.env.EXECD_COMMAND = `'${process.execPath}' '${script}' #`;
@@ -63,6 +65,8 @@ it("sessions_changed: asked what there is; the footer, windows and armed wakes f
  * Told between two sessions of pi, when nobody takes it, it was lost: the footer counted windows
  * that had ended for good. So it did when one answer failed.
  */
+// rule: attach.md, Several clients: After news were left out the extension asks, and mends the
+//   footer, its windows and what is waited for
 it("a session of pi that goes on with an execd asks what there is, and once more if that fails", async () => {
   const script = join(import.meta.dirname, "scripts", "crowded-execd.mjs");
   process.env.EXECD_COMMAND = `'${process.execPath}' '${script}' --fails-once #`;

@@ -32,6 +32,8 @@ function assertTools(pi: Pi, where: string): string {
 // poll_process told to grep the log, the texts of wakes that the log has all of the output; and of
 // commands on another machine no tool said so.
 for (const surface of ["unified", "stream"]) {
+  // rule: bash-stream.md, The stream family: Without logs no text promises one, and one of a far
+  //   machine still says so
   it(`no text of a tool promises a log, here and on another machine: ${surface}`, async () => {
     process.env.PI_EXECD_TOOLS = surface;
     for (const command of [undefined, `exec ${EXECD}`]) {
@@ -47,12 +49,16 @@ for (const surface of ["unified", "stream"]) {
   });
 }
 
+// rule: bash-stream.md, The stream family: Without logs no text promises one, and one of a far
+//   machine still says so
 it("no text of a tool promises a log: bash", async () => {
   await withBash({}, async (pi) => {
     assertTools(pi, "bash");
   });
 });
 
+// rule: bash-stream.md, The stream family: Without logs no text promises one, and one of a far
+//   machine still says so
 it("no error and no note of a result promises a log", () => {
   for (const surface of Object.values(words)) {
     for (const [name, text] of Object.entries(surface)) assertNoLog(text, name);
@@ -69,6 +75,8 @@ it("no error and no note of a result promises a log", () => {
   assert.match(logged.foot, /gives any part of the log\]/);
 });
 
+// rule: bash-stream.md, The stream family: Without logs no text promises one, and one of a far
+//   machine still says so
 it("a wake names the log where there is one", () => {
   const here = { session_id: 1, exit_code: 0, command: "make" };
   const logged = { ...here, session_id: 2, log_path: "/tmp/execd-2-0123abcd.log" };

@@ -90,6 +90,7 @@ describe("nothing of a stranger steers the terminal", () => {
     assert.throws(() => draw(wide, 80), /81 cells of 80/);
   });
 
+  // rule: pi.md, The extension: Nothing a child prints reaches the terminal as a code
   test("random mixtures, at random widths", () => {
     const below = seeded(99);
     const pieces = [...Object.values(HOSTILE).map((text) => text.slice(0, 40)), " ", "word", "\n"];

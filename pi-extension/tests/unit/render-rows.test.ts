@@ -441,6 +441,7 @@ describe("across versions of pi", () => {
   const result = { content: [], details: { output: ROUNDS, exit_code: 0 } };
   const options = { expanded: false, isPartial: false };
 
+  // rule: pi.md, The extension: pi 1.5's renderer fields are used where they are
   test("the keys of pi 1.5 are shown, without their colours", () => {
     const keyHint = (id: string, text: string): string => `\x1b[2m${id}:ctrl+e\x1b[22m ${text}`;
     const drawn = renderers.exec_command.renderResult(result, options, theme, context({ keyHint }));
@@ -448,6 +449,7 @@ describe("across versions of pi", () => {
     assert.ok(text.includes("… 7 earlier lines (app.tools.expand:ctrl+e to expand)"), text);
   });
 
+  // rule: pi.md, The extension: pi 1.5's renderer fields are used where they are
   test("the time that pi 1.5 measured counts where the details have none", () => {
     const given = context({ durationMs: 4200 });
     const drawn = renderers.exec_command.renderResult(result, options, theme, given);

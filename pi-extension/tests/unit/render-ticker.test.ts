@@ -35,6 +35,7 @@ describe("the ticker of a row", () => {
     mock.timers.reset();
   });
 
+  // rule: pi.md, The extension: The second ticks, and stops
   test("a running row counts the seconds, with one ticker", () => {
     const target = row("exec_command", { cmd: "make" });
     assert.equal(open, 0, "nothing ticks before the start");
@@ -50,6 +51,7 @@ describe("the ticker of a row", () => {
     assert.equal(open, 1);
   });
 
+  // rule: pi.md, The extension: The second ticks, and stops
   test("it ends with the final result, and nothing starts it again", () => {
     const target = row("exec_command", { cmd: "make" });
     start(target);

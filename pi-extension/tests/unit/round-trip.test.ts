@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 /** The promise is 1 ms at the median (docs/performance.md has the figures). */
 const ADDED_MEDIAN_MS = 1;
 
+// rule: pi.md, The extension: A round trip adds at most 1 ms at the median
 it("a round trip through the extension adds at most 1 ms at the median", async () => {
   const script = join(import.meta.dirname, "scripts", "round-trip.ts");
   const { stdout } = await promisify(execFile)(process.execPath, [script, "100"]);

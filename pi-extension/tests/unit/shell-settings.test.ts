@@ -10,6 +10,8 @@ import { withBash } from "./bash-lib.ts";
 import { type Result, textOf } from "./lib.ts";
 
 /** pi 1.5 tells its settings as they were written: each call failed with "shell path not found". */
+// rule: bash.md, In pi: shellPath, shellCommandPrefix, the bin folder on PATH, the environment hold
+//   as for pi's own bash
 it("a shell that is written with ~ is run, where pi tells its settings raw", async (t) => {
   const home = mkdtempSync(join(tmpdir(), "execd-home-"));
   const before = process.env.HOME;

@@ -43,6 +43,7 @@ async function withTools(tools: string, work: (pi: Pi) => Promise<void>): Promis
   }
 }
 
+// rule: pi.md, The extension: pi's session file has each output once
 test("unified: each result has its output once, and its row shows it", async () => {
   await withTools("unified", async (pi) => {
     const first = await pi.call("exec_command", { cmd: PRINTS });
@@ -61,6 +62,7 @@ test("unified: each result has its output once, and its row shows it", async () 
   });
 });
 
+// rule: pi.md, The extension: pi's session file has each output once
 test("stream: each result has its output once, and its row shows it", async () => {
   await withTools("stream", async (pi) => {
     const run = await pi.call("bash_stream", { command: ERRS });
@@ -83,6 +85,7 @@ test("stream: each result has its output once, and its row shows it", async () =
   });
 });
 
+// rule: pi.md, The extension: pi's session file has each output once
 test("bash: a look, and the message of an end, have the output once", async () => {
   await withBash({ autoCloseWindowsOnCompletion: false }, async (pi) => {
     const jobs = ["one", "two"].map((name) =>

@@ -51,6 +51,8 @@ describe("commands for people", () => {
     assert.deepEqual(idle.notices, ["execd: no processes", "execd: unknown sessionId: 1"]);
   });
 
+  // rule: pi.md, The extension: /jobs with Enter, /tail ID [N], /kill ID on what runs and what has
+  //   ended
   it("/jobs: running first, then what has ended; the chosen one's output is shown", async () => {
     const ended = idOf(await pi.call("bash_stream", { command: "seq 1 300; exit 3" }));
     const params = { command: "echo up; sleep 450", yieldMs: 1_000, name: "a nap" };
@@ -90,6 +92,7 @@ describe("commands for people", () => {
   }
 
   /** `/jobs` showed the end of the output once; Enter was to tail it. */
+  // rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
   it("/jobs in a terminal follows the chosen one, scrolls, and closes with q", async () => {
     const dir = mkdtempSync(join(tmpdir(), "execd-tail-"));
     const gate = join(dir, "go");
@@ -146,6 +149,8 @@ describe("commands for people", () => {
   }
 
   /** It said `unknown sessionId: 1`, of an execd that it had started for that. */
+  // rule: pi.md, The extension: /jobs, /tail, /kill: an execd that was lost or does not answer is
+  //   said, and no other one is started
   it("/jobs: an execd that dies while it is followed is said to be lost, and none is started", async () => {
     const { own, close, state } = await following("echo up; exec sleep 454");
     const execd = parentOf(await runs("sleep 454"));
@@ -160,6 +165,8 @@ describe("commands for people", () => {
   });
 
   /** "following" stood there for as long as it hung. */
+  // rule: pi.md, The extension: /jobs, /tail, /kill: an execd that was lost or does not answer is
+  //   said, and no other one is started
   it("/jobs: an execd that does not answer is said to, until it does", async () => {
     const { own, close, state } = await following("echo up; exec sleep 455");
     const execd = parentOf(await runs("sleep 455"));
@@ -174,6 +181,7 @@ describe("commands for people", () => {
     await own.shutdown();
   });
 
+  // rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
   it("/jobs: more than 30 scroll in a terminal, and come in parts elsewhere", async () => {
     const many = new Pi();
     await many.start();
@@ -207,6 +215,8 @@ describe("commands for people", () => {
   });
 
   /** 25 choices on 24 rows were left to pi's selector, which does not scroll. */
+  // rule: pi.md, The extension: /jobs: what the screen has no room for scrolls and follows its
+  //   size; what is forgotten is said
   it("/jobs: choices that the screen has no room for scroll, and follow its size", async () => {
     const many = new Pi();
     await many.start();
@@ -231,6 +241,8 @@ describe("commands for people", () => {
     await many.shutdown();
   });
 
+  // rule: pi.md, The extension: /jobs with Enter, /tail ID [N], /kill ID on what runs and what has
+  //   ended
   it("/tail: so many lines, of any process, and its usage", async () => {
     const id = idOf(await pi.call("bash_stream", { command: "seq 1 5000" }));
     const linesOf = async (args: string) => (await run("tail", args))[0]?.split("\n") ?? [];
@@ -275,6 +287,8 @@ describe("commands for people", () => {
     assert.deepEqual(lines.slice(1, 4), ["one", "20%", "   wide"]);
   });
 
+  // rule: pi.md, The extension: /jobs with Enter, /tail ID [N], /kill ID on what runs and what has
+  //   ended
   it("/kill: what runs, what has ended, what is unknown", async () => {
     const params = { command: "sleep 451 & sleep 451", yieldMs: 1_000 };
     const id = idOf(await pi.call("bash_stream", params));
@@ -309,6 +323,8 @@ describe("commands for people", () => {
   });
 });
 
+// rule: pi.md, The extension: /jobs: what the screen has no room for scrolls and follows its size;
+//   what is forgotten is said
 it("/jobs says how many that have ended it knows no more", async () => {
   process.env.PI_BASH_JOBS_KEPT = "1";
   try {
@@ -326,6 +342,8 @@ it("/jobs says how many that have ended it knows no more", async () => {
   }
 });
 
+// rule: pi.md, The extension: The stream surface: six tools in the real pi; unified and stream
+//   exclude each other
 it("unified and stream exclude each other: the first one named is used", async () => {
   for (const [asked, used, tool] of [
     ["stream,unified", "stream", "bash_stream"],

@@ -43,6 +43,7 @@ describe("calls", () => {
     for (const [args, line] of cases) assert.equal(callLine("bash_stream", args), line);
   });
 
+  // rule: pi.md, The extension: Rows of the stream tools
   test("poll_process, write_stdin, kill_process", () => {
     const cases: [StreamToolName, object, string][] = [
       ["poll_process", { sessionId: 3 }, "⟳ poll → 3"],

@@ -28,6 +28,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
   });
   after(() => pi.shutdown());
 
+  // rule: pi.md, The extension: onUpdate has the session's id from the first one on
+  // rule: pi.md, The extension: Live chunks go to onUpdate, both notifications to pi.events
   it("updates have the newest of both streams, and never come after the answer", async () => {
     const updates: Result[] = [];
     let settled = false;
@@ -144,6 +146,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     await endedByEsc(result, "sleep 433");
   });
 
+  // rule: pi.md, The extension: Esc ends the whole session within 1 s, and never hangs on a
+  //   grandchild that holds the pipe
   it("Esc never waits for a grandchild that holds the pipe", async () => {
     const command = "setsid --fork sleep 434; echo up; sleep 435";
     const result = await escape("bash_stream", { command, yieldMs: 60_000 }, says(/up/));
@@ -173,6 +177,8 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
 });
 
 // It was a sentence in the chunks, which a person took for output of the command.
+// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+//   tool_execution_truncated, once, and never as output
 it("where live output ends, a person is told beside it and not in it", async () => {
   const bus = new EventEmitter();
   const pi = new Pi({ events: bus });

@@ -64,6 +64,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.match(textOf(listed), new RegExp(`^- sessionId ${sessionId} · failed · exitCode -1`, "m"));
   });
 
+  // rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
   it("a model is told of trouble with the log, of a gap and of an odd end", () => {
     const report = { status: "failed", sessionId: 1, signal: "SIGKILL", stdout: "x\n" } as const;
     const said = whole(reportText({
@@ -135,6 +136,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.equal(outputOf(result), "yes\nerr\n");
   });
 
+  // rule: bash-stream.md, The stream family: stdinMode null: /dev/null, told in lists, refused by
+  //   write_stdin
   it("without stdin what reads it is at its end", async () => {
     const result = await pi.call("bash_stream", { command: "wc -c", stdinMode: "null" });
     assert.equal(outputOf(result), "0\n");
@@ -231,6 +234,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
   });
 
   // A model read raw escape sequences and NULs, which cost it tokens and say nothing.
+  // rule: bash-stream.md, The stream family: What a model reads of a page is clean, `raw: true`
+  //   gives it as it was written
   it("get_process_log: clean text; a sequence that a page cuts begins the next one", async () => {
     const raw = "a\0\x1b[1;31mred\x1b[0m\n10%\r99%\nN\bNA\bA\n\x1b]0;title\x1b\\end\n";
     const command = `printf '${raw.replaceAll("%", "%%").replaceAll("\x1b\\", "\\033\\134")
@@ -257,6 +262,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     }
   });
 
+  // rule: bash-stream.md, The stream family: What a model reads of a page is clean, `raw: true`
+  //   gives it as it was written
   it("what a page may cut", () => {
     const cut = (text: string) => cutSequence(text);
     for (const begun of ["\x1b", "\x1b[", "\x1b[1;3", "\x1b]0;a title", "\x1b]0;t\x1b", "\x1b("]) {
@@ -297,6 +304,7 @@ describe("waits, settings and their precedence", { concurrency: 8 }, () => {
     return waited;
   }
 
+  // rule: pi.md, The extension: --bash-yield-ms and the variables are read at each call
   it("the call beats the flag, the flag the variable; what is invalid is left out", async () => {
     const about = (ms: number, expected: number) =>
       assert.ok(ms >= expected - 20 && ms < expected + 1_000, `${ms} ms, not ${expected}`);
@@ -311,6 +319,7 @@ describe("waits, settings and their precedence", { concurrency: 8 }, () => {
     delete pi.flags["bash-yield-ms"];
   });
 
+  // rule: pi.md, The extension: --bash-yield-ms and the variables are read at each call
   it("the cap of the output is read from the environment at each call", async () => {
     const shown = async (params: object = {}) => {
       const result = await pi.call("bash_stream", { command: "seq 1 9", ...params });

@@ -10,6 +10,7 @@ function viewOf(rows: number): TailView {
   return new TailView(theme, { rows: () => rows, draw: () => {}, close: () => {} });
 }
 
+// rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
 it("no line is too wide or steers the terminal, whatever is printed, at any size", () => {
   for (const text of Object.values(HOSTILE)) {
     for (const [width, rows] of [[1, 1], [20, 13], [80, 24]] as const) {
@@ -25,6 +26,7 @@ it("no line is too wide or steers the terminal, whatever is printed, at any size
   }
 });
 
+// rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
 it("a bounded part is kept, lines come whole from pieces, and what is begun is shown", () => {
   const view = viewOf(17);
   for (let i = 1; i <= 5_000; i++) view.append(`line ${i}\n`);
@@ -48,6 +50,8 @@ it("a bounded part is kept, lines come whole from pieces, and what is begun is s
  * Under more than 2,000 new lines what somebody read went away: the view was blank and stayed so.
  * The first step up went by two rows where the last line was not finished.
  */
+// rule: pi.md, The extension: /jobs, scrolled up: what is read stays; unfinished lines are drawn as
+//   a terminal would
 it("scrolled up, what is read stays whatever comes, and it goes on from the end", () => {
   const view = viewOf(17);
   const rows = () => view.render(40).slice(2, -2);
@@ -71,6 +75,8 @@ it("scrolled up, what is read stays whatever comes, and it goes on from the end"
 });
 
 /** Each 4 KiB of a progress bar left a row, and the rest of a title stood in the output. */
+// rule: pi.md, The extension: /jobs, scrolled up: what is read stays; unfinished lines are drawn as
+//   a terminal would
 it("a line that is not finished: what it wrote over is gone, a sequence is not split", () => {
   const bar = viewOf(17);
   bar.append("first\n");

@@ -13,6 +13,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
   after(() => pi.shutdown());
 
+  // rule: pi.md, The extension: Runs under a minimal stub of pi
   it("registers six tools and takes pi's bash away", () => {
     const names = ["exec_command", "kill_session", "list_sessions", "resize_session", "set_on_exit"];
     assert.deepEqual([...pi.tools.keys()].sort(), [...names, "write_stdin"]);
@@ -20,6 +21,8 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.deepEqual(pi.notices, []);
   });
 
+  // rule: pi.md, The extension: Runs under a minimal stub of pi
+  // rule: pi.md, The extension: details are the daemon's fields; content is header, output, footer
   it("exec_command: header, output, details", async () => {
     const result = await pi.call("exec_command", { cmd: "echo one; echo two >&2; exit 3" });
     assert.match(textOf(result), /^\[exited\]\nexit_code: 3\n[^]*\n---\none\ntwo\n$/);
@@ -42,6 +45,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.match(textOf(await pi.call("exec_command", { cmd: "true" })), /\n---\n\(no output\)$/);
   });
 
+  // rule: pi.md, The extension: Base64 input and loose types
   it("loose types are coerced, unknown and null parameters are dropped", async () => {
     const result = await pi.call("exec_command", {
       cmd: "tput cols; echo $N", tty: "true", cols: "77", yield_time_ms: "5000.7", rows: null,
@@ -67,6 +71,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     });
   });
 
+  // rule: pi.md, The extension: Spawn failure, unknown session, bad input: the originals' words
   it("errors are thrown with the words the originals have", async () => {
     await assert.rejects(pi.call("write_stdin", { session_id: 9999 }), {
       message: "unknown session_id: 9999",
@@ -82,6 +87,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     await assert.rejects(pi.call("kill_session", signal), /^Error: unknown signal "FOO" \(/);
   });
 
+  // rule: pi.md, The extension: kill_session of an unknown id resolves with found false
   it("kill_session: an unknown id is no error; a live one is ended with its output", async () => {
     const unknown = await pi.call("kill_session", { session_id: 9999 });
     assert.equal(unknown.details.found, false);
@@ -107,6 +113,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     await pi.call("kill_session", { session_id });
   });
 
+  // rule: pi.md, The extension: Spawn failure, unknown session, bad input: the originals' words
   it("a spawn failure is a result, a missing directory too", async () => {
     const shell = await pi.call("exec_command", { cmd: "true", shell: "nosuchshell" });
     assert.match(shell.details.failure_message, /nosuchshell: ENOENT/);
@@ -115,6 +122,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.match(dir.details.failure_message, /ENOENT/);
   });
 
+  // rule: pi.md, The extension: workdir is ctx.cwd resolved
   it("workdir counts from pi's directory, and ~ is the home", async () => {
     const relative = await pi.call("exec_command", { cmd: "pwd", workdir: "tests" });
     assert.equal(outputOf(relative), `${process.cwd()}/tests\n`);
@@ -122,6 +130,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.equal(home.details.cwd, process.env.HOME);
   });
 
+  // rule: pi.md, The extension: A command sees what pi's bash would give it
   it("the environment is pi's at that moment", async () => {
     process.env.EXECD_TEST_LATER = "set after the daemon's start";
     const cmd = "echo $EXECD_TEST_LATER; echo $AI_AGENT $PI_CODING_AGENT ${PI_SESSION_ID-none}; "
@@ -133,6 +142,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.equal(outputOf(await pi.call("exec_command", { cmd: unset })), "gone\n");
   });
 
+  // rule: pi.md, The extension: 200 KB: truncated, footer, complete log
   it("200 KB: the tail, its footer, and the complete log", async () => {
     const cmd = "yes 0123456789012345678901234567890123456789012345678 | head -c 200000";
     const result = await pi.call("exec_command", { cmd });
@@ -144,6 +154,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
 
   // What showed updates did not know of a silent command which session it was, until it had ended.
+  // rule: pi.md, The extension: onUpdate has the session's id from the first one on
   it("the first onUpdate has the session's id, also where the command is silent", async () => {
     const shown = new Map<string, Result[]>();
     const onUpdate = (id: string) => (update: Result) =>
@@ -171,6 +182,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
       pi.call("kill_session", { session_id: details.session_id })));
   });
 
+  // rule: pi.md, The extension: onUpdate has the tail and the fields, never after the answer
   it("onUpdate has the tail and who runs, and never comes after the answer", async () => {
     const updates: Result[] = [];
     let settled = false;
@@ -198,6 +210,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
     await pi.call("kill_session", { session_id });
   });
 
+  // rule: pi.md, The extension: Esc ends the wait, the process lives
   it("Esc ends the wait at once and the process lives", async () => {
     const controller = new AbortController();
     const updates: Result[] = [];
@@ -222,6 +235,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
 });
 
+// rule: pi.md, The extension: The extension holds no output beyond the last progress tail
 it("a long wait shows fewer updates, and always the newest", async () => {
   const shown: unknown[] = [];
   const onUpdate = (update: { details: object }) => shown.push(update.details);

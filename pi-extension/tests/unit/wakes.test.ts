@@ -33,6 +33,7 @@ function wakingPi(ctx: object = {}): { pi: Pi; sent: Sent[]; refusals: { left: n
 const WAKE = { yield_time_ms: 250, on_exit: "wake" };
 
 describe("wakes with execd", { concurrency: 4 }, () => {
+  // rule: pi.md, The extension: A wake is exactly one message without output
   it("an exit that no call told becomes exactly one message, without output", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -56,6 +57,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.equal(sent.length, 1);
   });
 
+  // rule: pi.md, The extension: Simultaneous wakes are one message
   it("simultaneous exits are one message", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -71,6 +73,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await pi.shutdown();
   });
 
+  // rule: pi.md, The extension: A result that pi makes an error gives the wake back
   it("a poll that tells the exit uses the wake up, unless pi makes the result an error", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -88,6 +91,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.equal(sent.length, 1);
   });
 
+  // rule: pi.md, The extension: Sending failed: once more at agent_settled
   it("a message that pi refuses is sent once more when it has settled", async () => {
     const { pi, sent, refusals } = wakingPi();
     await pi.start();
@@ -101,6 +105,8 @@ describe("wakes with execd", { concurrency: 4 }, () => {
   });
 
   // Given to pi during a run, the message waited in a queue that Esc clears, and was lost.
+  // rule: pi.md, The extension: Wakes during a run: told at its end, after Esc with the next
+  //   prompt, never lost; not what a call has told
   it("during a run none is sent: at its end, or to be read with the next prompt after Esc", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -136,6 +142,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.equal(sent.length, 2);
   });
 
+  // rule: pi.md, The extension: No wake reaches a session that is ending
   it("kill_session and shutdown send none", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -147,6 +154,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.deepEqual(sent, []);
   });
 
+  // rule: pi.md, The extension: No wake reaches a session that is ending
   it("none is sent once shutdown has begun, though a session ends meanwhile", async () => {
     const { pi, sent } = wakingPi();
     await pi.start();
@@ -175,6 +183,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await pi.shutdown();
   });
 
+  // rule: pi.md, The extension: Runs under a minimal stub of pi
   it("a host that takes no messages: a person is told when a wake is armed", async () => {
     const pi = new Pi();
     await pi.start();
@@ -201,6 +210,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.equal(sent.length, 1);
   });
 
+  // rule: pi.md, The extension: A user message ends an attached wait
   it("a message that the user sends ends a wait, and the process lives", async () => {
     let pending = false;
     const { pi } = wakingPi({ hasPendingMessages: () => pending });
@@ -227,6 +237,7 @@ describe("steering", () => {
   const FOLLOW_UP = { source: "interactive", streamingBehavior: "followUp" };
   const aWhile = () => new Promise((done) => setTimeout(done, 3 * STEER_CHECK_MS));
 
+  // rule: pi.md, The extension: A user message ends an attached wait
   it("a follow-up ends the wait it comes in and no later one; other extensions' end none", async () => {
     const { queue, ctx, steering } = watched();
     steering.onInput({ source: "interactive" });
@@ -248,6 +259,7 @@ describe("steering", () => {
     second.stop();
   });
 
+  // rule: pi.md, The extension: A user message ends an attached wait
   it("of two messages pi delivers one at a time: the second ends the next wait", async () => {
     const { queue, ctx, steering } = watched();
     steering.onMessageStart("assistant", ctx);
@@ -269,6 +281,8 @@ describe("steering", () => {
   });
 
   // A wait of 20 s looked 133 times; pi's events tell when there is something to look at.
+  // rule: pi.md, The extension: pi's events tell of a user message: a wait does not look for it all
+  //   the time
   it("a wait looks once, and then when the user has sent something", async () => {
     const { queue, ctx, steering } = watched();
     let looks = 0;
@@ -341,6 +355,7 @@ describe("the wake's message and its rules", () => {
     assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f]/);
   });
 
+  // rule: pi.md, The extension: Sending failed: once more at agent_settled
   it("refused twice is told to people and given up", async () => {
     const lost: string[] = [];
     let tries = 0;
@@ -420,6 +435,8 @@ describe("the wake's message and its rules", () => {
     inbox.close();
   });
 
+  // rule: pi.md, The extension: In -p and json mode an armed wake holds agent_end, at most
+  //   --exec-hold-seconds
   it("only json and print mode hold, and only a run that went well", () => {
     const ended = (stopReason: string) => ({ messages: [{ role: "assistant", stopReason }] });
     const held = (["json", "print", "rpc", "tui"] as const)

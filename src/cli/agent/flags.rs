@@ -134,6 +134,7 @@ pub fn span_ms(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// rule: agent.md, execd agent: Its flags; `-` is stdin
     #[test]
     fn spans_have_units() {
         for (text, ms) in [

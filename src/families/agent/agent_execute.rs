@@ -338,6 +338,10 @@ mod tests {
         words.join(" ")
     }
 
+    /// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that
+    ///   is known, else to `--api-key`
+    /// rule: agent.md, Invocation: `pi --mode json --model M --no-session -p … PROMPT`, argv
+    ///   exactly
     #[test]
     fn arguments_are_those_of_the_invocation() {
         let head = "--mode json --model anthropic/x";
@@ -358,6 +362,10 @@ mod tests {
         assert_eq!(line(json!({"api_key": "k"})), format!("{head} --no-session -p Do it"));
     }
 
+    /// rule: agent.md, agent_execute, params: system_prompt is put before the prompt with a blank
+    ///   line, or handed to pi's flag
+    /// rule: agent.md, Invocation: A prompt that starts with `-` or `@` is no flag and no file to
+    ///   pi
     #[test]
     fn a_prompt_is_no_flag_and_no_file_to_pi() {
         for (given, expected) in [("-x", " -x"), ("@x", " @x"), ("--", " --"), ("x-@", "x-@")] {
@@ -370,6 +378,10 @@ mod tests {
         assert_eq!(prompt(&params(json!({"system_prompt": ""}))), "Do it");
     }
 
+    /// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's
+    ///   own default is google, name one`
+    /// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
+    ///   name, and start nothing
     #[test]
     fn bad_params_are_named() {
         for (more, message) in [
@@ -416,6 +428,7 @@ mod tests {
         assert_eq!(error.message, message);
     }
 
+    /// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
     #[test]
     fn lists_show_a_command_that_a_shell_would_take_without_its_key() {
         let words = ["pi", "-p", "it's s3cret", "", "--api-key", "s3cret"].map(str::to_owned);

@@ -121,6 +121,7 @@ mod tests {
         pieces.into_iter().map(text).collect()
     }
 
+    /// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
     #[test]
     fn a_character_is_never_split_neither_between_reads_nor_between_chunks() {
         let mut live = Chunks::new();
@@ -135,6 +136,8 @@ mod tests {
         assert_eq!(texts(live.rest(Source::Output)), ["\u{fffd}"]);
     }
 
+    /// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in
+    ///   the result; memory is bounded, the log exact
     #[test]
     fn what_is_dropped_is_counted_in_the_next_chunk() {
         let mut live = Chunks::new();
@@ -145,6 +148,8 @@ mod tests {
         assert_eq!(live.dropped_total, 7);
     }
 
+    /// rule: bash-stream.md, The stream family: What did not wait is answered before the chunks
+    ///   that piled up
     #[test]
     fn a_call_has_room_again_when_all_it_queued_is_sent() {
         let mut live = Chunks::new();
@@ -156,6 +161,8 @@ mod tests {
         assert!(live.has_room(500_001), "nothing of it is unsent");
     }
 
+    /// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
+    ///   tool_execution_truncated, once, and never as output
     #[test]
     fn over_the_bound_it_is_said_once_that_no_more_come_whether_there_is_room_or_not() {
         let mut live = Chunks::new();

@@ -262,6 +262,8 @@ mod tests {
         Stream::new(StreamSpec { yield_ms, timeout_ms, max_chars, pty })
     }
 
+    /// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in
+    ///   order of arrival
     #[test]
     fn streams_are_kept_apart_and_merged() {
         let mut stream = stream(100, false);
@@ -279,6 +281,7 @@ mod tests {
         assert_eq!(stream.life(None, false, None).text, "one\ntwo\nthree\n", "life is told again");
     }
 
+    /// rule: bash-stream.md, The stream family: A PTY has one stream
     #[test]
     fn a_terminals_output_is_merged_by_itself() {
         let mut stream = stream(100, true);
@@ -286,6 +289,8 @@ mod tests {
         assert_eq!(stream.life(None, false, None).text, "one\n");
     }
 
+    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
+    ///   that counts what is missing
     #[test]
     fn the_cap_counts_characters_and_keeps_the_tail() {
         for (given, kept, omitted) in [("äbc", "äbc", 0), ("äbcd", "äbcd", 0), ("äbcde", "bcde", 1)]
@@ -300,6 +305,8 @@ mod tests {
         }
     }
 
+    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
+    ///   that counts what is missing
     #[test]
     fn what_the_ring_lost_counts_as_omitted() {
         let mut stream = stream(10, false);
@@ -310,6 +317,8 @@ mod tests {
         assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
     }
 
+    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
+    ///   that counts what is missing
     #[test]
     fn a_text_that_begins_inside_a_sequence_shows_nothing_of_it() {
         let mut stream = stream(10, false);
@@ -322,6 +331,8 @@ mod tests {
         assert!(!shown.is_empty() && shown.chars().all(|one| one == 'x'), "{text}");
     }
 
+    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
+    ///   that counts what is missing
     #[test]
     fn a_long_line_before_the_last_one_fills_the_cap() {
         let mut stream = stream(10, false);

@@ -242,6 +242,7 @@ mod tests {
         }
     }
 
+    /// rule: unified-exec.md, list_sessions: `text` names each session on two lines
     #[test]
     fn the_text_names_each_session_and_its_log() {
         let text = listing(&[row(1, true), row(2, false)], &[], false);

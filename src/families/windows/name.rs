@@ -116,6 +116,8 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, bash and tmux: Names: base name of the first word, 30 characters, template;
+    ///   the marker
     #[test]
     fn a_name_is_the_base_name_of_the_first_word() {
         for (command, name) in [
@@ -134,6 +136,8 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, bash and tmux: Names: base name of the first word, 30 characters, template;
+    ///   the marker
     #[test]
     fn templates_are_filled_and_names_are_cut() {
         let default = "{{nameOrCommand}}";

@@ -29,6 +29,8 @@ fn seconds_are_written_as_numbers_are() {
     }
 }
 
+/// rule: bash.md, bash and tmux: pi's texts, case by case: success, empty output, exit 3, timeout,
+///   3,000 lines, 90 KB, a 70 KB line, streamed lines, stderr mixed in, a signal, stdin
 #[test]
 fn the_texts_of_a_command_that_ended_are_pis() {
     for (output, status, text) in [
@@ -54,6 +56,8 @@ fn the_texts_of_a_command_that_ended_are_pis() {
     assert_eq!(timed_out(plain(""), 500), "Command timed out after 0.5 seconds");
 }
 
+/// rule: bash.md, bash and tmux: pi's texts, case by case: success, empty output, exit 3, timeout,
+///   3,000 lines, 90 KB, a 70 KB line, streamed lines, stderr mixed in, a signal, stdin
 #[test]
 fn the_notice_names_what_was_cut_as_pi_does() {
     let lines: String = (1..=3000).map(|i| format!("{i}\n")).collect();
@@ -80,6 +84,8 @@ fn held<'a>(holders: &'a [String], log_path: Option<&'a str>) -> Held<'a> {
     Held { id: 3, holders, log_path }
 }
 
+/// rule: bash.md, bash and tmux: The shell is gone: the text names the log, and a peek tells what
+///   comes later, with `late: true`
 #[test]
 fn output_after_the_end_is_said_to_be_such_below_any_other_notice() {
     let late = "[Some of it came after the command had ended.";
@@ -103,6 +109,7 @@ fn what_goes_on_is_named() {
     );
 }
 
+/// rule: bash.md, bash and tmux: Timeout and background: the output so far, then where it goes on
 #[test]
 fn the_texts_of_the_background() {
     let inspector = Inspector { tool: "tmux", actions: &INSPECTING };
@@ -135,6 +142,8 @@ fn the_texts_of_the_background() {
     );
 }
 
+/// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
+///   20 lines in a block
 #[test]
 fn a_completion_has_the_output_in_a_block_that_it_cannot_end() {
     let done = "Background command finished with exit code";
@@ -171,6 +180,7 @@ fn a_completion_has_the_output_in_a_block_that_it_cannot_end() {
     );
 }
 
+/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 #[test]
 fn looks_and_lists() {
     let window = Named { name: "dev", id: 3 };

@@ -324,6 +324,8 @@ mod tests {
         (cut.output, notice)
     }
 
+    /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
+    ///   the log; counts of the whole output
     #[test]
     fn what_is_no_longer_kept_still_counts() {
         let lines: String = (1..=3_000).map(|i| format!("{i}\n")).collect();
@@ -335,6 +337,8 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
+    ///   the log; counts of the whole output
     #[test]
     fn a_line_longer_than_what_is_kept_is_measured_as_it_was_written() {
         let line = "x".repeat(3_000);
@@ -347,6 +351,8 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
+    ///   the log; counts of the whole output
     #[test]
     fn what_was_lost_is_said_although_the_rest_is_short() {
         let bar: String = (0..500).map(|i| format!("\r{i}%")).collect();
@@ -378,6 +384,8 @@ mod tests {
         assert_eq!(cut.notice(None, false).as_deref(), Some(expected));
     }
 
+    /// rule: bash.md, bash and tmux: Polls for people at every interval at which the text has
+    ///   changed
     #[test]
     fn a_poll_keeps_its_pace_and_repeats_nothing_to_people() {
         let spec = PollSpec { interval_ms: 500, lines: 3, display: true };

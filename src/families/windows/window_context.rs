@@ -305,6 +305,7 @@ mod tests {
         Context::read(Some(&raw)).expect("a context")
     }
 
+    /// rule: bash.md, bash and tmux: Scopes: pi-session, git-root, all; no git is fine
     #[test]
     fn scopes_decide_what_is_seen() {
         let window = context(r#"{"scope":{"piSession":"s1","gitRoot":"/a"}}"#).scope();
@@ -333,6 +334,7 @@ mod tests {
         }
     }
 
+    /// rule: bash.md, bash and tmux: timeout: default 30, at most 60, both configurable
     #[test]
     fn timeouts_are_capped() {
         for (raw, given, expected) in [

@@ -68,6 +68,7 @@ mod tests {
         out
     }
 
+    /// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
     #[test]
     fn a_secret_is_masked_however_it_is_cut() {
         let mut random = Random(0x2545_f491_4f6c_dd1d);

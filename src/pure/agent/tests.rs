@@ -102,6 +102,8 @@ pub(super) fn texts(outcome: &Outcome, event: &str) -> Vec<String> {
     of_it.map(|told| told["delta"].as_str().unwrap().to_owned()).collect()
 }
 
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, agent_event: turn_end has the turn's usage and cost
 #[test]
 fn a_plain_answer() {
     let all = lines(&[
@@ -150,6 +152,8 @@ fn a_plain_answer() {
     assert_eq!((clocks.last_event_ms, clocks.settled_ms), (120, Some(110)));
 }
 
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, The result: Every field, in the document's order
 #[test]
 fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
     let end = End {
@@ -203,6 +207,8 @@ fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
     assert_eq!(first, r#"{"event":"turn_start","turn":1}"#);
 }
 
+/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
+///   came; never twice for one id
 #[test]
 fn a_tool_call_is_told_once_whichever_event_comes() {
     let assembled = |id: &str, name: &str| {
@@ -262,6 +268,7 @@ fn a_tool_call_is_told_once_whichever_event_comes() {
     assert_eq!(outcome.report["num_turns"], 2);
 }
 
+/// rule: agent.md, agent_event: tool_result: id, name, output, is_error; long ones are cut
 #[test]
 fn long_inputs_and_outputs_of_tools_are_cut() {
     const BOUND: usize = 256 * 1024;
@@ -297,6 +304,7 @@ fn long_inputs_and_outputs_of_tools_are_cut() {
     assert_eq!(outcome.report["tool_calls"], json!({"": 1, "t": 5}));
 }
 
+/// rule: agent.md, The result: Turns and tool calls are counted
 #[test]
 fn names_of_tools_are_bounded() {
     let begun = |n: u64| {
@@ -308,6 +316,9 @@ fn names_of_tools_are_bounded() {
     assert_eq!((calls.len(), &calls["…"]), (257, &json!(44)));
 }
 
+/// rule: agent.md, The result: Tokens and cost are summed over assistant message_ends, never over
+///   partials
+/// rule: agent.md, The result: Reasoning is told apart and taken off output_tokens
 #[test]
 fn sums_are_those_of_the_assistants_message_ends() {
     let big = usage([1000; 6], 1000.0);
@@ -351,6 +362,8 @@ fn sums_are_those_of_the_assistants_message_ends() {
     assert_eq!(report["provider_data"]["unknown_fields"]["turn_end.usage"], big);
 }
 
+/// rule: agent.md, The result: Tokens and cost are summed over assistant message_ends, never over
+///   partials
 #[test]
 fn sums_do_not_overflow() {
     let most = answer(&json!({"usage": {"input": 1e300, "output": u64::MAX, "reasoning": 1e300,
@@ -365,6 +378,7 @@ fn sums_do_not_overflow() {
     assert_eq!(report["cost_usd"], f64::MAX);
 }
 
+/// rule: agent.md, The result: Turns and tool calls are counted
 #[test]
 fn turns_are_counted_by_what_there_is() {
     for (kinds, turns) in [
@@ -378,6 +392,9 @@ fn turns_are_counted_by_what_there_is() {
     }
 }
 
+/// rule: agent.md, agent_event: retry and error
+/// rule: agent.md, The stream: Unknown events and fields, unparsed lines and retries are counted,
+///   64 KiB in all
 #[test]
 fn retries_are_told_and_counted() {
     let again = |attempt: u64| {
@@ -404,6 +421,8 @@ fn retries_are_told_and_counted() {
     assert_eq!(outcome.report["provider_data"]["retries"]["exhausted"], true);
 }
 
+/// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps
+///   its success
 #[test]
 fn the_run_is_settled_by_a_final_agent_end() {
     let end = json!({"type": "agent_end", "messages": [], "willRetry": false});
@@ -441,6 +460,10 @@ fn the_run_is_settled_by_a_final_agent_end() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: The clock of idle_timeout_ms stands still while a tool
+///   runs
+/// rule: agent.md, agent_execute, params: first_event_timeout_ms: until an assistant message_start
+///   or message_update
 #[test]
 fn the_clocks() {
     let tool = |kind: &str, id: &str| json!({"type": format!("tool_execution_{kind}"), "toolCallId": id, "toolName": "t"});
@@ -473,6 +496,7 @@ fn the_clocks() {
     }
 }
 
+/// rule: agent.md, The result: A kill wins over the finish_reason that pi told
 #[test]
 fn numbers_of_a_stop_are_in_its_words() {
     let all = lines(&[answer(&json!({"stopReason": "toolUse"}))]);

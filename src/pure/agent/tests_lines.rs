@@ -6,6 +6,8 @@ use super::tests::*;
 use super::{AgentRun, RunSettings};
 use crate::limits::{AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES};
 
+/// rule: agent.md, The stream: Unknown events and fields, unparsed lines and retries are counted,
+///   64 KiB in all
 #[test]
 fn what_is_not_known_is_counted() {
     let long = "x".repeat(2000);
@@ -40,6 +42,8 @@ fn what_is_not_known_is_told_as_text_where_it_is_nested_deep() {
     }
 }
 
+/// rule: agent.md, The stream: Unknown events and fields, unparsed lines and retries are counted,
+///   64 KiB in all
 #[test]
 fn what_is_not_known_is_bounded() {
     let mut all = Vec::new();
@@ -78,6 +82,8 @@ fn the_bound_of_what_is_not_known_is_one_of_its_json() {
     }
 }
 
+/// rule: agent.md, The stream: Unknown events and fields, unparsed lines and retries are counted,
+///   64 KiB in all
 #[test]
 fn what_is_no_event_is_counted() {
     let cut = |line: &str| line[..line.len() / 2].to_owned();
@@ -132,6 +138,7 @@ fn what_is_no_event_is_counted() {
 
 /// The parser takes a number that is cut behind its point for a fault, not for a missing end: the
 /// line was given up there, with all that it said.
+/// rule: agent.md, The stream: However the stream is cut into reads, it is the same
 #[test]
 fn a_line_cut_inside_a_number_is_read_on() {
     let line = json!({"type": "message_update", "assistantMessageEvent":
@@ -147,6 +154,7 @@ fn a_line_cut_inside_a_number_is_read_on() {
     }
 }
 
+/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
 #[test]
 fn an_unterminated_line_is_an_event_if_it_is_whole() {
     let whole = wire(&answer(&json!({})));
@@ -175,6 +183,8 @@ fn an_unterminated_line_is_an_event_if_it_is_whole() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
+/// rule: agent.md, The stream: keep_events: raw events, 8 MiB, then counted
 #[test]
 fn raw_events_are_kept_up_to_their_bound() {
     let all = [

@@ -51,6 +51,8 @@ fn all_kinds(text: &str) -> Vec<String> {
     ])
 }
 
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB: a line over 256 KiB
+///   is read as it comes, and means the same
 #[test]
 fn a_long_line_means_what_a_short_one_does() {
     let texts =
@@ -76,6 +78,8 @@ fn a_long_line_means_what_a_short_one_does() {
     }
 }
 
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB: a line over 256 KiB
+///   is read as it comes, and means the same
 #[test]
 fn a_long_line_that_is_no_json_is_counted_as_a_short_one_is() {
     let good = wire(&tool_result(json!({"content": [{"type": "text", "text": "a\u{1F600}b"}]})));
@@ -100,6 +104,8 @@ fn a_long_line_that_is_no_json_is_counted_as_a_short_one_is() {
 }
 
 /// What is left out of a long line is nothing that is told, or it is counted.
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB: a line over 256 KiB
+///   is read as it comes, and means the same
 #[test]
 fn of_a_long_line_only_what_is_told_is_kept() {
     // More than an output of a tool may have, and more than a line's text may.

@@ -34,6 +34,9 @@ const OK: End<'static> = End {
     log_path: None,
 };
 
+/// rule: agent.md, The result: finish_reason is the last settled stopReason, mapped; what is new
+///   comes as it is
+/// rule: agent.md, The result: success: exit 0 with stop, length or tool_calls
 #[test]
 fn stop_reasons_and_whether_they_are_a_success() {
     for (stop_reason, finish_reason, success) in [
@@ -56,6 +59,8 @@ fn stop_reasons_and_whether_they_are_a_success() {
     }
 }
 
+/// rule: agent.md, The result: finish_reason is the last settled stopReason, mapped; what is new
+///   comes as it is
 #[test]
 fn the_last_settled_stop_reason_counts() {
     let table: [(&[&str], &str); 5] = [
@@ -76,6 +81,9 @@ fn the_last_settled_stop_reason_counts() {
     assert_eq!(report(&run, &OK)["finish_reason"], "length");
 }
 
+/// rule: agent.md, The result: A kill wins over the finish_reason that pi told
+/// rule: agent.md, The result: wire_drift when an assistant message_end has no usage
+/// rule: agent.md, The result: success: exit 0 with stop, length or tool_calls
 #[test]
 fn who_wins() {
     let well = json!({"stopReason": "stop"});
@@ -104,6 +112,7 @@ fn who_wins() {
     assert_eq!(lingered["success"], false);
 }
 
+/// rule: agent.md, The result: wire_drift when an assistant message_end has no usage
 #[test]
 fn drift_of_the_wire_names_the_field_and_the_message() {
     let cost = json!({"total": 1});
@@ -136,6 +145,7 @@ fn drift_of_the_wire_names_the_field_and_the_message() {
     assert_eq!(told, ["usage is missing in the message_end of the assistant's message 1"]);
 }
 
+/// rule: agent.md, The result: Exit ≠ 0: no success, error has the last 4 KiB of stderr
 #[test]
 fn the_words_of_an_error() {
     let exit = |code, stderr| End { exit_code: Some(code), stderr, ..OK };
@@ -200,6 +210,7 @@ fn the_error_of_an_answer_without_usage_has_the_words_of_the_model() {
     }
 }
 
+/// rule: agent.md, The result: What could not be known is absent
 #[test]
 fn what_is_not_known_is_absent() {
     let told = report(&ended(&[]), &OK);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::tests::*;
 use crate::pure::tests_random::random;
 
+/// rule: agent.md, agent_event: text and thinking: deltas, also where pi cuts a surrogate pair
 #[test]
 fn blocks_of_text_are_told_apart_and_joined_they_are_the_output() {
     let outcome = run(&lines(&[
@@ -32,6 +33,7 @@ fn blocks_of_text_are_told_apart_and_joined_they_are_the_output() {
     assert_eq!(outcome.report["first_text_ms"], 40);
 }
 
+/// rule: agent.md, agent_event: text and thinking: deltas, also where pi cuts a surrogate pair
 #[test]
 fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
     let raw = |kind: &str, text: &str| {
@@ -64,6 +66,7 @@ fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
     }
 }
 
+/// rule: agent.md, The result: A long output loses its middle, and says so
 #[test]
 fn a_long_text_loses_its_middle() {
     let piece = "0123456789é\n".repeat(20_000);

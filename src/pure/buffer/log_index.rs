@@ -430,6 +430,8 @@ mod tests {
     }
 
     /// A byte of the one stream and one of the other would have made an index as long as its log.
+    /// rule: bash-stream.md, The stream family: The index of a log with two streams: none for one
+    ///   stream, an eighth of the log at most
     #[test]
     fn streams_that_alternate_finely_cost_an_eighth_of_the_log() {
         for length in [1, 2, 5, 8, 20] {

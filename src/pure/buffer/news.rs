@@ -161,6 +161,8 @@ mod tests {
         all
     }
 
+    /// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded,
+    ///   counted beyond, wakes never lost; stdin's client costs a bounded memory
     #[test]
     fn each_reader_is_told_everything_once_in_order_however_late() {
         let mut news = News::default();
@@ -181,6 +183,8 @@ mod tests {
         assert_eq!(read(&news, &mut late), ["item 3"]);
     }
 
+    /// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded,
+    ///   counted beyond, wakes never lost; stdin's client costs a bounded memory
     #[test]
     fn what_is_too_much_is_counted_and_what_is_for_one_alone_is_kept() {
         let mut news = News::default();
@@ -203,6 +207,8 @@ mod tests {
         assert!(news.is_told(&all[0]) && !news.is_told(&all[1]));
     }
 
+    /// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded,
+    ///   counted beyond, wakes never lost; stdin's client costs a bounded memory
     #[test]
     fn long_texts_are_bounded_by_their_bytes() {
         let mut news = News::default();

@@ -150,6 +150,8 @@ mod tests {
         }
     }
 
+    /// rule: bash-stream.md, The stream family: What did not wait is answered before the chunks
+    ///   that piled up
     #[test]
     fn a_line_overtakes_but_not_one_that_has_begun_nor_those_before_it() {
         let mut outbox = Outbox::new();

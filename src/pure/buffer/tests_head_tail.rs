@@ -81,6 +81,8 @@ fn capacities_of_nothing_and_of_one_byte_work() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Unread output is held in a head and tail
+///   buffer of 1 MiB
 #[test]
 fn random_pushes_keep_what_the_model_keeps() {
     let mut random = random(0x1234_5678_9ABC_DEF1);

@@ -122,6 +122,8 @@ mod tests {
         })
     }
 
+    /// rule: protocol.md, Errors: Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep nesting:
+    ///   one −32700 each
     #[test]
     fn table() {
         let lone = Err(JsonFault::LoneSurrogate);

@@ -161,6 +161,8 @@ mod tests {
         Life { leader, stream }
     }
 
+    /// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and
+    ///   its output has ended
     #[test]
     fn every_cell() {
         // Columns: Bytes, TtyHangUp, PipeEof, Stopped, Continued, Reaped, Dropped.
@@ -203,6 +205,8 @@ mod tests {
         assert_eq!(Life::default(), state("Ao"));
     }
 
+    /// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and
+    ///   its output has ended
     #[test]
     fn in_any_order_the_end_is_an_end() {
         let mut below = random(0x5eed_5eed_5eed_5eed);

@@ -43,6 +43,8 @@ mod tests {
         Candidate { id, last_used, exited, pending }
     }
 
+    /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8,
+    ///   max − 1) most recently used
     #[test]
     fn table() {
         let running: Vec<Candidate> = (1..=64).map(|n| session(n, 100 + n, false, false)).collect();
@@ -101,6 +103,8 @@ mod tests {
         None
     }
 
+    /// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the
+    ///   oldest exited one first
     #[test]
     fn same_as_two_naive_passes() {
         let mut random = Random(0x1234_5678_9abc_def1);

@@ -20,6 +20,8 @@ pub fn is_mark(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd
+    ///   knows its processes: −32602
     #[test]
     fn marks_are_the_three_and_no_setting_of_execd() {
         for name in ["EXECD_INSTANCE", "EXECD_SESSION_ID", "EXECD_RUN_", "EXECD_RUN_0f"] {

@@ -165,6 +165,8 @@ broken line
         (may, asked)
     }
 
+    /// rule: architecture.md, Starting a child: Which paths may hang is told without touching such
+    ///   a file system
     #[test]
     fn a_path_that_enters_such_a_mount_may_hang() {
         for path in [
@@ -187,6 +189,8 @@ broken line
         }
     }
 
+    /// rule: architecture.md, Starting a child: Which paths may hang is told without touching such
+    ///   a file system
     #[test]
     fn nothing_on_such_a_mount_is_asked_for() {
         for path in ["/mnt/far/x/y", "/home/me/far/src", "/mnt/far/near/x"] {
@@ -195,6 +199,8 @@ broken line
         }
     }
 
+    /// rule: architecture.md, Starting a child: Which paths may hang is told without touching such
+    ///   a file system
     #[test]
     fn what_is_not_known_may_hang() {
         let asks = |mounts: Mounts| mounts.may_hang(b"/bin", &mut |_| Entry::Other);

@@ -95,6 +95,8 @@ impl RunMark {
 mod tests {
     use super::*;
 
+    /// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended
+    ///   too, in each of these ways, and a run inside the run
     #[test]
     fn each_run_has_its_own_and_those_inside_of_it_are_its_too() {
         let outer = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap();
@@ -128,6 +130,7 @@ mod tests {
 
     /// Marks were the session's number modulo 65,536: after reserve_session_ids had moved the
     /// numbers on by that much, the end of a run ended what another one had running.
+    /// rule: agent.md, Ends: Nothing of another run that lives is ended, whatever their ids are
     #[test]
     fn no_run_gets_the_mark_of_a_living_one() {
         let outer = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap();

@@ -388,6 +388,8 @@ mod tests {
     use super::*;
     use crate::pure::tests_random::random;
 
+    /// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
+    ///   interactive program says that it wanted input, and nothing where that is not known
     #[test]
     fn what_asks_stdin_for_input_is_known_by_its_words() {
         for command in [
@@ -424,6 +426,8 @@ mod tests {
         assert_eq!(asks("bash -c \"read -p 'x? ' y; echo \\$y\""), Some(Asks::Always));
     }
 
+    /// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
+    ///   interactive program says that it wanted input, and nothing where that is not known
     #[test]
     fn what_leaves_a_doubt_asks_nothing() {
         for command in [
@@ -491,6 +495,8 @@ mod tests {
         assert_eq!(asks(&format!("read x; echo {}", "y".repeat(8_192))), None);
     }
 
+    /// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
+    ///   interactive program says that it wanted input, and nothing where that is not known
     #[test]
     fn no_text_is_too_strange_to_be_read() {
         let pieces = ["read ", "x", "'", "\"", "\\", "$", "{", "}", "&&", ";", ">", "\n", "é", "#"];

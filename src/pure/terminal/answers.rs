@@ -81,6 +81,8 @@ mod tests {
     use super::*;
     use crate::pure::tests_random::random;
 
+    /// rule: attach.md, Several clients: A terminal's answer that comes after the end is not typed
+    ///   into the shell
     #[test]
     fn answers_are_told_from_keys() {
         for answer in [

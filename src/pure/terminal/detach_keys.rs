@@ -80,6 +80,7 @@ mod tests {
         Typed::Input(text.to_vec())
     }
 
+    /// rule: attach.md, execd attach: Detach with Ctrl-\ Ctrl-d
     #[test]
     fn the_two_keys_detach_and_everything_else_is_the_programs() {
         let mut keys = DetachKeys::new();
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(keys.typed(b"\x04"), Typed::Detach(vec![]));
     }
 
+    /// rule: attach.md, execd attach: Detach with Ctrl-\ Ctrl-d
     #[test]
     fn the_keys_are_known_in_the_keyboard_protocols_too() {
         let mut keys = DetachKeys::new();

@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(TtyLine::default(), TtyLine::new());
     }
 
+    /// rule: unified-exec.md, write_stdin: Bytes of earlier calls count towards the line
     #[test]
     fn the_limit_is_exact_and_counts_earlier_calls() {
         let full = vec![b'x'; CANONICAL_LINE_BYTES];

@@ -258,6 +258,8 @@ mod tests {
         String::from_utf8(after(text).change_to(&TermModes::new())).unwrap()
     }
 
+    /// rule: attach.md, execd attach: What a program has set in the terminal is set for who
+    ///   attaches later, and taken back at the end
     #[test]
     fn what_a_program_has_set_is_taken_back_and_nothing_else() {
         for (text, back) in [
@@ -282,6 +284,8 @@ mod tests {
         }
     }
 
+    /// rule: attach.md, execd attach: A terminal that attaches, or that stays while the session's
+    ///   size changes, has no margins of the former size
     #[test]
     fn margins_are_void_once_the_terminal_has_another_size() {
         let mut modes = after("\x1b[?25l\x1b[1;30r");
@@ -302,6 +306,8 @@ mod tests {
         }
     }
 
+    /// rule: attach.md, execd attach: What a program has set in the terminal is set for who
+    ///   attaches later, and taken back at the end
     #[test]
     fn a_change_leads_from_any_modes_to_any() {
         let texts = [

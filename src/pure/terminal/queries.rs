@@ -171,6 +171,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    /// rule: attach.md, attach_session, attach_input, detach_session: Only one attached terminal
+    ///   answers the program's questions, and those of the past none
     #[test]
     fn questions_are_taken_out_and_nothing_else() {
         for (text, left) in [

@@ -252,6 +252,8 @@ mod tests {
         Some(text.as_bytes().to_vec())
     }
 
+    /// rule: protocol.md, Framing: A line ends with `\n`; a `\r` before it is dropped, blank lines
+    ///   are ignored
     #[test]
     fn table() {
         assert_eq!(all(b"", 4), []);

@@ -80,6 +80,7 @@ fn invalid_bytes_become_one_mark_per_maximal_part() {
     assert_eq!(clean(b"\xC2\r\n\xE2\x82\x00a"), "\u{fffd}\n\u{fffd}a");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: `\r\n` is a newline
 #[test]
 fn edits_of_a_line_take_effect() {
     check_table(&[
@@ -213,6 +214,10 @@ fn a_new_call_starts_at_an_empty_line_and_goes_on_inside_of_sequences() {
     assert_eq!(format!("{:?}", Cleaner::default()).split(' ').next(), Some("Cleaner"));
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: At the gap `output` has a line that tells
+///   how much was omitted
+/// rule: unified-exec.md, Truncation, retention, text: After a gap the parser is reset and the
+///   broken first line dropped
 #[test]
 fn a_gap_has_a_line_of_its_own_and_a_clean_start_behind_it() {
     let table: &[(&[u8], &[u8], &str)] = &[
@@ -237,6 +242,8 @@ fn a_gap_has_a_line_of_its_own_and_a_clean_start_behind_it() {
     assert_eq!(cleaner.call_text(&kept(b"1mz", 0, b""), "GAP", false), "z");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: After a gap the parser is reset and the
+///   broken first line dropped
 #[test]
 fn a_window_drops_its_broken_line() {
     assert_eq!(window_text(b"ken\nwhole\rW\n", true), "Whole\n");
@@ -334,6 +341,8 @@ const TOKENS: &[&str] = &[
     "\u{85}",
 ];
 
+/// rule: unified-exec.md, Truncation, retention, text: Parser and open line live across reads and
+///   calls
 #[test]
 fn random_edits_give_what_the_model_gives_however_they_are_cut() {
     let mut random = random(0xD1B5_4A32_D192_ED03);
@@ -389,6 +398,7 @@ fn calls_of_text_without_edits_add_up_to_the_whole() {
     }
 }
 
+/// rule: architecture.md, Resources and trust: No panics on input
 #[test]
 fn random_bytes_never_panic_and_do_not_depend_on_cuts() {
     let mut random = random(0xB492_B66F_BE98_F273);

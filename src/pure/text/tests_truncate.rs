@@ -73,6 +73,8 @@ fn by(t: &Truncation) -> &'static str {
     t.cut_by.map_or("", CutBy::as_str)
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A truncated text has no newline at its end
+/// rule: unified-exec.md, Truncation, retention, text: Line and byte counts are pi's
 #[test]
 fn every_count_is_what_pi_gives() {
     for (text, max_lines, max_bytes, kept, cut_by, numbers, partial) in PI {
@@ -84,6 +86,7 @@ fn every_count_is_what_pi_gives() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Line and byte counts are pi's
 #[test]
 fn large_texts_are_cut_as_pi_cuts_them() {
     let seq = |n: usize| (1..=n).map(|i| format!("{i}\n")).collect::<String>();
@@ -108,6 +111,7 @@ fn large_texts_are_cut_as_pi_cuts_them() {
     }
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Line and byte counts are pi's
 #[test]
 fn sizes_are_written_as_pi_writes_them() {
     let table = [
@@ -135,6 +139,8 @@ fn sizes_are_written_as_pi_writes_them() {
     assert!(format_size(usize::MAX).ends_with("MB"));
 }
 
+/// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
+///   PATH]`
 #[test]
 fn the_footer_says_what_is_shown_and_where_the_rest_is() {
     let seq: String = (1..=3000).map(|i| format!("{i}\n")).collect();

@@ -100,6 +100,7 @@ mod tests {
     use super::*;
     use crate::pure::tests_random::random;
 
+    /// rule: unified-exec.md, write_stdin: Escapes: `\n \r \t \b \f \v \0 \a \e \\ \" \'`
     #[test]
     fn every_escape_gives_its_bytes() {
         let table: &[(&str, &[u8])] = &[
@@ -131,6 +132,7 @@ mod tests {
         }
     }
 
+    /// rule: unified-exec.md, write_stdin: Anything else keeps its backslash
     #[test]
     fn what_is_no_escape_is_taken_literally() {
         let table = [
@@ -171,6 +173,7 @@ mod tests {
         }
     }
 
+    /// rule: unified-exec.md, write_stdin: A pair of `\uD83D\uDE00` surrogates is one character
     #[test]
     fn a_lone_surrogate_does_not_hide_the_escape_after_it() {
         assert_eq!(unescape("\\uD83D\\n"), b"\\uD83D\n");
@@ -179,6 +182,7 @@ mod tests {
         assert_eq!(unescape("\\q\\n"), b"\\q\n");
     }
 
+    /// rule: architecture.md, Resources and trust: No panics on input
     #[test]
     fn random_text_never_panics_or_grows() {
         let mut random = random(0x2545_F491_4F6C_DD1D);

@@ -70,6 +70,7 @@ mod tests {
 
     /// Names passed what turns the direction of text, `ls --json` the one-character CSI, and the
     /// line of a command in `tmux peek` its escape sequences.
+    /// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
     #[test]
     fn what_acts_on_a_terminal_or_hides_is_shown_as_what_it_is() {
         for (text, shown) in [

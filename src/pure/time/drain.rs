@@ -104,12 +104,16 @@ mod tests {
         panic!("it goes on");
     }
 
+    /// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder
+    ///   works the answer waits, 2 s at most; bash too
     #[test]
     fn who_sleeps_is_left_after_fifty_milliseconds() {
         assert_eq!(over_after(&[], 0), (50, 2));
         assert_eq!(over_after(&[], 20), (50, 2), "the first look only begins to measure");
     }
 
+    /// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder
+    ///   works the answer waits, 2 s at most; bash too
     #[test]
     fn who_works_or_writes_is_waited_for() {
         assert_eq!(over_after(&[], 60).0, 80);

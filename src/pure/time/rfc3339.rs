@@ -208,6 +208,7 @@ mod tests {
         }
     }
 
+    /// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
     #[test]
     fn bad_stamps() {
         let table = [

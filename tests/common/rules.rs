@@ -1,0 +1,130 @@
+//! Rules that hold for every line of execd, whoever asked.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::assert_utc_stamp;
+
+/// What each line of execd's stdout keeps to, whoever asked.
+pub fn check_line(line: &Value) {
+    assert_eq!(line["jsonrpc"], "2.0", "{line}");
+    if let Some(result) = line.get("result") {
+        assert_no_null(result, line);
+        if result.get("header").is_some() && result.get("chunk_id").is_some() {
+            check_wait_result(result);
+        }
+    } else if line.get("method").is_some() {
+        assert_no_null(&line["params"], line);
+    } else {
+        let error = &line["error"];
+        assert!(error["code"].is_i64() && error["message"].is_string(), "{line}");
+    }
+}
+
+/// A field that does not apply is left out, never null.
+fn assert_no_null(value: &Value, line: &Value) {
+    match value {
+        Value::Null => panic!("a null in {line}"),
+        Value::Array(items) => items.iter().for_each(|item| assert_no_null(item, line)),
+        // The id of a request can be null.
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| *name != "request_id")
+            .for_each(|(_, item)| assert_no_null(item, line)),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What each result of exec_command and write_stdin keeps to.
+fn check_wait_result(result: &Value) {
+    let running = result.get("session_id").is_some();
+    let ends = ["exit_code", "signal"].iter().filter(|field| result.get(**field).is_some()).count();
+    assert_eq!(ends, usize::from(!running), "session_id, or one of exit_code, signal: {result}");
+    // A command that could not start was never waited for.
+    if result["exit_code"] != -1 {
+        assert_eq!(running, result["wait_status"] != "completed", "wait_status: {result}");
+    }
+    let header: Vec<&str> = result["header"]
+        .as_str()
+        .expect("header is text")
+        .lines()
+        .filter(|line| !line.starts_with("warning: "))
+        .collect();
+    assert_eq!(header.join("\n"), expected_header(result), "{result}");
+    assert_eq!(result.get("footer").and_then(Value::as_str), expected_footer(result).as_deref());
+    if running {
+        assert_utc_stamp(&result["tool_time_utc"]);
+    }
+}
+
+/// The header that unified-exec.md prescribes for these fields.
+pub fn expected_header(result: &Value) -> String {
+    let running = result.get("session_id").is_some();
+    let timed = ["completion_notification", "yield_until"];
+    let timed = timed.iter().any(|field| result.get(*field).is_some());
+    let mut header = String::from(if running { "[still running]" } else { "[exited]" });
+    for field in HEADER_FIELDS {
+        let text = match result.get(field) {
+            None => continue,
+            Some(_) if field == "tool_time_utc" && !timed => continue,
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(seconds)) if field == "wall_time_seconds" => {
+                format!("{:.3}", seconds.as_f64().expect("a finite number"))
+            }
+            Some(value) => value.to_string(),
+        };
+        let name = if field == "failure_message" { "failure" } else { field };
+        let _ = write!(header, "\n{name}: {text}");
+    }
+    header
+}
+
+/// The fields of the header in their order.
+const HEADER_FIELDS: [&str; 15] = [
+    "session_id",
+    "exit_code",
+    "signal",
+    "failure_message",
+    "note",
+    "log_path",
+    "cwd",
+    "wall_time_seconds",
+    "chunk_id",
+    "original_token_count",
+    "output_bytes_total",
+    "omitted_bytes",
+    "completion_notification",
+    "tool_time_utc",
+    "tty",
+];
+
+/// The footer that unified-exec.md prescribes for these fields.
+pub fn expected_footer(result: &Value) -> Option<String> {
+    let truncation = result.get("truncation")?;
+    let number = |field: &str| truncation[field].as_u64().expect("a number");
+    let total = number("totalLines");
+    // A log that has nothing of the output, or nothing yet where the disk is slow, is not named.
+    let missing = || {
+        let word = result.get("failure_message").is_some() || result["log_complete"] == false;
+        assert!(word, "no log and no word: {result}");
+    };
+    let log = result["log_path"].as_str().map(|path| format!(". Full output: {path}"));
+    let log = log.unwrap_or_else(|| {
+        missing();
+        String::new()
+    });
+    let most = match number("maxBytes") {
+        bytes @ ..1024 => format!("{bytes}B"),
+        bytes => format!("{}.{}KB", bytes / 1024, bytes % 1024 * 10 / 1024),
+    };
+    if truncation["lastLinePartial"] == true {
+        return Some(format!(
+            "[Showing last {most} of final line (line {total} is larger than the {most} limit){log}]"
+        ));
+    }
+    let by_bytes = truncation["truncatedBy"] == "bytes";
+    let limit = if by_bytes { format!(" ({most} limit)") } else { String::new() };
+    let first = total - number("outputLines") + 1;
+    Some(format!("[Showing lines {first}-{total} of {total}{limit}{log}]"))
+}
