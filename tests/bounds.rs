@@ -96,7 +96,7 @@ fn many_replies_at_once_stay_within_the_formula() {
     let gates: Vec<Gate> =
         (0..SESSIONS).map(|at| Gate::new(&execd, &format!("gate-{at}"))).collect();
     // Control characters in every place: the worst case of clean text, and of JSON.
-    let bytes = Random::new(8).bytes(1_200_000);
+    let bytes = Random(8).bytes(1_200_000);
     let file = write_file(&execd, "random", &bytes[..]);
     let cmd = |gate: &Gate| format!("cat {}; {}", file.display(), gate.wait());
     let cmds: Vec<String> = gates.iter().map(cmd).collect();

@@ -61,7 +61,7 @@ fn assert_logged(result: &Value, wanted: &[u8]) {
 
 /// The file's bytes reach the log through one session.
 fn assert_passes(execd: &mut Execd, seed: u64, count: usize, tty: bool) {
-    let bytes = Random::new(seed).bytes(count);
+    let bytes = Random(seed).bytes(count);
     let file = write_file(execd, &format!("bytes-{seed}"), &bytes);
     let prefix = if tty { RAW } else { "" };
     let request = start(execd, &format!("{prefix}cat {}", file.display()), tty);
@@ -93,7 +93,7 @@ fn random_bytes_pass_a_raw_terminal_unaltered() {
 #[test]
 fn random_writes_of_any_size_keep_their_order() {
     let mut execd = Execd::start();
-    let mut random = Random::new(77);
+    let mut random = Random(77);
     let bytes = random.bytes(3 * MIB);
     let file = write_file(&execd, "whole", &bytes);
     // dd writes in blocks of an odd size, so reads end anywhere.
@@ -125,7 +125,7 @@ fn sixteen_sessions_at_once_are_each_exact() {
     let mut running = Vec::new();
     for seed in 100..116 {
         let tty = seed % 2 == 0;
-        let bytes = Random::new(seed).bytes(if tty { 2 * MIB + 3 } else { 6 * MIB + 1 });
+        let bytes = Random(seed).bytes(if tty { 2 * MIB + 3 } else { 6 * MIB + 1 });
         let file = write_file(&execd, &format!("bytes-{seed}"), &bytes);
         let prefix = if tty { RAW } else { "" };
         let cmd = format!("{prefix}cat {}", file.display());
@@ -141,7 +141,7 @@ fn sixteen_sessions_at_once_are_each_exact() {
 #[test]
 fn bytes_that_write_stdin_sends_come_back_as_they_were() {
     let mut execd = Execd::start();
-    let mut random = Random::new(5);
+    let mut random = Random(5);
     let sent = random.bytes(200 * KIB);
     let all = [&(0..=255).collect::<Vec<u8>>(), &sent[..]].concat();
     for tty in [false, true] {
@@ -169,7 +169,7 @@ fn assert_last_writes_arrive(tty: bool) {
     const RUNS: usize = 500;
     const AT_ONCE: usize = 6;
     let mut execd = Execd::start();
-    let bytes = Random::new(9).letters(MIB);
+    let bytes = Random(9).letters(MIB);
     let file = write_file(&execd, "letters", &bytes);
     let mut running = VecDeque::new();
     for run in 0..RUNS {
@@ -236,7 +236,7 @@ fn a_thousand_short_terminal_commands_lose_nothing() {
 #[test]
 fn output_behind_a_killed_leader_is_read_to_its_end() {
     let mut execd = Execd::start();
-    let bytes = Random::new(11).letters(200 * KIB);
+    let bytes = Random(11).letters(200 * KIB);
     let file = write_file(&execd, "letters", &bytes);
     for tty in [false, true] {
         let cmd = format!("cat {}; kill -KILL $$", file.display());
@@ -271,7 +271,7 @@ fn a_terminal_that_its_leader_closed_and_opened_again_goes_on() {
 #[test]
 fn more_than_the_log_queue_holds_in_a_reopened_terminal_is_not_lost() {
     let mut execd = Execd::start();
-    let bytes = Random::new(12).letters(3 * MIB);
+    let bytes = Random(12).letters(3 * MIB);
     let file = write_file(&execd, "letters", &bytes);
     let cmd = format!(
         "stty raw -opost; t=$(tty); cat {0}; exec </dev/null >/dev/null 2>&1; exec >$t; cat {0}",
@@ -465,7 +465,7 @@ fn a_character_that_the_end_cuts_is_one_mark() {
 #[test]
 fn text_of_many_scripts_in_tiny_writes_is_told_whole() {
     let mut execd = Execd::start();
-    let mut random = Random::new(21);
+    let mut random = Random(21);
     let text: String = (0..6_000)
         .map(|at| match (at % 61, random.below(5)) {
             (60, _) => "\n",

@@ -122,13 +122,13 @@ fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
     cmds.extend(["yes", "yes"]);
     let sessions = execd.open_all(&cmds);
     let mut order: Vec<usize> = (0..50).collect();
-    Random::new(1).shuffle(&mut order);
+    Random(1).shuffle(&mut order);
     for &at in &order {
         gates[at][0].open();
         let line = format!("first {at}\n");
         assert_eq!(execd.read_until(sessions[at], &line), line);
     }
-    Random::new(2).shuffle(&mut order);
+    Random(2).shuffle(&mut order);
     for &at in &order {
         gates[at][1].open();
         assert_eq!(output(&execd.until_exit(sessions[at])), format!("second {at}\n"));
@@ -193,7 +193,7 @@ fn children_that_read_nothing_delay_nobody_and_get_all_of_it_later() {
     let cmds: Vec<String> = gates.iter().map(|gate| format!("{}; exec cat", gate.wait())).collect();
     let cmds: Vec<&str> = cmds.iter().map(String::as_str).collect();
     let sessions = execd.open_all(&cmds);
-    let sent = Random::new(3).bytes(256 * 1024);
+    let sent = Random(3).bytes(256 * 1024);
     let writes: Vec<u64> = sessions
         .iter()
         .map(|session| execd.start_request("write_stdin", bytes_for(*session, &sent)))
@@ -222,7 +222,7 @@ fn a_full_backlog_refuses_a_call_whole_and_takes_more_when_there_is_room() {
     let mut execd = Execd::start();
     let gate = Gate::new(&execd, "gate");
     let session = session_of(&execd.open(&format!("{}; exec cat", gate.wait())));
-    let piece = Random::new(4).bytes(200 * 1024);
+    let piece = Random(4).bytes(200 * 1024);
     let mut sent = Vec::new();
     loop {
         let reply = execd.request("write_stdin", bytes_for(session, &piece));

@@ -212,7 +212,7 @@ fn invalid_bytes_are_replaced_also_at_the_end() {
 #[test]
 fn any_bytes_give_the_text_that_they_are_as_a_whole() {
     let mut execd = Execd::start();
-    let bytes = data::Random::new(5).bytes(100_000);
+    let bytes = data::Random(5).bytes(100_000);
     std::fs::write(execd.file("bytes"), &bytes).expect("a file");
     let (chunks, _) = chunked(&mut execd, "cat bytes; cat bytes >&2", json!({}));
     assert_sizes(&chunks);

@@ -173,7 +173,7 @@ fn invalid_bytes_are_replaced_in_text_and_exact_in_base64() {
 #[test]
 fn any_bytes_come_back_exactly_in_base64() {
     let mut execd = Execd::start();
-    let bytes = Random::new(11).bytes(500_000);
+    let bytes = Random(11).bytes(500_000);
     std::fs::write(execd.file("bytes"), &bytes).expect("a file");
     run(&mut execd, "cat bytes");
     for limit in [9_999, 150_000] {
@@ -191,7 +191,7 @@ fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole() {
     run(&mut execd, "printf 'abcd\\x80\\x80efgh'");
     let pages = all_pages(&mut execd, 1, &json!({"limit": 4}));
     assert_eq!(text_of(&pages), "abcd\u{fffd}\u{fffd}efgh");
-    let bytes = Random::new(12).bytes(100_000);
+    let bytes = Random(12).bytes(100_000);
     std::fs::write(execd.file("bytes"), &bytes).expect("a file");
     run(&mut execd, "cat bytes");
     for limit in [1_000, 30_000] {

@@ -1,7 +1,7 @@
 /**
  * One session of pi: its execd, what runs in it, what is told of it; what happens at its start and
- * at its end, and what is handed on at /reload. Which families of tools there are is not known here,
- * nor what they do. Nothing is shared between sessions.
+ * at its end, and what is handed on at /reload. Which families of tools there are is not known
+ * here, nor what they do. Nothing is shared between sessions of pi.
  */
 import { Client, type ClientEvents } from "./execd/client.ts";
 import type { RequestOptions } from "./execd/daemon.ts";
@@ -21,7 +21,7 @@ import { Steering } from "./pi/steering.ts";
 import { Ui } from "./pi/ui.ts";
 import { Wakes } from "./pi/wakes.ts";
 import { isObject, messageOf } from "./text/values.ts";
-import type { Family, FamilyContext, Keeper, MakeFamily } from "./tools/family.ts";
+import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
@@ -61,7 +61,7 @@ export class PiSession implements FamilyContext {
   ): Promise<Reply<M>> {
     const result = await this.execd.request(method, params as MethodParams[M], options);
     if (!isObject(result)) return {} as Reply<M>;
-    for (const keeper of this.#keepers) keeper.onReply(result);
+    for (const one of this.#lasting) one.onReply(result);
     return result;
   }
 
@@ -99,8 +99,8 @@ export class PiSession implements FamilyContext {
       this.#execd = left.client;
       this.#execd.moveTo(this.#clientEvents(), () => this.#daemonFlags());
     }
-    for (const keeper of this.#keepersAskedFor) keeper.readSettings(event.reason);
-    for (const { name, keeper } of this.#families) keeper?.open(event, ctx, left?.kept.get(name));
+    for (const one of this.#lastingAskedFor) one.readSettings(event.reason);
+    for (const { name, lasting } of this.#families) lasting?.open(event, ctx, left?.kept.get(name));
     // Nobody was there to whom execd could say that it had left out news.
     if (left) this.#mending.begin();
   }
@@ -124,15 +124,15 @@ export class PiSession implements FamilyContext {
     if (reason !== "quit") handOver(registered.map(({ name }) => name));
     this.inbox.close();
     this.wakes.close();
-    await Promise.all(this.#keepers.map((keeper) => keeper.close()));
-    const isKept = registered.some(({ keeper }) => keeper !== undefined);
-    const isOfUse = this.execd.isRunning || this.#keepers.some(({ hasReports }) => hasReports);
+    await Promise.all(this.#lasting.map((one) => one.close()));
+    const isKept = registered.some(({ lasting }) => lasting !== undefined);
+    const isOfUse = this.execd.isRunning || this.#lasting.some(({ hasReports }) => hasReports);
     if (reason !== "quit" && isKept && isOfUse) {
       await this.#endSessions();
       this.#leave(namesOf(ctx));
     } else {
       await this.execd.shutdown();
-      for (const keeper of this.#keepers) keeper.end();
+      for (const one of this.#lasting) one.end();
     }
     this.sessions.clear();
     this.ui.detach();
@@ -147,7 +147,7 @@ export class PiSession implements FamilyContext {
   /** Leaves execd to the session that comes next; this one has none any more. */
   #leave(session: SessionNames): void {
     const kept = this.#families
-      .flatMap(({ name, keeper }) => keeper ? [[name, keeper.handOn()] as const] : []);
+      .flatMap(({ name, lasting }) => lasting ? [[name, lasting.handOn()] as const] : []);
     leave({ client: this.execd, kept: new Map(kept), session });
     this.#execd = this.#newClient();
     void this.#execd.shutdown();
@@ -168,7 +168,7 @@ export class PiSession implements FamilyContext {
     const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
     const awaited = [
       ...armed.map(({ session_id, command }) => ({ what: `session ${session_id}`, command })),
-      ...this.#keepers.flatMap((keeper) => keeper.awaited()),
+      ...this.#lasting.flatMap((one) => one.awaited()),
     ];
     if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
     const how = await hold(this.inbox, holdMs, ctx.signal);
@@ -191,18 +191,18 @@ export class PiSession implements FamilyContext {
     }
   }
 
-  get #keepers(): Keeper[] {
-    return this.#families.flatMap(({ keeper }) => keeper ?? []);
+  get #lasting(): Lasting[] {
+    return this.#families.flatMap(({ lasting }) => lasting ?? []);
   }
 
-  get #keepersAskedFor(): Keeper[] {
+  get #lastingAskedFor(): Lasting[] {
     return this.#families.filter((family) => this.#registry.isAskedFor(family))
-      .flatMap(({ keeper }) => keeper ?? []);
+      .flatMap(({ lasting }) => lasting ?? []);
   }
 
   /** What the families know of sessions of their own, each as what mends it. */
-  mendFamilies(): ReturnType<Keeper["mend"]>[] {
-    return this.#keepers.map((keeper) => keeper.mend());
+  mendFamilies(): ReturnType<Lasting["mend"]>[] {
+    return this.#lasting.map((one) => one.mend());
   }
 
   #newClient(): Client {
@@ -213,7 +213,7 @@ export class PiSession implements FamilyContext {
     const { isRemote } = this.execd;
     // Without logs no directory is made for them.
     const logs = resolveNoLog() ? ["--no-log"]
-      : this.#keepersAskedFor.flatMap((keeper) => keeper.flags(isRemote));
+      : this.#lastingAskedFor.flatMap((one) => one.flags(isRemote));
     // The variable stands behind the settings' flag, so that it wins.
     const complain = (text: string) => this.ui.complain(text);
     return [...logs, ...logKeepFlags(complain, keptOtherwise(logs, isRemote))];
@@ -230,7 +230,7 @@ export class PiSession implements FamilyContext {
   #onNotification(method: string, params: unknown): void {
     if (method === "sessions_changed") this.#mending.begin();
     if (method === "session_exited" && isObject(params)) this.#mending.onExited(params.session_id);
-    for (const keeper of this.#keepers) keeper.onNotification(method, params);
+    for (const one of this.#lasting) one.onNotification(method, params);
     if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {
       // Windows are counted elsewhere.
@@ -260,7 +260,7 @@ export class PiSession implements FamilyContext {
       this.wakes.onWake({ session_id, command, cwd, lost, ...(log_path && { log_path }) });
     }
     this.sessions.clear();
-    for (const keeper of this.#keepers) keeper.lost(lost);
+    for (const one of this.#lasting) one.lost(lost);
     this.ui.warn(`execd ${why}. Its sessions are gone; the next call starts a fresh one.`);
   }
 }

@@ -1,6 +1,6 @@
 //! The control socket: where it is, and who is let in (attach.md, The control socket).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mio::Interest;
 
@@ -63,8 +63,7 @@ impl<F: Families> Engine<F> {
     }
 
     fn bind_default(&self) -> Result<Listener, String> {
-        let wanted: Option<PathBuf> = socket::directories().into_iter().next();
-        let dir = log_files::ensure_private_dir(&wanted.unwrap_or_default())
+        let dir = log_files::ensure_private_dir(&socket::directory())
             .map_err(|reason| format!("socket {reason}"))?;
         socket::remove_stale(&dir);
         let path = dir.join(socket::name_of(host::pid()));

@@ -211,9 +211,10 @@ impl Log {
     }
 
     /// Nothing more will come: what it lacks is said in it, where there is room by now.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, dir: Option<&LogDir>) {
         self.try_space();
         self.tell_missing();
+        self.write_index(dir);
     }
 
     fn note(&mut self, line: &str) -> Result<(), i32> {

@@ -91,7 +91,7 @@ impl Record {
                 };
                 (0..self.slots.len()).for_each(|slot| bytes.extend(slot_bytes(&slot)));
                 self.file = Owner::parent(self.execd_pid, &self.instance)
-                    .and_then(|owner| RecordFile::create(&owner, &bytes).ok());
+                    .and_then(|owner| RecordFile::create(&owner, &bytes));
             }
         }
     }

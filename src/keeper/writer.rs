@@ -182,16 +182,14 @@ impl Writer {
     /// Closes a log and forgets its session.
     pub fn close(&mut self, session: u64) {
         if let Some(mut log) = self.logs.remove(&session) {
-            log.end();
-            log.write_index(self.dir.as_ref().ok());
+            log.end(self.dir.as_ref().ok());
         }
     }
 
     /// Closes all logs: nothing more will come.
     pub fn close_all(&mut self) {
         for (_, mut log) in self.logs.drain() {
-            log.end();
-            log.write_index(self.dir.as_ref().ok());
+            log.end(self.dir.as_ref().ok());
         }
     }
 

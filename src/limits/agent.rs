@@ -31,6 +31,8 @@ pub const AGENT_UNREAD_BYTES: usize = 64 * 1024;
 pub const AGENT_SHOWN_CHARS: usize = 160;
 /// Bytes of such lines that `execd agent` holds back until stdout has what came before.
 pub const AGENT_NOTES_BYTES: usize = 64 * 1024;
+/// Bytes of a request of agent_execute besides its params, at most.
+pub const AGENT_ENVELOPE_BYTES: usize = 128;
 /// Longest line of pi's stream that is read; of a longer one nothing is kept.
 pub const AGENT_LINE_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// First bytes of such a line that are looked at to know whether the others are needed.

@@ -54,8 +54,7 @@ fn open(path: &Path) -> Result<LogDir, String> {
 
 /// Another directory than the default one, which was refused for `reason`.
 fn instead_of(path: &Path, reason: String) -> Result<Place, String> {
-    let runtime = socket::directories().into_iter().next();
-    let runtime = runtime.and_then(|dir| ensure_private_dir(&dir).ok());
+    let runtime = ensure_private_dir(&socket::directory()).ok();
     let remembered = runtime.as_deref().and_then(read_remembered);
     if let Some(dir) = remembered.filter(|dir| dir.is_dir()).and_then(|dir| open(&dir).ok()) {
         return Ok(Place { dir, note: None });

@@ -3,10 +3,10 @@
 //! them is said in src/keeper/record.rs.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::io::{errno, errno_of};
 use super::{host, log_files, proc, socket};
 use crate::limits::{RECORD_FILE_BYTES, SOCKET_DIR_ENTRIES};
 
@@ -62,7 +62,7 @@ impl Owner {
             None => {
                 // SAFETY: kill takes two numbers, and signal 0 is sent to nobody.
                 let asked = unsafe { libc::kill(self.pid, 0) };
-                asked < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+                asked < 0 && errno() == libc::ESRCH
             }
         }
     }
@@ -87,26 +87,24 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Makes the record with this content, in place of an earlier one. Errors: the directory is
-    /// not private, or the file cannot be written.
-    pub fn create(owner: &Owner, bytes: &[u8]) -> io::Result<RecordFile> {
-        let wanted: Option<PathBuf> = socket::directories().into_iter().next();
-        let dir =
-            log_files::ensure_private_dir(&wanted.unwrap_or_default()).map_err(io::Error::other)?;
+    /// Makes the record with this content, in place of an earlier one. None: the directory is not
+    /// private, or the file cannot be written.
+    pub fn create(owner: &Owner, bytes: &[u8]) -> Option<RecordFile> {
+        let dir = log_files::ensure_private_dir(&socket::directory()).ok()?;
         let path = dir.join(owner.file_name());
         let fresh = dir.join(owner.file_name() + FRESH);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options.custom_flags(libc::O_NOFOLLOW).open(&fresh)?;
-        file.write_all_at(bytes, 0)?;
+        let file = options.custom_flags(libc::O_NOFOLLOW).open(&fresh).ok()?;
+        file.write_all_at(bytes, 0).ok()?;
         // At no moment is there a record that lacks somebody.
-        fs::rename(&fresh, &path)?;
-        Ok(RecordFile { file, path })
+        fs::rename(&fresh, &path).ok()?;
+        Some(RecordFile { file, path })
     }
 
     /// Writes a piece of it. Errors: pwrite(2).
-    pub fn put(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+    pub fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), i32> {
+        self.file.write_all_at(bytes, offset).map_err(errno_of)
     }
 
     /// Removes the record: nobody has to be ended any more.
@@ -138,18 +136,8 @@ impl LeftRecord {
 /// The records of this user's execds that are gone, in all places where they may be. Those of
 /// other pid namespaces are nobody's business here.
 pub fn left_behind() -> Vec<LeftRecord> {
-    let us = host::uid();
-    let mut places = socket::directories();
-    // Where $XDG_RUNTIME_DIR mostly is, should it not be set here.
-    places.push(PathBuf::from(format!("/run/user/{us}/execd")));
-    places.sort();
-    places.dedup();
-    let private = |dir: &PathBuf| {
-        dir.symlink_metadata()
-            .is_ok_and(|found| found.is_dir() && found.uid() == us && found.mode() & 0o077 == 0)
-    };
-    let mut ours = None;
-    places.into_iter().filter(private).flat_map(|dir| in_directory(&dir, &mut ours)).collect()
+    let (places, mut ours) = (socket::private_places(), None);
+    places.iter().flat_map(|dir| in_directory(dir, &mut ours)).collect()
 }
 
 fn in_directory(dir: &Path, ours: &mut Option<u64>) -> Vec<LeftRecord> {

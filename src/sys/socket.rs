@@ -169,7 +169,7 @@ pub fn peer_uid(fd: &OwnedFd) -> Result<u32, i32> {
 }
 
 /// Sends what fits at once; a peer that is gone is told by the outcome, not by a signal.
-pub fn send(fd: &OwnedFd, bytes: &[u8]) -> Io {
+pub fn send(fd: &impl AsRawFd, bytes: &[u8]) -> Io {
     if bytes.is_empty() {
         return Io::WouldBlock;
     }
@@ -179,9 +179,14 @@ pub fn send(fd: &OwnedFd, bytes: &[u8]) -> Io {
     outcome(retried(call), Io::WouldBlock)
 }
 
-/// The directories in which this user's execds put their sockets, the preferred one first:
-/// in $XDG_RUNTIME_DIR where that is a directory of ours, else in /tmp.
-pub fn directories() -> Vec<PathBuf> {
+/// The directory in which execds of this user put their sockets: in $XDG_RUNTIME_DIR where that is
+/// a directory of ours, else in /tmp.
+pub fn directory() -> PathBuf {
+    directories().swap_remove(0)
+}
+
+/// That directory, and the one in /tmp.
+fn directories() -> Vec<PathBuf> {
     let uid = host::uid();
     let ours = |dir: &PathBuf| {
         dir.is_absolute()
@@ -202,13 +207,25 @@ pub fn directories() -> Vec<PathBuf> {
 /// far as they are ours. Whoever else could make them could listen to what is typed. Beside them:
 /// those that are ours, but open to others.
 pub fn places() -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let unset = host::variable("XDG_RUNTIME_DIR").is_none_or(|dir| dir.is_empty());
+    // Under cron and su it is unset: execds that have it are found by what is listened on.
+    ours_of(if unset { listened_in() } else { Vec::new() })
+}
+
+/// The directories of ours in which execds put files unless somebody listens elsewhere; nobody else
+/// may enter them.
+pub(super) fn private_places() -> Vec<PathBuf> {
+    ours_of(Vec::new()).0
+}
+
+/// Of the usual directories and `more` those that are ours: first those that nobody else may enter,
+/// then the others.
+fn ours_of(more: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let uid = host::uid();
     let mut all = directories();
+    // Where $XDG_RUNTIME_DIR mostly is, should it not be set here.
     all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
-    if host::variable("XDG_RUNTIME_DIR").is_none_or(|dir| dir.is_empty()) {
-        // Under cron and su it is unset: execds that have it are found by what is listened on.
-        all.extend(listened_in());
-    }
+    all.extend(more);
     all.sort();
     all.dedup();
     let ours = |dir: &PathBuf| {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::clock;
 use super::io::{self, Io, done, outcome, owned, retried};
 use super::poll::{self, Watch};
+use super::socket;
 use crate::limits::NS_PER_MS;
 
 /// How a descriptor is moved without blocking.
@@ -134,11 +135,7 @@ impl Channel {
                 // SAFETY: one live iovec over a slice that is only read.
                 unsafe { libc::pwritev2(fd, &raw const part, 1, -1, libc::RWF_NOWAIT) }
             }),
-            Way::Socket => {
-                let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-                // SAFETY: a live slice.
-                retried(|| unsafe { libc::send(fd, at.cast(), len, flags) })
-            }
+            Way::Socket => return socket::send(&fd, bytes),
             Way::Own(own) => return io::write(own.as_raw_fd(), bytes),
             Way::Borrowed(_) | Way::Always => return io::write(fd, bytes),
         };

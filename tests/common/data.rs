@@ -1,35 +1,19 @@
 //! Bytes for tests: seeded random ones, and comparing a log with what was written, however
 //! large, without holding either in memory.
+
+#[path = "../../src/pure/tests_random.rs"]
+mod tests_random;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+pub use tests_random::Random;
+
 use super::{Execd, send_signal};
 
-/// A pseudo-random sequence (splitmix64): the same for the same seed, on every machine.
-pub struct Random(u64);
-
 impl Random {
-    /// The sequence of this seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).expect("below a usize")
-    }
-
     /// One of them.
     pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
@@ -48,7 +32,7 @@ impl Random {
 
     /// Bytes of every value.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let words = (0..count.div_ceil(8)).flat_map(|_| self.next().to_le_bytes());
+        let words = (0..count.div_ceil(8)).flat_map(|_| self.bits().to_le_bytes());
         words.take(count).collect()
     }
 

@@ -1,13 +1,12 @@
 /**
  * What of execd's replies and notifications the extension reads (docs/protocol.md,
- * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand, since execd's
- * table of methods, which wire.ts is made of, has the params alone; a test holds it against the
- * replies in tests/fixtures/said.
+ * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand: execd's table
+ * of methods, which wire.ts is made of, has the params alone. A test holds it against the replies
+ * in tests/fixtures/said.
  *
  * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
  * name says otherwise, sizes are bytes.
  */
-
 import type { Method } from "./wire.ts";
 
 /** How much of a call's output was cut away, as pi's own truncateTail tells it. */
@@ -163,7 +162,7 @@ export interface StreamReport extends StreamLog {
   timedOut?: true;
   /** Why the command could not be started. */
   error?: string;
-  /** Clean text: while the session runs what came since the last call, then the end of all of it. */
+  /** Clean text: while the session runs what came since the last call, later the end of all. */
   stdout?: string;
   stderr?: string;
   /** Both streams in order of arrival, once the session has ended. */

@@ -109,7 +109,7 @@ export async function jobsCommand(context: CommandContext, ctx: HostContext): Pr
   });
 }
 
-/** `/tail ID [N]`: the last N lines of a process's output. */
+/** `/tail ID [N]`: the last N lines of a session's output. */
 export async function tailCommand(
   context: CommandContext,
   args: string,
@@ -126,7 +126,7 @@ export async function tailCommand(
   });
 }
 
-/** `/kill ID`: ends all of a process. */
+/** `/kill ID`: ends a session with all its processes. */
 export async function killCommand(
   context: CommandContext,
   args: string,

@@ -1,4 +1,5 @@
-/** A live tail: a view in the place of pi's editor that follows the output of a process. */
+/** A live tail: a view in the place of pi's editor that follows the output of a session. */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "../execd/client.ts";
 import { DaemonGone } from "../execd/daemon.ts";
 import type { LogPage } from "../execd/wire-results.ts";
@@ -34,7 +35,7 @@ interface Described {
   hasLog: boolean;
 }
 
-/** Shows what a process prints, until the person closes it. */
+/** Shows what a session prints, until the person closes it. */
 export async function follow(
   context: Followed,
   ctx: HostContext,
@@ -66,7 +67,7 @@ async function read(
 ): Promise<void> {
   const { execd } = context;
   const { starts } = execd;
-  /** Why no more can come; a request would start an execd that knows nothing of the process. */
+  /** Why no more can come; a request would start an execd that knows nothing of the session. */
   const lost = () => {
     if (context.execd !== execd || execd.isClosed) return "pi's session has ended";
     return execd.isRunning && execd.starts === starts ? undefined : "execd was lost";
@@ -91,7 +92,8 @@ async function read(
       if (more.eof) view.over("ended");
       if (!closed.aborted) draw();
       if (more.eof) return;
-      await pause(closed);
+      // Closing ends the pause.
+      await delay(LOOK_MS, undefined, { signal: closed }).catch(() => {});
     }
   } catch (error) {
     const why = error instanceof DaemonGone ? "execd was lost" : lost();
@@ -137,14 +139,4 @@ async function sayingSilence<T>(
     clearInterval(timer);
     view.waits(undefined);
   }
-}
-
-function pause(closed: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, LOOK_MS);
-    closed.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
 }

@@ -44,6 +44,9 @@ export class Inbox {
   #given: Letter[] = [];
   /** Whether the host tells when it shows a message, as pi does. */
   #tellsOfMessages = false;
+  /** Whether the host has ever shown one of ours. */
+  #hasShownOurs = false;
+  #hasRetold = false;
   #isRunning = false;
   #wasStopped = false;
   #isClosed = false;
@@ -102,9 +105,11 @@ export class Inbox {
   /** pi shows a message of anybody; one that was given to pi here has arrived then. */
   onMessageStart(message: { role: string; customType?: string; content?: unknown }): void {
     this.#tellsOfMessages = true;
-    if (message.role !== "custom") return;
-    const shown = this.#given.find(({ customType, content }) =>
-      customType === message.customType && content === message.content);
+    if (message.role !== "custom" || !this.isOurs(message.customType ?? "")) return;
+    this.#hasShownOurs = true;
+    // pi shows them in the order in which it took them; it may have made parts of the text.
+    const ofType = this.#given.filter(({ customType }) => customType === message.customType);
+    const shown = ofType.find(({ content }) => content === message.content) ?? ofType[0];
     this.#given = this.#given.filter((letter) => letter !== shown);
   }
 
@@ -132,7 +137,11 @@ export class Inbox {
    */
   #takeBackDropped(): void {
     const dropped = this.#given.splice(0);
-    if (this.#tellsOfMessages) for (const letter of dropped) letter.putBack();
+    if (dropped.length === 0 || !this.#tellsOfMessages) return;
+    // A host that never tells of ours is not taken for one that has dropped them time and again.
+    if (!this.#hasShownOurs && this.#hasRetold) return;
+    this.#hasRetold = true;
+    for (const letter of dropped) letter.putBack();
   }
 
   /** pi is idle again. */

@@ -3,6 +3,7 @@
  * there are, so that what is shown and what is waited for is right again. Each family mends by
  * itself what it knows of sessions of its own.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "../execd/client.ts";
 import type { Sessions } from "../execd/sessions.ts";
 import type { SessionInfo, SessionStarted } from "../execd/wire-results.ts";
@@ -62,7 +63,7 @@ export class Mending {
       hasFailed = fails;
       this.#ended.clear();
       const pauseMs = tryAgain ? RETRY_MS : PAUSE_MS;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs).unref());
+      await delay(pauseMs, undefined, { ref: false });
       this.#again ||= tryAgain;
     }
     this.#ended = undefined;

@@ -93,7 +93,7 @@ export class Ui {
     else if (this.#widgetShown) this.#drawWidget(sessions);
   }
 
-  /** After /tree: the processes did not go back with the conversation. */
+  /** After /tree: the sessions did not go back with the conversation. */
   onTree(sessions: Sessions): void {
     if (sessions.count === 0) return;
     const notice = `${count(sessions.count)} still running after /tree.`;

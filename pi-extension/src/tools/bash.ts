@@ -31,7 +31,7 @@ export function bash(context: FamilyContext): Family {
     },
     ownsBash: true,
     words: BASH_WORDS,
-    keeper: windows,
+    lasting: windows,
     define: () => tools(windows).map((tool) => definition(context, BASH_WORDS, tool)),
   };
 }

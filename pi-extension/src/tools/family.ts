@@ -31,8 +31,8 @@ export interface Family {
    * family is registered only once an execd has answered. Its texts are made anew at each start.
    */
   readonly ownsBash?: true;
-  /** What the family has beside its tools. */
-  readonly keeper?: Keeper;
+  /** What the family has beside its tools and outlives a session of pi. */
+  readonly lasting?: Lasting;
   /** The names of its tools. When another extension has one of them, all of them step aside. */
   tools(): readonly string[];
   /** Makes the definitions of its tools. */
@@ -40,10 +40,10 @@ export interface Family {
 }
 
 /**
- * The part of a family that has sessions of its own, which may outlive pi's: the windows of bash. A
- * keeper is there, and is told of everything, also where the family's tools were not asked for.
+ * The part of a family that has sessions of its own, which may outlive pi's: the windows of bash.
+ * This part is there, and is told of everything, also where the family's tools were not asked for.
  */
-export interface Keeper {
+export interface Lasting {
   /** Whether something is to be told to any session of pi. */
   readonly hasReports: boolean;
   /** The flags of execd that its settings ask for. */

@@ -12,12 +12,12 @@ import type { Told } from "./tool.ts";
 const COMMAND_CELLS = 200;
 const PATH_CELLS = 240;
 
-/** Takes the report of a process and gives its text. */
+/** Takes the report of a session and gives its text. */
 export function reportText(report: Waited): Told {
   const facts: (keyof Waited)[] = [
     "sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath",
   ];
-  // Of a process that is gone the pid says nothing.
+  // Of a session that has ended the pid says nothing.
   const lines = facts.filter((name) => name !== "pid" || report.status === "running")
     .filter((name) => report[name] !== undefined)
     .map((name) => `${name}: ${String(report[name])}`);
@@ -93,7 +93,7 @@ function logNotes({ failureMessage, logTruncated }: StreamReport | LogPage): str
   return [failureMessage ?? "", limit].filter(Boolean);
 }
 
-/** Takes the processes and gives one line for each. */
+/** Takes the sessions and gives one line for each. */
 export function listText(list: StreamList): string {
   const { processes, ...bounds } = list;
   const gone = forgottenText(bounds);

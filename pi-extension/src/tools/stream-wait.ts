@@ -136,7 +136,7 @@ async function endSession(
   return requestReport(context, "kill_process", { sessionId: id }, { signal });
 }
 
-/** A request whose reply is a report of one process. */
+/** A request whose reply is a report of one session. */
 export function requestReport(
   context: ToolContext,
   method: "bash_stream" | "poll_process" | "kill_process",

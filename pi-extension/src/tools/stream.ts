@@ -99,7 +99,7 @@ async function writeStdin(context: ToolContext, params: Params, call: Call): Pro
 }
 
 async function listProcesses(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
-  // Without a daemon there are no processes; none is started to say so.
+  // Without a daemon there are no sessions; none is started to say so.
   const reply = context.execd.isRunning
     ? await context.request("list_processes", {}, call)
     : { processes: [] };

@@ -1,11 +1,12 @@
 /**
  * A family of tools that only this test has plugs into a session of pi by its contract alone: its
- * tool starts a session of execd and answers, and what it keeps is told of everything and handed on.
+ * tool starts a session of execd and answers, and its lasting part is told of everything and handed
+ * on.
  */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { PiSession } from "../../src/session.ts";
-import type { Family, FamilyContext, Keeper } from "../../src/tools/family.ts";
+import type { Family, FamilyContext, Lasting } from "../../src/tools/family.ts";
 import { schema, text } from "../../src/tools/schema.ts";
 import { answer, definition } from "../../src/tools/tool.ts";
 import { Pi, until } from "./lib.ts";
@@ -15,10 +16,10 @@ const WORDS = {
   noAnswer: "no answer",
 };
 
-/** What a keeper was told, in order. */
+/** What the lasting part was told, in order. */
 type Told = string[];
 
-function keeper(told: Told): Keeper {
+function lasting(told: Told): Lasting {
   return {
     hasReports: true,
     flags: () => ["--no-log"],
@@ -43,7 +44,7 @@ function echo(told: Told) {
   return (context: FamilyContext): Family => ({
     name: "echo",
     words: WORDS,
-    keeper: keeper(told),
+    lasting: lasting(told),
     tools: () => ["echo"],
     define: () => [definition(context, WORDS, {
       name: "echo",
@@ -71,7 +72,7 @@ function sessionWith(told: Told): { pi: Pi; session: PiSession } {
   return { pi, session };
 }
 
-it("a new family is one maker: its tool answers, its keeper is told of all and hands on", async () => {
+it("a new family is one maker: its tool answers, what lasts is told of all and goes on", async () => {
   const told: Told = [];
   const { pi, session } = sessionWith(told);
   assert.deepEqual([...pi.tools.keys()], ["echo"]);

@@ -426,6 +426,27 @@ describe("the wake's message and its rules", () => {
     inbox.close();
   });
 
+  it("a host that tells of no message of ours is given one once more, and not for ever", () => {
+    const { inbox, wakes, sent, run } = inboxOf();
+    inbox.onAgentStart();
+    wakes.onWake({ session_id: 7, exit_code: 0 });
+    for (let turn = 0; turn < 5; turn++) run("stop");
+    assert.equal(sent.length, 2);
+    inbox.close();
+  });
+
+  it("a message whose text the host has made parts of has arrived all the same", () => {
+    const { inbox, wakes, sent, run } = inboxOf();
+    inbox.onAgentStart();
+    wakes.onWake({ session_id: 7, exit_code: 0 });
+    run("stop");
+    const content = [{ type: "text", text: sent[0]?.content }];
+    inbox.onMessageStart({ role: "custom", customType: "unified-exec-completed", content });
+    for (let turn = 0; turn < 3; turn++) run("stop");
+    assert.equal(sent.length, 1);
+    inbox.close();
+  });
+
   it("of many ends that wait the newest are told, and of the others how many they are", () => {
     const { inbox, wakes, sent, run } = inboxOf();
     inbox.onAgentStart();

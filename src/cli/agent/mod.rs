@@ -1,6 +1,7 @@
 //! `execd agent`: pi on one task, for people and scripts (docs/agent.md, From a shell). It is a
 //! client of agent_execute: a fresh execd runs pi, and this process shows what that execd tells.
-//! It decides who is waited for, and what a signal and a reader that is gone mean for the run.
+//! This file decides who is waited for, and what a signal and a reader that is gone mean for the
+//! run. Timeouts, budgets and the end of pi's processes are left to execd.
 //!
 //! | file | what |
 //! |---|---|
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
-use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
+use crate::limits::{AGENT_ENVELOPE_BYTES, LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
 use crate::pure::process::life::ExitStatus;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
@@ -30,9 +31,6 @@ use crate::sys::signals::{self, SignalFd};
 use flags::AgentOptions;
 use streams::Streams;
 use text::RunEnd;
-
-/// Room for a request around its params, in bytes.
-const ENVELOPE_BYTES: usize = 128;
 
 /// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
 pub fn main(mut options: AgentOptions) -> Result<i32, String> {
@@ -74,19 +72,19 @@ fn prompt_of_stdin() -> Result<String, String> {
 #[derive(Debug)]
 struct Run {
     execd: Fresh,
-    /// The number of its request.
+    /// The number of the request.
     request: u64,
     signals: SignalFd,
     streams: Streams,
-    /// Its events and its result are shown as JSON.
+    /// Events and result are shown as JSON.
     json: bool,
-    /// How it ended, or why it was refused.
+    /// How the run ended, or why it was refused.
     answer: Option<RunEnd>,
-    /// The first signal that asked for its end.
+    /// The first signal that asked for the run's end.
     signal: Option<i32>,
-    /// execd has said something: it has taken up the request.
+    /// execd has said something, so that it has taken up the request and takes signals.
     heard: bool,
-    /// Nobody read stdout any more before the run had ended: it was cancelled for that.
+    /// The run was cancelled because nobody read stdout any more.
     cut_short: bool,
     /// When a stdout that takes nothing is waited for no longer.
     give_up_ns: Option<u64>,
@@ -116,7 +114,7 @@ impl Run {
         let AgentOptions { params, json, max_line_bytes, flags } = options;
         let params = Value::Object(params);
         // The prompt may be longer than what another client is to send.
-        let request_bytes = params.to_string().len() + ENVELOPE_BYTES;
+        let request_bytes = params.to_string().len() + AGENT_ENVELOPE_BYTES;
         let max_line_bytes = max_line_bytes.max(request_bytes).to_string();
         let words = [ONE_SESSION, "--max-line-bytes", &max_line_bytes].map(Into::into);
         // A stdout that may grow no further is an error of its write, not our death.
@@ -156,8 +154,8 @@ impl Run {
         }
     }
 
-    /// Whether nothing is waited for on behalf of stdout. A slow reader gets all of the text: only
-    /// a signal sets it a time.
+    /// Whether stdout is waited for no longer, once execd has ended. A slow reader gets all of the
+    /// text: only after a signal is there an end to waiting for a reader.
     fn stdout_is_done(&mut self) -> bool {
         if self.signal.is_some() && self.give_up_ns.is_none() {
             self.give_up_ns = Some(clock::now_ns() + LAST_FLUSH_MS * NS_PER_MS);
@@ -183,7 +181,8 @@ impl Run {
         self.streams.note_end(&all[2..4]);
     }
 
-    /// A signal that asks for the end is execd's: it ends the run, and all that it has started.
+    /// A signal that asks for the end is passed on to execd, which ends the run and all that the
+    /// run has started.
     fn take_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
             if signal == signals::SIGCHLD {
@@ -228,7 +227,7 @@ impl Run {
         if !self.json {
             return text::show(event, &mut self.streams);
         }
-        // Who has one run needs no number of its request.
+        // The number of the request says nothing to somebody who has made one.
         let request_id = format!(r#"{{"request_id":{},"#, self.request);
         if let Some(rest) = event.strip_prefix(&request_id) {
             self.streams.push_line("{", rest);

@@ -9,7 +9,7 @@ use crate::sys::io::Io;
 use crate::sys::poll::Watch;
 use crate::sys::stdio::{self, Channel};
 
-/// The two, and what waits to be written to them.
+/// The two streams, and what waits to be written to them.
 #[derive(Debug)]
 pub struct Streams {
     stdout: Channel,
@@ -30,7 +30,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Gives an errno where there is no stdout.
+    /// Looks at stdout and stderr and how they take bytes. Gives an errno where there is no stdout.
     pub fn open() -> Result<Self, i32> {
         Ok(Self {
             stdout: Channel::open(1)?,
@@ -135,7 +135,7 @@ impl Streams {
         if self.notes.is_empty() {
             return;
         }
-        // On a terminal they do not go on in the line of the text.
+        // On a terminal notes do not go on in the line that the text is in.
         if self.mid_line && self.terminal && stdio::is_terminal(2) {
             self.mid_line = false;
             self.notes.insert(0, b'\n');
@@ -145,14 +145,14 @@ impl Streams {
             match stderr.write(&self.notes) {
                 Io::Moved(bytes) => drop(self.notes.drain(..bytes.min(self.notes.len()))),
                 Io::WouldBlock => return,
-                // stderr is for people: one that can't be written to is their own affair.
+                // stderr is for people: that it cannot be written to is their own affair.
                 Io::Ended | Io::HungUp | Io::Failed(_) => self.notes.clear(),
             }
         }
     }
 
-    /// What is to be waited for: room where something waits for it, and the end of who reads
-    /// stdout.
+    /// What is to be waited for: room where something waits to be written, and that nobody reads
+    /// stdout any more.
     pub fn watches(&self) -> [Watch; 2] {
         let stdout = self.stdout.poll_fd().filter(|_| !self.stdout_gone).unwrap_or(-1);
         let stderr = self.stderr.as_ref().and_then(Channel::poll_fd).unwrap_or(-1);
@@ -163,7 +163,7 @@ impl Streams {
         }
     }
 
-    /// Whether something waits for a stdout that no wait tells of.
+    /// Whether something waits for a stdout of a kind (a file, say) whose room nothing tells of.
     pub fn must_try_again(&self) -> bool {
         !self.outbox.is_empty() && self.stdout.poll_fd().is_none()
     }
@@ -173,8 +173,8 @@ impl Streams {
         self.stdout_gone |= watches.first().is_some_and(|stdout| stdout.readable);
     }
 
-    /// The last words: what waits, and these lines. Who does not read them is waited for no longer
-    /// than LAST_FLUSH_MS.
+    /// Writes the last words to stderr: the notes that wait, and these lines. A stderr that nobody
+    /// reads is waited for no longer than LAST_FLUSH_MS.
     pub fn say_last(mut self, lines: &[String]) {
         self.tell_what_is_left_out();
         for line in lines {
