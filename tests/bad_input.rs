@@ -369,6 +369,7 @@ fn every_method_refuses_unknown_params() {
 
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 /// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
+/// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
 #[test]
 fn exec_command_refuses_what_does_not_fit() {
     bad(&[

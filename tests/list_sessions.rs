@@ -111,13 +111,6 @@ fn an_entry_tells_the_signal_of_a_death() {
     assert_absent(&entry, &["exit_code"]);
 }
 
-#[test]
-fn unknown_params_are_refused() {
-    let mut execd = Execd::start();
-    execd.refused("list_sessions", json!({"peak": true}), "peak");
-    execd.refused("list_sessions", json!({"peek": "yes"}), "peek");
-}
-
 // ---- The text ---------------------------------------------------------------------------
 
 /// rule: unified-exec.md, list_sessions: `text` names each session on two lines

@@ -293,6 +293,7 @@ fn cancel_of_an_id_that_does_not_wait_is_false() {
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
 ///   answers at once with what it has, `wait_status: "cancelled"`
+/// rule: unified-exec.md, exec_command, params: The call answers on `cancel`
 #[test]
 fn a_cancelled_exec_command_answers_with_what_it_has_and_its_session_lives() {
     let mut execd = Execd::with(&[], &[]);

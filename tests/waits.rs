@@ -48,18 +48,6 @@ fn progress_names_the_leader_and_the_log() {
     assert_eq!(progress["tail"], format!("{}\n", pid_of(&opened)));
 }
 
-/// rule: protocol.md, Notifications: `progress` names the request by the id as sent
-#[test]
-fn progress_names_the_request_by_its_own_id() {
-    let mut execd = Execd::start();
-    execd.send_raw(
-        b"{\"id\":\"an id\",\"method\":\"exec_command\",\
-          \"params\":{\"cmd\":\"echo hi; sleep 60\",\"yield_time_ms\":250,\"stream\":true}}\n",
-    );
-    let progress = execd.notification("progress", |_| true);
-    assert_eq!(progress["request_id"], "an id");
-}
-
 /// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
 #[test]
 fn progress_comes_only_when_asked_for() {
@@ -169,22 +157,6 @@ fn progress_takes_no_output() {
 
 // ---- Cancel -----------------------------------------------------------------------------
 
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
-///   answers at once with what it has, `wait_status: "cancelled"`
-/// rule: unified-exec.md, exec_command, params: The call answers on `cancel`
-#[test]
-fn a_cancelled_exec_command_answers_with_what_it_has() {
-    let mut execd = Execd::start();
-    let params = json!({"cmd": "echo hi; sleep 60", "yield_time_ms": 30_000, "stream": true});
-    let request = execd.start_request("exec_command", params);
-    execd.notification("progress", |_| true);
-    assert!(execd.cancel(request));
-    let result = execd.result_of(request);
-    assert_eq!((&result["wait_status"], &result["output"]), (&json!("cancelled"), &json!("hi\n")));
-    let later = execd.poll_now(session_of(&result));
-    assert_eq!((&later["output"], &later["session_id"]), (&json!(""), &json!(1)), "it lives on");
-}
-
 /// rule: protocol.md, cancel, ping, server_info, shutdown: The session lives on after `cancel`
 #[test]
 fn a_command_cancelled_at_once_has_a_session_to_come_back_to() {
@@ -227,17 +199,6 @@ fn a_cancelled_call_with_input_returns_what_it_has() {
     let result = execd.result_of(request);
     assert_eq!((&result["wait_status"], &result["output"]), (&json!("cancelled"), &json!("hi\n")));
     assert_eq!(execd.poll_now(1)["output"], "");
-}
-
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` gives `{cancelled: bool}`;
-///   false for an id that does not wait
-#[test]
-fn cancel_of_what_does_not_wait_says_so() {
-    let mut execd = Execd::start();
-    let request = execd.start_request("exec_command", json!({"cmd": "true"}));
-    execd.result_of(request);
-    assert!(!execd.cancel(request), "it was answered");
-    assert!(!execd.cancel(4_711), "it never came");
 }
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends only the wait that it

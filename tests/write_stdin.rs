@@ -181,27 +181,6 @@ fn session_id_is_required_and_a_number() {
     execd.refused("write_stdin", json!({"session_id": true}), "session_id");
 }
 
-#[test]
-fn params_of_a_wrong_type_are_refused_by_name() {
-    let mut execd = Execd::start();
-    execd.open("cat");
-    for (param, value) in [
-        ("chars", json!(5)),
-        ("chars_b64", json!(["YQ=="])),
-        ("eof", json!("yes")),
-        ("yield_time_ms", json!("250")),
-        ("yield_until", json!(0)),
-        ("max_empty_poll_ms", json!("1")),
-        ("stream", json!(0)),
-        ("raw_output", json!(1)),
-        ("cahrs", json!("a")),
-    ] {
-        let mut params = json!({"session_id": 1});
-        params[param] = value;
-        execd.refused("write_stdin", params, param);
-    }
-}
-
 /// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
 ///   session_id: 7`
 #[test]

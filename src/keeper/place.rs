@@ -1,5 +1,5 @@
-//! Opening the log directory: the keeper does it, for a disk may stand still, and tells execd
-//! which one it is.
+//! Opening the log directory: the keeper does it, for a disk may stand still, and tells execd which
+//! directory it is. Which one is taken, src/sys/log_place.rs decides.
 
 use super::frames::{Ack, AckKind};
 use super::writer::Writer;

@@ -40,9 +40,10 @@ pub struct Usage {
 
 fn wait(
     kind: libc::idtype_t,
-    id: libc::id_t,
+    id: i32,
     options: i32,
 ) -> Result<Option<(libc::siginfo_t, Usage)>, i32> {
+    let id = libc::id_t::try_from(id).map_err(|_| libc::ESRCH)?;
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // The raw call: only it gives the usage of just this child (wait(2), C library differences).
@@ -100,8 +101,7 @@ fn status_of(info: &libc::siginfo_t) -> ExitStatus {
 /// Reaps the child of this pidfd if it has ended; `None` when it lives. Gives an errno when it
 /// cannot be told.
 pub fn reap_pidfd(pidfd: RawFd) -> Result<Option<(ExitStatus, Usage)>, i32> {
-    let id = libc::id_t::try_from(pidfd).map_err(|_| libc::EBADF)?;
-    let found = wait(libc::P_PIDFD, id, libc::WEXITED | libc::WNOHANG)?;
+    let found = wait(libc::P_PIDFD, pidfd, libc::WEXITED | libc::WNOHANG)?;
     Ok(found.map(|(info, usage)| (status_of(&info), usage)))
 }
 
@@ -109,23 +109,20 @@ pub fn reap_pidfd(pidfd: RawFd) -> Result<Option<(ExitStatus, Usage)>, i32> {
 /// could be taken.
 pub fn take(pid: i32) -> Result<Option<ExitStatus>, i32> {
     let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
-    let id = libc::id_t::try_from(pid).map_err(|_| libc::ESRCH)?;
-    let Some((info, _)) = wait(libc::P_PID, id, options)? else { return Ok(None) };
+    let Some((info, _)) = wait(libc::P_PID, pid, options)? else { return Ok(None) };
     let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
     Ok(ended.then(|| status_of(&info)))
 }
 
 /// Takes a stop or continue event of the child `pid`, leaving an end where it is.
 pub fn take_stop(pid: i32) {
-    if let Ok(id) = libc::id_t::try_from(pid) {
-        let _ = wait(libc::P_PID, id, libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG);
-    }
+    let _ = wait(libc::P_PID, pid, libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG);
 }
 
 /// Waits for the end of a child that has ended already or does so at once (a failed spawn). Gives
 /// its exit status; `None` where it has none.
 pub fn reap_now(pid: i32) -> Option<ExitStatus> {
-    let (info, _) = wait(libc::P_PID, libc::id_t::try_from(pid).ok()?, libc::WEXITED).ok()??;
+    let (info, _) = wait(libc::P_PID, pid, libc::WEXITED).ok()??;
     Some(status_of(&info))
 }
 

@@ -1,4 +1,5 @@
-//! Pseudo-terminals: pty(7), termios(3), ioctl_tty(2).
+//! Pseudo-terminals, opened and sized, and the modes of any terminal (pty(7), termios(3),
+//! ioctl_tty(2)). Which modes a terminal is to have, the callers decide.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -1,4 +1,5 @@
-//! What the start has touched of the program and is never looked at again, given back.
+//! Memory given back: the pages of the program that its start has touched and that nobody looks at
+//! again.
 
 use std::ptr;
 

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -207,6 +208,26 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
+/// The library that changes the clock: compiled once for all tests that use it, into the directory
+/// that cargo keeps for their files.
+fn clock_library() -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    CLOCK_SOURCE.hash(&mut hasher);
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let library = place.join(format!("clock-{:016x}.so", hasher.finish()));
+    if !library.exists() {
+        let dir = tempfile::tempdir_in(place).expect("a directory");
+        let (source, made) = (dir.path().join("clock.c"), dir.path().join("clock.so"));
+        std::fs::write(&source, CLOCK_SOURCE).expect("a file");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&made).arg(&source);
+        let done = compiler.output().expect("cc starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        std::fs::rename(made, &library).expect("the same file system");
+    }
+    library
+}
+
 /// A clock that a test moves forward, so that it need not wait for minutes: execd asks the C
 /// library what time it is, and a library that is loaded before that answers.
 ///
@@ -224,12 +245,6 @@ impl Clock {
             return None;
         }
         let dir = tempfile::tempdir().expect("a directory");
-        let source = dir.path().join("clock.c");
-        std::fs::write(&source, CLOCK_SOURCE).expect("a file");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(dir.path().join("clock.so"));
-        let done = compiler.arg(&source).output().expect("cc starts");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let ahead = File::create(dir.path().join("ahead")).expect("a file");
         ahead.write_all_at(&[0; 8], 0).expect("a small file");
         Some(Self { dir, ahead })
@@ -237,8 +252,7 @@ impl Clock {
 
     /// An execd that goes by this clock.
     pub fn start(&self, args: &[&str], envs: &[(&str, &str)]) -> Execd {
-        let at = |name: &str| self.dir.path().join(name).to_str().expect("UTF-8").to_owned();
-        let (library, ahead) = (at("clock.so"), at("ahead"));
+        let (library, ahead) = (shown(&clock_library()), shown(&self.dir.path().join("ahead")));
         let mut all = vec![("LD_PRELOAD", library.as_str()), ("EXECD_TEST_CLOCK", &ahead)];
         all.extend_from_slice(envs);
         Execd::with(args, &all)

@@ -12,8 +12,8 @@ import type { Ui } from "../pi/ui.ts";
 import { oneLine } from "../text/width.ts";
 import { Background, type BackgroundListener, type Report } from "./background.ts";
 import { type ReadConfig, type TmuxBashConfig, readConfig } from "./config.ts";
-import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, messageOf, named } from "./deliveries.ts";
 import { deleteLogs, logDirFlags, preserveFlags } from "./logs.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE, named, reportMessage } from "./message.ts";
 import { type Scope, filtersOf, noteFork, passes, scopeOf } from "./scope.ts";
 import { execds, shared } from "./shared.ts";
 import { backgroundStatus } from "./status.ts";
@@ -126,7 +126,7 @@ export class Windows implements BackgroundListener, Source {
     const background = this.#background;
     const reports = background.take(this.filters);
     return {
-      ...messageOf(reports),
+      ...reportMessage(reports),
       putBack: () => background.putBack(reports),
       refused: (why) => {
         background.putBack(reports);

@@ -139,10 +139,11 @@ export class Wakes implements Source {
     const ended = this.#waiting.splice(0);
     const dropped = this.#dropped;
     this.#dropped = 0;
+    const details: WakeDetails = { sessions: ended.map(bounded) };
     return {
       customType: WAKE_MESSAGE_TYPE,
       content: wakeText(ended, dropped),
-      details: { sessions: ended.map(bounded) },
+      details,
       putBack: () => this.#wait(ended, this.#waiting, dropped),
       refused: (why) => this.#tellAgain(ended, dropped, why),
     };

@@ -3,8 +3,8 @@
  * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
 import { attachCommand } from "../bash/attach.ts";
-import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/deliveries.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
+import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/message.ts";
 import { shownCommand } from "../bash/templates.ts";
 import { Windows } from "../bash/windows.ts";
 import { startContext, viewContext } from "../bash/wire-context.ts";

@@ -1,4 +1,5 @@
-//! The assistant's text: deltas joined, blocks kept apart, and all of it for the result.
+//! The assistant's text: deltas joined, blocks kept apart, told once however often pi repeats it,
+//! and all of it kept for the result within its bound.
 
 use std::hash::{DefaultHasher, Hasher};
 

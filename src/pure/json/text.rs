@@ -1,4 +1,4 @@
-//! The text of a JSON string, read where it lies and as far as it is wanted.
+//! The text of a JSON string, read in place, and no further than is wanted.
 //!
 //! JavaScript's strings are UTF-16 and may be cut inside of a surrogate pair; JSON.stringify then
 //! writes half of it as an escape (ECMA-262, QuoteJSONString). Such a half is put together with

@@ -118,8 +118,8 @@ impl Life {
         }
     }
 
-    /// Whether the leader is dead while somebody still holds its output (unified-exec.md,
-    /// Shell gone, output held).
+    /// Whether the leader is dead while somebody still holds its output (unified-exec.md, What
+    /// belongs to a session).
     pub fn shell_gone(self) -> bool {
         matches!(self.leader, Leader::Dead(_)) && !self.finished()
     }

@@ -1,4 +1,5 @@
-//! Processes: their lives, marks and names, and which session makes room for another.
+//! Processes: what became of them, how they are known again, what their signals are called, which
+//! session makes room for another, and what a command line and its paths would do.
 
 pub mod life;
 pub mod lru;

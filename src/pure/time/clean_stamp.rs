@@ -1,4 +1,5 @@
-//! When old logs are looked for: what the stamp in a log directory says, and what follows.
+//! When old logs are looked for: what the stamp in a log directory says, and what follows from it.
+//! src/sys/log_clean.rs reads the stamp and does the looking.
 
 use crate::limits::{CLEAN_EVERY_S, MAX_LOG_KEEP_DAYS};
 

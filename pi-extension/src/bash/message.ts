@@ -14,7 +14,7 @@ export interface ReportDetails {
 }
 
 /** Takes reports and gives the message that tells them. The tails stand in its text alone. */
-export function messageOf(reports: Report[]): {
+export function reportMessage(reports: Report[]): {
   customType: string;
   content: string;
   details: ReportDetails;
