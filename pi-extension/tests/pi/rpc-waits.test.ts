@@ -105,6 +105,7 @@ test("an end during a run that Esc stops is not lost, and begins no run", async 
 });
 
 // Of several messages pi shows one a run. The others wait in its queue, which Esc clears in the TUI.
+// rule: pi.md, The extension: What Esc clears from pi's queue is told again, once
 test("what Esc clears from pi's queue is told at the end of the next run, and once", async (t) => {
   const place = scratch(t);
   const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;

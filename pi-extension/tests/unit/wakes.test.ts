@@ -392,6 +392,7 @@ describe("the wake's message and its rules", () => {
   }
 
   // Esc clears pi's queue, and with it a message that waited there for the run's end.
+  // rule: pi.md, The extension: What Esc clears from pi's queue is told again, once
   it("what pi has taken and dropped is told again, at the end of the next run", () => {
     const { inbox, wakes, sent, show, run } = inboxOf();
     inbox.onAgentStart();
@@ -426,6 +427,7 @@ describe("the wake's message and its rules", () => {
     inbox.close();
   });
 
+  // rule: pi.md, The extension: What Esc clears from pi's queue is told again, once
   it("a host that tells of no message of ours is given one once more, and not for ever", () => {
     const { inbox, wakes, sent, run } = inboxOf();
     inbox.onAgentStart();
