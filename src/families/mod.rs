@@ -1,5 +1,14 @@
 //! The families of tools, each in a folder of its own: its methods, its state, its reports, its
-//! notices, and what it remembers. A family is one folder and one line in the table below.
+//! notices, and what it remembers. A family is one folder with its `mod`, and one line in the table
+//! at the end of this file.
+
+pub mod agent;
+pub mod attach;
+#[cfg(test)]
+pub mod echo;
+pub mod stream;
+pub mod unified;
+pub mod windows;
 
 use crate::engine::contract::{Answered, Families};
 use crate::engine::pages::{KeptBytes, PageSpec};
@@ -100,8 +109,6 @@ macro_rules! own {
 
 macro_rules! families {
     ($($(#[$only:meta])* $module:ident: $Name:ident,)+) => {
-        $($(#[$only])* pub mod $module;)+
-
         /// What the family that started a session keeps of it.
         #[derive(Debug, Default)]
         pub enum State {

@@ -1,43 +1,35 @@
 //! cancel: ends the wait of a pending request, never its session.
 
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
-use crate::wire::{self, Kind, Param, RequestId, RpcError};
+use crate::wire::{self, Kind, RequestId, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "cancel",
     summary: "Ends the wait of the pending request with that id: it answers at once with what \
               it has; its session lives on.",
-    params: &[Param {
-        name: "id",
-        kind: Kind::Id,
-        required: true,
-        doc: "the id of the pending request, as it was sent on this connection",
-    }],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    id: Box<RawValue>,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        id "id": Box<RawValue> = required(
+            Kind::Id,
+            "the id of the pending request, as it was sent on this connection",
+        );
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let known = RequestId::from_json(params.id.get());
     let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))

@@ -7,24 +7,19 @@ use crate::wire::{self, RpcError};
 pub(crate) const METHOD: Method = Method {
     name: "ping",
     summary: "Answers {} at once.",
-    params: &[],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {}
 }
 
 fn call(_engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let Params {} = wire::read_params(call.params)?;
     Ok(Answer::Json(b"{}".to_vec()))
 }

@@ -1,23 +1,17 @@
 //! reserve_session_ids: ids that a client knows from elsewhere are given to nobody.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
 use crate::limits::MAX_RESERVED_SESSION_ID;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "reserve_session_ids",
     summary: "Gives no session that starts from now on an id up to this one: for a client that \
               goes on with a conversation in which such ids are named.",
-    params: &[Param {
-        name: "up_to",
-        kind: Kind::Integer,
-        required: true,
-        doc: "the highest id that is reserved, 0 to 9007199254740991 (2^53 - 1)",
-    }],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: false,
@@ -25,10 +19,13 @@ pub(crate) const METHOD: Method = Method {
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    up_to: Int,
+wire::params! {
+    struct Params {
+        up_to "up_to": Int = required(
+            Kind::Integer,
+            "the highest id that is reserved, 0 to 9007199254740991 (2^53 - 1)",
+        );
+    }
 }
 
 impl Params {
@@ -45,11 +42,11 @@ impl Params {
 
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params)?.up_to().map(drop)
+    wire::read_params::<Params>(raw)?.up_to().map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let next = engine.sessions.next_id.max(params.up_to()? + 1);
     engine.sessions.next_id = next;
     Ok(Answer::of(&json!({"next_session_id": next})))

@@ -15,25 +15,20 @@ use crate::wire::{self, RpcError};
 pub(crate) const METHOD: Method = Method {
     name: "server_info",
     summary: "Name, version, pid, protocol revision, limits in force, counts and counters.",
-    params: &[],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {}
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let Params {} = wire::read_params(call.params)?;
     let live = engine.sessions.live_count();
     let finished = engine.sessions.listed().count() - live;
     let (config, counters) = (&engine.cx.config, engine.cx.counters);

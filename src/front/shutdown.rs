@@ -9,25 +9,20 @@ pub(crate) const METHOD: Method = Method {
     name: "shutdown",
     summary: "Ends every session (SIGTERM, 1 s, SIGKILL), answers {ended: [{session_id, pid, \
               command}]}, then execd exits 0.",
-    params: &[],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {}
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let Params {} = wire::read_params(call.params)?;
     let ticket = engine.open_ticket(call, None);
     engine.close(Cause::Asked, ticket);
     Ok(Answer::Waits)

@@ -11,7 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
-pub use params::{Int, Kind, Param, decode_base64, quoted, read as read_params, schema};
+pub(crate) use params::params;
+pub use params::{
+    Declared, Int, Kind, Param, check_params as check, decode_base64, quoted, read_params, schema,
+};
 pub use signal::signal_number;
 
 use crate::limits::{MAX_ID_BYTES, MAX_JSON_DEPTH};

@@ -62,6 +62,11 @@ pub struct Param {
 }
 
 impl Param {
+    /// A param that must be there.
+    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self { name, kind, required: true, doc }
+    }
+
     /// A param that may be left out.
     pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self { name, kind, required: false, doc }
@@ -70,7 +75,7 @@ impl Param {
 
 /// A whole number from JSON; what does not fit 64 bits is taken as the nearest that does,
 /// because every integer of the protocol is clamped or looked up anyway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Int(pub i64);
 
 impl<'de> Deserialize<'de> for Int {
@@ -129,9 +134,54 @@ pub fn quoted(raw: &str) -> String {
     format!("{}… ({} bytes)", &raw[..floor_boundary(raw, QUOTED_VALUE_BYTES)], raw.len())
 }
 
+/// Params that are declared once, by [`params!`](crate::wire::params): the struct that a handler
+/// gets, and the table that requests are checked against and that `--describe` prints.
+pub trait Declared: DeserializeOwned {
+    /// The table, in the order of the declaration.
+    const TABLE: &'static [Param];
+}
+
+/// Declares the params of a method: of each the field of the struct, its name on the wire, its
+/// type, whether it is required or optional, its kind and its text. What may be left out has a
+/// type with a default (`Option`, `bool`, a list).
+macro_rules! params {
+    ($vis:vis struct $Name:ident {
+        $($field:ident $wire:literal: $ty:ty = $need:ident($kind:expr, $doc:expr $(,)?);)*
+    }) => {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        $vis struct $Name {
+            // The table is checked before the fields are read: what is required is there.
+            $(#[serde(rename = $wire, default)] $field: $ty,)*
+        }
+
+        impl $Name {
+            /// The table of the params.
+            $vis const TABLE: &'static [$crate::wire::Param] =
+                &[$($crate::wire::Param::$need($wire, $kind, $doc)),*];
+        }
+
+        impl $crate::wire::Declared for $Name {
+            const TABLE: &'static [$crate::wire::Param] = Self::TABLE;
+        }
+    };
+}
+
+pub(crate) use params;
+
+/// Reads params as they are declared. Errors: see [`read`].
+pub fn read_params<T: Declared>(raw: &str) -> Result<T, RpcError> {
+    read(raw, T::TABLE)
+}
+
+/// Whether params are as they are declared; acts on nothing. Errors: see [`read`].
+pub fn check_params<T: Declared>(raw: &str) -> Result<(), RpcError> {
+    read_params::<T>(raw).map(drop)
+}
+
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
-pub fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
+pub(super) fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
     let fields = fields_of(raw)?;
     check_fields(&fields, table, "")?;
     // From the fields at hand: a second parser of the whole text in each method would make the

@@ -246,7 +246,7 @@ struct All {
 }
 
 fn all(raw: &str) -> Result<All, (Value, String)> {
-    read_params(raw, TABLE).map_err(|error| {
+    params::read(raw, TABLE).map_err(|error| {
         assert_eq!(error.code, -32602, "{raw}");
         (error.data["param"].clone(), error.message)
     })

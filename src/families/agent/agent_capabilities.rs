@@ -7,11 +7,11 @@ use crate::wire::{self, RpcError};
 pub(crate) const METHOD: Method = Method {
     name: "agent_capabilities",
     summary: "What the executor behind agent_execute can do, and where its costs come from.",
-    params: &[],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
@@ -21,16 +21,11 @@ const CAPABILITIES: &str = concat!(
     r#""session_resume","budgets"],"cost_model":{"provider":"pi","source":"reported"}}"#
 );
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {}
 }
 
 fn call(_engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let Params {} = wire::read_params(call.params, METHOD.params)?;
+    let Params {} = wire::read_params(call.params)?;
     Ok(Answer::Json(CAPABILITIES.as_bytes().to_vec()))
 }

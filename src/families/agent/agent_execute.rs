@@ -3,19 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::run::AgentSpec;
 use super::{Agent, AgentStart, pi_program, room_for_one};
 use crate::engine::contract::{Answer, Call};
-use crate::families::{Engine, Entry, Method, Numbered, State};
-use crate::session::wait::{Wait, WaitKind};
 use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::{Engine, Entry, Method, Numbered, State};
 use crate::limits::{
     AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SECRET_MAX_BYTES, AGENT_SHOWN_CHARS,
     AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
 };
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::session::wait::{Wait, WaitKind};
+use crate::wire::{self, Int, Kind, RpcError};
 
 /// What pi's --thinking takes.
 pub const THINKING: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -26,112 +24,91 @@ pub(crate) const METHOD: Method = Method {
     name: "agent_execute",
     summary: "Runs pi on a task: agent_event notifications as it goes on, one result with text, \
               tokens and cost at its end.",
-    params: &[
-        Param { name: "prompt", kind: Kind::NonEmptyText, required: true, doc: "the task" },
-        Param {
-            name: "model",
-            kind: Kind::NonEmptyText,
-            required: true,
-            doc: "provider/id, as pi's --model takes it; pi's own default is google",
-        },
-        Param::optional(
-            "system_prompt",
-            Kind::Text,
-            "put before the prompt, with a blank line between them",
-        ),
-        Param::optional(
-            "append_system_prompt",
-            Kind::Bool,
-            "hands system_prompt to pi's --append-system-prompt instead",
-        ),
-        Param::optional(
-            "workspace",
-            Kind::NonEmptyText,
-            "working directory; default execd's own, against which a relative one is resolved",
-        ),
-        Param::optional(
-            "allowed_tools",
-            Kind::Words,
-            "tools by name; absent: pi's own defaults, empty: none at all",
-        ),
-        Param::optional("thinking", Kind::Choice(THINKING), "how much the model thinks"),
-        Param::optional(
-            "session",
-            Kind::NonEmptyText,
-            "the pi session to go on with, by its id; absent: none is kept",
-        ),
-        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
-        Param::optional(
-            "pi_path",
-            Kind::NonEmptyText,
-            "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
-        ),
-        Param::optional("extra_args", Kind::Words, "further arguments of pi, before the prompt"),
-        Param::optional(
-            "api_key",
-            Kind::NonEmptyText,
-            "handed to pi in its provider's variable, or by --api-key; shown nowhere",
-        ),
-        Param::optional("extensions", Kind::Words, "extensions to load, by path"),
-        Param::optional(
-            "timeout_ms",
-            Kind::Integer,
-            "the run is ended after so many ms; default 600000",
-        ),
-        Param::optional(
-            "idle_timeout_ms",
-            Kind::Integer,
-            "it is ended when no event came for so many ms and no tool runs; default 180000",
-        ),
-        Param::optional(
-            "first_event_timeout_ms",
-            Kind::Integer,
-            "it is ended when the model's first event took more ms; default 30000",
-        ),
-        Param::optional("max_cost_usd", Kind::Number, "it is ended when it has cost more"),
-        Param::optional(
-            "max_tokens",
-            Kind::Integer,
-            "it is ended when input, cache writes and output are more tokens",
-        ),
-        Param::optional("stream", Kind::Bool, "sends its events as they come; default true"),
-        Param::optional("keep_events", Kind::Bool, "keeps pi's raw events for the result"),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    prompt: String,
-    model: String,
-    system_prompt: Option<String>,
-    #[serde(default)]
-    append_system_prompt: bool,
-    workspace: Option<String>,
-    allowed_tools: Option<Vec<String>>,
-    thinking: Option<String>,
-    session: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, Option<String>>,
-    pi_path: Option<String>,
-    #[serde(default)]
-    extra_args: Vec<String>,
-    api_key: Option<String>,
-    #[serde(default)]
-    extensions: Vec<String>,
-    timeout_ms: Option<Int>,
-    idle_timeout_ms: Option<Int>,
-    first_event_timeout_ms: Option<Int>,
-    max_cost_usd: Option<f64>,
-    max_tokens: Option<Int>,
-    stream: Option<bool>,
-    #[serde(default)]
-    keep_events: bool,
+wire::params! {
+    struct Params {
+        prompt "prompt": String = required(Kind::NonEmptyText, "the task");
+        model "model": String = required(
+            Kind::NonEmptyText,
+            "provider/id, as pi's --model takes it; pi's own default is google",
+        );
+        system_prompt "system_prompt": Option<String> = optional(
+            Kind::Text,
+            "put before the prompt, with a blank line between them",
+        );
+        append_system_prompt "append_system_prompt": bool = optional(
+            Kind::Bool,
+            "hands system_prompt to pi's --append-system-prompt instead",
+        );
+        workspace "workspace": Option<String> = optional(
+            Kind::NonEmptyText,
+            "working directory; default execd's own, against which a relative one is resolved",
+        );
+        allowed_tools "allowed_tools": Option<Vec<String>> = optional(
+            Kind::Words,
+            "tools by name; absent: pi's own defaults, empty: none at all",
+        );
+        thinking "thinking": Option<String> = optional(
+            Kind::Choice(THINKING),
+            "how much the model thinks",
+        );
+        session "session": Option<String> = optional(
+            Kind::NonEmptyText,
+            "the pi session to go on with, by its id; absent: none is kept",
+        );
+        env "env": BTreeMap<String, Option<String>> = optional(
+            Kind::Env,
+            "variables to set (a string) or to unset (null)",
+        );
+        pi_path "pi_path": Option<String> = optional(
+            Kind::NonEmptyText,
+            "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
+        );
+        extra_args "extra_args": Vec<String> = optional(
+            Kind::Words,
+            "further arguments of pi, before the prompt",
+        );
+        api_key "api_key": Option<String> = optional(
+            Kind::NonEmptyText,
+            "handed to pi in its provider's variable, or by --api-key; shown nowhere",
+        );
+        extensions "extensions": Vec<String> = optional(Kind::Words, "extensions to load, by path");
+        timeout_ms "timeout_ms": Option<Int> = optional(
+            Kind::Integer,
+            "the run is ended after so many ms; default 600000",
+        );
+        idle_timeout_ms "idle_timeout_ms": Option<Int> = optional(
+            Kind::Integer,
+            "it is ended when no event came for so many ms and no tool runs; default 180000",
+        );
+        first_event_timeout_ms "first_event_timeout_ms": Option<Int> = optional(
+            Kind::Integer,
+            "it is ended when the model's first event took more ms; default 30000",
+        );
+        max_cost_usd "max_cost_usd": Option<f64> = optional(
+            Kind::Number,
+            "it is ended when it has cost more",
+        );
+        max_tokens "max_tokens": Option<Int> = optional(
+            Kind::Integer,
+            "it is ended when input, cache writes and output are more tokens",
+        );
+        stream "stream": Option<bool> = optional(
+            Kind::Bool,
+            "sends its events as they come; default true",
+        );
+        keep_events "keep_events": bool = optional(
+            Kind::Bool,
+            "keeps pi's raw events for the result",
+        );
+    }
 }
 
 fn invalid(name: &str, wanted: &str) -> RpcError {
@@ -144,7 +121,7 @@ const KEY_WANTED: &str = "must be printable ASCII without blanks, quotes or back
                           most 4096 bytes";
 
 fn read(raw: &str) -> Result<Params, RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params).map_err(|error| {
+    let params: Params = wire::read_params(raw).map_err(|error| {
         if error.message.starts_with("model is required") {
             return invalid("model", "is required: pi's own default is google, name one");
         }
@@ -182,11 +159,6 @@ fn read(raw: &str) -> Result<Params, RpcError> {
         return Err(invalid("max_tokens", "must be 0 or more"));
     }
     Ok(params)
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
 }
 
 /// The variable that pi takes a provider's key from, where it is known.

@@ -1,43 +1,35 @@
 //! agent_health: whether pi is there, and which (agent.md).
 
-use serde::Deserialize;
-
 use super::versions::ask_health;
 use super::{Agent, pi_program};
 use crate::engine::contract::{Answer, Call};
+use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Engine, Method, Numbered};
 use crate::session::wait::{Wait, WaitKind};
-use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::wire::{self, Kind, Param, RpcError};
+use crate::wire::{self, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "agent_health",
     summary: "Runs pi --version, 5 s at most: whether pi is there, and which.",
-    params: &[Param::optional(
-        "pi_path",
-        Kind::NonEmptyText,
-        "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
-    )],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    pi_path: Option<String>,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        pi_path "pi_path": Option<String> = optional(
+            Kind::NonEmptyText,
+            "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
+        );
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let program = pi_program(&engine.cx, params.pi_path);
     let launch = LaunchSpec {
         program,

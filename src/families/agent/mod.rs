@@ -203,9 +203,7 @@ impl Family for Agent {
         let started_ns = core.facts.started_ns;
         match self {
             _ if core.status().is_some() => None,
-            Self::Run(run) => {
-                run.stop.is_none().then(|| started_ns + run.due_ms() * NS_PER_MS)
-            }
+            Self::Run(run) => run.stop.is_none().then(|| started_ns + run.due_ms() * NS_PER_MS),
             Self::Probe(probe) => (!probe.timed_out).then(|| probe.due_ns(started_ns)),
         }
     }
@@ -269,9 +267,8 @@ impl Run {
         let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
         let wait = wait_of(core).filter(|_| self.spec.stream);
         let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
-        let mut reader = pending.and_then(|pending| {
-            Some((cx.clients.get_mut(pending.client)?, pending.id.as_json()))
-        });
+        let mut reader = pending
+            .and_then(|pending| Some((cx.clients.get_mut(pending.client)?, pending.id.as_json())));
         let mut tell = |told: &Told<'_>| {
             if let Some((client, request)) = &mut reader {
                 tell_event(client, request, told);

@@ -9,9 +9,9 @@ use super::{Agent, start_failure, told_all};
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::{Cx, Engine, Entry, Numbered};
 use crate::limits::{AGENT_VERSION_MS, AGENT_VERSIONS_MAX, KILL_GRACE_MS};
 use crate::session::ending::{SIGKILL, SIGTERM};
-use crate::families::{Cx, Engine, Entry, Numbered};
 use crate::session::{Listing, Session, SessionId, Ways};
 
 /// The versions of programs, by where each is looked for ([`Engine::program_key`]).

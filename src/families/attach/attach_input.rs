@@ -3,59 +3,45 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
 use crate::limits::STDIN_BACKLOG_BYTES;
-use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+use crate::wire::{self, Int, Kind, Reason, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "attach_input",
     summary: "Writes bytes straight to a session's terminal, or to its stdin; {session_id}.",
-    params: &[
-        Param { name: "session_id", kind: Kind::Integer, required: true, doc: "the session" },
-        Param {
-            name: "data_b64",
-            kind: Kind::Chars,
-            required: true,
-            doc: "the bytes in base64, as they were typed",
-        },
-        Param::optional(
-            "eof",
-            Kind::Bool,
-            "closes stdin after the bytes; for sessions on pipes (a terminal gets the key)",
-        ),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-    data_b64: String,
-    #[serde(default)]
-    eof: bool,
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(Kind::Integer, "the session");
+        data_b64 "data_b64": String = required(
+            Kind::Chars,
+            "the bytes in base64, as they were typed",
+        );
+        eof "eof": bool = optional(
+            Kind::Bool,
+            "closes stdin after the bytes; for sessions on pipes (a terminal gets the key)",
+        );
+    }
 }
 
 fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     let bytes = STANDARD.decode(&params.data_b64).map_err(|fault| {
         // The bytes themselves are nobody's to read, not even in an error.
         RpcError::invalid_param("data_b64", format!("data_b64 is not base64: {fault}"))
     })?;
     Ok((params, bytes))
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {

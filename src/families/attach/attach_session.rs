@@ -1,55 +1,46 @@
 //! attach_session: a client sees a session's output as it comes (bash.md).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::Attaching;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
-use super::Attaching;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
 use crate::session::SessionId;
 use crate::sys::pty::Size;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "attach_session",
     summary: "Attaches this client to a session: attach_output notifications bring its last \
               64 KiB and then all that comes, attach_ended its end. Again: once more from the \
               start.",
-    params: &[
-        Param { name: "session_id", kind: Kind::Integer, required: true, doc: "the session" },
-        Param::optional(
-            "cols",
-            Kind::Integer,
-            "columns of the client's terminal, clamped to 20..500; the newest size wins",
-        ),
-        Param::optional("rows", Kind::Integer, "its rows, clamped to 5..300"),
-        Param::optional(
-            "redraw",
-            Kind::Bool,
-            "false: a program on a terminal is not made to draw its screen anew; default true",
-        ),
-        Param::optional(
-            "from",
-            Kind::Integer,
-            "the output comes from this byte on, as far as it is kept; default: the start of a \
-             line in the last 64 KiB",
-        ),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-    cols: Option<Int>,
-    rows: Option<Int>,
-    redraw: Option<bool>,
-    from: Option<Int>,
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(Kind::Integer, "the session");
+        cols "cols": Option<Int> = optional(
+            Kind::Integer,
+            "columns of the client's terminal, clamped to 20..500; the newest size wins",
+        );
+        rows "rows": Option<Int> = optional(Kind::Integer, "its rows, clamped to 5..300");
+        redraw "redraw": Option<bool> = optional(
+            Kind::Bool,
+            "false: a program on a terminal is not made to draw its screen anew; default true",
+        );
+        from "from": Option<Int> = optional(
+            Kind::Integer,
+            "the output comes from this byte on, as far as it is kept; default: the start of a \
+             line in the last 64 KiB",
+        );
+    }
 }
 
 /// The result.
@@ -72,7 +63,7 @@ struct Attached {
 }
 
 fn read(raw: &str) -> Result<Params, RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     if params.cols.is_some() != params.rows.is_some() {
         let (given, missing) =
             if params.cols.is_some() { ("cols", "rows") } else { ("rows", "cols") };
@@ -80,11 +71,6 @@ fn read(raw: &str) -> Result<Params, RpcError> {
         return Err(RpcError::invalid_param(missing, message));
     }
     Ok(params)
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -1,42 +1,34 @@
 //! detach_session: the end of attach_session; the session goes on (bash.md).
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "detach_session",
     summary: "Ends attach_session: the session goes on, in the size that it had before; \
               {session_id, detached}.",
-    params: &[Param {
-        name: "session_id",
-        kind: Kind::Integer,
-        required: true,
-        doc: "the session; one that this client is not attached to is no error",
-    }],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(
+            Kind::Integer,
+            "the session; one that this client is not attached to is no error",
+        );
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let id = session_id(params.session_id);
     let entry = engine.sessions.get_mut(id);
     let detached = entry.is_some_and(|one| {

@@ -130,8 +130,7 @@ impl Family for Attach {
             let data_b64 = encoded.get_or_insert_with(|| STANDARD.encode(data));
             let (offset, dropped_bytes) = (Some(begin), None);
             let answer = (asked != Some(viewer.client)).then_some(false);
-            let note =
-                OutputNote { session_id: core.id, data_b64, offset, dropped_bytes, answer };
+            let note = OutputNote { session_id: core.id, data_b64, offset, dropped_bytes, answer };
             client.notify("attach_output", &note);
             viewer.sent = end;
         }
@@ -205,12 +204,8 @@ fn catch_up(core: &Session, viewer: &mut Viewer, last: bool, cx: &mut Cx) {
     let cut = margins_end.map_or(end, |at| at.clamp(begin, end));
     let (first, rest) = kept.split_at(usize::try_from(cut - begin).unwrap_or(kept.len()));
     let reset = margins_end.map_or("", |_| NO_MARGINS).as_bytes();
-    let parts: [Part<'_>; 4] = [
-        (&before, None, 0),
-        (first, Some(begin), dropped),
-        (reset, None, 0),
-        (rest, Some(cut), 0),
-    ];
+    let parts: [Part<'_>; 4] =
+        [(&before, None, 0), (first, Some(begin), dropped), (reset, None, 0), (rest, Some(cut), 0)];
     for (data, offset, dropped) in parts {
         if data.is_empty() && dropped == 0 {
             continue;

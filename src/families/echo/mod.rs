@@ -5,7 +5,6 @@
 #[cfg(test)]
 mod tests;
 
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
@@ -16,24 +15,24 @@ use crate::pure::buffer::remembered::Remembered;
 use crate::session::output::Source;
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::{Session, Ways};
-use crate::wire::{self, Kind, Param, RpcError};
+use crate::wire::{self, Kind, RpcError};
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[Method {
     name: "echo",
     summary: "Prints a text by a command of its own, and answers with what came of it.",
-    params: &[Param { name: "text", kind: Kind::Text, required: true, doc: "what to print" }],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check: |raw| wire::read_params::<Params>(raw, METHODS[0].params).map(drop),
+    check: wire::check::<Params>,
     call,
 }];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    text: String,
+wire::params! {
+    struct Params {
+        text "text": String = required(Kind::Text, "what to print");
+    }
 }
 
 /// What is kept of a session: what came of its output.
@@ -72,7 +71,7 @@ impl Family for Echo {
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let Params { text } = wire::read_params(call.params, METHODS[0].params)?;
+    let Params { text } = wire::read_params(call.params)?;
     let spec = LaunchSpec {
         program: "printf".to_owned(),
         arguments: vec!["%s".to_owned(), text.clone()],

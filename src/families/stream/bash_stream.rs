@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::output::{Stream, StreamSpec};
 use super::{failed, room_for_one};
 use crate::engine::contract::{Answer, Call};
-use crate::families::{Engine, Entry, Method, Numbered};
 use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::{Engine, Entry, Method, Numbered};
 use crate::limits::{
     JOB_OUTPUT_CHARS_MAX, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
     PTY_COLS, PTY_ROWS,
@@ -18,79 +16,62 @@ use crate::session::Ways;
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind};
 use crate::sys::pty::Size;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "bash_stream",
     summary: "Runs a command with stdout and stderr apart and its output live. Answers when it \
               has ended, or when yieldMs is over: then poll_process goes on with it.",
-    params: &[
-        Param {
-            name: "command",
-            kind: Kind::NonEmptyText,
-            required: true,
-            doc: "the command, run as bash -c COMMAND",
-        },
-        Param::optional(
-            "workdir",
+    params: Params::TABLE,
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check: wire::check::<Params>,
+    call,
+};
+
+wire::params! {
+    struct Params {
+        command "command": String = required(
+            Kind::NonEmptyText,
+            "the command, run as bash -c COMMAND",
+        );
+        workdir "workdir": Option<String> = optional(
             Kind::NonEmptyText,
             "working directory; default execd's own, against which a relative one is resolved",
-        ),
-        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
-        Param::optional(
-            "yieldMs",
+        );
+        env "env": BTreeMap<String, Option<String>> = optional(
+            Kind::Env,
+            "variables to set (a string) or to unset (null)",
+        );
+        yield_ms "yieldMs": Option<Int> = optional(
             Kind::Integer,
             "how long to wait, clamped to 1000..120000 ms; default 60000",
-        ),
-        Param::optional(
-            "stdinMode",
+        );
+        stdin_mode "stdinMode": Option<String> = optional(
             Kind::Choice(&["pipe", "pty", "null"]),
             "\"pipe\" (default); \"pty\": a terminal, with one stream, where what the shell leaves \
              behind gets SIGHUP when the shell ends; \"null\": /dev/null, so that what reads it is at \
              its end",
-        ),
-        Param::optional("timeoutMs", Kind::Integer, "ends the process after so many ms"),
-        Param::optional("stream", Kind::Bool, "sends its output as it comes; default true"),
-        Param::optional(
-            "maxOutputChars",
+        );
+        timeout_ms "timeoutMs": Option<Int> = optional(
+            Kind::Integer,
+            "ends the process after so many ms",
+        );
+        stream "stream": Option<bool> = optional(
+            Kind::Bool,
+            "sends its output as it comes; default true",
+        );
+        max_output_chars "maxOutputChars": Option<Int> = optional(
             Kind::Integer,
             "characters of each text of a reply, clamped to 1..150000; default 30000",
-        ),
-        Param::optional("name", Kind::Text, "a label for lists"),
-    ],
-    other_params: None,
-    waits: true,
-    while_closing: false,
-    check,
-    call,
-};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    command: String,
-    workdir: Option<String>,
-    #[serde(default)]
-    env: BTreeMap<String, Option<String>>,
-    #[serde(rename = "yieldMs")]
-    yield_ms: Option<Int>,
-    #[serde(rename = "stdinMode")]
-    stdin_mode: Option<String>,
-    #[serde(rename = "timeoutMs")]
-    timeout_ms: Option<Int>,
-    stream: Option<bool>,
-    #[serde(rename = "maxOutputChars")]
-    max_output_chars: Option<Int>,
-    name: Option<String>,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+        );
+        name "name": Option<String> = optional(Kind::Text, "a label for lists");
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     room_for_one(engine)?;
     let settings = engine.cx.config.stream;
     let yield_ms = params

@@ -14,9 +14,7 @@ use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::engine::notices::command_for_lists;
 use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
 use crate::families::{Cx, Engine, Entry};
-use crate::limits::{
-    FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS,
-};
+use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;

@@ -1,59 +1,49 @@
 //! get_process_log: any part of a process's output, by pages (bash-stream.md).
 
-use serde::Deserialize;
-
-use crate::engine::contract::{Answer, Call, session_id};
-use crate::families::{Engine, Method};
 use super::books::find_page;
+use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::pages::{Found, PageSource, PageSpec, PendingPage, page_from_memory};
+use crate::families::{Engine, Method};
 use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
 use crate::session::output::Source;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "get_process_log",
     summary: "A page of a process's output, by byte offset; nextOffset leads to the next one. It \
               takes nothing away.",
-    params: &[
-        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
-        Param::optional("offset", Kind::Integer, "first byte; negative: from the end; default 0"),
-        Param::optional("limit", Kind::Integer, "bytes, clamped to 4..150000; default 30000"),
-        Param::optional(
-            "stream",
-            Kind::Choice(&["stdout", "stderr"]),
-            "only this stream; default both, in the order in which they came",
-        ),
-        Param::optional(
-            "encoding",
-            Kind::Choice(&["utf8", "base64"]),
-            "\"base64\" gives exact bytes; default \"utf8\"",
-        ),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    #[serde(rename = "sessionId")]
-    session_id: Int,
-    offset: Option<Int>,
-    limit: Option<Int>,
-    stream: Option<String>,
-    encoding: Option<String>,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        offset "offset": Option<Int> = optional(
+            Kind::Integer,
+            "first byte; negative: from the end; default 0",
+        );
+        limit "limit": Option<Int> = optional(
+            Kind::Integer,
+            "bytes, clamped to 4..150000; default 30000",
+        );
+        stream "stream": Option<String> = optional(
+            Kind::Choice(&["stdout", "stderr"]),
+            "only this stream; default both, in the order in which they came",
+        );
+        encoding "encoding": Option<String> = optional(
+            Kind::Choice(&["utf8", "base64"]),
+            "\"base64\" gives exact bytes; default \"utf8\"",
+        );
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let source = params.stream.as_deref().map(|stream| match stream {
         "stderr" => Source::Errors,
         _ => Source::Output,

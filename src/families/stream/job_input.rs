@@ -9,27 +9,17 @@ use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::accept;
 use crate::families::Engine;
 use crate::session::SessionId;
-use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+use crate::wire::{self, Int, Kind, Reason, RpcError};
 
-/// The params of this form.
-pub(crate) const PARAMS: &[Param] = &[
-    Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
-    Param::optional(
-        "data",
-        Kind::Data,
-        "what to write, taken literally: a string, or {\"base64\": \"…\"} for exact bytes",
-    ),
-    Param::optional("eof", Kind::Bool, "closes stdin after the bytes"),
-];
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    #[serde(rename = "sessionId")]
-    session_id: Int,
-    data: Option<Value>,
-    #[serde(default)]
-    eof: bool,
+wire::params! {
+    pub(crate) struct Params {
+        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        data "data": Option<Value> = optional(
+            Kind::Data,
+            "what to write, taken literally: a string, or {\"base64\": \"…\"} for exact bytes",
+        );
+        eof "eof": bool = optional(Kind::Bool, "closes stdin after the bytes");
+    }
 }
 
 #[derive(Serialize)]
@@ -52,7 +42,7 @@ pub(crate) fn is_meant(raw: &str) -> bool {
 
 /// Reads the params, and the bytes that they stand for.
 fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
-    let params: Params = wire::read_params(raw, PARAMS)?;
+    let params: Params = wire::read_params(raw)?;
     let bytes = match &params.data {
         Some(Value::String(text)) => text.clone().into_bytes(),
         Some(object) => {

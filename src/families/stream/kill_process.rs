@@ -1,6 +1,5 @@
 //! kill_process: ends all of a job, SIGKILL unless another signal is named (bash-stream.md).
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::poll_process::end;
@@ -9,44 +8,34 @@ use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
 use crate::limits::JOB_KILL_WAIT_MS;
 use crate::session::ending::SIGKILL;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "kill_process",
     summary: "Sends a signal to everything of a process and gives its final status, as \
               poll_process does.",
-    params: &[
-        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
-        Param::optional(
-            "signal",
-            Kind::Signal,
-            "a name, with or without SIG, in any case, or a number; default SIGKILL",
-        ),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    #[serde(rename = "sessionId")]
-    session_id: Int,
-    signal: Option<Box<RawValue>>,
+wire::params! {
+    struct Params {
+        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        signal "signal": Option<Box<RawValue>> = optional(
+            Kind::Signal,
+            "a name, with or without SIG, in any case, or a number; default SIGKILL",
+        );
+    }
 }
 
 fn read(raw: &str) -> Result<(Params, i32), RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     let signal = wire::signal_number(params.signal.as_deref(), "SIGKILL")?;
     Ok((params, signal))
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {

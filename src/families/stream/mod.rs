@@ -23,11 +23,9 @@ use serde_json::value::RawValue;
 use super::{Cx, Engine, Entry, Family, Method, unified};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
-use crate::engine::launch::LaunchSpec;
 use crate::engine::keeper_link::logs::LogTrouble;
-use crate::limits::{
-    JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX,
-};
+use crate::engine::launch::LaunchSpec;
+use crate::limits::{JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX};
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
@@ -281,9 +279,7 @@ fn drained_report(own: Option<&mut Stream>, core: &mut Session, cx: &mut Cx) -> 
     let shown = cx.log_shown(core);
     let log = shown.as_deref();
     let (out, err) = match own {
-        Some(own) => {
-            (own.take(Source::Output, log), own.take(Source::Errors, log))
-        }
+        Some(own) => (own.take(Source::Output, log), own.take(Source::Errors, log)),
         None => (take_tail(core, log, cx), Capped::default()),
     };
     let cut = out.omitted_chars + err.omitted_chars > 0;

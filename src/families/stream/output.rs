@@ -1,6 +1,7 @@
 //! The output of a session of bash_stream (bash-stream.md): stdout and stderr apart and merged,
 //! the last of each, and what no stream call has told yet.
 
+use super::live::Chunks;
 use crate::limits::{
     ARRIVAL_RUNS_MAX, HEAD_TAIL_MAX_BYTES, JOB_RING_BYTES_MAX, MAX_CHAR_BYTES, UNREAD_LEAD_BYTES,
     WINDOW_LEAD_BYTES,
@@ -11,7 +12,6 @@ use crate::pure::text::clean::text_behind;
 use crate::pure::text::utf8::{chars_in, incomplete_suffix_len};
 use crate::session::Ticket;
 use crate::session::output::Source;
-use super::live::Chunks;
 
 /// What a stream was started with.
 #[derive(Clone, Copy, Debug)]
@@ -338,7 +338,10 @@ mod tests {
         let mut stream = stream(10, false);
         stream.push(Source::Output, "ä".repeat(1_000).as_bytes());
         stream.push(Source::Output, b"\nend\n");
-        assert_eq!(stream.life(None, false, None).text, "[... 995 characters omitted]\näääää\nend\n");
+        assert_eq!(
+            stream.life(None, false, None).text,
+            "[... 995 characters omitted]\näääää\nend\n"
+        );
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! poll_process: what a job wrote since the last call, or how it ended (bash-stream.md).
 
-use serde::Deserialize;
-
 use super::{Stream, books, drained_report, live_session, signal_all};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Entry, Method, Numbered, State};
@@ -9,49 +7,37 @@ use crate::limits::{JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, NS_PER_MS};
 use crate::session::SessionId;
 use crate::session::ending::SIGKILL;
 use crate::session::wait::{Wait, WaitKind};
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "poll_process",
     summary: "What a process wrote since the last call, or how it ended. One that has ended can \
               be polled again, with the same answer, until its time to live is over.",
-    params: &[
-        Param { name: "sessionId", kind: Kind::Integer, required: true, doc: "the process" },
-        Param::optional(
-            "killIf",
-            Kind::Choice(&["timeout", "always"]),
-            "ends all of it: at once (\"always\"), or if it has not ended when this call's wait is \
-             over (\"timeout\"), which output then does not end",
-        ),
-        Param::optional(
-            "maxDrainMs",
-            Kind::Integer,
-            "how long to wait for output or the end, up to 120000 ms; default 0",
-        ),
-        Param::optional(
-            "waitMs",
-            Kind::Integer,
-            "how long to wait for the end, whatever output comes, up to 1800000 ms; default 0",
-        ),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    #[serde(rename = "sessionId")]
-    session_id: Int,
-    #[serde(rename = "killIf")]
-    kill_if: Option<String>,
-    #[serde(rename = "maxDrainMs")]
-    max_drain_ms: Option<Int>,
-    #[serde(rename = "waitMs")]
-    wait_ms: Option<Int>,
+wire::params! {
+    struct Params {
+        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        kill_if "killIf": Option<String> = optional(
+            Kind::Choice(&["timeout", "always"]),
+            "ends all of it: at once (\"always\"), or if it has not ended when this call's wait is \
+             over (\"timeout\"), which output then does not end",
+        );
+        max_drain_ms "maxDrainMs": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait for output or the end, up to 120000 ms; default 0",
+        );
+        wait_ms "waitMs": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait for the end, whatever output comes, up to 1800000 ms; default 0",
+        );
+    }
 }
 
 impl Params {
@@ -69,13 +55,8 @@ impl Params {
     }
 }
 
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
-}
-
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let id = session_id(params.session_id);
     let always = params.kill_if.as_deref() == Some("always");
     // What outlived it in the background is reached by its id.

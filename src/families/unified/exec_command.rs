@@ -3,105 +3,81 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::Unified;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
     DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
     PTY_COLS, PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
 };
 use crate::pure::text::utf8::floor_boundary;
 use crate::session::report::ExecReport;
-use crate::families::{Engine, Method, Numbered};
 use crate::session::wait::{Progress, Wait, WaitKind};
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "exec_command",
     summary: "Runs a command in a session. Answers when it has exited and its output has ended, \
               or when yield_time_ms is over; then session_id names the running session.",
-    params: &[
-        Param {
-            name: "cmd",
-            kind: Kind::NonEmptyText,
-            required: true,
-            doc: "the command, run as SHELL -c CMD",
-        },
-        Param::optional(
-            "stdin",
-            Kind::Choice(&["pipe", "null"]),
-            "the command's stdin: \"pipe\" (default) or \"null\"; a terminal has its own",
-        ),
-        Param::optional(
-            "workdir",
-            Kind::NonEmptyText,
-            "working directory; default execd's own, against which a relative one is resolved",
-        ),
-        Param::optional("shell", Kind::NonEmptyText, "the shell, looked up on PATH; default bash"),
-        Param::optional("tty", Kind::Bool, "runs the command on a pseudo-terminal; default false"),
-        Param::optional(
-            "cols",
-            Kind::Integer,
-            "columns of the terminal, clamped to 20..500; default 120",
-        ),
-        Param::optional(
-            "rows",
-            Kind::Integer,
-            "rows of the terminal, clamped to 5..300; default 30",
-        ),
-        Param::optional(
-            "yield_time_ms",
-            Kind::Integer,
-            "how long to wait, clamped to 250..30000 ms; default 10000",
-        ),
-        Param::optional("env", Kind::Env, "variables to set (a string) or to unset (null)"),
-        Param::optional(
-            "on_exit",
-            Kind::Choice(&["none", "wake"]),
-            "\"wake\" sends a notification when the session ends and no call observed it",
-        ),
-        Param::optional("stream", Kind::Bool, "sends progress notifications while waiting"),
-        Param::optional("name", Kind::Text, "a label for lists"),
-        Param::optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    cmd: String,
-    stdin: Option<String>,
-    workdir: Option<String>,
-    shell: Option<String>,
-    #[serde(default)]
-    tty: bool,
-    cols: Option<Int>,
-    rows: Option<Int>,
-    yield_time_ms: Option<Int>,
-    #[serde(default)]
-    env: BTreeMap<String, Option<String>>,
-    on_exit: Option<String>,
-    #[serde(default)]
-    stream: bool,
-    name: Option<String>,
-    #[serde(default)]
-    raw_output: bool,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        cmd "cmd": String = required(Kind::NonEmptyText, "the command, run as SHELL -c CMD");
+        stdin "stdin": Option<String> = optional(
+            Kind::Choice(&["pipe", "null"]),
+            "the command's stdin: \"pipe\" (default) or \"null\"; a terminal has its own",
+        );
+        workdir "workdir": Option<String> = optional(
+            Kind::NonEmptyText,
+            "working directory; default execd's own, against which a relative one is resolved",
+        );
+        shell "shell": Option<String> = optional(
+            Kind::NonEmptyText,
+            "the shell, looked up on PATH; default bash",
+        );
+        tty "tty": bool = optional(
+            Kind::Bool,
+            "runs the command on a pseudo-terminal; default false",
+        );
+        cols "cols": Option<Int> = optional(
+            Kind::Integer,
+            "columns of the terminal, clamped to 20..500; default 120",
+        );
+        rows "rows": Option<Int> = optional(
+            Kind::Integer,
+            "rows of the terminal, clamped to 5..300; default 30",
+        );
+        yield_time_ms "yield_time_ms": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait, clamped to 250..30000 ms; default 10000",
+        );
+        env "env": BTreeMap<String, Option<String>> = optional(
+            Kind::Env,
+            "variables to set (a string) or to unset (null)",
+        );
+        on_exit "on_exit": Option<String> = optional(
+            Kind::Choice(&["none", "wake"]),
+            "\"wake\" sends a notification when the session ends and no call observed it",
+        );
+        stream "stream": bool = optional(Kind::Bool, "sends progress notifications while waiting");
+        name "name": Option<String> = optional(Kind::Text, "a label for lists");
+        raw_output "raw_output": bool = optional(
+            Kind::Bool,
+            "gives output unprocessed instead of clean text",
+        );
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let yield_time_ms = params
         .yield_time_ms
         .map_or(DEFAULT_EXEC_YIELD_MS, |given| given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS));

@@ -1,6 +1,5 @@
 //! kill_session: ends everything in a session (architecture.md, Ending a session).
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Unified;
@@ -9,26 +8,13 @@ use crate::families::{Engine, Method, Numbered};
 use crate::limits::KILL_GRACE_MS;
 use crate::session::report::KillReport;
 use crate::session::wait::{Wait, WaitKind};
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "kill_session",
     summary: "Ends everything in a session: the signal, and SIGKILL 2 s later if anything is \
               left. Answers when all are gone.",
-    params: &[
-        Param {
-            name: "session_id",
-            kind: Kind::Integer,
-            required: true,
-            doc: "the session to end; an unknown one answers {found: false}",
-        },
-        Param {
-            name: "signal",
-            kind: Kind::Signal,
-            required: false,
-            doc: "a name, with or without SIG, in any case, or a number; default SIGTERM",
-        },
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
@@ -36,11 +22,17 @@ pub(crate) const METHOD: Method = Method {
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-    signal: Option<Box<RawValue>>,
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(
+            Kind::Integer,
+            "the session to end; an unknown one answers {found: false}",
+        );
+        signal "signal": Option<Box<RawValue>> = optional(
+            Kind::Signal,
+            "a name, with or without SIG, in any case, or a number; default SIGTERM",
+        );
+    }
 }
 
 /// The signal's number. Its name is checked before the session's id.
@@ -50,12 +42,12 @@ fn signal(given: Option<&RawValue>) -> Result<i32, RpcError> {
 
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     signal(params.signal.as_deref()).map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let signal = signal(params.signal.as_deref())?;
     let id = session_id(params.session_id);
     // One that left the table is reached while it is being ended, and so is what outlived it.

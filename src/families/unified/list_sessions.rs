@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::tool_time_utc;
 use crate::engine::contract::{Answer, Call};
@@ -12,32 +12,29 @@ use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::text::visible::one_line;
-use crate::session::{Session, SessionId};
 use crate::session::report::NamedProcess;
+use crate::session::{Session, SessionId};
 use crate::sys::proc::ProcStat;
-use crate::wire::{self, Kind, Param, RpcError};
+use crate::wire::{self, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "list_sessions",
     summary: "Lists the sessions by id. An exited one is reported once and then removed.",
-    params: &[Param {
-        name: "peek",
-        kind: Kind::Bool,
-        required: false,
-        doc: "removes nothing and uses up no wake; default false",
-    }],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: true,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    #[serde(default)]
-    peek: bool,
+wire::params! {
+    struct Params {
+        peek "peek": bool = optional(
+            Kind::Bool,
+            "removes nothing and uses up no wake; default false",
+        );
+    }
 }
 
 /// One session of the list.
@@ -89,13 +86,8 @@ struct List {
     tool_time_utc: String,
 }
 
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
-}
-
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let sessions = rows(engine);
     let left = engine.sessions.left_members(&mut engine.cx);
     let left = left.into_iter().map(|(session_id, one)| LeftRow {

@@ -62,13 +62,7 @@ fn takes_nothing(wait: &Wait, why: Why) -> bool {
 impl Family for Unified {
     type Books = ();
 
-    fn points_at_log(
-        _own: Option<&Self>,
-        core: &Session,
-        wait: &Wait,
-        why: Why,
-        cx: &Cx,
-    ) -> bool {
+    fn points_at_log(_own: Option<&Self>, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
         let takes_text = !takes_nothing(wait, why);
         why == Why::Completed || (takes_text && core.view.may_be_cut(cx.config.text))
     }
@@ -101,13 +95,7 @@ impl Family for Unified {
 }
 
 /// The unread output as this call's text; none where it `takes` none.
-fn take_text(
-    core: &mut Session,
-    wait: &Wait,
-    takes: bool,
-    log: Option<&str>,
-    cx: &mut Cx,
-) -> Text {
+fn take_text(core: &mut Session, wait: &Wait, takes: bool, log: Option<&str>, cx: &mut Cx) -> Text {
     if !takes {
         return Text::default();
     }
@@ -115,13 +103,7 @@ fn take_text(
     core.view.take(cx.config.text, wait.raw_output, core.life.finished(), log)
 }
 
-fn exec_report(
-    core: &mut Session,
-    wait: &Wait,
-    why: Why,
-    takes: bool,
-    cx: &mut Cx,
-) -> ExecReport {
+fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> ExecReport {
     let whole = LogStatus { complete: true, ..LogStatus::default() };
     let log = cx.log_status(core).unwrap_or(whole);
     let text = take_text(core, wait, takes, log.path.as_deref(), cx);
@@ -211,13 +193,7 @@ pub fn note(core: &Session, exited: bool, cx: &Cx) -> Option<String> {
     ))
 }
 
-fn kill_report(
-    core: &mut Session,
-    wait: &Wait,
-    why: Why,
-    takes: bool,
-    cx: &mut Cx,
-) -> KillReport {
+fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> KillReport {
     let whole = LogStatus { complete: true, ..LogStatus::default() };
     let log = cx.log_status(core).unwrap_or(whole);
     let gone = why == Why::Completed;

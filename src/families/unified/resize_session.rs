@@ -1,56 +1,39 @@
 //! resize_session: sets a PTY's size.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
-use crate::sys::errno::errno_text;
 use crate::limits::{PTY_COLS_RANGE, PTY_ROWS_RANGE};
+use crate::sys::errno::errno_text;
 use crate::sys::pty::Size;
-use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
+use crate::wire::{self, Int, Kind, Reason, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "resize_session",
     summary: "Sets the size of a session's terminal; the program gets SIGWINCH. While clients are \
               attached, the newest of their sizes holds.",
-    params: &[
-        Param {
-            name: "session_id",
-            kind: Kind::Integer,
-            required: true,
-            doc: "the session, started with tty: true",
-        },
-        Param {
-            name: "cols",
-            kind: Kind::Integer,
-            required: true,
-            doc: "columns, clamped to 20..500",
-        },
-        Param { name: "rows", kind: Kind::Integer, required: true, doc: "rows, clamped to 5..300" },
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: false,
     while_closing: false,
-    check,
+    check: wire::check::<Params>,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-    cols: Int,
-    rows: Int,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    wire::read_params::<Params>(raw, METHOD.params).map(drop)
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(
+            Kind::Integer,
+            "the session, started with tty: true",
+        );
+        cols "cols": Int = required(Kind::Integer, "columns, clamped to 20..500");
+        rows "rows": Int = required(Kind::Integer, "rows, clamped to 5..300");
+    }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let id = session_id(params.session_id);
     let core = &mut engine.sessions.use_session(id)?.core;
     if !core.facts.tty {

@@ -1,85 +1,69 @@
 //! write_stdin: drives a session with input, or polls it (unified-exec.md).
 
-use serde::Deserialize;
-
 use super::{Unified, tool_time_utc};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::accept;
-use crate::families::{Engine, Method, Numbered};
 use crate::families::stream::job_input;
+use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
-    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS,
-    MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
+    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS, MAX_YIELD_TIME_MS,
+    MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
 };
 use crate::pure::text::unescape::unescape;
 use crate::pure::time::rfc3339::parse_utc;
-use crate::session::wait::{Progress, Until, Wait, WaitKind};
 use crate::session::Session;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::session::wait::{Progress, Until, Wait, WaitKind};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "write_stdin",
     summary: "Writes to a session's stdin, or polls it when there is nothing to write; answers \
               like exec_command.",
-    params: &[
-        Param {
-            name: "session_id",
-            kind: Kind::Integer,
-            required: true,
-            doc: "the session to write to or to poll",
-        },
-        Param::optional(
-            "chars",
-            Kind::Chars,
-            "text to write; C-style escapes are decoded (\\x03, \\n)",
-        ),
-        Param::optional("chars_b64", Kind::Chars, "exact bytes to write, in base64"),
-        Param::optional(
-            "eof",
-            Kind::Bool,
-            "closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file",
-        ),
-        Param::optional(
-            "yield_time_ms",
-            Kind::Integer,
-            "how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap \
-             (default 5000)",
-        ),
-        Param::optional(
-            "yield_until",
-            Kind::Text,
-            "polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead",
-        ),
-        Param::optional(
-            "max_empty_poll_ms",
-            Kind::Integer,
-            "the cap of a poll in ms; default execd's own (1800000)",
-        ),
-        Param::optional("stream", Kind::Bool, "sends progress notifications while waiting"),
-        Param::optional("raw_output", Kind::Bool, "gives output unprocessed instead of clean text"),
-    ],
-    other_params: Some(crate::families::stream::job_input::PARAMS),
+    params: Params::TABLE,
+    other_params: Some(job_input::Params::TABLE),
     waits: true,
     while_closing: false,
     check,
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Params {
-    session_id: Int,
-    chars: Option<String>,
-    chars_b64: Option<String>,
-    #[serde(default)]
-    eof: bool,
-    yield_time_ms: Option<Int>,
-    yield_until: Option<String>,
-    max_empty_poll_ms: Option<Int>,
-    #[serde(default)]
-    stream: bool,
-    #[serde(default)]
-    raw_output: bool,
+wire::params! {
+    struct Params {
+        session_id "session_id": Int = required(
+            Kind::Integer,
+            "the session to write to or to poll",
+        );
+        chars "chars": Option<String> = optional(
+            Kind::Chars,
+            "text to write; C-style escapes are decoded (\\x03, \\n)",
+        );
+        chars_b64 "chars_b64": Option<String> = optional(
+            Kind::Chars,
+            "exact bytes to write, in base64",
+        );
+        eof "eof": bool = optional(
+            Kind::Bool,
+            "closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file",
+        );
+        yield_time_ms "yield_time_ms": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap \
+             (default 5000)",
+        );
+        yield_until "yield_until": Option<String> = optional(
+            Kind::Text,
+            "polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead",
+        );
+        max_empty_poll_ms "max_empty_poll_ms": Option<Int> = optional(
+            Kind::Integer,
+            "the cap of a poll in ms; default execd's own (1800000)",
+        );
+        stream "stream": bool = optional(Kind::Bool, "sends progress notifications while waiting");
+        raw_output "raw_output": bool = optional(
+            Kind::Bool,
+            "gives output unprocessed instead of clean text",
+        );
+    }
 }
 
 /// The two spellings of input, decoded. An empty string counts as absent.
@@ -147,7 +131,7 @@ fn check(raw: &str) -> Result<(), RpcError> {
     if job_input::is_meant(raw) {
         return job_input::check(raw);
     }
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     let empty = input_bytes(&params)?.is_empty() && !params.eof;
     until(&params, empty).map(drop)
 }
@@ -164,7 +148,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 }
 
 fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params, METHOD.params)?;
+    let params: Params = wire::read_params(call.params)?;
     let mut bytes = input_bytes(&params)?;
     let empty = bytes.is_empty() && !params.eof;
     let until = until(&params, empty)?;
@@ -213,7 +197,7 @@ mod tests {
     use super::*;
 
     fn params(json: &str) -> Params {
-        wire::read_params(json, METHOD.params).expect("valid params")
+        wire::read_params(json).expect("valid params")
     }
 
     #[test]

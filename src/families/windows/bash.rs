@@ -1,85 +1,74 @@
 //! bash: runs a command as pi's built-in bash does, but goes on in a background window where it
 //! takes longer (bash.md).
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::window_context::{CONTEXT, Context};
 use super::window::Window;
+use super::window_context::{CONTEXT, Context};
 use super::{failed, room_for_one, start_failure_text, window_id};
 use crate::engine::contract::{Answer, Call};
-use crate::families::{Engine, Entry, Method, Numbered};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::windows::name::{shown_command, window_name};
 use crate::families::windows::text::seconds;
 use crate::families::windows::window::WindowSpec;
+use crate::families::{Engine, Entry, Method, Numbered};
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS, WINDOW_UNREAD_BYTES};
 use crate::session::Ways;
 use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::sys::pty::Size;
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "bash",
     summary: "Runs a command and answers with its output, as pi's bash does. What takes longer \
               than timeout goes on in a background window, whose end is reported by window_exited.",
-    params: &[
-        Param {
-            name: "command",
-            kind: Kind::NonEmptyText,
-            required: true,
-            doc: "the command, run as bash -c COMMAND",
-        },
-        Param::optional("name", Kind::Text, "the window's name; default: the command's"),
-        Param::optional(
-            "timeout",
-            Kind::Number,
-            "foreground seconds, more than 0; default 30, at most 60",
-        ),
-        Param::optional(
-            "timeoutAction",
-            Kind::Choice(&["background", "kill"]),
-            "what happens then: it goes on in the background (default), or is ended",
-        ),
-        Param::optional("background", Kind::Bool, "runs in the background from its start"),
-        Param::optional(
-            "tty",
-            Kind::Bool,
-            "gives it a terminal, for what asks for input; what the shell leaves behind on it gets \
-             SIGHUP when the shell ends; default context.tty",
-        ),
-        Param::optional(
-            "pollInterval",
-            Kind::Number,
-            "seconds between reports of its output, once it runs in the background; 0: none",
-        ),
-        Param::optional("pollLines", Kind::Integer, "lines of each; default 30"),
-        Param::optional("stream", Kind::Bool, "sends progress while it waits"),
-        Param::optional("context", Kind::Object(CONTEXT), "the caller's settings"),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Params {
-    command: String,
-    name: Option<String>,
-    timeout: Option<f64>,
-    timeout_action: Option<String>,
-    #[serde(default)]
-    background: bool,
-    tty: Option<bool>,
-    poll_interval: Option<f64>,
-    poll_lines: Option<Int>,
-    #[serde(default)]
-    stream: bool,
-    context: Option<Box<RawValue>>,
+wire::params! {
+    struct Params {
+        command "command": String = required(
+            Kind::NonEmptyText,
+            "the command, run as bash -c COMMAND",
+        );
+        name "name": Option<String> = optional(
+            Kind::Text,
+            "the window's name; default: the command's",
+        );
+        timeout "timeout": Option<f64> = optional(
+            Kind::Number,
+            "foreground seconds, more than 0; default 30, at most 60",
+        );
+        timeout_action "timeoutAction": Option<String> = optional(
+            Kind::Choice(&["background", "kill"]),
+            "what happens then: it goes on in the background (default), or is ended",
+        );
+        background "background": bool = optional(
+            Kind::Bool,
+            "runs in the background from its start",
+        );
+        tty "tty": Option<bool> = optional(
+            Kind::Bool,
+            "gives it a terminal, for what asks for input; what the shell leaves behind on it gets \
+             SIGHUP when the shell ends; default context.tty",
+        );
+        poll_interval "pollInterval": Option<f64> = optional(
+            Kind::Number,
+            "seconds between reports of its output, once it runs in the background; 0: none",
+        );
+        poll_lines "pollLines": Option<Int> = optional(Kind::Integer, "lines of each; default 30");
+        stream "stream": bool = optional(Kind::Bool, "sends progress while it waits");
+        context "context": Option<Box<RawValue>> = optional(
+            Kind::Object(CONTEXT),
+            "the caller's settings",
+        );
+    }
 }
 
 impl Params {
@@ -90,7 +79,7 @@ impl Params {
 }
 
 fn read(raw: &str) -> Result<(Params, Context), RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     let context = Context::read(params.context.as_deref())?;
     if params.timeout.is_some_and(|seconds| seconds <= 0.0) {
         let most = seconds(context.timeout_ms(Some(f64::MAX)));
@@ -102,11 +91,6 @@ fn read(raw: &str) -> Result<(Params, Context), RpcError> {
         return Err(RpcError::invalid_param("timeout", message));
     }
     Ok((params, context))
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
 }
 
 /// What the window goes by.

@@ -1,15 +1,14 @@
 //! The books of windows: which there are, whose they are, what has ended and stays listed.
 
-
 use serde::Serialize;
 
-use super::{Named, age_s, shown, status_of, window_id};
 use super::window::Window;
+use super::{Named, age_s, shown, status_of, window_id};
 use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
-use crate::families::{Cx, Engine, Entry, State};
 use crate::families::windows::text;
 use crate::families::windows::window::{Clean, PollSpec, Scope, Stage};
+use crate::families::{Cx, Engine, Entry, State};
 use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WINDOW_COMMAND_BYTES};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;

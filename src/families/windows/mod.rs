@@ -136,13 +136,7 @@ impl Family for Window {
         }
     }
 
-    fn points_at_log(
-        own: Option<&Self>,
-        _core: &Session,
-        wait: &Wait,
-        why: Why,
-        _cx: &Cx,
-    ) -> bool {
+    fn points_at_log(own: Option<&Self>, _core: &Session, wait: &Wait, why: Why, _cx: &Cx) -> bool {
         let shows = own.filter(|_| wait.kind == WaitKind::Start);
         why == Why::Completed || shows.is_some_and(Self::may_be_cut)
     }
@@ -380,7 +374,6 @@ impl Window {
             output: if starts { String::new() } else { cut.output },
         }
     }
-
 
     /// The answer to who closed the window.
     fn killed(&self, core: &Session, why: Why) -> Seen {

@@ -3,15 +3,15 @@
 
 use serde::Serialize;
 
-use super::{Held, Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
 use super::window::{Stage, Window};
+use super::{Held, Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
 use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
+use crate::families::Cx;
 use crate::families::windows::text::{self, End};
 use crate::limits::{NS_PER_MS, WINDOW_COMMAND_BYTES};
-use crate::session::report::{NamedProcess, TruncationReport};
-use crate::families::Cx;
 use crate::session::Session;
+use crate::session::report::{NamedProcess, TruncationReport};
 
 #[derive(Serialize)]
 struct ExitedNote {

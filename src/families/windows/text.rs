@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
+use crate::pure::process::life::ExitStatus;
 use crate::pure::text::truncate::{Truncation, format_size, showing};
 use crate::pure::text::visible;
-use crate::pure::process::life::ExitStatus;
 
 /// The text of a command that wrote nothing.
 const NO_OUTPUT: &str = "(no output)";

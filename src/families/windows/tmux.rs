@@ -1,60 +1,52 @@
 //! tmux: looks after the windows of bash (bash.md). There is no tmux behind it: a window
 //! is a session.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::window_context::{CONTEXT, Context};
 use super::books::{self, PeekLimits, Seen};
-use super::window::{Scope, Stage, Window};
 use super::killed;
+use super::window::{Scope, Stage, Window};
+use super::window_context::{CONTEXT, Context};
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Entry, Method, Numbered, State};
 use crate::limits::KILL_GRACE_MS;
 use crate::session::SessionId;
 use crate::session::ending::SIGTERM;
 use crate::session::wait::{Wait, WaitKind};
-use crate::wire::{self, Int, Kind, Param, RpcError};
+use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "tmux",
     summary: "Lists, shows, ends and polls background windows of bash.",
-    params: &[
-        Param {
-            name: "action",
-            kind: Kind::Choice(&["list", "list-polls", "peek", "kill", "poll", "unpoll"]),
-            required: true,
-            doc: "what to do",
-        },
-        Param::optional("window", Kind::Text, "the window: \"@3\", or \"3\""),
-        Param::optional("pollInterval", Kind::Number, "of poll: seconds, more than 0"),
-        Param::optional("pollLines", Kind::Integer, "of poll: lines; default 30"),
-        Param::optional("context", Kind::Object(CONTEXT), "the caller's settings"),
-    ],
+    params: Params::TABLE,
     other_params: None,
     waits: true,
     while_closing: false,
-    check,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Params {
-    action: String,
-    window: Option<String>,
-    poll_interval: Option<f64>,
-    poll_lines: Option<Int>,
-    context: Option<Box<RawValue>>,
-}
-
-/// Reads the params without acting on them.
-fn check(raw: &str) -> Result<(), RpcError> {
-    read(raw).map(drop)
+wire::params! {
+    struct Params {
+        action "action": String = required(
+            Kind::Choice(&["list", "list-polls", "peek", "kill", "poll", "unpoll"]),
+            "what to do",
+        );
+        window "window": Option<String> = optional(Kind::Text, "the window: \"@3\", or \"3\"");
+        poll_interval "pollInterval": Option<f64> = optional(
+            Kind::Number,
+            "of poll: seconds, more than 0",
+        );
+        poll_lines "pollLines": Option<Int> = optional(Kind::Integer, "of poll: lines; default 30");
+        context "context": Option<Box<RawValue>> = optional(
+            Kind::Object(CONTEXT),
+            "the caller's settings",
+        );
+    }
 }
 
 fn read(raw: &str) -> Result<(Params, Context), RpcError> {
-    let params: Params = wire::read_params(raw, METHOD.params)?;
+    let params: Params = wire::read_params(raw)?;
     let context = Context::read(params.context.as_deref())?;
     Ok((params, context))
 }
