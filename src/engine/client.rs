@@ -26,7 +26,7 @@ use crate::wire::{self, RequestId, RpcError};
 /// A connection.
 #[derive(Debug)]
 pub struct Client {
-    /// Its number.
+    /// The client's number.
     pub id: ClientId,
     /// Where requests come from.
     pub input: Channel,
@@ -42,35 +42,36 @@ pub struct Client {
     pub input_ready: bool,
     /// End of input was read.
     pub input_ended: bool,
-    /// It did not end, but could not be read any further.
+    /// The input did not end, but could not be read any further.
     pub input_failed: bool,
-    /// What could not be done with it, and the errno, until somebody is told.
+    /// What could not be done with the connection, and the errno, until somebody is told.
     pub failed: Option<(&'static str, i32)>,
     /// The output may take something.
     pub output_ready: bool,
     /// The poll is asked to tell when the output becomes writable.
     pub output_watched: bool,
-    /// Its output in the poll: the token, what is asked for, and what while it has no room.
+    /// The output in the poll: the token, what the poll is asked for, and what it is asked for
+    /// while the output has no room.
     pub output_watch: (Token, Interest, Interest),
     /// Nobody reads any more.
     pub reader_gone: bool,
-    /// We hung up on it: what it sent is void.
+    /// execd hung up on the client: what the client sent is void.
     hung_up: bool,
-    /// It has sent something or was answered since `active_ns` was last set.
+    /// The client has sent something or was answered since `active_ns` was last set.
     active: bool,
-    /// When it last sent something or was answered.
+    /// When the client last sent something or was answered.
     pub active_ns: u64,
-    /// How far it was told the news of sessions.
+    /// How far the client was told the news of sessions.
     pub told: Told,
     /// The outbox went over its high mark and has not come below the low one.
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
     pub stopped: bool,
-    /// It is attached to a session whose output it has not been sent for want of room.
+    /// The client is attached to a session whose output it has not been sent, for want of room.
     pub lags: bool,
-    /// How much of its requests is read in one turn.
+    /// How many bytes of requests are read in one turn.
     pub read_turn_bytes: usize,
-    /// How much is written to it.
+    /// How many bytes are written to the client in one turn.
     pub write_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,

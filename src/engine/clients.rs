@@ -25,11 +25,11 @@ pub struct Clients {
     /// The client on stdin and stdout.
     pub stdin: Client,
     others: BTreeMap<ClientId, Client>,
-    /// Whose request was taken up last: the next round begins behind it.
+    /// The client whose request was taken up last: the next round begins behind it.
     served: ClientId,
-    /// The number of the next one.
+    /// The number of the next client.
     next_id: ClientId,
-    /// What somebody has no room to be told.
+    /// News of sessions that some client has no room to be told.
     news: News,
 }
 
@@ -37,7 +37,7 @@ pub struct Clients {
 struct ChangedNote {
     /// How many sessions have started.
     started: u64,
-    /// How many have ended.
+    /// How many sessions have ended.
     ended: u64,
 }
 

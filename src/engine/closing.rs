@@ -1,5 +1,5 @@
-//! The end of execd (protocol.md, How execd ends): a state that the
-//! turn moves along, not a function that waits.
+//! The end of execd (protocol.md, How execd ends): a state that the turn moves along, not a
+//! function that waits. Here is what the end is begun for and how far it is; `steps` moves it.
 
 mod steps;
 
@@ -50,9 +50,9 @@ pub struct Closing {
     phase: Phase,
     /// When the present phase is given up.
     until_ns: u64,
-    /// The request that asked for it.
+    /// The request that asked for the end.
     ticket: Option<Ticket>,
-    /// What was ended, for its answer.
+    /// The sessions that were ended, for that request's answer.
     ended: Vec<Value>,
     /// A second signal asked for SIGKILL.
     hurried: bool,
@@ -61,8 +61,8 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Whether pending requests of a client answer with what they have. At the end of stdin
-    /// its own run to their end, and nobody else's keep execd alive.
+    /// Whether pending requests of a client answer with what they have. At the end of stdin the
+    /// requests of its own client run to their end, and those of nobody else keep execd alive.
     pub fn answers_pending(&self, client: ClientId) -> bool {
         !matches!(self.cause, Cause::EndOfInput | Cause::InputFailed) || client != STDIN_CLIENT
     }

@@ -1,5 +1,6 @@
-//! The contracts of the engine: what it asks of the families of tools, and what a method is. The
-//! engine knows no family: it is generic over one type that stands for all of them.
+//! The contracts of the engine: what the engine asks of the families of tools, and what a method is
+//! (architecture.md, The contract). The engine knows no family: it is generic over one type that
+//! stands for all of them.
 
 pub mod cx;
 
@@ -17,13 +18,13 @@ use crate::session::wait::{FamilyId, Moment, Wait, Why};
 use crate::session::{ClientId, Session, SessionId};
 use crate::wire::{self, Int, Param, RequestId, RpcError};
 
-/// What an answer told: the engine then tells the rest.
+/// What an answer told. The engine tells others what follows from that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
-    /// The session's unread output, all of it: later answers have none.
+    /// The answer told the session's unread output, all of it: later answers of the turn have none.
     pub output: bool,
-    /// The session's end: everybody hears of it now, and nobody needs to be woken for it. Whether
-    /// the session leaves the table of unified-exec is `core.observed`'s.
+    /// The answer told the session's end: everybody hears of the end now, and nobody needs to be
+    /// woken for it. Whether the session leaves the table is `core.observed`'s to say.
     pub end: bool,
 }
 
@@ -35,11 +36,12 @@ pub trait Families: Debug + Default + 'static {
     /// Whose wait the command of `execd run` has.
     const FRONT: FamilyId;
 
-    /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`. It is in the
-    /// session's own buffers already.
+    /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`. The session's own
+    /// buffers and its log have these bytes already.
     fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx<Self>);
 
-    /// Whether the session's output may be read, as far as the readers of its events go.
+    /// Whether the session's output may be read: whether those who read what the family makes of
+    /// the output have room for more.
     fn may_read(&self, core: &Session, cx: &Cx<Self>) -> bool;
 
     /// When the session is to be looked at although nothing happens to it, on the monotonic clock.
@@ -48,7 +50,7 @@ pub trait Families: Debug + Default + 'static {
     /// Something happened to the session, or a deadline is over: before its waits are judged.
     fn step(&mut self, core: &mut Session, cx: &mut Cx<Self>);
 
-    /// Why a wait is over; `None` while it goes on.
+    /// Why a wait is over; `None` while the wait goes on.
     fn verdict(&self, core: &Session, wait: &Wait, at: &Moment, cx: &Cx<Self>) -> Option<Why>;
 
     /// Whether the answer of a wait points at the log, which must be complete then.
@@ -94,11 +96,11 @@ pub trait Families: Debug + Default + 'static {
 /// A request as a method sees it.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Whose it is.
+    /// The client that asks.
     pub client: ClientId,
-    /// Its id; absent for one that is never answered.
+    /// The request's id; absent for a request that is never answered.
     pub id: Option<RequestId>,
-    /// JSON text of its params: an object.
+    /// JSON text of the request's params: an object.
     pub params: &'a str,
 }
 
@@ -107,7 +109,7 @@ pub struct Call<'a> {
 pub enum Answer {
     /// The result, as JSON text.
     Json(Vec<u8>),
-    /// The request waits; it is answered later.
+    /// The request waits: a [`Wait`] stands for it, and its family answers it later.
     Waits,
 }
 
@@ -123,25 +125,25 @@ impl Answer {
 pub struct Method<F: Families> {
     /// Its name on the wire.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// What the method does, in a sentence.
     pub summary: &'static str,
     /// Its params.
     pub params: &'static [Param],
-    /// The params of its other form, where it has one.
+    /// The params of its other form, where the method has two.
     pub other_params: Option<&'static [Param]>,
-    /// Whether it may wait: then it counts against the limit of pending requests.
+    /// Whether a request of it may wait, so that it counts against the limit of pending requests.
     pub waits: bool,
-    /// Whether it is still carried out while execd is ending.
+    /// Whether the method is still carried out while execd is ending.
     pub while_closing: bool,
-    /// Reads its params and acts on nothing: the error that they would be refused with.
+    /// Reads params without acting on them: the error that they would be refused with.
     pub check: fn(&str) -> Result<(), RpcError>,
     /// Its handler.
     pub call: fn(&mut Engine<F>, &Call<'_>) -> Result<Answer, RpcError>,
 }
 
 impl<F: Families> Method<F> {
-    /// Whether its reply goes before what is unsent: it says nothing of any session, whose history
-    /// stays in order, and tells whether execd lives.
+    /// Whether a reply of the method goes before what is unsent: such a reply tells whether execd
+    /// lives, and says nothing of any session, whose history stays in order.
     pub fn overtakes(&self) -> bool {
         matches!(self.name, "ping" | "server_info")
     }
@@ -150,7 +152,7 @@ impl<F: Families> Method<F> {
 /// The table of methods: the rows of each family, and the front's own.
 pub type Methods<F> = &'static [&'static [Method<F>]];
 
-/// A session id from its number on the wire; one that can't be an id names no session.
+/// A session id from its number on the wire; a number that can't be an id names no session.
 pub fn session_id(number: Int) -> SessionId {
     SessionId::try_from(number.0).unwrap_or(0)
 }

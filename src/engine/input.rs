@@ -1,4 +1,5 @@
-//! Input of sessions: taken as a whole, or refused as a whole.
+//! Input of sessions: taken as a whole, or refused as a whole. Writing it to the child is left to
+//! `streams`.
 
 use crate::limits::{CANONICAL_LINE_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::terminal::line::TtyLine;

@@ -1,6 +1,8 @@
 //! What a session's state leads to: the way into the table, the way to its end, answers to its
-//! waits, progress, the word of its exit. Only sessions that something happened to are judged. A
-//! session is out of the table while it is judged, and goes back, or is forgotten, at the end.
+//! waits, progress, the word of its exit (architecture.md, The contract). Only sessions that
+//! something happened to are judged. A session is out of the table while it is judged, and goes
+//! back, or is forgotten, at the end. When a wait is over and what its answer says is left to the
+//! families.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +79,7 @@ impl<F: Families> Engine<F> {
         step_ending(&mut entry.core, cx);
         leave_detached_holders(entry, cx);
         let core = &mut entry.core;
-        // It has outlived its first 150 ms: it enters the table.
+        // A session that has outlived its first 150 ms enters the table.
         if core.grace_ends_ns().is_some_and(|at| at <= cx.now_ns) {
             self.sessions.register(core, cx);
         }
@@ -110,17 +112,17 @@ impl<F: Families> Engine<F> {
             wait.shut_down |= why == Why::ShuttingDown;
             wait.held_back = !room;
             if !room {
-                // Those of other clients don't wait for this one's reader.
+                // Waits of other clients don't wait for the reader of this one.
                 cx.queues.held_back.insert(entry.core.id);
                 at += 1;
                 continue;
             }
             if !log_allows(entry, at, why, cx) {
-                // A younger wait must not take what this one is to tell.
+                // A younger wait must not take the output that this wait is to tell.
                 return;
             }
             if !matches!(why, Why::Completed | Why::ShuttingDown) && !entry.core.ways.own_cap {
-                // Its id is told: from now on it is in the table.
+                // The answer tells the session's id: from now on the session is in the table.
                 self.sessions.register(&mut entry.core, &mut self.cx);
             }
             let wait = entry.core.waits.remove(at);
@@ -154,19 +156,19 @@ impl<F: Families> Engine<F> {
             entry.family.remember(core, cx);
             tell_end(entry, observed, cx);
             if !entry.core.output.dropped {
-                // It needs no descriptors any more.
+                // The session needs no descriptors any more.
                 streams::close(&mut entry.core, cx);
             }
         }
         let ending = entry.core.ending.as_ref();
         if ending.is_some_and(|ending| ending.over() && !ending.all_gone()) {
-            // What could not be ended stays listed, and may be tried again.
+            // A session that could not be ended stays listed, and may be tried again.
             entry.core.ending = None;
         }
     }
 }
 
-/// Tells everybody of a session's end, once; its family comes first.
+/// Tells everybody of a session's end, once; the session's family tells it first.
 fn tell_end<F: Families>(entry: &mut Entry<F>, observed: bool, cx: &mut Cx<F>) {
     entry.family.tell_end(&mut entry.core, cx);
     cx.tell_exit(&mut entry.core, observed);

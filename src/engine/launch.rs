@@ -1,4 +1,6 @@
-//! From what a request asks for to a running session (architecture.md, Starting a child).
+//! From what a request asks for to a running session (architecture.md, Starting a child): its
+//! environment, descriptors, place in poll and table. The system calls of the start are left to
+//! `sys/spawn.rs`, and what becomes of the session to its family.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -52,9 +54,9 @@ pub struct LaunchSpec {
     pub arguments: Vec<String>,
     /// The command as lists show it.
     pub command: String,
-    /// A label for lists.
+    /// A label that lists show.
     pub name: Option<String>,
-    /// Its working directory, resolved against ours; `None`: ours.
+    /// Its working directory, resolved against execd's own; `None`: execd's own.
     pub workdir: Option<String>,
     /// Variables to set, or to unset.
     pub env: Vec<(String, Option<String>)>,
@@ -64,7 +66,8 @@ pub struct LaunchSpec {
     pub tty: Option<Size>,
     /// Whether stderr gets a pipe of its own, where there is no PTY.
     pub split: bool,
-    /// Whether its end is the end of all that it started, whatever session that is in.
+    /// Whether the session's end is the end of all that it started, whatever kernel session that is
+    /// in.
     pub whole: bool,
 }
 
@@ -72,7 +75,7 @@ pub struct LaunchSpec {
 #[derive(Debug)]
 pub struct BaseEnv {
     entries: Vec<(Vec<u8>, CString)>,
-    /// What whole sessions are known by; None where our own limit leaves no room for it.
+    /// The marks that whole sessions are known by; None where our own limit leaves no room.
     pub run_marks: Option<RunMarks>,
 }
 
@@ -155,8 +158,8 @@ pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
 }
 
 /// Where a program may be: as given when its name holds a slash, else a file of that name in each
-/// directory of `path` (exec(3), execvp). What is relative counts from the child's directory.
-/// Nobody looks there before the child does: the file system may be one that hangs.
+/// directory of `path` (exec(3), execvp). A relative path counts from the child's directory. Nobody
+/// looks at these places before the child does: a file system may hang.
 pub(crate) fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
     let looked_up = !program.contains('/');
     if !looked_up || program.len() > NAME_MAX_BYTES {
@@ -359,12 +362,12 @@ impl<F: Families> Engine<F> {
             self.cx.watch.add(fd, token_of(id, port), Interest::READABLE)
         });
         if let Err(error) = watched {
-            // A session that can't be watched would be lost: it is taken back.
+            // A session that can't be watched would be lost: its child is ended.
             child::kill_now(child.pidfd.as_raw_fd());
             if start.fd().is_none() {
                 child::reap_now(child.pid);
             }
-            // One that hangs is reaped when it comes to its end.
+            // A child that hangs on its way to its program is reaped when it has ended.
             self.cx.keeper.withdraw(child.pid);
             let errno = error.raw_os_error().unwrap_or(0);
             return Err(format!("watch the session: {}", errno_text(errno)));
@@ -377,7 +380,7 @@ impl<F: Families> Engine<F> {
         cx.keeper.open(id, &host::random_hex());
         cx.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
-        // Without a log it has all that pages can be made of (bash-stream.md, Settings).
+        // Without a log the tape has all that pages can be made of (bash-stream.md, Settings).
         let tail_bytes = if cx.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
         let mut core = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
         core.start = start;

@@ -1,6 +1,7 @@
-//! The engine: what moves sessions, in turns (architecture.md, The turn). It owns the table of
-//! sessions and the context that they are judged in, and knows no family of tools: it is generic
-//! over one type that stands for all of them.
+//! The engine: what moves sessions, in turns (architecture.md, The turn). The engine owns the table
+//! of sessions and the context that they are judged in, and is generic over one type that stands
+//! for all families of tools: what a session's output means, when a wait is over and what its
+//! answer says is left to them (architecture.md, The contract).
 //!
 //! | file | what |
 //! |---|---|
@@ -71,7 +72,7 @@ pub enum Owner {
     Guard,
     /// A page of a log has taken too long.
     Pages,
-    /// Nothing came for so long (--exit-after-silence).
+    /// Nothing has come on stdin for so long (--exit-after-silence).
     Silence,
     /// A connection that could not be taken is tried again.
     Listener,
@@ -84,11 +85,11 @@ pub enum Owner {
 /// A request that waits.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// Whose it is.
+    /// The client that is answered.
     pub client: ClientId,
-    /// Its id; absent for a request that is never answered.
+    /// The request's id; absent for a request that is never answered.
     pub id: RequestId,
-    /// The session it waits for; absent for a shutdown.
+    /// The session that the request waits for; absent for a shutdown.
     pub session: Option<SessionId>,
 }
 
@@ -154,7 +155,7 @@ pub struct Degraded {
 }
 
 impl Degraded {
-    /// All of it.
+    /// Everything that execd does without, for people.
     pub fn all(&self) -> impl Iterator<Item = &String> {
         self.lacks.iter().chain(&self.shrunk)
     }

@@ -1,5 +1,6 @@
 //! What clients are told of sessions without asking: started, exited, and progress of what they
-//! wait for (protocol.md, Notifications).
+//! wait for (protocol.md, Notifications). The text of progress is the family's; what only one
+//! family tells is in its own folder.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -135,7 +136,7 @@ impl<F: Families> Cx<F> {
             }
             if let Some(progress) = &mut core.waits[at].progress {
                 progress.sent_ns = Some(now_ns);
-                // Without room it was dropped, and the next one says it all.
+                // Without room the notification was dropped, and the next one says it all.
                 progress.sent_total = if room { total } else { progress.sent_total };
             }
         }

@@ -1,5 +1,6 @@
-//! Pages of logs for get_process_log (bash-stream.md): read by the keeper, so that a cold disk
-//! stalls nobody, or taken from memory where there is no log.
+//! Pages of output for get_process_log (bash-stream.md): read from the log by the keeper, so that a
+//! cold disk stalls nobody, or made of what memory has where there is no log. Here is what a page
+//! has; `line` has the requests for pages, and what memory has is the family's to say.
 
 mod line;
 
@@ -17,13 +18,13 @@ use crate::session::{SessionId, Ticket};
 /// What a page is asked for.
 #[derive(Clone, Debug)]
 pub struct PageSpec {
-    /// Whose output.
+    /// The session whose output is asked for.
     pub id: SessionId,
-    /// Its first byte; a negative one counts from the end.
+    /// The page's first byte; a negative number counts from the end.
     pub offset: i64,
     /// Bytes at most.
     pub limit: u64,
-    /// One stream alone.
+    /// The stream that is asked for alone; `None`: both in one.
     pub source: Option<Source>,
     /// Exact bytes in base64, in place of text.
     pub base64: bool,
@@ -36,7 +37,7 @@ pub struct PendingPage {
     pub spec: PageSpec,
     /// The stream that the keeper is to pick out of the log.
     pub only: Option<Source>,
-    /// Nothing more will be written to it.
+    /// Nothing more will be written to the log.
     pub finished: bool,
     /// Where the output begins that came later than an answer would have waited.
     pub late_from: Option<u64>,
@@ -50,7 +51,7 @@ pub struct WaitingPage {
     page: PendingPage,
     /// The log.
     name: String,
-    /// When it is given up; none while the keeper is not asked for it yet.
+    /// When the page is given up; `None` while the keeper has not been asked for it yet.
     due_ns: Option<u64>,
 }
 
@@ -59,7 +60,7 @@ impl WaitingPage {
     fn wanted(&self, ticket: Ticket) -> ReadPage {
         let (spec, only, name) = (&self.page.spec, self.page.only, self.name.clone());
         if only.is_some() {
-            // It has the bytes before by itself.
+            // The keeper has the bytes before the page by itself.
             return ReadPage { token: ticket, only, offset: spec.offset, length: spec.limit, name };
         }
         let early = spec.offset.saturating_sub(LOG_PAGE_LOOKBACK_BYTES.cast_signed());
@@ -201,7 +202,7 @@ pub fn page_from_memory(
     finished: bool,
 ) -> PageReport {
     let total = starts_at + bytes.len() as u64;
-    // What memory has lost is a gap: the page begins behind it.
+    // The part that memory has lost is a gap: the page begins behind it.
     let wanted = begins_at(spec, total);
     let offset = wanted.max(starts_at);
     let gap = offset - wanted;

@@ -1,4 +1,5 @@
-//! Signals, leaders, orphans (architecture.md, Ending a session).
+//! Signals, and children that have ended: leaders of sessions, helpers, orphans (architecture.md,
+//! Ending a session). What follows for the session is left to its next judgement.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
@@ -52,7 +53,7 @@ impl<F: Families> Engine<F> {
         self.cx.deadlines.set(Owner::Reaping, Some(due_ns));
     }
 
-    /// The pause is over.
+    /// The pause before another try is over.
     pub(super) fn reap_now(&mut self) {
         self.cx.queues.ended_leaders.append(&mut self.reaping.again);
         self.reaping.look_for_children = true;
@@ -144,8 +145,8 @@ impl<F: Families> Engine<F> {
     }
 
     /// Reaps a leader that has ended, and reads its output to the end first: what it wrote
-    /// before its end must be in the reply that tells of it. False: there is more of that than may
-    /// be read in this turn, and it is reaped in a later one.
+    /// before its end must be in the reply that tells of it. False: there is more output than may
+    /// be read in this turn, and the leader is reaped in a later one.
     fn reap_leader(&mut self, id: SessionId) -> bool {
         let cx = &mut self.cx;
         let Some(entry) = self.sessions.get_mut(id) else { return true };
@@ -164,7 +165,7 @@ impl<F: Families> Engine<F> {
             Ok(Some(ended)) => ended,
             Ok(None) => return true,
             Err(errno) => {
-                // Its word came once, and must not get lost.
+                // The pidfd told of the end once, and that must not get lost.
                 core.reap_failures += 1;
                 if core.reap_failures < REAP_TRIES {
                     self.reaping.again.insert(id);
@@ -174,7 +175,7 @@ impl<F: Families> Engine<F> {
                 let why = errno_text(errno);
                 core.note_trouble(format!("how the command ended could not be learnt ({why})"));
                 if errno != ECHILD {
-                    // It is a zombie, and has its number until somebody takes it.
+                    // The leader is a zombie, and has its number until somebody reaps it.
                     number = Number::Leads;
                     self.sessions.outlived.unreaped.insert(pid, id);
                 }

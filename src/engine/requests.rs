@@ -1,4 +1,5 @@
-//! From a line to a method and its answer (protocol.md).
+//! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
+//! a method takes and does is left to its handler.
 
 use super::client::Client;
 use super::contract::{Answer, Call, Families, Method};
@@ -49,7 +50,7 @@ impl<F: Families> Engine<F> {
     /// Takes up the next line of a client.
     fn take_up(&mut self, id: ClientId) {
         let Some(client) = self.cx.clients.get_mut(id) else { return };
-        // The splitter is out of its place meanwhile, so that a line need not be copied.
+        // The splitter is lent meanwhile, so that a line need not be copied.
         let mut lines = client.lend_lines();
         match lines.next_line() {
             None => {}
@@ -123,7 +124,7 @@ impl<F: Families> Engine<F> {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        // What has no id never waits.
+        // A request without an id never waits.
         let waiting = self.cx.clients.get(client).map_or(0, |one| one.in_flight.len());
         if method.waits && request.id.is_some() && waiting >= MAX_PENDING_REQUESTS {
             let message =
@@ -152,7 +153,7 @@ impl<F: Families> Engine<F> {
         Some(ticket)
     }
 
-    /// Puts a wait to a session.
+    /// Gives a session a wait.
     pub fn add_wait(&mut self, id: SessionId, mut wait: Wait) {
         if let Some(entry) = self.sessions.get_mut(id) {
             let core = &mut entry.core;
@@ -165,8 +166,8 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// Opens a ticket for a request that is to wait for a session, and puts the wait that `make`
-    /// gives for it to that session; one that is never answered waits for nothing.
+    /// Opens a ticket for a request that is to wait for a session, and gives that session the wait
+    /// that `make` makes of the ticket; a request that is never answered waits for nothing.
     pub fn wait_for(
         &mut self,
         call: &Call<'_>,

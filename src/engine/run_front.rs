@@ -1,5 +1,5 @@
-//! `execd run`: the engine with one command in front instead of a client. Its output goes to
-//! stdout as it comes, byte for byte; its end is execd's.
+//! `execd run`: the engine with one command in front instead of a client. The command's output goes
+//! to stdout as it comes, byte for byte, and its end is execd's.
 
 mod steps;
 

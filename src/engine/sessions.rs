@@ -1,5 +1,6 @@
 //! The table of sessions: entering it, eviction, leaving it, and what outlives a session
-//! (unified-exec.md, The table, eviction and warnings; architecture.md, Ending a session).
+//! (unified-exec.md, The table, eviction and warnings; architecture.md, Ending a session). When a
+//! session enters or leaves the table is decided by `judge`.
 
 mod outlived;
 
@@ -60,10 +61,10 @@ pub struct Sessions<F> {
     by_id: BTreeMap<SessionId, Box<Entry<F>>>,
     /// How many are listed, but for those whose family has a cap of its own.
     listed: usize,
-    /// The id of the next one.
+    /// The id of the next session.
     pub next_id: SessionId,
     use_counter: u64,
-    /// Those that were evicted last, with their logs.
+    /// The sessions that were evicted last, with their logs.
     evicted: VecDeque<(SessionId, Option<String>)>,
     /// What outlives its session.
     pub outlived: Outlived<F>,
@@ -78,7 +79,7 @@ fn no_session(id: SessionId, why: &str) -> RpcError {
 fn set_listing(listed: &mut usize, core: &mut Session, listing: Listing) {
     let was = std::mem::replace(&mut core.listing, listing);
     if core.ways.own_cap {
-        // It takes nobody's place.
+        // Such a session takes nobody's place.
         return;
     }
     *listed += usize::from(listing == Listing::Listed);
@@ -109,17 +110,17 @@ impl<F: Families> Sessions<F> {
         self.by_id.get(&id).map(Box::as_ref)
     }
 
-    /// The same, to change it.
+    /// The session of this id, to change it.
     pub fn get_mut(&mut self, id: SessionId) -> Option<&mut Entry<F>> {
         self.by_id.get_mut(&id).map(Box::as_mut)
     }
 
-    /// All of them, by id.
+    /// All sessions, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Entry<F>> {
         self.by_id.values().map(Box::as_ref)
     }
 
-    /// The same, to change them.
+    /// All sessions, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<F>> {
         self.by_id.values_mut().map(Box::as_mut)
     }
@@ -129,19 +130,19 @@ impl<F: Families> Sessions<F> {
         self.by_id.remove(&id)
     }
 
-    /// Puts one in that was just started, or that was taken out.
+    /// Puts a session in that was just started, or that was taken out.
     pub fn put(&mut self, entry: Box<Entry<F>>) {
         self.by_id.insert(entry.core.id, entry);
     }
 
-    /// The sessions of this number that go on, counted for a family's cap.
+    /// How many sessions of a family go on: what counts against that family's own cap.
     pub fn running(&self, of_family: impl Fn(&F) -> bool) -> usize {
         self.iter().filter(|one| of_family(&one.family) && !one.core.life.finished()).count()
     }
 
     /// The session of this id, where it is in the table, as used now.
     pub fn use_session(&mut self, id: SessionId) -> Result<&mut Entry<F>, RpcError> {
-        // Who is not there is looked for among those that were evicted: not for each call.
+        // Only an id that is not there is looked for among the evicted: not that of each call.
         if self.get(id).is_none_or(|one| one.core.listing != Listing::Listed) {
             return Err(self.unknown_session(id));
         }

@@ -1,4 +1,5 @@
-//! Starting execd: limits, signals, the log directory, the keeper first, then the poll.
+//! Starting execd: limits, signals, the keeper, the log directory, then the poll. Decides what
+//! execd can do without and what it refuses to start for; people are told of that by `cli`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ impl<F: Families> Engine<F> {
         Self::start_for(client, config, methods)
     }
 
-    /// The same for a client whose channels stand for stdin and stdout.
+    /// Starts everything for a client whose channels stand for stdin and stdout.
     pub fn start_for(
         client: Client,
         mut config: Config,

@@ -1,5 +1,6 @@
-//! Children's output and stdin: reading round-robin within bounds, feeding what they take. Acts on
-//! one session at a time, which it is given; what the bytes mean is their family's.
+//! Children's output and stdin: reading round-robin within bounds, feeding what they take. Which
+//! session is read next, how much, and why not, is decided here; what the bytes mean is left to the
+//! families.
 
 use mio::Interest;
 
@@ -31,7 +32,7 @@ enum Stopped {
     Log,
     /// Whoever reads the output has no room for more.
     Reader,
-    /// It could not be read, and is tried again.
+    /// The stream could not be read, and is tried again.
     Failed,
 }
 
@@ -113,7 +114,7 @@ impl<F: Families> Engine<F> {
     }
 }
 
-/// Whose bytes the log of a session takes these for, where it keeps the streams apart.
+/// Of which stream these bytes are for the log: of both in one, unless the log keeps them apart.
 fn logged_as(core: &Session, source: Source) -> Source {
     if core.ways.apart { source } else { Source::Output }
 }

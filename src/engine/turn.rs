@@ -24,7 +24,7 @@ use crate::sys::clock::{self, Timer, wall_ns};
 pub struct Clocks {
     clock: Timer,
     armed_ns: Option<u64>,
-    /// Made at the first yield_until.
+    /// The timer on the wall clock, made at the first yield_until.
     wall: Option<Timer>,
     wall_armed_ms: Option<i64>,
     /// When sessions are to be looked at by the wall clock, in milliseconds since 1970.
@@ -34,7 +34,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// The monotonic one. Errors: the errno of timerfd_create(2).
+    /// The monotonic timer alone. Errors: the errno of timerfd_create(2).
     pub fn new() -> Result<Self, i32> {
         Ok(Self {
             clock: Timer::monotonic()?,
@@ -46,7 +46,7 @@ impl Clocks {
         })
     }
 
-    /// The descriptor of the monotonic one.
+    /// The descriptor of the monotonic timer.
     pub fn fd(&self) -> i32 {
         self.clock.fd()
     }
@@ -298,7 +298,7 @@ impl<F: Families> Engine<F> {
         let keep = match (clocks.armed_ns, head) {
             (None, None) => true,
             (Some(armed), Some(head)) if armed == head => true,
-            // It fires too early, once, soon: cheaper than arming it again for each short wait.
+            // The timer fires too early, once, soon: cheaper than arming it for each short wait.
             (Some(armed), Some(head)) if armed < head => armed <= now_ns + stale,
             (Some(armed), None) => armed <= now_ns + stale,
             _ => false,

@@ -35,7 +35,7 @@ const FIRST_CLIENT_TOKEN: usize = 1 << (usize::BITS - 1);
 /// A session's descriptors in the poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
-    /// Output (and the input of a PTY).
+    /// The output's pipe, or a PTY, which takes the input too.
     Output,
     /// The stdin pipe.
     Input,

@@ -1,4 +1,5 @@
-//! cancel: ends the wait of a pending request, never its session.
+//! cancel: ends the wait of a pending request, never the session that the request waits for. What
+//! a cancelled request is answered with is left to the family that it asked.
 
 use serde_json::json;
 use serde_json::value::RawValue;

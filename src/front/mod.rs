@@ -1,6 +1,7 @@
-//! The table of methods, made of the families' rows and a few of its own; the engine is handed it
-//! at its start. A method is one file with its params, its text, its handler and its
-//! tests, plus one row here (CONTRIBUTING.md, Add a method); `execd --describe` prints the table.
+//! The table of methods, made of the families' rows and of those that are no family's; `cli` hands
+//! the table to the engine at its start, and `execd --describe` prints it. This file decides the
+//! order of the table; what a method takes and does is left to the method's own file
+//! (CONTRIBUTING.md, Add a method).
 
 mod cancel;
 mod ping;

@@ -1,4 +1,4 @@
-//! ping: is execd there, and how fast does it answer?
+//! ping: tells that execd is there, and shows by its answer how fast execd answers.
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};

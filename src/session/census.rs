@@ -18,14 +18,14 @@ use crate::sys::proc::{self, Pids, ProcStat};
 /// Who was in which session at a time.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// The turn in which it was begun.
+    /// The turn in which the census was begun.
     begun: u64,
     /// Session id and pid, in order.
     by_sid: Vec<(i32, i32)>,
     others: OnceCell<Vec<ProcStat>>,
 }
 
-/// One that is being taken.
+/// A census that is being taken.
 #[derive(Debug)]
 struct Taking {
     pids: Pids,

@@ -17,7 +17,7 @@ pub struct Draining {
     holders: Holders,
     /// A look is under way, by a census of this turn or a later one.
     asked: Option<u64>,
-    /// What had come when the answer needed to wait no more.
+    /// What had come when the output was left to others; None while answers wait for it.
     left: Option<Came>,
 }
 
@@ -30,7 +30,7 @@ pub struct Came {
 }
 
 impl Came {
-    /// That of one stream, or of both.
+    /// The bytes of one stream, or of both.
     pub fn of(&self, source: Option<Source>) -> u64 {
         match source {
             None => self.whole,
@@ -41,7 +41,7 @@ impl Came {
 }
 
 impl Draining {
-    /// Its shell ended at `ended_ns`.
+    /// Of a session whose shell ended at `ended_ns`.
     pub fn new(ended_ns: u64) -> Self {
         let (times, holders) = (Drain::new(ended_ns), Holders::default());
         Self { times, holders, asked: None, left: None }
@@ -49,7 +49,7 @@ impl Draining {
 }
 
 impl Session {
-    /// Output has come: it tells that more may.
+    /// Output has come, which tells that more of it may come.
     pub fn note_output(&mut self, now_ns: u64) {
         if let Some(draining) = &mut self.draining {
             draining.times.output(now_ns);

@@ -24,7 +24,7 @@ const EPERM: i32 = 1;
 #[derive(Debug)]
 struct Member {
     target: Target,
-    /// Whether the present signal was sent to it.
+    /// Whether the present signal was sent to the process.
     signalled: bool,
     /// The errno of the last signal that could not be sent.
     refused: Option<i32>,

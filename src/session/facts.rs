@@ -1,4 +1,4 @@
-//! What is known of a session from its start on.
+//! What is known of a session from its start on, and does not change.
 
 use crate::pure::process::run_mark::RunMark;
 
@@ -17,7 +17,8 @@ pub struct Facts {
     pub pid: i32,
     /// A lower bound of the leader's start time in clock ticks since boot.
     pub start_ticks: u64,
-    /// What all of its processes have, where it is a run of pi; None where marks cannot be had.
+    /// The mark that all its processes have, where the session's end takes along what has left the
+    /// session by setsid; None where marks cannot be had.
     pub run_mark: Option<RunMark>,
     /// Its id as a window, where it has one: lists and notices tell it.
     pub window: Option<String>,

@@ -30,11 +30,11 @@ pub struct Input {
     eof: bool,
     /// The child closed its end while something was still to be written.
     broken: bool,
-    /// The poll is asked to tell when it becomes writable.
+    /// The poll is asked to tell when the child's stdin becomes writable.
     pub watched: bool,
-    /// Bytes that it takes over its life; `None`: any amount.
+    /// Bytes that the session takes as input over its life; `None`: any amount.
     pub cap_bytes: Option<u64>,
-    /// Bytes that it was given.
+    /// Bytes of input that the session was given.
     pub given_bytes: u64,
     /// The unfinished line given to a terminal in canonical mode.
     pub line: TtyLine,

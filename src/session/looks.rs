@@ -15,26 +15,26 @@ use crate::sys::poll;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::spawn::Spawner;
 
-/// Asks, and remembers.
+/// Asks about processes, and remembers the answers.
 #[derive(Debug, Default)]
 pub struct Looks {
-    /// None: nobody can be asked.
+    /// Starts those who look; None: nobody can be asked.
     spawner: Option<Rc<Spawner>>,
     instance: String,
     /// Whose marks an orphan has, by its pid and start; None: nobody's of this execd.
     owners: HashMap<(i32, u64), Option<SessionId>>,
-    /// The log writer, which has none.
+    /// The pid of the log writer, which has no marks.
     pub helper: Option<i32>,
     /// A process that was to look and was killed, until it has ended.
     killed: Option<OwnedFd>,
-    /// Until when those are not asked who did not answer.
+    /// Until when a process that did not answer is not asked again.
     silent: HashMap<i32, u64>,
-    /// In this turn nobody is waited for longer.
+    /// Until when answers are waited for in this turn.
     until_ns: Option<u64>,
 }
 
 impl Looks {
-    /// Those of the execd with this id.
+    /// The questions of the execd with this id.
     pub fn new(spawner: Rc<Spawner>, instance: &str) -> Self {
         Self { spawner: Some(spawner), instance: instance.to_owned(), ..Self::default() }
     }
@@ -44,8 +44,8 @@ impl Looks {
         self.until_ns = None;
     }
 
-    /// The command lines of processes for people, in their order: `[name]` for one that does not
-    /// tell it now, empty for one that is gone.
+    /// The command lines of processes for people, in their order: `[name]` for a process that does
+    /// not tell its own now, empty for one that is gone.
     pub fn commands(&mut self, pids: &[i32]) -> Vec<String> {
         let mut told = self.ask(Wanted::Commands, pids).into_iter();
         let mut next = told.next();
@@ -95,7 +95,7 @@ impl Looks {
         self.silent.retain(|_, until_ns| *until_ns > now_ns);
         let until_ns = *self.until_ns.get_or_insert(now_ns + LOOK_WAIT_MS * NS_PER_MS);
         let Some(spawner) = &self.spawner else { return Vec::new() };
-        // One that SIGKILL does not end stays the only one.
+        // As long as SIGKILL has not ended the one that was to look, no other one is started.
         if self.killed.as_ref().is_some_and(|pidfd| !poll::is_readable(pidfd.as_raw_fd(), Some(0)))
         {
             return Vec::new();
@@ -108,7 +108,7 @@ impl Looks {
                 break;
             }
             let Some(answers) = look::ask(spawner, wanted, some, until_ns) else { break };
-            // It is the one that the others waited for.
+            // The first process without an answer is the one that the others waited for.
             let missing = some.get(answers.told.len()).filter(|_| answers.killed.is_some());
             self.silent.extend(missing.map(|pid| (*pid, now_ns + LOOK_AGAIN_MS * NS_PER_MS)));
             self.killed = answers.killed;

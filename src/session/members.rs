@@ -43,7 +43,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// What it is now: once free it stays so, whoever gets it next.
+    /// What the number is now: once free for us it stays so, whoever gets it next.
     pub fn now(self, sid: i32) -> Self {
         match self {
             Self::Inherited if proc::session_is_over(sid) => Self::Free,
@@ -58,8 +58,8 @@ impl Members {
         (self.number.now(self.sid) != Number::Free).then_some(self.sid)
     }
 
-    /// Who may be a member, each with the session that it was in, by pid. None: the census
-    /// is not complete yet. Errors: it cannot be told now (EMFILE, ENOMEM).
+    /// Who may be a member, by pid, each with the kernel session that the census saw it in. None:
+    /// the census is not complete yet. Errors: members cannot be told now (EMFILE, ENOMEM).
     pub(super) fn candidates(
         &self,
         turn: u64,

@@ -1,7 +1,9 @@
-//! One session: a command, its descriptors, what it wrote and who waits for it.
+//! One session: a command, its descriptors, what it wrote and who waits for it
+//! (architecture.md, A session).
 //!
-//! A session knows processes and bytes, not JSON: requests are tickets here. The daemon moves
-//! it along in the steps of its turn; nothing in here waits.
+//! A session knows processes and bytes, no JSON and no family: requests are tickets here, and what
+//! a family wants treated otherwise is in [`Ways`]. The engine moves a session along in the steps
+//! of its turn; nothing in here waits.
 
 pub mod census;
 pub mod drain;
@@ -52,7 +54,7 @@ pub type ClientId = u64;
 /// Whether a session is in unified-exec's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Not yet: it is younger than the early-exit grace and no client knows its id.
+    /// Not yet: the session is younger than the early-exit grace and no client knows its id.
     Early,
     /// In the table.
     Listed,
@@ -85,13 +87,13 @@ pub struct Session {
     pub start: Start,
     /// The leader's life and the stream's.
     pub life: Life,
-    /// What became of the leader's pid, by which members are known.
+    /// What became of the leader's pid, the number by which members are known.
     pub number: Number,
     /// When the leader was reaped.
     pub reaped_ns: Option<u64>,
     /// What is waited for after its shell's end, where a family tells that as an end.
     draining: Option<Box<Draining>>,
-    /// When both had ended.
+    /// When both leader and stream had ended.
     pub finished_ns: Option<u64>,
     /// What the leader used.
     pub usage: Usage,
@@ -99,15 +101,15 @@ pub struct Session {
     pub pidfd: Option<OwnedFd>,
     /// What went wrong with reading its output, or with taking its end.
     fault: Option<String>,
-    /// How often in a row its end could not be taken.
+    /// How often in a row the leader's end could not be taken.
     pub reap_failures: u32,
     /// Where output is read from.
     pub output: Output,
     /// Where stderr is read from, when it is apart (bash-stream.md).
     pub errors: Option<Output>,
-    /// Of the two, stderr was the first to have something: it is read first.
+    /// Stderr had something before stdout had: stderr is read first.
     pub errors_first: bool,
-    /// What was read of it towards the end that is about to be noted.
+    /// Bytes of output that were read since the leader's end, which is noted when all is read.
     pub drained_bytes: usize,
     /// The child's stdin.
     pub input: Input,
@@ -121,7 +123,7 @@ pub struct Session {
     pub listing: Listing,
     /// The client whose wake is armed.
     pub wake: Option<ClientId>,
-    /// The way to its end, once somebody asked for it.
+    /// The way to the session's end, once somebody asked for that.
     pub ending: Option<Ending>,
     /// Whether session_started was sent.
     pub announced: bool,
@@ -139,14 +141,14 @@ pub struct Session {
     pub closed_log_path: Option<String>,
     /// Input was lost because the child closed its stdin, and no reply has said so yet.
     pub input_lost: bool,
-    /// Whether it is on the daemon's list of sessions to judge this turn.
+    /// Whether it is in the engine's queue of sessions to judge.
     pub touched: bool,
     /// Who is attached.
     pub viewers: Viewers,
     /// What the program has set in its terminal, where it has one.
     pub modes: Option<Box<TermModes>>,
-    /// Characters that it has written, told by their first bytes, once not all of them are in the
-    /// tail.
+    /// Characters that the command has written, told by their first bytes, once not all of them
+    /// are in the tape.
     chars: Option<u64>,
     /// How its family wants it treated.
     pub ways: Ways,
@@ -155,7 +157,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose leader has just been started; it keeps its last `tail_bytes` of output.
+    /// A session whose leader has just been started; its tape has the last `tail_bytes` of output.
     pub fn new(
         id: SessionId,
         facts: Facts,
@@ -220,7 +222,7 @@ impl Session {
         }
     }
 
-    /// One of its streams, where it has it.
+    /// The stream of this name, where the session has it.
     pub fn stream(&mut self, source: Source) -> Option<&mut Output> {
         match source {
             Source::Output => Some(&mut self.output),
@@ -241,7 +243,7 @@ impl Session {
         }
     }
 
-    /// Only its members matter from here on: gives back what it held.
+    /// Only the session's members matter from here on: gives back what it held.
     pub fn retire(&mut self, log_path: Option<String>) {
         self.view = View::new(0);
         self.tail.stop_keeping();
@@ -284,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Characters that it has written.
+    /// Characters that the command has written.
     pub fn output_chars(&self) -> u64 {
         self.chars.unwrap_or_else(|| chars_in(&self.tail.to_vec()))
     }
@@ -294,12 +296,12 @@ impl Session {
         self.output_bytes_total().saturating_sub(self.view.unread_bytes())
     }
 
-    /// What went wrong with it, as replies tell.
+    /// What went wrong with the session, as replies tell.
     pub fn trouble(&self) -> Option<String> {
         self.start.failure().map(str::to_owned).or_else(|| self.fault.clone())
     }
 
-    /// Notes what went wrong with it; the first is told.
+    /// Notes what went wrong with the session; the first trouble is told.
     pub fn note_trouble(&mut self, what: String) {
         self.fault.get_or_insert(what);
     }
@@ -326,8 +328,7 @@ impl Session {
 
     /// When something about this session has to be looked at next if nothing else happens,
     /// on the monotonic clock. Waits that are held back for want of room for their answers have
-    /// no deadline: room is an event.
-    /// `of_family`: when its family wants to look at it.
+    /// no deadline: room is an event. `of_family`: when the family wants the session judged.
     pub fn next_due_ns(&self, of_family: Option<u64>) -> Option<u64> {
         let log_wait_ns = LOG_ACK_WAIT_MS * NS_PER_MS;
         let mut due = [self.grace_ends_ns(), self.ending.as_ref().and_then(Ending::next_due_ns)]
@@ -343,8 +344,8 @@ impl Session {
         }
         for wait in self.waits.iter().filter(|wait| !wait.held_back) {
             if let Some(since) = wait.held_since_ns {
-                // It has its verdict, and those behind it wait for its answer: only the log's
-                // time counts.
+                // This wait has its verdict, and the waits behind it are not answered before it:
+                // only the log's time counts.
                 also(Some(since + log_wait_ns));
                 break;
             }
@@ -360,8 +361,8 @@ impl Session {
         due
     }
 
-    /// Why a wait of it is over; `None` while it goes on. That of a kill waits for the end of all
-    /// members, not for the leader's, and comes with it also when execd ends.
+    /// Why a wait for the session is over; `None` while the wait goes on. The wait of a kill is for
+    /// the end of all members, not of the leader, also while execd ends.
     pub fn verdict(&self, wait: &Wait, at: &Moment) -> Option<Why> {
         if wait.kind != WaitKind::Kill || wait.cancelled {
             return wait.verdict(at);
@@ -381,8 +382,8 @@ impl Session {
         waits.filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
     }
 
-    /// Those whose end this session's end is. `kill_detached`: whoever has left a session by setsid
-    /// is ended with it, whatever its family wants.
+    /// The members: those whose end is this session's end. `kill_detached`: whoever has left a
+    /// session by setsid is ended with the session, whatever its family wants.
     pub fn members(&self, kill_detached: bool) -> Members {
         let mark = self.facts.run_mark;
         let takes = self.ways.whole || kill_detached;
@@ -394,7 +395,7 @@ impl Session {
         }
     }
 
-    /// Begins to end everything of it with `signal`, or sends another signal where it is being
+    /// Begins to end all members with `signal`, or sends them another signal where they are being
     /// ended already; SIGKILL follows `grace_ms` later.
     pub fn begin_ending(&mut self, members: Members, signal: i32, grace_ms: u64, at: (u64, u64)) {
         let (now_ns, turn) = at;

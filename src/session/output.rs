@@ -17,9 +17,9 @@ pub struct Output {
     tty: bool,
     /// An event said that there is something; cleared by WouldBlock only (edge-triggered).
     pub ready: bool,
-    /// It is on the daemon's list of sessions to read.
+    /// The session is in the engine's queue of sessions to read.
     pub queued: bool,
-    /// The causes for which it is not read.
+    /// The causes for which the output is not read now.
     held: [bool; Hold::ALL.len()],
     /// What comes is read and dropped: the session was ended, its holder left alone.
     pub dropped: bool,
@@ -56,7 +56,7 @@ pub enum Piece {
     Nothing,
     /// The stream has changed: end of file or hang-up.
     Changed(Fact),
-    /// It could not be read: no end, and nothing that was read.
+    /// The stream could not be read: that is no end of it, and nothing was read.
     Failed(i32),
 }
 
@@ -82,22 +82,22 @@ impl Output {
         self.fd.as_ref().map(|fd| fd.as_raw_fd())
     }
 
-    /// Stops reading it for this cause.
+    /// Stops reading the output for this cause.
     pub fn hold(&mut self, cause: Hold) {
         self.held[cause as usize] = true;
     }
 
-    /// This cause is over; others may go on.
+    /// This cause is over; others may still hold the output up.
     pub fn release(&mut self, cause: Hold) {
         self.held[cause as usize] = false;
     }
 
-    /// Whether it is not read for this cause.
+    /// Whether the output is not read for this cause.
     pub fn is_held_for(&self, cause: Hold) -> bool {
         self.held[cause as usize]
     }
 
-    /// Whether it is not read for any cause.
+    /// Whether the output is not read, for whatever cause.
     pub fn is_held(&self) -> bool {
         Hold::ALL.into_iter().any(|cause| self.is_held_for(cause))
     }
@@ -130,7 +130,7 @@ impl Output {
             }
             (Err(errno), _) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
             (Err(errno), _) if !(self.tty && errno == TERMINAL_CLOSED) => {
-                // It stays ready: it is tried again in the next turn.
+                // The stream stays ready: it is tried again in the next turn.
                 self.failures += 1;
                 return Piece::Failed(errno);
             }

@@ -13,25 +13,25 @@ const E2BIG: i32 = 7;
 /// How far the leader is.
 #[derive(Debug)]
 pub struct Start {
-    /// The program: by its name, then where it was found.
+    /// The program: its name, and once it runs, the path where it was found.
     pub program: String,
-    /// Where it may be, until that is known.
+    /// Where the program may be, until that is known.
     places: Vec<CString>,
     stage: Stage,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// On its way; it may hang.
+    /// The leader is on its way, and may hang.
     Starting(Starting),
-    /// It runs the program at the place of this number.
+    /// The leader runs the program at the place of this number.
     Runs(usize),
-    /// It could not be started.
+    /// The program could not be started, for this reason.
     Failed(String),
 }
 
 impl Start {
-    /// Of a child that has just been made.
+    /// The start of a child that has just been made.
     pub fn new(began: Began) -> Self {
         let stage = match began {
             Began::Runs(number) => Stage::Runs(number),

@@ -1,4 +1,4 @@
-//! What one tool family has not yet told of a session's output.
+//! What one family has not yet told of a session's output, and the text that a reply makes of that.
 
 use crate::limits::{HEAD_TAIL_MAX_BYTES, NS_PER_MS};
 use crate::pure::buffer::head_tail::{HeadTail, Kept};
@@ -24,13 +24,13 @@ pub struct Text {
     pub original_bytes: u64,
     /// Bytes that the retention dropped.
     pub omitted_bytes: u64,
-    /// Present when truncated.
+    /// What was cut, where the text is truncated.
     pub truncation: Option<Truncation>,
-    /// The line that tells of it.
+    /// The line that tells what was cut.
     pub footer: Option<String>,
 }
 
-/// The unread output of a session, as one tool family sees it.
+/// The unread output of a session, as one family sees it.
 #[derive(Debug)]
 pub struct View {
     retained: HeadTail,

@@ -8,23 +8,23 @@ use crate::sys::pty::{self, Size};
 /// A client that is attached.
 #[derive(Clone, Debug)]
 pub struct Viewer {
-    /// Who it is.
+    /// The client.
     pub client: ClientId,
     /// The size of its terminal, where it has told one.
     pub size: Option<Size>,
-    /// How far into the output it has been sent.
+    /// How far into the output the client has been sent it.
     pub sent: u64,
-    /// It has not been sent anything yet, and its terminal has no modes of the program's.
+    /// The client has not been sent anything yet, and its terminal has no modes of the program's.
     pub fresh: bool,
-    /// Where in the output the terminal got another size, while margins were set: they are void
-    /// from there on.
+    /// Where in the output the terminal got another size while margins were set: the margins are
+    /// void from there on.
     pub margins_end: Option<u64>,
 }
 
 /// All that are attached to a session.
 #[derive(Debug, Default)]
 pub struct Viewers {
-    /// The one who told its size last is the last.
+    /// Whoever has told its size last, else attached last, stands at the end.
     all: Vec<Viewer>,
     /// The size without anybody attached; known while one with a size is.
     own: Option<Size>,

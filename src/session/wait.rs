@@ -39,11 +39,11 @@ pub struct Until {
 /// Throttling of a wait's progress notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// They come no closer together than this.
+    /// Two notifications come no closer together than this.
     pub interval_ms: u64,
-    /// When the last one was sent.
+    /// When the last notification was sent.
     pub sent_ns: Option<u64>,
-    /// How much output there had been then (or at the start of the wait).
+    /// How much output there had been at the last notification, or at the start of the wait.
     pub sent_total: u64,
 }
 
@@ -60,18 +60,18 @@ pub struct Wait {
     pub ticket: Ticket,
     /// Which family asked, and answers.
     pub asked_by: FamilyId,
-    /// What it is for.
+    /// What the wait is for.
     pub kind: WaitKind,
     /// Whether new output may end the wait.
     pub by_output: bool,
     /// Whether the answer tells a shell's end as the session's end, so that the answer waits for
     /// the output that others still hold (`pure/time/drain.rs`).
     pub drains: bool,
-    /// When it began.
+    /// When the wait began.
     pub since_ns: u64,
-    /// When it is over on the monotonic clock, if it is.
+    /// When the wait is over on the monotonic clock, where that ends it.
     pub due_ns: Option<u64>,
-    /// When it is over on the wall clock, if it is.
+    /// When the wait is over on the wall clock, where that ends it.
     pub until: Option<Until>,
     /// The relative wait after clamping.
     pub yield_time_ms: Option<u64>,
@@ -79,19 +79,19 @@ pub struct Wait {
     pub raw_output: bool,
     /// Present when progress was asked for.
     pub progress: Option<Progress>,
-    /// Whether the client cancelled it.
+    /// Whether the client cancelled the request.
     pub cancelled: bool,
-    /// Whether the leader lived when it began.
+    /// Whether the leader lived when the wait began.
     pub saw_leader: bool,
-    /// Since when it has its verdict and only the log keeps it from being answered.
+    /// Since when the wait has its verdict and only the log keeps it from being answered.
     pub held_since_ns: Option<u64>,
-    /// It is over, but its client has no room for the answer.
+    /// The wait is over, but its client has no room for the answer.
     pub held_back: bool,
-    /// The shutdown reached it while its session ran: that is its answer, whatever follows.
+    /// The shutdown reached the wait while its session ran: that is the answer, whatever follows.
     pub shut_down: bool,
-    /// What went wrong in this call besides.
+    /// What went wrong in this call besides the session's own trouble.
     pub failure: Option<String>,
-    /// A warning to pass on.
+    /// A warning that the answer passes on.
     pub warning: Option<String>,
 }
 

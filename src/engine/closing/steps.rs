@@ -1,4 +1,5 @@
-//! The steps of execd's end.
+//! The steps of execd's end: when the end begins, and what is waited for before execd exits. How a
+//! session's members are ended is left to `session/ending.rs`.
 
 use std::io::Write;
 

@@ -26,7 +26,8 @@ use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::host;
 use crate::sys::proc::ProcStat;
 
-/// What judging one session has to do with others. Applied by the loop, so that nothing recurses.
+/// What judging one session has to do with others. The loop carries it out behind the judgement, so
+/// that nothing recurses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// execd ends.
@@ -38,17 +39,17 @@ pub enum Effect {
 /// Sessions on their way through the steps of a turn, each at most once in a queue.
 #[derive(Debug, Default)]
 pub struct Queues {
-    /// With output to read.
+    /// Sessions with output to read.
     pub readable: VecDeque<SessionId>,
-    /// To judge.
+    /// Sessions to judge.
     pub touched: VecDeque<SessionId>,
-    /// With a wait that is over, but no room for its answer.
+    /// Sessions with a wait that is over, whose client has no room for the answer.
     pub held_back: BTreeSet<SessionId>,
-    /// Whose output is not read, for its readers have no room.
+    /// Sessions whose output is not read, for its readers have no room.
     pub held_readers: BTreeSet<SessionId>,
-    /// With input to write.
+    /// Sessions with input to write.
     pub feedable: VecDeque<SessionId>,
-    /// Whose leader has ended and is not reaped yet.
+    /// Sessions whose leader has ended and is not reaped yet.
     pub ended_leaders: BTreeSet<SessionId>,
 }
 
@@ -61,14 +62,14 @@ impl Queues {
     }
 }
 
-/// What reading the output of sessions goes by.
+/// The buffer that output is read into, and the bounds of reading in a turn.
 #[derive(Debug)]
 pub struct Reading {
     /// What was read last.
     pub buffer: Vec<u8>,
     /// Bytes that may still be read in this turn.
     pub left: usize,
-    /// Something that was to be read to its end did not come to it for that bound.
+    /// Output that was to be read to its end was not, because nothing more may be read in the turn.
     pub drain_deferred: bool,
     /// What all raised pipes hold, against CHILD_PIPES_TOTAL_BYTES.
     pub raised_pipe_bytes: usize,
@@ -91,7 +92,7 @@ pub struct Cx<F: Families> {
     pub watch: Watch,
     /// When what owns no session, and each session, is to be looked at.
     pub deadlines: Deadlines<Owner>,
-    /// What is to be done with which session.
+    /// Which sessions are to be read, judged, fed or reaped.
     pub queues: Queues,
     /// The reading of output.
     pub reading: Reading,
@@ -101,7 +102,7 @@ pub struct Cx<F: Families> {
     pub leaders: BTreeMap<i32, SessionId>,
     /// Bytes that texts were made of since a judgement last counted them.
     pub text_bytes: usize,
-    /// What judging a session has to do with others.
+    /// What judging a session has to do with others, until the loop carries it out.
     pub effects: Vec<Effect>,
     /// What families remember.
     pub books: F::Books,
@@ -140,12 +141,12 @@ impl<F: Families> Cx<F> {
         self.begin_ending(core, signal, grace_ms);
     }
 
-    /// Those whose end a session's end is.
+    /// The members of a session: those whose end is the session's end.
     pub fn members_of(&self, core: &Session) -> Members {
         core.members(self.config.kill_detached)
     }
 
-    /// Takes a waiting request off the books: it is answered now, exactly once.
+    /// Takes a waiting request off the books. The caller answers it now: so each is answered once.
     pub fn take_pending(&mut self, ticket: Ticket) -> Option<Pending> {
         let pending = self.pending.remove(&ticket);
         debug_assert!(pending.is_some(), "a wait without its request");
@@ -157,7 +158,7 @@ impl<F: Families> Cx<F> {
         pending
     }
 
-    /// Whose a wait is.
+    /// The client that a wait's answer goes to.
     pub fn client_of(&self, wait: &Wait) -> ClientId {
         self.pending
             .get(&wait.ticket)
@@ -201,8 +202,8 @@ impl<F: Families> Cx<F> {
         self.log_status(core).map(|status| status.trouble(over)).unwrap_or_default()
     }
 
-    /// Who may hold the output of a session whose shell is gone: its members, or else what
-    /// detached itself from it.
+    /// Who may hold the output of a session whose shell is gone: its members, or else the processes
+    /// that have detached themselves from the session.
     pub fn holders(&self, core: &Session) -> Vec<ProcStat> {
         let mut found = self.living(&self.members_of(core));
         if found.is_empty() {
@@ -212,7 +213,7 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// The same by their pids and commands.
+    /// The holders by their pids and commands.
     pub fn named_holders(&self, core: &Session) -> Vec<NamedProcess> {
         self.named(&self.holders(core))
     }
@@ -255,7 +256,7 @@ impl<F: Families> Cx<F> {
         self.resolve(workdir).to_string_lossy().into_owned()
     }
 
-    /// The same as a path.
+    /// The working directory as a path.
     pub fn resolve(&self, workdir: Option<&str>) -> PathBuf {
         match workdir {
             None => self.cwd.clone(),

@@ -1,4 +1,5 @@
-//! Pages of logs: the keeper is asked for them, or they are read here without one.
+//! Pages of logs: the keeper is asked for them, or they are read here with `--no-keeper`. Which
+//! request is asked for when is left to `engine/pages/line.rs`.
 
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::{Ack, ReadPage, push_read_page};

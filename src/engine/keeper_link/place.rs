@@ -1,4 +1,5 @@
-//! Where the logs are, as far as the keeper has said it.
+//! Where the logs are, as far as the keeper has said it. Choosing the directory is left to the
+//! keeper, so that execd touches no disk.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::AsRawFd;

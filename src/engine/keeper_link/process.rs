@@ -1,4 +1,5 @@
-//! The keeper's two processes: started, lost, started again (architecture.md, The keeper).
+//! The keeper's two processes: started, lost, started again (architecture.md, The keeper). Their
+//! pipes in the poll, and the deadlines of another start, are left to `engine/helpers.rs`.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

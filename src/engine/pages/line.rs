@@ -1,4 +1,5 @@
-//! Pages in line: asked for, answered, given up.
+//! Requests for pages in line: the keeper is asked for them, they are answered, or given up. What a
+//! page has is left to the module above.
 
 use super::{PendingPage, WaitingPage, begins_at, page_of_stream, report};
 use crate::engine::contract::Families;

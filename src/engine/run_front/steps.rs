@@ -1,4 +1,5 @@
-//! The command in front: started, fed, passed on, ended.
+//! The command in front: started, given what stdin brings, its output passed on, its end made
+//! execd's. What a person is told of the end is left to `cli/run.rs`.
 
 use super::RunFront;
 use crate::engine::clients::STDIN_CLIENT;

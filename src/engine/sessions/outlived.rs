@@ -1,4 +1,5 @@
-//! Members that outlive their sessions: looked for, listed, taken back to be ended.
+//! Members that outlive their sessions: looked for, listed, taken back to be ended. What ends them
+//! is `session/ending.rs`, as for members of sessions that go on.
 
 use super::{Leftover, Sessions};
 use crate::engine::contract::Families;
