@@ -1184,6 +1184,8 @@ fn a_stopped_keeper_does_not_keep_execd_from_ending() {
 fn what_a_person_sends_to_the_keeper_does_not_end_it() {
     let mut execd = Execd::start();
     let pid = keeper(&mut execd).expect("a keeper");
+    // Until then it has not got to its first line: it ignores signals before it takes its name.
+    eventually("it is the keeper", || status_field(pid, "Name").as_deref() == Some("execd-keeper"));
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
         send_signal(pid, signal);
     }

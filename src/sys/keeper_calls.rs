@@ -55,7 +55,7 @@ pub fn split() -> Role {
     Role::Guard
 }
 
-/// Makes this process one of the keeper's: its name, ignored signals, root as its directory (so
+/// Makes this process one of the keeper's: ignored signals, its name, root as its directory (so
 /// that it keeps no file system busy), as many descriptors as it may have. None of this can fail
 /// in a way that would be a reason not to serve.
 pub fn settle(role: Role) {
@@ -64,9 +64,10 @@ pub fn settle(role: Role) {
         Role::Guard => GUARD_COMM,
         Role::Sweep => SWEEP_COMM,
     };
+    IGNORED.into_iter().for_each(signals::ignore);
+    // Who sees the name knows that what people send is ignored from now on.
     // SAFETY: PR_SET_NAME copies from a string that lives for ever.
     unsafe { libc::prctl(libc::PR_SET_NAME, comm.as_ptr()) };
-    IGNORED.into_iter().for_each(signals::ignore);
     let _ = std::env::set_current_dir("/");
     host::raise_file_limit();
 }
