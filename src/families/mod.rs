@@ -1,6 +1,7 @@
 //! The families of tools, each in a folder of its own: its methods, its state, its reports, its
-//! notices, and what it remembers. A family is one folder with its `mod`, and one line in the table
-//! at the end of this file.
+//! notices, and what it remembers (architecture.md, The contract). A family is one folder with its
+//! `mod`, and one line in the table at the end of this file, which makes the engine's `Families` of
+//! all of them. When a hook is called is left to the engine.
 
 pub mod agent;
 pub mod attach;
@@ -26,9 +27,10 @@ pub type Entry = crate::engine::sessions::Entry<State>;
 /// One row of the table of methods.
 pub type Method = crate::engine::contract::Method<State>;
 
-/// One family of tools. A value is what it keeps of a session that it started; `own` is that, and
-/// nothing for a session that another family started. Each hook is called for every session:
-/// most families have nothing to do in most of them. `engine::contract` says when each is called.
+/// One family of tools. A value is what the family keeps of a session that it started. Hooks that
+/// take `own` are called whoever started the session: `own` is `None` for a session of another
+/// family. Hooks that take `self` are called for the family's own sessions alone.
+/// `engine::contract` says when each is called.
 pub trait Family: Sized {
     /// What the family remembers besides its sessions.
     type Books: std::fmt::Debug + Default;
@@ -36,7 +38,8 @@ pub trait Family: Sized {
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
     fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
-    /// Whether output of a session of its own may be read, as far as the family's readers go.
+    /// Whether output of a session of its own may be read: whether those who read what the family
+    /// makes of the output have room for more.
     fn may_read(&self, _core: &Session, _cx: &Cx) -> bool {
         true
     }
@@ -94,7 +97,7 @@ pub trait Family: Sized {
     fn remember(_own: Option<&mut Self>, _core: &mut Session, _cx: &mut Cx) {}
 }
 
-/// A family by its number: what a wait says of who asked.
+/// A family by its number, which a wait has to say who asked.
 pub trait Numbered {
     /// The number.
     const ID: FamilyId;

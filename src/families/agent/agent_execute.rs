@@ -1,5 +1,6 @@
 //! agent_execute: runs pi on a task, with its events as they come and one result at its end
-//! (agent.md).
+//! (agent.md). Here is what a request may ask for and how pi is called; the run itself is left to
+//! the module above.
 
 use std::collections::BTreeMap;
 

@@ -35,12 +35,12 @@ use run::{AgentSpec, Probe, Run};
 pub const METHODS: &[Method] =
     &[agent_execute::METHOD, agent_health::METHOD, agent_capabilities::METHOD];
 
-/// A session in which pi runs.
+/// What is kept of a session in which pi runs.
 #[derive(Debug)]
 pub enum Agent {
-    /// It runs a task.
+    /// Pi runs a task.
     Run(Box<Run>),
-    /// It only tells its version.
+    /// Pi only tells its version.
     Probe(Probe),
 }
 
@@ -48,16 +48,16 @@ pub enum Agent {
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
                        by pi_path or EXECD_PI";
 
-/// What to run, and what it goes by.
+/// What to start for a run, and what the run goes by.
 #[derive(Debug)]
 pub struct AgentStart {
     /// pi with its arguments, but for the prompt.
     pub launch: LaunchSpec,
     /// What the run goes by.
     pub spec: AgentSpec,
-    /// Its last argument.
+    /// The last argument of pi: the task.
     pub prompt: String,
-    /// What nobody may read in its output.
+    /// What nobody may read in the output of pi: the key.
     pub secret: Option<String>,
 }
 
@@ -79,13 +79,13 @@ fn start_failure(program: &str, failure: &str) -> String {
     if failure.starts_with("spawn ") && failure.contains("ENOENT") {
         return format!("{program} was not found: {INSTALL}");
     }
-    // As the param is called here.
+    // The reason names the param as it is called here.
     let of_workspace = failure.strip_prefix("workdir ").map(|rest| format!("workspace {rest}"));
     of_workspace.unwrap_or_else(|| failure.to_owned())
 }
 
-/// The file for a prompt that is too long for an argument. It is in memory: the loop waits for no
-/// disk, and nothing of it is left when execd is killed.
+/// The file for a prompt that is too long for an argument. The file is in memory: the loop waits
+/// for no disk, and nothing of the prompt is left when execd is killed.
 fn prompt_file(prompt: &str) -> Result<Option<MemoryFile>, RpcError> {
     if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
         return Ok(None);

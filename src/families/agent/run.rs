@@ -12,16 +12,16 @@ use crate::sys::memory_file::MemoryFile;
 /// What a run goes by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSpec {
-    /// It is ended after so long.
+    /// The run is ended after so long.
     pub timeout_ms: u64,
-    /// It is ended when no event came for so long, after the model's first one; not while a tool
-    /// runs.
+    /// The run is ended when no event came for so long, after the model's first one; not while a
+    /// tool runs.
     pub idle_timeout_ms: u64,
-    /// It is ended when the model's first event did not come within this.
+    /// The run is ended when the model's first event did not come within this.
     pub first_event_timeout_ms: u64,
-    /// It is ended when it has cost more.
+    /// The run is ended when it has cost more.
     pub max_cost_usd: Option<f64>,
-    /// It is ended when it has used more.
+    /// The run is ended when it has used more.
     pub max_tokens: Option<u64>,
     /// Its events are sent as they come.
     pub stream: bool,
@@ -32,25 +32,25 @@ pub struct AgentSpec {
 /// A run of pi.
 #[derive(Debug)]
 pub struct Run {
-    /// What it goes by.
+    /// What the run goes by.
     pub spec: AgentSpec,
-    /// What its program's version is known by.
+    /// The key that the version of the run's program is known by.
     pub program: String,
-    /// Its stream so far.
+    /// The stream of pi so far.
     pub run: AgentRun,
-    /// Why execd ended it.
+    /// Why execd ended the run, where it did.
     pub stop: Option<Stop>,
-    /// Its program has ended, and what it left behind is being ended.
+    /// The run's program has ended, and what it left behind is being ended.
     pub swept: bool,
-    /// Somebody waits for its result, or did until its connection was gone.
+    /// Somebody waits for the run's result, or did until the connection was gone.
     pub awaited: bool,
-    /// Its stream is not read now, for want of a reader of its events or of room in its log: no
-    /// clock that waits for events counts.
+    /// The run's stream is not read now, for want of a reader of its events or of room in its log:
+    /// no clock that waits for events counts.
     pub held: bool,
-    /// When that was last over.
+    /// When the stream was last read again after such a time.
     released_ms: u64,
     stderr: TailRing,
-    /// The file that its prompt is in; gone with the run.
+    /// The file that the run's prompt is in; gone with the run.
     _prompt: Option<MemoryFile>,
 }
 
@@ -73,12 +73,12 @@ impl Run {
         }
     }
 
-    /// Takes in what it wrote to stderr.
+    /// Takes in what pi wrote to stderr.
     pub fn push_stderr(&mut self, bytes: &[u8]) {
         self.stderr.push(bytes);
     }
 
-    /// The last of what it wrote to stderr.
+    /// The last of what pi wrote to stderr.
     pub fn stderr(&self) -> String {
         let (bytes, starts_at) = self.stderr.last(AGENT_STDERR_BYTES);
         last_text(&bytes, starts_at > 0)
@@ -151,13 +151,13 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
 /// A session that asks a pi for its version.
 #[derive(Debug)]
 pub struct Probe {
-    /// What the version of the program that is asked is known by.
+    /// The key that the version of the program that is asked is known by.
     pub program: String,
-    /// Runs wait for it.
+    /// Runs wait for the version.
     pub for_runs: bool,
-    /// Its time was over: it was ended for that.
+    /// The session's time was over, and it was ended for that.
     pub timed_out: bool,
-    /// Its program has ended, and what it left behind is being ended.
+    /// The program has ended, and what it left behind is being ended.
     pub swept: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What pi says of its version: asked once for each program, and by agent_health.
+//! What pi says of its version: asked once for each program, and by agent_health. When a run's
+//! answer waits for the version is decided by the module above.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub struct Versions(BTreeMap<String, Version>);
 enum Version {
     /// A session asks for it.
     Asked,
-    /// What it said.
+    /// What the program said.
     Known(String),
 }
 
@@ -35,7 +36,7 @@ impl Versions {
         }
     }
 
-    /// Whether its answer is awaited.
+    /// Whether this program's answer is awaited.
     pub fn is_asked(&self, program: &str) -> bool {
         matches!(self.0.get(program), Some(Version::Asked))
     }

@@ -1,5 +1,5 @@
-//! attach_input: what a person types goes straight to a session (bash.md). Nothing of it
-//! is looked at or kept.
+//! attach_input: what a person types goes straight to a session (attach.md). Nothing of that is
+//! looked at or kept.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

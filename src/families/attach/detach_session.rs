@@ -1,4 +1,4 @@
-//! detach_session: the end of attach_session; the session goes on (bash.md).
+//! detach_session: ends what attach_session began; the session goes on (attach.md).
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Attached clients: what they are sent of a session's output, and the size that it has.
+//! Attached clients (attach.md): what they are sent of a session's output, and the size that its
+//! terminal has for them. Who is attached is kept by the session (`session/viewers.rs`).
 
 pub mod attach_input;
 pub mod attach_session;
@@ -31,7 +32,7 @@ pub struct Attach;
 struct OutputNote<'a> {
     session_id: SessionId,
     data_b64: &'a str,
-    /// Where in the session's output the bytes begin; absent for what is not of it.
+    /// Where in the session's output the bytes begin; absent for bytes that are not of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +59,7 @@ pub struct Attaching {
     pub size: Option<Size>,
     /// Whether the program is made to redraw.
     pub redraw: bool,
-    /// The first byte of the output that it wants.
+    /// The first byte of the output that the client wants.
     pub from: Option<u64>,
 }
 
@@ -92,7 +93,7 @@ fn attach(core: &mut Session, client: ClientId, how: Attaching, cx: &mut Cx) {
         && core.output.fd().is_some()
     {
         let other = core.viewers.begin_jiggle(now, cx.now_ns);
-        // A terminal that takes no size is not redrawn, and nothing else.
+        // A terminal that takes no size is not redrawn; the client is attached all the same.
         let _ = core.resize_terminal(other);
     }
     cx.touch(core);
@@ -192,7 +193,7 @@ fn catch_up(core: &Session, viewer: &mut Viewer, last: bool, cx: &mut Cx) {
     if viewer.fresh
         && let Some(now) = &core.modes
     {
-        // What was set so long ago that the replay does not have it.
+        // Modes that were set so long ago that the replay does not have them.
         let mut known = TermModes::new();
         known.feed(kept);
         // Margins of the replay that a size has made void since are so behind it.

@@ -1,4 +1,5 @@
-//! The books of sessions for the stream family: what runs, what has finished and is remembered.
+//! The books of sessions for the stream family: what runs, what has finished and is remembered, and
+//! where a page of output is read from. What is remembered of one session is in `finished`.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +22,15 @@ use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
 
-/// How many processes that have ended are remembered no more, and what bounds the memory of them.
+/// How many ended sessions are remembered no more, and what bounds the memory of them.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Forgotten {
-    /// So many since execd has started.
+    /// So many are forgotten since execd has started.
     pub forgotten: u64,
-    /// The most that are remembered.
+    /// So many are remembered at most.
     pub kept_max: usize,
-    /// How long one is remembered.
+    /// How long a session is remembered.
     pub kept_ms: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Live chunks: what comes on a stream goes to the calls that asked for it.
+//! Live chunks: what comes on a stream is sent to the call that asked for it. How a call's text is
+//! cut into chunks, and which are dropped, is decided in `live`.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

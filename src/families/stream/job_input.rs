@@ -1,5 +1,5 @@
 //! write_stdin as the stream family calls it, with sessionId (bash-stream.md): bytes to a
-//! process, at once, without waiting for its output.
+//! session, at once, without waiting for its output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

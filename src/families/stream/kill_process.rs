@@ -1,4 +1,5 @@
-//! kill_process: ends all of a job, SIGKILL unless another signal is named (bash-stream.md).
+//! kill_process: ends everything in a session, by SIGKILL unless another signal is named
+//! (bash-stream.md). How the members are found and ended is `session/ending.rs`.
 
 use serde_json::value::RawValue;
 
@@ -42,7 +43,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, signal) = read(call.params)?;
     let id = session_id(params.session_id);
     let wait_ms = (signal != SIGKILL).then_some(JOB_KILL_WAIT_MS);
-    // What outlived one that has finished, in the background, is reached by its id.
+    // What outlived a finished session in the background is reached by the session's id.
     let Engine { sessions, cx, .. } = engine;
     if !(books::is_finished(id, cx) && sessions.readopt_left(id, cx)) {
         if let Some(report) = books::finished(id, cx) {

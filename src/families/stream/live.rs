@@ -1,5 +1,5 @@
-//! Chunks chunks of one call (bash-stream.md, Chunks output): text cut into bounded pieces at
-//! characters.
+//! The live chunks of one call (bash-stream.md, Live output): text cut into bounded pieces at
+//! characters. Sending them is left to `chunks`.
 
 use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNK_BYTES, LIVE_CHUNKS_MAX};
 use crate::pure::text::utf8::{Decoder, floor_boundary};
@@ -8,7 +8,7 @@ use crate::session::output::Source;
 /// What becomes of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// It is sent; so many bytes before it were dropped.
+    /// The piece is sent; so many bytes before it were dropped.
     Chunk {
         /// Its text.
         text: String,
@@ -24,15 +24,16 @@ pub enum Piece {
 pub struct Chunks {
     decoders: [Decoder; 2],
     sent: usize,
-    /// It was said that no more of them come.
+    /// The client was told that no more chunks come.
     truncated: bool,
-    /// Dropped since the last chunk.
+    /// Bytes dropped since the last chunk.
     dropped_bytes: u64,
-    /// Dropped in all.
+    /// Bytes dropped in all.
     pub dropped_total: u64,
-    /// Bytes of its chunks that were queued since all of them were sent, at most that many are not.
+    /// Bytes of the call's chunks that were queued since all of them were sent: no more than these
+    /// are unsent.
     unsent: usize,
-    /// What the client will have been sent, in all, when the last of them is.
+    /// What the client will have been sent, in all, when the last of these chunks is.
     sent_at: u64,
 }
 

@@ -18,15 +18,15 @@ use crate::session::output::Source;
 pub struct StreamSpec {
     /// How long its first call waits.
     pub yield_ms: u64,
-    /// It is ended after so long.
+    /// The session is ended after so long.
     pub timeout_ms: Option<u64>,
     /// Characters of each text of a reply.
     pub max_chars: usize,
-    /// Whether it has a terminal: then there is one stream.
+    /// Whether the session has a terminal: then there is one stream.
     pub pty: bool,
 }
 
-/// A call that is sent what comes as it comes.
+/// A call that is sent the output as it comes.
 #[derive(Debug)]
 pub struct Live {
     /// The call.
@@ -57,16 +57,16 @@ struct Kept {
     told: (u64, u64),
 }
 
-/// The stream family's view of a session.
+/// What the stream family keeps of a session.
 #[derive(Debug)]
 pub struct Stream {
-    /// What it was started with.
+    /// What the session was started with.
     pub spec: StreamSpec,
     stdout: Kept,
     stderr: Kept,
-    /// In which order their bytes came.
+    /// In which order the bytes of both came.
     arrival: Arrival,
-    /// Its time was over: it was ended for that.
+    /// The session's time was over, and it was ended for that.
     pub timed_out: bool,
     /// The call that is sent what comes, while it waits.
     live: Option<Live>,

@@ -1,4 +1,4 @@
-//! poll_process: what a job wrote since the last call, or how it ended (bash-stream.md).
+//! poll_process: what a session wrote since the last call, or how it ended (bash-stream.md).
 
 use super::{Stream, books, drained_report, live_session, signal_all};
 use crate::engine::contract::{Answer, Call, session_id};
@@ -59,7 +59,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let id = session_id(params.session_id);
     let always = params.kill_if.as_deref() == Some("always");
-    // What outlived it in the background is reached by its id.
+    // What outlived the session in the background is reached by the session's id.
     let Engine { sessions, cx, .. } = engine;
     if always && books::is_finished(id, cx) && sessions.readopt_left(id, cx) {
         return Ok(end(engine, call, id, SIGKILL, None));
@@ -73,7 +73,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Some(wait) => wait,
         None if params.kill_if.is_none() => return Ok(drain(engine, id)),
         None if runs => return Ok(end(engine, call, id, SIGKILL, None)),
-        // It ends by itself.
+        // The command has ended by itself: who holds its output is waited for no longer.
         None => (0, WaitKind::End { or_kill: true }),
     };
     Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {

@@ -50,7 +50,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let signal = signal(params.signal.as_deref())?;
     let id = session_id(params.session_id);
-    // One that left the table is reached while it is being ended, and so is what outlived it.
+    // A session that left the table is reached while it is being ended, and so is what outlived it.
     let sessions = &mut engine.sessions;
     let is_being_ended = sessions.get(id).is_some_and(|one| one.core.ending.is_some());
     let known = sessions.use_session(id).is_ok()

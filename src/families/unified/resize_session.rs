@@ -1,4 +1,4 @@
-//! resize_session: sets a PTY's size.
+//! resize_session: sets the size of a session's terminal (unified-exec.md).
 
 use serde_json::json;
 

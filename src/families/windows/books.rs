@@ -1,4 +1,5 @@
-//! The books of windows: which there are, whose they are, what has ended and stays listed.
+//! The books of windows, as tmux shows them: which there are, whose they are, what has ended and
+//! stays listed.
 
 use serde::Serialize;
 

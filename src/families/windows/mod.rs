@@ -68,13 +68,13 @@ pub struct BashReport {
 /// What a request for a command led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It has ended.
+    /// The command has ended.
     Ended,
-    /// Its shell has, and others go on.
+    /// The shell has ended, and others go on.
     Held,
-    /// It goes on in the background.
+    /// The command goes on in the background.
     Background,
-    /// execd ended it.
+    /// execd ended the command.
     EndedFor(EndedFor),
 }
 

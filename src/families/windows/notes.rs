@@ -55,7 +55,7 @@ struct PollNote {
 }
 
 impl Window {
-    /// Sends the poll that is due. One that finds no room is left out: the next one says more.
+    /// Sends the poll that is due. A poll that finds no room is left out: the next one says more.
     pub(super) fn send_poll(&mut self, core: &Session, cx: &mut Cx) {
         let goes_on = core.status().is_none();
         let Some(mut poll) = self.poll.take().filter(|_| goes_on) else { return };

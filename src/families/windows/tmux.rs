@@ -1,5 +1,5 @@
-//! tmux: looks after the windows of bash (bash.md). There is no tmux behind it: a window
-//! is a session.
+//! tmux: looks after the windows of bash (bash.md). There is no program tmux behind the method: a
+//! window is a session. What the windows show is made in `books`.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,6 @@
-//! A session as bash and tmux see it (bash.md): what is kept of its output, whether
-//! somebody waits for it or it runs in the background, and its polls.
+//! A session as bash and tmux see it (bash.md): what is kept of its output, whether somebody waits
+//! for the session or it runs in the background, and its polls. The texts that models read are made
+//! in `text`.
 
 use crate::families::windows::text::notice;
 use crate::limits::{NS_PER_MS, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
@@ -29,11 +30,11 @@ pub struct WindowSpec {
     pub client: ClientId,
     /// Its scope.
     pub scope: Scope,
-    /// Foreground time before it goes on in the background, or is ended.
+    /// Foreground time before the command goes on in the background, or is ended.
     pub timeout_ms: u64,
-    /// It is ended then.
+    /// The command is ended when that time is over.
     pub kill_at_timeout: bool,
-    /// It runs in the background from its start.
+    /// The command runs in the background from its start.
     pub background: bool,
     /// Lines of foreground text.
     pub lines: usize,
@@ -43,7 +44,7 @@ pub struct WindowSpec {
     pub max_bytes: usize,
     /// The log's path is told although nothing was cut.
     pub always_log_path: bool,
-    /// It is forgotten when its end was reported.
+    /// The window is forgotten when its end was reported.
     pub auto_close: bool,
     /// The poll that begins with its background.
     pub poll: Option<PollSpec>,
@@ -51,7 +52,8 @@ pub struct WindowSpec {
     pub tool: String,
     /// What that tool may do, of what texts name.
     pub actions: Vec<&'static str>,
-    /// When its end means that it has asked for input, started in the background with none.
+    /// When the command's end means that it has asked for input, started in the background with
+    /// none.
     pub asks: Option<Asks>,
     /// The template of the command that attaches.
     pub attach: String,
@@ -82,13 +84,13 @@ pub struct Poll {
 /// Where a window is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// A request waits for it.
+    /// A request waits for the command.
     Foreground,
-    /// It runs in the background, and its end will be reported.
+    /// The command runs in the background, and its end will be reported.
     Background,
     /// Its end was reported, or told by a reply: what still runs in it is listed.
     Told,
-    /// It was closed: nobody is told of it any more.
+    /// The window was closed: nobody is told of it any more.
     Closed,
 }
 
@@ -101,14 +103,14 @@ pub enum EndedFor {
     Abort,
 }
 
-/// The window family's view of a session.
+/// What the windows family keeps of a session.
 #[derive(Debug)]
 pub struct Window {
-    /// What it was started with.
+    /// What the window was started with.
     pub spec: WindowSpec,
-    /// Where it is in its life.
+    /// Where the window is in its life.
     pub stage: Stage,
-    /// Why it was ended, where it was.
+    /// Why the command was ended, where execd ended it.
     pub ended_for: Option<EndedFor>,
     /// The poll under way.
     pub poll: Option<Poll>,

@@ -1,5 +1,5 @@
-//! The object `context` of bash and tmux: what the caller's settings are (bash.md). Every
-//! field may be left out; then the default holds.
+//! The object `context` of bash and tmux: what the caller's settings are (bash.md). Every field may
+//! be left out; then the default holds. What the settings lead to is decided by `bash` and `tmux`.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
