@@ -5,6 +5,7 @@
 mod agent_help;
 mod common;
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use agent_help::*;
@@ -370,6 +371,38 @@ fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
     assert_eq!(health["ok"], false, "{health}");
     assert!(health["error"].as_str().is_some_and(|text| text.contains("cancelled")), "{health}");
     execd.until_no_session_process();
+}
+
+/// The answer touched its own session in each turn while it had no room: execd spun.
+#[test]
+fn an_answer_of_health_waits_for_its_reader_without_a_turn() {
+    let mut execd = Execd::start();
+    let pi = execd.file("late-pi");
+    let script = format!("#!/bin/bash\n{}\necho 1.2.3\n", until_file("go"));
+    std::fs::write(&pi, script).expect("a script");
+    std::fs::set_permissions(&pi, PermissionsExt::from_mode(0o700)).expect("its mode");
+    execd.ping();
+    let mut deaf = wire::connect(&execd.socket());
+    let health = json!({"id": 0, "method": "agent_health", "params": {"pi_path": pi}});
+    deaf.write_all(format!("{health}\n").as_bytes()).expect("sent");
+    let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
+    deaf.set_nonblocking(true).expect("a flag");
+    let mut refused = 0;
+    eventually("it is not read any more", || {
+        let sent = deaf.write(info.as_bytes()).unwrap_or(0);
+        refused = if sent == 0 { refused + 1 } else { 0 };
+        execd.ping();
+        refused > 20
+    });
+    go(&execd, "go");
+    let mut counters = || execd.result("server_info", json!({}))["counters"].clone();
+    eventually("pi has ended", || counters()["exits"] == 1);
+    let mut turns = || counters()["loop_turns"].as_u64().expect("a number");
+    eventually("there is nothing to do", || {
+        let before = turns();
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        turns() - before < 20
+    });
 }
 
 /// rule: agent.md, agent_health, agent_capabilities: agent_capabilities

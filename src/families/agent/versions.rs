@@ -135,13 +135,18 @@ impl Probe {
     /// Notes what a program said, and has the runs looked at that wait for it.
     fn note_version(&self, core: &Session, cx: &mut Cx) {
         let versions = &mut cx.books.agent;
+        let was_asked = versions.is_asked(&self.program);
         if let Some(version) = self.health(core, false).version {
             versions.set(&self.program, Version::Known(version));
         } else if self.for_runs {
             // The next run asks again: a machine under load may only have been slow.
             versions.0.remove(&self.program);
         }
-        cx.effects.push(Effect::TouchWaiting(Agent::ID));
+        // Only what is new is told: this session may have a wait of the family itself, and would be
+        // judged in each turn for as long as the reader of its answer has no room.
+        if was_asked && !versions.is_asked(&self.program) {
+            cx.effects.push(Effect::TouchWaiting(Agent::ID));
+        }
     }
 
     /// What a session that asked for a version has found.
