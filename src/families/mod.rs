@@ -16,7 +16,7 @@ use crate::engine::pages::{KeptBytes, PageSpec};
 use crate::session::Session;
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
-use crate::session::wait::{FamilyId, Moment, Wait, WaitKind, Why};
+use crate::session::wait::{FamilyId, Moment, Wait, Why};
 
 /// The engine as the families know it.
 pub type Engine = crate::engine::Engine<State>;
@@ -64,9 +64,8 @@ pub trait Family: Sized {
     }
 
     /// Whether the answer of a wait that the family asked for points at the log.
-    fn points_at_log(_own: Option<&Self>, core: &Session, wait: &Wait, why: Why, cx: &Cx) -> bool {
-        let takes_text = wait.kind != WaitKind::Kill;
-        why == Why::Completed || (takes_text && core.view.may_be_cut(cx.config.text))
+    fn points_at_log(_own: Option<&Self>, core: &Session, _wait: &Wait, why: Why, cx: &Cx) -> bool {
+        why == Why::Completed || core.view.may_be_cut(cx.config.text)
     }
 
     /// The text of progress for a wait that the family asked for.
