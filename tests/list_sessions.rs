@@ -419,6 +419,12 @@ fn warnings_start_four_below_the_cap() {
     let header = second["header"].as_str().expect("text");
     assert!(header.lines().any(|line| line == "warning: 2/6 sessions open"), "{header}");
     assert_eq!(execd.open("sleep 60")["warning"], "3/6 sessions open");
+    // Also where the answer comes so early that it is what enters the session into the table.
+    let held = execd.exec(json!({"cmd": "sleep 60 & echo held"}));
+    assert_eq!(
+        (&held["shell_exit_code"], &held["warning"]),
+        (&json!(0), &json!("4/6 sessions open"))
+    );
 }
 
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts
