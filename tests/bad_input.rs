@@ -668,7 +668,7 @@ fn a_line_of_a_hundred_megabytes_takes_no_memory() {
     assert!(left < before + 2 * 1024, "{left} KiB are left, {before} were in use before");
 }
 
-/// rule: architecture.md, Resources and trust: The same under floods of requests
+/// rule: architecture.md, Bounds: The same under floods of requests
 #[test]
 fn hostile_lines_take_no_more_memory_than_a_client_may() {
     let limit = 8 * 1024 * 1024 - 200;

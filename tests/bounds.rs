@@ -37,7 +37,7 @@ fn until_read(execd: &mut Execd, bytes: u64) {
     }
 }
 
-/// rule: architecture.md, Resources and trust: An idle session costs < 8 KiB
+/// rule: architecture.md, Bounds: An idle session costs < 8 KiB
 #[test]
 fn sixty_four_idle_terminals_cost_at_most_four_mebibytes() {
     let mut execd = Execd::start();
@@ -55,7 +55,7 @@ fn sixty_four_idle_terminals_cost_at_most_four_mebibytes() {
     assert!(grown <= 4 * KIB_PER_MIB, "{grown} KiB more");
 }
 
-/// rule: architecture.md, Resources and trust: An idle session costs < 8 KiB
+/// rule: architecture.md, Bounds: An idle session costs < 8 KiB
 #[test]
 fn an_idle_session_costs_less_than_eight_kibibytes() {
     const SESSIONS: usize = 256;
@@ -68,8 +68,8 @@ fn an_idle_session_costs_less_than_eight_kibibytes() {
     assert!(grown < 8 * SESSIONS as u64, "{grown} KiB for {SESSIONS} sessions");
 }
 
-/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
-///   × 2.3 MiB + C × 20 MiB
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
 #[test]
 fn full_retention_in_every_session_stays_within_the_formula() {
     const SESSIONS: usize = 64;
@@ -87,8 +87,8 @@ fn full_retention_in_every_session_stays_within_the_formula() {
     assert!(execd.rss_kib() < peak_limit_kib(0), "what was read is given back");
 }
 
-/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
-///   × 2.3 MiB + C × 20 MiB
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
 #[test]
 fn many_replies_at_once_stay_within_the_formula() {
     const SESSIONS: usize = 24;
@@ -116,8 +116,8 @@ fn many_replies_at_once_stay_within_the_formula() {
     assert_peak(&execd, SESSIONS as u64);
 }
 
-/// rule: architecture.md, Resources and trust: Peak memory for S sessions and C clients ≤ 4 MiB + S
-///   × 2.3 MiB + C × 20 MiB
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
 #[test]
 fn everything_full_at_once_stays_within_the_formula() {
     const SESSIONS: usize = 64;
@@ -148,7 +148,7 @@ fn everything_full_at_once_stays_within_the_formula() {
     assert_peak(&execd, SESSIONS as u64);
 }
 
-/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
 #[test]
 fn finished_commands_leave_nothing_in_memory() {
     let mut execd = Execd::start();
@@ -165,7 +165,7 @@ fn finished_commands_leave_nothing_in_memory() {
     assert!(after < before + 2 * KIB_PER_MIB, "{before} KiB, then {after} KiB");
 }
 
-/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
 #[test]
 fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     const SESSIONS: usize = 40;
@@ -211,7 +211,7 @@ fn pipe_size(pid: i32, fd: i32) -> i32 {
     unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_GETPIPE_SZ) }
 }
 
-/// rule: architecture.md, Output: Pipes are raised to 256 KiB, at most 16 MiB over all of execd,
+/// rule: architecture.md, A session: Pipes are raised to 256 KiB, at most 16 MiB over all of execd,
 ///   stdin pipes never
 #[test]
 fn output_pipes_are_raised_up_to_a_total_and_stdin_pipes_never() {

@@ -45,16 +45,16 @@ fn holds(what: &str, measured: u64, limit: u64) {
     assert!(measured <= limit, "{what}: {measured}, allowed {limit}");
 }
 
-/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
-///   idle, with 64 idle terminals, with 64 full buffers
+/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, RSS idle, with 64
+///   idle terminals, with 64 full buffers
 #[test]
 fn the_stripped_binary_is_small() {
     let size = std::fs::metadata(release::binary()).expect("it was built").len();
     holds("bytes of the release binary", size, MAX_BINARY_BYTES);
 }
 
-/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
-///   idle, with 64 idle terminals, with 64 full buffers
+/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, RSS idle, with 64
+///   idle terminals, with 64 full buffers
 #[test]
 fn an_idle_execd_takes_three_mebibytes() {
     // Where the loader puts the program decides how much of it the kernel maps around what is
@@ -70,8 +70,8 @@ fn an_idle_execd_takes_three_mebibytes() {
     holds("KiB idle", starts[4], IDLE_KIB);
 }
 
-/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
-///   idle, with 64 idle terminals, with 64 full buffers
+/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, RSS idle, with 64
+///   idle terminals, with 64 full buffers
 #[test]
 fn sixty_four_idle_terminals_keep_it_within_four_mebibytes() {
     let mut execd = release();
@@ -79,8 +79,8 @@ fn sixty_four_idle_terminals_keep_it_within_four_mebibytes() {
     holds("KiB with idle terminals", execd.rss_kib(), IDLE_SESSIONS_KIB);
 }
 
-/// rule: architecture.md, Resources and trust: The release binary keeps its budgets: size, RSS
-///   idle, with 64 idle terminals, with 64 full buffers
+/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, RSS idle, with 64
+///   idle terminals, with 64 full buffers
 #[test]
 fn sixty_four_full_buffers_keep_it_within_the_formula() {
     const BYTES: u64 = 3_000_000;

@@ -72,7 +72,7 @@ fn assert_passes(execd: &mut Execd, seed: u64, count: usize, tty: bool) {
 
 // ---- Any bytes --------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
+/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered (pipe)
 #[test]
 fn random_bytes_pass_a_pipe_unaltered() {
     let mut execd = Execd::start();
@@ -81,7 +81,8 @@ fn random_bytes_pass_a_pipe_unaltered() {
     }
 }
 
-/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (terminal)
+/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered
+///   (terminal)
 #[test]
 fn random_bytes_pass_a_raw_terminal_unaltered() {
     let mut execd = Execd::start();
@@ -107,7 +108,7 @@ fn random_writes_of_any_size_keep_their_order() {
     }
 }
 
-/// rule: architecture.md, Output: A child has one pipe for stdout and stderr: their order is
+/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
 ///   exactly the child's
 #[test]
 fn stdout_and_stderr_of_a_child_keep_their_order_in_one_pipe() {
@@ -118,7 +119,7 @@ fn stdout_and_stderr_of_a_child_keep_their_order_in_one_pipe() {
     assert_logged(&result, wanted.as_bytes());
 }
 
-/// rule: architecture.md, Logs: Sixteen sessions at once: each log is exact
+/// rule: architecture.md, The keeper: Sixteen sessions at once: each log is exact
 #[test]
 fn sixteen_sessions_at_once_are_each_exact() {
     let mut execd = Execd::start();
@@ -192,21 +193,21 @@ fn assert_last_writes_arrive(tty: bool) {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read to the end
+/// rule: architecture.md, Ending a session: What lies in the pipe at the reaping is read to the end
 ///   first
 #[test]
 fn what_is_written_right_before_the_exit_is_logged_pipe() {
     assert_last_writes_arrive(false);
 }
 
-/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+/// rule: architecture.md, Ending a session: What lies in the PTY at the reaping is read to the end
 ///   first
 #[test]
 fn what_is_written_right_before_the_exit_is_logged_terminal() {
     assert_last_writes_arrive(true);
 }
 
-/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+/// rule: architecture.md, Ending a session: What lies in the PTY at the reaping is read to the end
 ///   first
 /// rule: unified-exec.md, Truncation, retention, text: `\r\n` is a newline
 #[test]
@@ -231,7 +232,7 @@ fn a_thousand_short_terminal_commands_lose_nothing() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read to the end
+/// rule: architecture.md, Ending a session: What lies in the pipe at the reaping is read to the end
 ///   first
 #[test]
 fn output_behind_a_killed_leader_is_read_to_its_end() {
@@ -248,7 +249,7 @@ fn output_behind_a_killed_leader_is_read_to_its_end() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: A PTY's output ends at EIO after the leader was reaped;
+/// rule: architecture.md, Ending a session: A PTY's output ends at EIO after the leader was reaped;
 ///   EIO before that is a pause
 #[test]
 fn a_terminal_that_its_leader_closed_and_opened_again_goes_on() {
@@ -266,8 +267,8 @@ fn a_terminal_that_its_leader_closed_and_opened_again_goes_on() {
     assert_eq!(output(&result), "one\ntwo\n");
 }
 
-/// rule: architecture.md, Logs: With a full queue (1 MiB) that session's output is not read, others
-///   don't notice, nothing is lost
+/// rule: architecture.md, The keeper: With a full queue (1 MiB) that session's output is not read,
+///   others don't notice, nothing is lost
 #[test]
 fn more_than_the_log_queue_holds_in_a_reopened_terminal_is_not_lost() {
     let mut execd = Execd::start();
@@ -286,7 +287,7 @@ fn more_than_the_log_queue_holds_in_a_reopened_terminal_is_not_lost() {
 
 // ---- Much -------------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
+/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered (pipe)
 #[test]
 fn a_gibibyte_of_lines_is_logged_byte_by_byte() {
     let mut execd = Execd::start();

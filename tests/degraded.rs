@@ -67,7 +67,7 @@ fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
 }
 
 /// A read that failed was taken for the end of the output: exit code 0, and nothing was said.
-/// rule: architecture.md, Reaping and ends: An errno of a read is no end of output
+/// rule: architecture.md, Ending a session: An errno of a read is no end of output
 #[test]
 fn output_that_cannot_be_read_is_told() {
     if !can_trace() {
@@ -83,7 +83,7 @@ fn output_that_cannot_be_read_is_told() {
 }
 
 /// Three failures of waitid in a row left a request unanswered: each end is told once.
-/// rule: architecture.md, Reaping and ends: A failed waitid loses no end: it is asked for again,
+/// rule: architecture.md, Ending a session: A failed waitid loses no end: it is asked for again,
 ///   and a reply says where it can't be learnt
 #[test]
 fn an_end_that_cannot_be_taken_is_asked_for_again() {
@@ -108,7 +108,7 @@ fn an_end_that_cannot_be_taken_is_asked_for_again() {
 
 /// A leader whose end could not be learnt was taken for a stranger that had got its number, and
 /// what it had left behind ran on when its session was killed.
-/// rule: architecture.md, Reaping and ends: Whose end can't be learnt has its number until it is
+/// rule: architecture.md, Ending a session: Whose end can't be learnt has its number until it is
 ///   reaped: members are ended before and after
 #[test]
 fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
@@ -138,7 +138,7 @@ fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
 
 /// Where a session had more processes than execd had descriptors, those that were opened were sent
 /// nothing and kept their descriptors: after 5 s most still lived.
-/// rule: architecture.md, Reaping and ends: A session with more processes than execd has
+/// rule: architecture.md, Ending a session: A session with more processes than execd has
 ///   descriptors is ended
 #[test]
 fn a_session_with_more_processes_than_descriptors_is_ended() {
@@ -153,7 +153,7 @@ fn a_session_with_more_processes_than_descriptors_is_ended() {
 }
 
 /// `execd < /tmp` ended with success and said nothing, and so did a full stdout with status 1.
-/// rule: architecture.md, Reaping and ends: A stdin that cannot be read and a stdout that is full
+/// rule: architecture.md, Ending a session: A stdin that cannot be read and a stdout that is full
 ///   are said on stderr
 #[test]
 fn a_stdin_that_is_no_file_and_a_stdout_that_is_full_are_told() {

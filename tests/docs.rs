@@ -338,7 +338,7 @@ fn first_column(section: &str, title: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// rule: architecture.md, Rooms and bounds: docs/protocol.md is checked against the table
+/// rule: architecture.md, The floors: docs/protocol.md is checked against the table
 #[test]
 fn the_protocol_document_has_every_method_with_just_its_params() {
     let text = read("docs/protocol.md");
@@ -634,8 +634,8 @@ fn links_lead_to_files_and_headings_that_exist() {
     }
 }
 
-/// rule: architecture.md, Rooms and bounds: The turn's steps have the same numbers in the code and
-///   in docs/architecture.md
+/// rule: architecture.md, The turn: The turn's steps have the same numbers in the code and in
+///   docs/architecture.md
 #[test]
 fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
     let numbered = |text: &str, prefix: &str, dot: &str| -> Vec<usize> {

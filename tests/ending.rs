@@ -195,7 +195,7 @@ fn what_ignores_sigterm_is_killed_a_second_later() {
     execd.until_no_session_process();
 }
 
-/// rule: architecture.md, Reaping and ends: Shutdown: SIGTERM to all sessions at once, one common
+/// rule: architecture.md, Ending a session: Shutdown: SIGTERM to all sessions at once, one common
 ///   grace of 1 s
 #[test]
 fn all_sessions_share_one_grace() {
@@ -352,7 +352,7 @@ fn a_pending_kill_session_is_answered_with_its_end_also_while_execd_ends() {
     );
 }
 
-/// rule: architecture.md, Reaping and ends: A second SIGINT or SIGTERM means KILL now
+/// rule: architecture.md, Ending a session: A second SIGINT or SIGTERM means KILL now
 #[test]
 fn a_second_sigterm_kills_at_once() {
     // That the grace was cut short is shown by a whole end within it. A machine may be too slow
@@ -478,7 +478,7 @@ fn detach(execd: &mut Execd) -> i32 {
     pid_in(&execd.file("detached"))
 }
 
-/// rule: architecture.md, Reaping and ends: A detached program is left alone at shutdown
+/// rule: architecture.md, Ending a session: A detached program is left alone at shutdown
 #[test]
 fn what_detached_itself_is_left_alone() {
     for way in ["end of input", "shutdown", "signal"] {
@@ -498,7 +498,7 @@ fn what_detached_itself_is_left_alone() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
 ///   cannot take off
 #[test]
 fn with_kill_detached_it_is_taken_along() {
@@ -510,7 +510,7 @@ fn with_kill_detached_it_is_taken_along() {
     assert!(!is_there(detached));
 }
 
-/// rule: architecture.md, Reaping and ends: Shutdown ends what was left
+/// rule: architecture.md, Ending a session: Shutdown ends what was left
 #[test]
 fn members_left_over_from_an_ended_session_are_ended_too() {
     for way in ["end of input", "shutdown", "signal"] {
@@ -531,7 +531,7 @@ fn members_left_over_from_an_ended_session_are_ended_too() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: Shutdown ends what was left
+/// rule: architecture.md, Ending a session: Shutdown ends what was left
 #[test]
 fn a_stubborn_member_left_over_is_killed_after_the_grace() {
     let mut execd = Execd::with(&[], &[]);
@@ -550,7 +550,7 @@ fn a_stubborn_member_left_over_is_killed_after_the_grace() {
     assert!(!is_there(left));
 }
 
-/// rule: architecture.md, Reaping and ends: No zombie, ever
+/// rule: architecture.md, Ending a session: No zombie, ever
 #[test]
 fn whatever_the_end_no_process_and_no_zombie_is_left() {
     let cmd = "for name in a b c; do sh -c \"echo \\$\\$ > $name; exec sleep 300\" & done; \
@@ -599,7 +599,7 @@ fn whatever_the_end_no_process_and_no_zombie_is_left() {
 
 // ---- A reader that never reads ----------------------------------------------------------------
 
-/// rule: architecture.md, Reaping and ends: The last flush to a reader that never reads takes 2 s
+/// rule: architecture.md, Ending a session: The last flush to a reader that never reads takes 2 s
 ///   at most
 #[test]
 fn a_reader_that_never_reads_delays_the_end_by_two_seconds() {

@@ -63,7 +63,7 @@ fn assert_lives(execd: &mut Execd, pid: &Value) {
 /// A finished session stays listed until somebody hears of its end. Its members were found by its
 /// leader's pid, also when that was somebody else's by then: kill_session, eviction and shutdown
 /// killed whoever had the number.
-/// rule: architecture.md, Reaping and ends: A signal never reaches a stranger, also one with the
+/// rule: architecture.md, Ending a session: A signal never reaches a stranger, also one with the
 ///   number of a session that has ended
 #[test]
 fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
@@ -94,7 +94,7 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
 
 /// In one judgement the timeout of a job sent SIGKILL where SIGTERM was pending from a
 /// kill_session. What was due at once counted as a deadline in the past, and debug builds aborted.
-/// rule: architecture.md, Reaping and ends: SIGKILL that overtakes a pending signal is sent at once
+/// rule: architecture.md, Ending a session: SIGKILL that overtakes a pending signal is sent at once
 #[test]
 fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
     let mut execd = Execd::start();
@@ -116,7 +116,7 @@ fn sigkill_that_overtakes_a_pending_sigterm_is_sent_at_once() {
 
 /// Of leaders that ended at once and left a writer behind (`yes &`) up to 1 MiB each was read in
 /// the same turn, and nobody else was heard meanwhile.
-/// rule: architecture.md, Reaping and ends: What lies in the pipe at the reaping is read within the
+/// rule: architecture.md, Ending a session: What lies in the pipe at the reaping is read within the
 ///   bound of a turn, however many leaders end at once
 #[test]
 fn the_output_of_many_ended_leaders_is_read_within_the_bound_of_a_turn() {
@@ -154,7 +154,7 @@ fn looks_at_all(trace: &str) -> usize {
 /// Each of many sessions that ended together looked at all processes for itself, twice or more:
 /// 2,048 of them took 17 s, most of it in one turn. What outlived its session was looked for once
 /// more for each orphan that was reaped.
-/// rule: architecture.md, Reaping and ends: Ends share their looks at all processes
+/// rule: architecture.md, Ending a session: Ends share their looks at all processes
 #[test]
 fn many_ends_share_their_looks_at_all_processes() {
     if !outside::can_trace() {

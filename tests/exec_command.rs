@@ -197,8 +197,8 @@ fn a_command_without_output_has_empty_output() {
     assert_absent(&result, &["truncation", "footer"]);
 }
 
-/// rule: architecture.md, Resources and trust: `cpu_seconds` and `max_rss_kib` of the leader in the
-///   exit's fields
+/// rule: architecture.md, Bounds: `cpu_seconds` and `max_rss_kib` of the leader in the exit's
+///   fields
 #[test]
 fn cpu_time_and_peak_memory_of_the_leader_are_told() {
     let mut execd = Execd::start();
@@ -461,7 +461,7 @@ fn stdin_null_is_at_its_end() {
     assert_eq!(result["output"], "/dev/null\n");
 }
 
-/// rule: architecture.md, Output: A child has one pipe for stdout and stderr: their order is
+/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
 ///   exactly the child's
 #[test]
 fn stdout_and_stderr_share_one_pipe_so_their_order_is_exact() {
@@ -698,7 +698,7 @@ fn a_signal_death_has_no_exit_code() {
     }
 }
 
-/// rule: architecture.md, Resources and trust: A SIGKILL that execd did not send gets a `note`
+/// rule: architecture.md, Bounds: A SIGKILL that execd did not send gets a `note`
 #[test]
 fn a_kill_that_execd_did_not_send_has_a_note() {
     let result = Execd::start().run("kill -KILL $$; sleep 60");
@@ -744,8 +744,8 @@ fn more_lines_keep_their_last_two_thousand() {
     assert_eq!(result["footer"], format!("[Showing lines 1001-3000 of 3000. Full output: {log}]"));
 }
 
-/// rule: architecture.md, Logs: A reply that says exited or points at the log is written when the
-///   log is complete up to its last byte
+/// rule: architecture.md, The keeper: A reply that says exited or points at the log is written when
+///   the log is complete up to its last byte
 #[test]
 fn the_log_of_a_truncated_reply_is_complete() {
     let mut execd = Execd::start();
@@ -879,7 +879,8 @@ fn omitted_bytes_are_those_since_the_last_call() {
 
 // ---- Logs -------------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: The log's name is `execd-<session_id>-<8 hex>.log`, its mode 0600
+/// rule: architecture.md, The keeper: The log's name is `execd-<session_id>-<8 hex>.log`, its mode
+///   0600
 #[test]
 fn the_log_is_a_private_file_named_after_its_session() {
     let mut execd = Execd::start();
@@ -894,7 +895,7 @@ fn the_log_is_a_private_file_named_after_its_session() {
     assert_eq!((mode(path), mode(execd.log_dir())), (0o600, 0o700));
 }
 
-/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (pipe)
+/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered (pipe)
 /// rule: unified-exec.md, Truncation, retention, text: The log holds the raw bytes
 #[test]
 fn the_log_holds_every_byte_unaltered() {
@@ -906,8 +907,8 @@ fn the_log_holds_every_byte_unaltered() {
     assert_eq!(log_of(&result), expected);
 }
 
-/// rule: architecture.md, Logs: The file exists when the first reply or notification that names it
-///   is written
+/// rule: architecture.md, The keeper: The file exists when the first reply or notification that
+///   names it is written
 #[test]
 fn the_log_exists_when_the_first_reply_names_it() {
     let mut execd = Execd::start();

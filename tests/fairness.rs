@@ -60,7 +60,7 @@ fn assert_answers_under(floods: &[&str], tty: bool) {
     }
 }
 
-/// rule: architecture.md, Output: Reads are bounded and round-robin: a `yes` in one session does
+/// rule: architecture.md, A session: Reads are bounded and round-robin: a `yes` in one session does
 ///   not delay another's reply
 #[test]
 fn requests_are_answered_while_one_session_floods() {
@@ -68,19 +68,19 @@ fn requests_are_answered_while_one_session_floods() {
     assert_answers_under(&["yes"], true);
 }
 
-/// rule: architecture.md, Output: Twenty floods: no fd is starved
+/// rule: architecture.md, A session: Twenty floods: no fd is starved
 #[test]
 fn requests_are_answered_while_twenty_sessions_flood_and_none_starves() {
     assert_answers_under(&["yes"; 20], false);
 }
 
-/// rule: architecture.md, Output: Twenty floods: no fd is starved
+/// rule: architecture.md, A session: Twenty floods: no fd is starved
 #[test]
 fn twenty_floods_on_terminals_all_advance() {
     assert_answers_under(&["yes 0123456789012345678901234567890123456789"; 20], true);
 }
 
-/// rule: architecture.md, Output: Twenty floods: no fd is starved
+/// rule: architecture.md, A session: Twenty floods: no fd is starved
 #[test]
 fn a_slow_session_is_seen_among_fast_ones() {
     let mut floods = vec!["yes"; 19];
@@ -107,7 +107,7 @@ fn a_flood_is_read_on_while_its_own_poll_waits() {
 
 // ---- Nobody is forgotten ----------------------------------------------------------------
 
-/// rule: architecture.md, Output: No fd is forgotten
+/// rule: architecture.md, A session: No fd is forgotten
 #[test]
 fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
     let mut execd = Execd::with(&SMALL_LOGS, &[]);
@@ -135,9 +135,9 @@ fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: SIGCHLD coalesces: each wake looks until nothing is
+/// rule: architecture.md, Ending a session: SIGCHLD coalesces: each wake looks until nothing is
 ///   left
-/// rule: architecture.md, Output: No fd is forgotten
+/// rule: architecture.md, A session: No fd is forgotten
 #[test]
 fn more_sessions_than_one_turn_takes_events_for_are_all_heard_at_once() {
     const SESSIONS: usize = 300;
@@ -181,7 +181,7 @@ fn bytes_for(session: u64, bytes: &[u8]) -> Value {
     json!({"session_id": session, "chars_b64": text})
 }
 
-/// rule: architecture.md, Resources and trust: execd guards other sessions from one session
+/// rule: architecture.md, Bounds: execd guards other sessions from one session
 /// rule: unified-exec.md, write_stdin: Input is written as the child reads, without delaying
 ///   anything else
 #[test]
@@ -251,10 +251,10 @@ fn a_full_backlog_refuses_a_call_whole_and_takes_more_when_there_is_room() {
 
 // ---- A stalled disk ---------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: A reply that says exited or points at the log comes 250 ms later at
-///   the latest, with `log_complete: false`
-/// rule: architecture.md, Logs: With a full queue (1 MiB) that session's output is not read, others
-///   don't notice, nothing is lost
+/// rule: architecture.md, The keeper: A reply that says exited or points at the log comes 250 ms
+///   later at the latest, with `log_complete: false`
+/// rule: architecture.md, The keeper: With a full queue (1 MiB) that session's output is not read,
+///   others don't notice, nothing is lost
 #[test]
 fn a_log_writer_that_stands_still_blocks_only_who_fills_its_queue() {
     let mut execd = Execd::start();

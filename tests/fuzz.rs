@@ -258,7 +258,7 @@ fn mutated_lines_never_confuse_the_parser_1() {
     fuzz(0x1234_5678_9abc_def1, 250_000);
 }
 
-/// rule: architecture.md, Resources and trust: No panics on input
+/// rule: architecture.md, Bounds: No panics on input
 #[test]
 fn mutated_lines_never_confuse_the_parser_2() {
     fuzz(0x0bad_cafe_dead_beef, 250_000);
@@ -311,7 +311,7 @@ fn id_of(reply: &str) -> String {
 /// rule: protocol.md, Errors: After a line that is no JSON the next one is read as if nothing had
 ///   happened
 /// rule: protocol.md, Errors: Bad input is never a crash and never a lost later request
-/// rule: architecture.md, Rooms and bounds: Every request is answered exactly once
+/// rule: architecture.md, A session: Every request is answered exactly once
 #[test]
 fn the_binary_answers_each_of_twenty_thousand_mutated_lines_exactly_once() {
     const MAX: usize = 4_096;

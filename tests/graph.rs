@@ -186,15 +186,15 @@ fn own_graph() -> Graph {
     graph_of(&files)
 }
 
-/// rule: architecture.md, Rooms and bounds: Floors and their directions are enforced, and no
-///   imports run in a circle
+/// rule: architecture.md, The floors: Floors and their directions are enforced, and no imports run
+///   in a circle
 #[test]
 fn an_import_goes_down_the_floors_and_never_up() {
     assert_none("imports that go up (docs/architecture.md, The floors)", &upward(&own_graph()));
 }
 
-/// rule: architecture.md, Rooms and bounds: Floors and their directions are enforced, and no
-///   imports run in a circle
+/// rule: architecture.md, The floors: Floors and their directions are enforced, and no imports run
+///   in a circle
 #[test]
 fn no_imports_run_in_a_circle() {
     assert_none("files that import each other in a circle", &circles(&own_graph()));
@@ -202,8 +202,8 @@ fn no_imports_run_in_a_circle() {
 
 /// The test's own eyes: what it must see, it sees.
 ///
-/// rule: architecture.md, Rooms and bounds: Floors and their directions are enforced, and no
-///   imports run in a circle
+/// rule: architecture.md, The floors: Floors and their directions are enforced, and no imports run
+///   in a circle
 #[test]
 fn an_upward_import_and_a_circle_are_found_and_named() {
     let file = |name: &str, code: &str| (name.to_owned(), code.to_owned());

@@ -32,8 +32,8 @@ fn open(execd: &mut Execd, sessions: usize) {
     }
 }
 
-/// rule: architecture.md, Resources and trust: Thousands of sessions start, are served and cost
-///   memory in proportion
+/// rule: architecture.md, Bounds: Thousands of sessions start, are served and cost memory in
+///   proportion
 #[test]
 fn thousands_of_sessions_are_started_and_served() {
     // A debug build checks all sessions after each turn.
@@ -59,8 +59,8 @@ fn thousands_of_sessions_are_started_and_served() {
     assert_eq!(execd.kill(middle)["killed"], json!(true));
 }
 
-/// rule: architecture.md, Resources and trust: Too low a limit of open files for `--max-sessions`
-///   is told at start, with how many sessions fit
+/// rule: architecture.md, Bounds: Too low a limit of open files for `--max-sessions` is told at
+///   start, with how many sessions fit
 #[test]
 fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
     let script = "ulimit -n 256; exec \"$0\" --max-sessions 4096";
@@ -140,8 +140,7 @@ impl Counted {
     }
 }
 
-/// rule: architecture.md, Resources and trust: A request takes no more instructions because others
-///   idle
+/// rule: architecture.md, Bounds: A request takes no more instructions because others idle
 #[test]
 fn a_request_takes_as_many_instructions_beside_hundreds_of_idle_sessions() {
     if missing("valgrind") || missing("vgdb") {

@@ -1,5 +1,5 @@
-//! kill -9 of execd: within a second nothing of its sessions is left (architecture.md,
-//! Reaping and ends; architecture.md, The keeper).
+//! kill -9 of execd: within a second nothing of its sessions is left (architecture.md, Ending a
+//! session; architecture.md, The keeper).
 //!
 //! The second is the rule; on a machine that is busy with other tests it is looked at with
 //! patience, and what must not be there at the end is.
@@ -32,7 +32,7 @@ fn kill_and_expect_nothing(execd: &mut Execd, keeper: i32) {
     eventually("the keeper has ended", || !is_alive(keeper));
 }
 
-/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+/// rule: architecture.md, Ending a session: kill -9 of execd: within a moment no member of its
 ///   sessions is left
 #[test]
 fn nothing_that_resists_survives() {
@@ -68,7 +68,7 @@ fn nothing_that_resists_survives() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: kill -9 of execd ends also members that cleared their
+/// rule: architecture.md, Ending a session: kill -9 of execd ends also members that cleared their
 ///   environment, on pipes
 #[test]
 fn members_without_their_environment_do_not_survive() {
@@ -89,7 +89,7 @@ fn members_without_their_environment_do_not_survive() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+/// rule: architecture.md, Ending a session: kill -9 of execd: within a moment no member of its
 ///   sessions is left
 #[test]
 fn sixty_four_sessions_at_once() {
@@ -110,7 +110,7 @@ fn sixty_four_sessions_at_once() {
     assert!(sids.iter().all(|sid| outside::members(*sid).is_empty()));
 }
 
-/// rule: architecture.md, Rooms and bounds: The guard is told of each session before the session is
+/// rule: architecture.md, The keeper: The guard is told of each session before the session is
 ///   answered
 #[test]
 fn a_session_that_was_just_started_is_guarded_as_well() {
@@ -127,9 +127,9 @@ fn a_session_that_was_just_started_is_guarded_as_well() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: kill -9 of execd ends all members also while the log
+/// rule: architecture.md, Ending a session: kill -9 of execd ends all members also while the log
 ///   disk stands still
-/// rule: architecture.md, Rooms and bounds: The guard works also while the disk stands still
+/// rule: architecture.md, The keeper: The guard works also while the disk stands still
 #[test]
 fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
     if !can_trace() {
@@ -167,9 +167,9 @@ fn also_when_the_disk_stands_still_and_the_log_pipe_is_full() {
 
 /// The log disk was frozen, the one process that was both writer and guard sat in it, and what
 /// execd had started lived on until the disk moved.
-/// rule: architecture.md, Reaping and ends: kill -9 of execd ends all members also while the log
+/// rule: architecture.md, Ending a session: kill -9 of execd ends all members also while the log
 ///   disk stands still
-/// rule: architecture.md, Logs: The keeper writes out what is queued after execd was killed
+/// rule: architecture.md, The keeper: The keeper writes out what is queued after execd was killed
 #[test]
 fn a_writer_that_stands_still_keeps_nobody_alive_and_writes_what_was_queued_later() {
     let mut execd = Execd::start();
@@ -195,7 +195,7 @@ fn a_writer_that_stands_still_keeps_nobody_alive_and_writes_what_was_queued_late
     assert_eq!(std::fs::read(&logs[0]).expect("it exists"), b"the last words\n");
 }
 
-/// rule: architecture.md, Reaping and ends: A detached program is left alone at shutdown
+/// rule: architecture.md, Ending a session: A detached program is left alone at shutdown
 #[test]
 fn who_detached_itself_is_left_alone() {
     let mut execd = Execd::start();
@@ -227,7 +227,7 @@ fn who_detached_itself_is_left_alone() {
 }
 
 /// With --kill-detached the guard ends what has left a session too, as the session's end does.
-/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
 ///   cannot take off
 #[test]
 fn with_kill_detached_nobody_survives_who_has_left_his_session() {
@@ -242,7 +242,7 @@ fn with_kill_detached_nobody_survives_who_has_left_his_session() {
     eventually("it was ended", || !runs(&execd));
 }
 
-/// rule: architecture.md, Reaping and ends: A signal never reaches a stranger and never a reaped
+/// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a reaped
 ///   pid
 #[test]
 fn a_stranger_is_never_hit() {
@@ -285,7 +285,7 @@ const HEADLESS_STRANGER: &str = r#"
 /// The guard still had the number of a session that had ended and was listed, somebody else's
 /// session got it, and its leader was gone when execd was killed: the guard took its members for
 /// execd's.
-/// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd ends
+/// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd ends
 ///   nobody who has got a recorded number since
 #[test]
 fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
@@ -326,7 +326,7 @@ fn kill_with_helpers(execd: &mut Execd) {
 
 /// When execd and its helpers were killed at once, the leaders died with execd and their children
 /// lived on: in 36 of 40 rounds.
-/// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of the
+/// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd of the
 ///   user ends what is left, before it answers
 #[test]
 fn what_is_left_of_an_execd_that_was_killed_with_its_helpers_is_ended_by_the_next_one() {
@@ -394,8 +394,8 @@ fn replace(execd: &Execd, name: &str) {
 
 /// A guard or writer that had died a second time was back after up to a minute, and until then a
 /// killed execd left all that its leaders had started: in 40 of 40 rounds.
-/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
-///   it dies, and told of all sessions
+/// rule: architecture.md, The keeper: Guard or log writer gone: restarted at once, less often the
+///   younger it dies, and told of all sessions
 #[test]
 fn helpers_that_were_killed_again_and_again_know_all_sessions() {
     for (last, other) in [(HELPERS[0], HELPERS[1]), (HELPERS[1], HELPERS[0])] {
@@ -423,8 +423,8 @@ fn helpers_that_were_killed_again_and_again_know_all_sessions() {
     }
 }
 
-/// rule: architecture.md, Logs: Guard or log writer gone: until it is restarted the other does the
-///   guard's work
+/// rule: architecture.md, The keeper: Guard or log writer gone: until it is restarted the other
+///   does the guard's work
 #[test]
 fn a_guard_that_dies_just_before_execd_does_is_stood_in_for() {
     for _ in 0..4 {
@@ -445,7 +445,7 @@ fn a_guard_that_dies_just_before_execd_does_is_stood_in_for() {
 
 /// What a command of root's runs as another user was not the guard's business: of 300 rounds 187
 /// left somebody.
-/// rule: architecture.md, Reaping and ends: kill -9 of execd ends also members that run as another
+/// rule: architecture.md, Ending a session: kill -9 of execd ends also members that run as another
 ///   user, where execd is root
 #[test]
 fn members_that_became_another_user_do_not_survive_where_execd_is_root() {
@@ -470,7 +470,7 @@ fn members_that_became_another_user_do_not_survive_where_execd_is_root() {
     eventually("no member is left", || outside::members(sid).is_empty());
 }
 
-/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
+/// rule: architecture.md, The keeper: Keeper gone: no child is blocked or killed for it
 #[test]
 fn the_death_of_the_keeper_harms_no_session() {
     let mut execd = Execd::start();
@@ -483,7 +483,7 @@ fn the_death_of_the_keeper_harms_no_session() {
     assert!(is_alive(pid_of(&opened)));
 }
 
-/// rule: architecture.md, Reaping and ends: kill -9 of execd: within a moment no member of its
+/// rule: architecture.md, Ending a session: kill -9 of execd: within a moment no member of its
 ///   sessions is left
 #[test]
 fn a_program_that_forks_without_end_loses() {
@@ -498,7 +498,7 @@ fn a_program_that_forks_without_end_loses() {
     kill_and_expect_nothing(&mut execd, keeper);
 }
 
-/// rule: architecture.md, Rooms and bounds: A goodbye leaves what may stay
+/// rule: architecture.md, The keeper: A goodbye leaves what may stay
 #[test]
 fn a_goodbye_of_execd_leaves_what_may_stay() {
     let mut execd = Execd::start();

@@ -112,7 +112,7 @@ fn a_child_can_be_interrupted_from_its_terminal() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: execd reaps although it was started with SIGCHLD
+/// rule: architecture.md, Ending a session: execd reaps although it was started with SIGCHLD
 ///   ignored
 #[test]
 fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
@@ -259,7 +259,7 @@ fn a_child_dies_with_execd() {
     }
 }
 
-/// rule: architecture.md, One thread: execd has one thread, always
+/// rule: architecture.md, The turn: execd has one thread, always
 /// rule: architecture.md, Starting a child: All of execd's descriptors are CLOEXEC
 #[test]
 fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
@@ -287,8 +287,8 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
     }
 }
 
-/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
-///   none of execd's fds 0 to 2
+/// rule: architecture.md, The keeper: The keeper has its own session, ignores INT, TERM, HUP and
+///   holds none of execd's fds 0 to 2
 #[test]
 fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     let mut execd = Setup::new(&[]).unwatched().start();
@@ -309,8 +309,8 @@ fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     assert_eq!(execd.result("server_info", json!({}))["keeper_pid"], keeper);
 }
 
-/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
-///   none of execd's fds 0 to 2
+/// rule: architecture.md, The keeper: The keeper has its own session, ignores INT, TERM, HUP and
+///   holds none of execd's fds 0 to 2
 #[test]
 fn the_keeper_holds_none_of_execds_own_descriptors() {
     let mut execd = Setup::new(&[])
@@ -332,8 +332,8 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
     assert_eq!(cwd.to_str(), Some("/"), "it keeps no directory busy");
 }
 
-/// rule: architecture.md, Logs: The keeper has its own session, ignores INT, TERM, HUP and holds
-///   none of execd's fds 0 to 2
+/// rule: architecture.md, The keeper: The keeper has its own session, ignores INT, TERM, HUP and
+///   holds none of execd's fds 0 to 2
 #[test]
 fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
     let mut execd = Setup::new(&[]).unwatched().start();

@@ -49,8 +49,8 @@ fn makes_no_call(execd: &mut Execd) {
 }
 
 /// rule: protocol.md, Framing: Many requests may wait at once
-/// rule: architecture.md, Output: An idle execd with 64 sleeping sessions and pending waits makes
-///   zero syscalls
+/// rule: architecture.md, A session: An idle execd with 64 sleeping sessions and pending waits
+///   makes zero syscalls
 #[test]
 fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     let mut execd = Execd::start();
@@ -85,7 +85,7 @@ fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     }
 }
 
-/// rule: architecture.md, Output: No periodic timer, nothing is polled
+/// rule: architecture.md, A session: No periodic timer, nothing is polled
 #[test]
 fn an_execd_without_work_makes_no_call() {
     let mut execd = Execd::start();
@@ -93,7 +93,7 @@ fn an_execd_without_work_makes_no_call() {
     makes_no_call(&mut execd);
 }
 
-/// rule: architecture.md, Output: No periodic timer, nothing is polled
+/// rule: architecture.md, A session: No periodic timer, nothing is polled
 #[test]
 fn what_is_left_over_from_work_costs_no_call() {
     let mut execd = Execd::start();

@@ -66,8 +66,8 @@ fn print(execd: &mut Execd, session: u64, from: u64, to: u64) {
 
 // ---- Files ------------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: The log directory is 0700 and owned by the user; execd creates it
-///   so
+/// rule: architecture.md, The keeper: The log directory is 0700 and owned by the user; execd
+///   creates it so
 #[test]
 fn logs_are_private_and_named_after_their_session() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -95,8 +95,8 @@ fn logs_are_private_and_named_after_their_session() {
     }
 }
 
-/// rule: architecture.md, Logs: The log directory is 0700 and owned by the user; execd creates it
-///   so
+/// rule: architecture.md, The keeper: The log directory is 0700 and owned by the user; execd
+///   creates it so
 #[test]
 fn modes_do_not_depend_on_the_umask() {
     let mut execd = Setup::new(&[])
@@ -121,8 +121,8 @@ fn modes_do_not_depend_on_the_umask() {
     assert_eq!(mode(&execd.log_dir()), 0o700, "a strange umask does not lock execd out");
 }
 
-/// rule: architecture.md, Logs: The file exists when the first reply or notification that names it
-///   is written
+/// rule: architecture.md, The keeper: The file exists when the first reply or notification that
+///   names it is written
 #[test]
 fn a_log_exists_when_the_first_line_that_names_it_is_written() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -141,7 +141,7 @@ fn a_log_exists_when_the_first_line_that_names_it_is_written() {
 ///   with `--no-log`
 /// rule: protocol.md, Notifications: `session_started` has session_id, pid, command, tty, cwd,
 ///   log_path (absent with `--no-log`)
-/// rule: architecture.md, Logs: `--no-log`: no files at all
+/// rule: architecture.md, The keeper: `--no-log`: no files at all
 #[test]
 fn without_logs_there_are_no_files_and_no_paths() {
     for args in [&["--no-log"][..], &["--no-log", "--no-keeper"]] {
@@ -161,7 +161,7 @@ fn without_logs_there_are_no_files_and_no_paths() {
     }
 }
 
-/// rule: architecture.md, Logs: `--no-keeper`: logs are written inline
+/// rule: architecture.md, The keeper: `--no-keeper`: logs are written inline
 #[test]
 fn without_a_keeper_logs_are_complete_too() {
     let mut execd = Execd::with(&["--no-keeper"], &[]);
@@ -179,7 +179,7 @@ fn without_a_keeper_logs_are_complete_too() {
     assert!(outside::children(execd.pid()).iter().all(|(pid, _)| comm(*pid) != "execd-keeper"));
 }
 
-/// rule: architecture.md, Logs: Two execds share the directory
+/// rule: architecture.md, The keeper: Two execds share the directory
 #[test]
 fn two_execds_share_the_directory() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -199,7 +199,7 @@ fn two_execds_share_the_directory() {
 }
 
 /// `TMPDIR=` (empty) made the current directory the place of logs.
-/// rule: architecture.md, Logs: An empty `TMPDIR` is none: logs and prompts go to /tmp
+/// rule: architecture.md, The keeper: An empty `TMPDIR` is none: logs and prompts go to /tmp
 #[test]
 fn an_empty_tmpdir_is_none() {
     let mut execd = Execd::with(&[], &[("TMPDIR", "")]);
@@ -212,8 +212,8 @@ fn an_empty_tmpdir_is_none() {
 
 /// The pages of a flood were put into the log before they were read. A child that reads its own
 /// output back took them in between: the log was longer than what was told, and nothing said so.
-/// rule: architecture.md, Logs: The log has the bytes that execd read, also of a child that reads
-///   its own output back
+/// rule: architecture.md, The keeper: The log has the bytes that execd read, also of a child that
+///   reads its own output back
 #[test]
 fn a_child_that_reads_its_own_output_back_has_a_log_of_what_is_left() {
     if !can_trace() {
@@ -252,8 +252,8 @@ fn is_refused(path: &Path, reason: &str) {
     assert!(done.stdout.is_empty());
 }
 
-/// rule: architecture.md, Logs: When `--log-dir` is otherwise, execd refuses to start with the
-///   reason
+/// rule: architecture.md, The keeper: When `--log-dir` is otherwise, execd refuses to start with
+///   the reason
 #[test]
 fn a_log_directory_that_is_not_private_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -279,8 +279,8 @@ fn a_log_directory_that_is_not_private_is_refused() {
     assert_eq!(std::fs::metadata(at("fresh")).expect("made").mode() & 0o7777, 0o700);
 }
 
-/// rule: architecture.md, Logs: When `--log-dir` is otherwise, execd refuses to start with the
-///   reason
+/// rule: architecture.md, The keeper: When `--log-dir` is otherwise, execd refuses to start with
+///   the reason
 #[test]
 fn a_log_directory_of_another_user_is_refused() {
     if !is_root() {
@@ -295,8 +295,8 @@ fn a_log_directory_of_another_user_is_refused() {
 }
 
 /// Whoever made /tmp/pi-execd-UID first stopped every execd of that user.
-/// rule: architecture.md, Logs: Where others hold the default log directory a fresh one is used,
-///   said once and remembered
+/// rule: architecture.md, The keeper: Where others hold the default log directory a fresh one is
+///   used, said once and remembered
 #[test]
 fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() {
     a_fresh_one_is_used_again(false);
@@ -304,8 +304,8 @@ fn where_others_hold_the_default_directory_a_fresh_one_is_used_and_remembered() 
 
 /// Whoever had made the directory of the control sockets as well let each execd make a log
 /// directory of its own: there was no place to remember the last one in.
-/// rule: architecture.md, Logs: Where others hold the default log directory a fresh one is used,
-///   said once and remembered
+/// rule: architecture.md, The keeper: Where others hold the default log directory a fresh one is
+///   used, said once and remembered
 #[test]
 fn where_nothing_can_be_remembered_the_fresh_directory_is_found_again() {
     a_fresh_one_is_used_again(true);
@@ -352,7 +352,8 @@ fn a_fresh_one_is_used_again(sockets_held_too: bool) {
     assert_eq!(log_of(&result), b"y\n");
 }
 
-/// rule: architecture.md, Logs: Where there is none at all the reason is told and commands run
+/// rule: architecture.md, The keeper: Where there is none at all the reason is told and commands
+///   run
 #[test]
 fn without_any_log_directory_the_reason_is_told_and_commands_run() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -369,7 +370,8 @@ fn without_any_log_directory_the_reason_is_told_and_commands_run() {
 }
 
 /// execd made and opened its log directory itself: where the disk stood still, it was deaf.
-/// rule: architecture.md, Logs: The first request is answered although the log disk stands still
+/// rule: architecture.md, The keeper: The first request is answered although the log disk stands
+///   still
 #[test]
 fn the_first_request_is_answered_although_the_disk_of_the_logs_never_answers() {
     if !can_mount_alone() {
@@ -426,9 +428,9 @@ fn mount_silent(at: &std::ffi::CStr) {
 
 // ---- Old logs ---------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: `--log-keep-days`: execd deletes its own older logs, nothing else,
-///   and none of an execd that keeps its logs
-/// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+/// rule: architecture.md, The keeper: `--log-keep-days`: execd deletes its own older logs, nothing
+///   else, and none of an execd that keeps its logs
+/// rule: architecture.md, The keeper: `--log-keep-days 0`: execd deletes no logs; in pi as
 ///   `PI_EXECD_LOG_KEEP_DAYS` says
 #[test]
 fn only_old_logs_of_ours_are_deleted_at_the_start() {
@@ -508,8 +510,8 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
 
 // ---- Limits -----------------------------------------------------------------------------
 
-/// rule: architecture.md, Logs: `--log-max-bytes`: the log ends with a line saying so, replies
-///   carry `log_truncated: true`
+/// rule: architecture.md, The keeper: `--log-max-bytes`: the log ends with a line saying so,
+///   replies carry `log_truncated: true`
 #[test]
 fn a_log_ends_at_its_limit_and_says_so() {
     for extra in [&[][..], &["--no-keeper"]] {
@@ -554,8 +556,8 @@ fn a_log_ends_at_its_limit_and_says_so() {
 }
 
 /// A text named the log as the full output, and window_exited said nothing of its trouble.
-/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
-///   nothing
+/// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
+///   that has nothing
 #[test]
 fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
     let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
@@ -573,8 +575,8 @@ fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
 }
 
 /// The answer waits 250 ms for the log and no longer. It named an empty file as the full output.
-/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
-///   nothing
+/// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
+///   that has nothing
 #[test]
 fn a_text_that_does_not_wait_longer_for_the_log_says_that_it_may_lack_some() {
     let mut execd = Execd::start();
@@ -593,8 +595,8 @@ fn a_text_that_does_not_wait_longer_for_the_log_says_that_it_may_lack_some() {
     assert!(text.ends_with(".log (it may not have all of it yet)]"), "{text}");
 }
 
-/// rule: architecture.md, Logs: `--log-max-bytes`: the log ends with a line saying so, replies
-///   carry `log_truncated: true`
+/// rule: architecture.md, The keeper: `--log-max-bytes`: the log ends with a line saying so,
+///   replies carry `log_truncated: true`
 #[test]
 fn a_limit_of_nothing_logs_nothing() {
     let mut execd = Execd::with(&["--log-max-bytes", "0"], &[]);
@@ -622,7 +624,8 @@ fn without_a_log(execd: &mut Execd, errno: &str) -> Value {
     result
 }
 
-/// rule: architecture.md, Logs: A log that cannot be created: the same, with `log_path` absent
+/// rule: architecture.md, The keeper: A log that cannot be created: the same, with `log_path`
+///   absent
 #[test]
 fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -642,8 +645,8 @@ fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
     }
 }
 
-/// rule: architecture.md, Logs: A log directory that was moved or deleted is made anew; no path
-///   that is gone is named
+/// rule: architecture.md, The keeper: A log directory that was moved or deleted is made anew; no
+///   path that is gone is named
 #[test]
 fn a_log_directory_that_was_deleted_is_made_anew() {
     for args in [&[][..], &["--no-keeper"]] {
@@ -666,8 +669,8 @@ fn a_log_directory_that_was_deleted_is_made_anew() {
 }
 
 /// `seq` on a full disk gave exit 0, `Full output: PATH`, and a file of 0 bytes.
-/// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that has
-///   nothing
+/// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
+///   that has nothing
 #[test]
 fn on_a_full_disk_no_text_names_a_log_that_has_nothing() {
     let Some(disk) = SmallDisk::mount(1_024) else { return };
@@ -694,7 +697,8 @@ fn on_a_full_disk_no_text_names_a_log_that_has_nothing() {
     }
 }
 
-/// rule: architecture.md, Logs: A log that cannot be created: the same, with `log_path` absent
+/// rule: architecture.md, The keeper: A log that cannot be created: the same, with `log_path`
+///   absent
 #[test]
 fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     if !is_root() {
@@ -728,7 +732,7 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     tells_no_trouble(&result);
 }
 
-/// rule: architecture.md, Logs: A deleted log is log trouble
+/// rule: architecture.md, The keeper: A deleted log is log trouble
 #[test]
 fn a_log_that_is_deleted_while_it_grows_is_log_trouble() {
     let mut execd = Execd::start();
@@ -744,8 +748,8 @@ fn a_log_that_is_deleted_while_it_grows_is_log_trouble() {
     assert!(end["failure_message"].as_str().is_some_and(|text| text.contains("ENOENT")), "{end}");
 }
 
-/// rule: architecture.md, Logs: Log trouble: the session goes on, missing bytes are counted, each
-///   reply says so
+/// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are counted,
+///   each reply says so
 #[test]
 fn an_error_of_the_disk_is_told_counted_and_got_over() {
     if !can_trace() {
@@ -780,9 +784,10 @@ fn an_error_of_the_disk_is_told_counted_and_got_over() {
     assert_eq!(String::from_utf8_lossy(&log_of(&end)), String::from_utf8_lossy(&expected.concat()));
 }
 
-/// rule: architecture.md, Logs: Log trouble: the session goes on, missing bytes are counted, each
-///   reply says so
-/// rule: architecture.md, Logs: Space that comes back is used again, and the note is written then
+/// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are counted,
+///   each reply says so
+/// rule: architecture.md, The keeper: Space that comes back is used again, and the note is written
+///   then
 #[test]
 fn a_full_disk_is_told_and_counted_and_the_session_goes_on() {
     let Some(disk) = SmallDisk::mount(2_048) else { return };
@@ -850,7 +855,7 @@ impl Unanswered for Execd {
     }
 }
 
-/// rule: architecture.md, Logs: Logging stops when the file system has too little free
+/// rule: architecture.md, The keeper: Logging stops when the file system has too little free
 #[test]
 fn logging_stops_before_the_file_system_is_full() {
     // Checked at the first byte: less than 5 % of the disk are free then.
@@ -872,8 +877,8 @@ fn logging_stops_before_the_file_system_is_full() {
 
 // ---- A keeper that is gone --------------------------------------------------------------
 
-/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
-///   it dies, and told of all sessions
+/// rule: architecture.md, The keeper: Guard or log writer gone: restarted at once, less often the
+///   younger it dies, and told of all sessions
 #[test]
 fn a_keeper_that_dies_idle_is_replaced_and_nothing_is_lost() {
     let mut execd = Execd::start();
@@ -893,8 +898,8 @@ fn a_keeper_that_dies_idle_is_replaced_and_nothing_is_lost() {
     assert_eq!(log_of(&next), b"next\n");
 }
 
-/// rule: architecture.md, Logs: A new keeper is told all live sessions and appends after a line `[N
-///   bytes were not logged]`
+/// rule: architecture.md, The keeper: A new keeper is told all live sessions and appends after a
+///   line `[N bytes were not logged]`
 #[test]
 fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     let mut execd = Execd::start();
@@ -983,7 +988,7 @@ impl NoWriter {
     }
 }
 
-/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
+/// rule: architecture.md, The keeper: Keeper gone: no child is blocked or killed for it
 #[test]
 fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
     if !can_trace() {
@@ -1028,8 +1033,8 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
 }
 
 /// Once it had died a second time there was none for up to a minute.
-/// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the younger
-///   it dies, and told of all sessions
+/// rule: architecture.md, The keeper: Guard or log writer gone: restarted at once, less often the
+///   younger it dies, and told of all sessions
 #[test]
 fn a_writer_that_is_killed_again_and_again_is_back_at_once() {
     let mut execd = Execd::start();
@@ -1047,7 +1052,7 @@ fn a_writer_that_is_killed_again_and_again_is_back_at_once() {
     assert_eq!(log_of(&end), [b"up\n".to_vec(), numbers(1, 5)].concat());
 }
 
-/// rule: architecture.md, Logs: Keeper gone: no child is blocked or killed for it
+/// rule: architecture.md, The keeper: Keeper gone: no child is blocked or killed for it
 #[test]
 fn a_session_that_ends_without_a_writer_is_answered_at_once() {
     if !can_trace() {
@@ -1067,9 +1072,9 @@ fn a_session_that_ends_without_a_writer_is_answered_at_once() {
 
 // ---- A disk that stalls -----------------------------------------------------------------
 
-/// rule: architecture.md, Logs: A reply that says exited or points at the log comes 250 ms later at
-///   the latest, with `log_complete: false`
-/// rule: architecture.md, Logs: The loop never waits for a disk
+/// rule: architecture.md, The keeper: A reply that says exited or points at the log comes 250 ms
+///   later at the latest, with `log_complete: false`
+/// rule: architecture.md, The keeper: The loop never waits for a disk
 #[test]
 fn while_the_keeper_stands_still_execd_does_not() {
     let mut execd = Execd::start();
@@ -1118,7 +1123,7 @@ fn while_the_keeper_stands_still_execd_does_not() {
     assert_eq!(log_of(&whole), [b"up\n".to_vec(), numbers(1, 100)].concat());
 }
 
-/// rule: architecture.md, Logs: The loop never waits for a disk
+/// rule: architecture.md, The keeper: The loop never waits for a disk
 #[test]
 fn a_slow_disk_delays_no_reply_that_does_not_point_at_the_log() {
     if !can_trace() {

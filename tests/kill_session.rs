@@ -93,7 +93,7 @@ fn a_number_that_is_no_signal_is_refused() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
+/// rule: architecture.md, Ending a session: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
 ///   −32602
 #[test]
 fn signals_that_end_nothing_are_refused() {
@@ -150,7 +150,7 @@ fn a_command_that_ends_itself_on_the_signal_tells_its_exit_code() {
     assert_eq!(result["summary"], summary);
 }
 
-/// rule: architecture.md, Reaping and ends: After the grace SIGKILL the same way
+/// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
 /// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
 #[test]
 fn a_command_that_ignores_the_signal_gets_sigkill() {
@@ -243,21 +243,21 @@ fn killed_whole(cmd: &str, more: Value) {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
-/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
 ///   session
 #[test]
 fn job_control_groups_are_reached() {
     killed_whole("set -m; sleep 300 & sleep 300 | sleep 300 & echo ready; wait", json!({}));
 }
 
-/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
 ///   session
 #[test]
 fn children_of_job_control_groups_are_reached() {
     killed_whole("set -m; (sleep 300 & sleep 300 & wait) & echo ready; wait", json!({}));
 }
 
-/// rule: architecture.md, Reaping and ends: Background jobs and their process groups belong to the
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
 ///   session
 #[test]
 fn background_jobs_are_reached() {
@@ -279,7 +279,7 @@ fn background_jobs_that_hold_no_output_are_reached() {
     killed_whole("sleep 300 >/dev/null 2>&1 & echo ready; wait", json!({}));
 }
 
-/// rule: architecture.md, Reaping and ends: A stopped process is continued, so that it can act on
+/// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
 ///   the signal
 #[test]
 fn a_stopped_process_is_ended_without_escalation() {
@@ -292,7 +292,7 @@ fn a_stopped_process_is_ended_without_escalation() {
     assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGTERM"), false));
 }
 
-/// rule: architecture.md, Reaping and ends: After the grace SIGKILL the same way
+/// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
 #[test]
 fn a_background_job_that_ignores_the_signal_is_escalated() {
     let mut execd = Execd::start();
@@ -303,7 +303,7 @@ fn a_background_job_that_ignores_the_signal_is_escalated() {
     assert_eq!(execd.session_processes().len(), 0);
 }
 
-/// rule: architecture.md, Resources and trust: execd guards other sessions from one session
+/// rule: architecture.md, Bounds: execd guards other sessions from one session
 #[test]
 fn other_sessions_are_left_alone() {
     let mut execd = Execd::start();

@@ -46,8 +46,8 @@ fn rss_kib(pid: i32) -> u64 {
     outside::status_number(pid, "VmRSS")
 }
 
-/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
-///   descriptor or process behind
+/// rule: architecture.md, Bounds: Much output and many commands leave no memory, descriptor or
+///   process behind
 #[test]
 fn ten_thousand_commands_leave_nothing_behind() {
     let mut execd = Execd::with(&["--log-keep-days", "0"], &[]);
@@ -67,8 +67,8 @@ fn ten_thousand_commands_leave_nothing_behind() {
     assert!(keeper_now <= keeper_rss + SLACK_KIB, "the keeper: {keeper_rss}, then {keeper_now}");
 }
 
-/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
-///   descriptor or process behind
+/// rule: architecture.md, Bounds: Much output and many commands leave no memory, descriptor or
+///   process behind
 #[test]
 fn sessions_that_were_listed_polled_killed_and_evicted_leave_nothing_behind() {
     let mut execd = Execd::with(&["--max-sessions", "8"], &[]);
@@ -115,8 +115,8 @@ fn sessions_that_were_listed_polled_killed_and_evicted_leave_nothing_behind() {
     });
 }
 
-/// rule: architecture.md, Resources and trust: Much output and many commands leave no memory,
-///   descriptor or process behind
+/// rule: architecture.md, Bounds: Much output and many commands leave no memory, descriptor or
+///   process behind
 #[test]
 fn much_output_is_given_back() {
     let mut execd = Execd::start();

@@ -178,7 +178,7 @@ fn a_command_of_several_lines_stays_on_its_line() {
 
 // ---- Processes beside the leader --------------------------------------------------------
 
-/// rule: architecture.md, Reaping and ends: list_sessions shows detached programs as `detached:
+/// rule: architecture.md, Ending a session: list_sessions shows detached programs as `detached:
 ///   [{pid, command}]`
 #[test]
 fn detached_processes_are_listed_with_their_session() {
@@ -194,7 +194,7 @@ fn detached_processes_are_listed_with_their_session() {
     assert_eq!(entry["detached"], json!([{"pid": process.pid, "command": "sleep 4711"}]));
 }
 
-/// rule: architecture.md, Reaping and ends: A program that calls setsid has detached: kill_session
+/// rule: architecture.md, Ending a session: A program that calls setsid has detached: kill_session
 ///   leaves it alone
 #[test]
 fn a_detached_process_is_left_alone_by_kill() {
@@ -211,7 +211,7 @@ fn a_detached_process_is_left_alone_by_kill() {
     assert_eq!(left, ["sleep 4711"]);
 }
 
-/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
 ///   cannot take off
 #[test]
 fn kill_detached_takes_detached_processes_along() {
@@ -227,7 +227,7 @@ fn kill_detached_takes_detached_processes_along() {
 
 /// What has left with an emptied environment was not known any more, and a process that was started
 /// to look for it, and reaped, was taken for news: another was started at once, without end.
-/// rule: architecture.md, Reaping and ends: `--kill-detached` takes them along, by a mark that they
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
 ///   cannot take off
 #[test]
 fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_happens() {
@@ -251,7 +251,7 @@ fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_ha
     );
 }
 
-/// rule: architecture.md, Reaping and ends: Members that outlive an ended session run on, and
+/// rule: architecture.md, Ending a session: Members that outlive an ended session run on, and
 ///   list_sessions shows them as `left`
 #[test]
 fn members_that_outlive_their_session_are_listed_as_left() {
@@ -266,7 +266,7 @@ fn members_that_outlive_their_session_are_listed_as_left() {
     assert_eq!(listed["sessions"], json!([]));
 }
 
-/// rule: architecture.md, Reaping and ends: kill_session with the old id ends what was left
+/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
 #[test]
 fn left_members_are_ended_by_their_old_id() {
     let mut execd = Execd::start();
@@ -277,7 +277,7 @@ fn left_members_are_ended_by_their_old_id() {
     assert_absent(&execd.peek(), &["left"]);
 }
 
-/// rule: architecture.md, Reaping and ends: Who still holds the output after the shell is gone
+/// rule: architecture.md, Ending a session: Who still holds the output after the shell is gone
 ///   keeps the session running, with `shell_exited`
 #[test]
 fn a_session_whose_shell_is_gone_says_so() {

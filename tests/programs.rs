@@ -287,7 +287,7 @@ fn a_server_is_started_talked_to_polled_and_killed() {
     assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
 }
 
-/// rule: architecture.md, Reaping and ends: kill_session with the old id ends what was left
+/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
 #[test]
 fn a_server_in_the_background_with_its_output_redirected_is_ended_by_the_old_id() {
     if missing("python3") {
@@ -377,7 +377,7 @@ fn a_password_prompt_takes_its_answer_without_echo() {
     assert!(!contains(&log_of(&result), b"secret"), "the log does not have it either");
 }
 
-/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
 ///   racing the kill loses
 #[test]
 fn a_fork_bomb_is_ended_whole() {
@@ -389,7 +389,7 @@ fn a_fork_bomb_is_ended_whole() {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
-/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
 ///   racing the kill loses
 #[test]
 fn a_fork_bomb_that_ignores_sigterm_is_ended_whole() {
@@ -402,7 +402,7 @@ fn a_fork_bomb_that_ignores_sigterm_is_ended_whole() {
     assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
 }
 
-/// rule: architecture.md, Reaping and ends: Killing rescans until no member is left; a fork bomb
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
 ///   racing the kill loses
 #[test]
 fn a_chain_of_processes_that_fork_on_and_on_is_ended() {

@@ -209,7 +209,7 @@ fn a_shutdown_without_id_ends_execd_without_a_word() {
 // ---- How many may wait ------------------------------------------------------------------------
 
 /// rule: protocol.md, Framing: Many requests may wait at once
-/// rule: architecture.md, Resources and trust: 1,024 pending requests per client, then −32000
+/// rule: architecture.md, Bounds: 1,024 pending requests per client, then −32000
 ///   `too_many_requests`
 #[test]
 fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
@@ -566,8 +566,8 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (code, read(stdout), read(stderr))
 }
 
-/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
-///   the table as JSON Schema
+/// rule: architecture.md, The floors: A method is one file plus one row; `--describe` prints the
+///   table as JSON Schema
 #[test]
 fn describe_prints_a_json_schema_of_every_method() {
     let (code, stdout, stderr) = run(&["--describe"]);

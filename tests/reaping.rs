@@ -17,7 +17,7 @@ fn until_only_the_keeper_is_left(execd: &mut Execd) {
     });
 }
 
-/// rule: architecture.md, Reaping and ends: execd is a child subreaper: orphans come to it and are
+/// rule: architecture.md, Ending a session: execd is a child subreaper: orphans come to it and are
 ///   reaped
 #[test]
 fn double_forked_orphans_are_reaped() {
@@ -39,7 +39,7 @@ fn double_forked_orphans_are_reaped() {
     assert!(list.get("left").is_none(), "{list}");
 }
 
-/// rule: architecture.md, Reaping and ends: execd is a child subreaper: orphans come to it and are
+/// rule: architecture.md, Ending a session: execd is a child subreaper: orphans come to it and are
 ///   reaped
 #[test]
 fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
@@ -60,7 +60,7 @@ fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
     assert_eq!(execd.listed(session).expect("it runs")["running"], true);
 }
 
-/// rule: architecture.md, Reaping and ends: Strangers are reaped by their pid
+/// rule: architecture.md, Ending a session: Strangers are reaped by their pid
 #[test]
 fn strangers_that_execd_was_born_with_are_reaped() {
     let script = "sleep 0.05 & sleep 0.3 & sh -c 'exit 9' & exec \"$@\"";
@@ -73,7 +73,7 @@ fn strangers_that_execd_was_born_with_are_reaped() {
     });
 }
 
-/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
+/// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
 #[test]
 fn a_stranger_that_stops_and_goes_on_is_no_session() {
     let script = "sleep 300 & echo $! > stranger; exec \"$@\"";
@@ -100,7 +100,7 @@ fn a_stranger_that_stops_and_goes_on_is_no_session() {
     assert!(turns(&mut execd) <= before + 4, "its end is looked at once, not for ever");
 }
 
-/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
+/// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
 #[test]
 fn a_leader_that_is_stopped_and_continued_has_not_ended() {
     let mut execd = Execd::with(&[], &[("EXECD_LOG", "debug")]);
@@ -127,7 +127,7 @@ fn a_leader_that_is_stopped_and_continued_has_not_ended() {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: A stopped and continued leader has not ended
+/// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
 #[test]
 fn a_stopped_leader_costs_no_turns() {
     let mut execd = Execd::start();
@@ -146,7 +146,7 @@ fn a_stopped_leader_costs_no_turns() {
     assert_eq!(execd.kill(session)["killed"], true);
 }
 
-/// rule: architecture.md, Reaping and ends: No zombie, ever
+/// rule: architecture.md, Ending a session: No zombie, ever
 #[test]
 fn five_hundred_short_commands_leave_no_zombie() {
     let mut execd = Execd::start();
@@ -172,7 +172,7 @@ fn five_hundred_short_commands_leave_no_zombie() {
     );
 }
 
-/// rule: architecture.md, Reaping and ends: SIGCHLD coalesces: each wake looks until nothing is
+/// rule: architecture.md, Ending a session: SIGCHLD coalesces: each wake looks until nothing is
 ///   left
 #[test]
 fn fifty_ends_in_one_burst_are_all_told() {
@@ -207,7 +207,7 @@ fn fifty_ends_in_one_burst_are_all_told() {
     assert_eq!(list["sessions"], json!([]));
 }
 
-/// rule: architecture.md, Reaping and ends: Strangers are reaped by their pid
+/// rule: architecture.md, Ending a session: Strangers are reaped by their pid
 #[test]
 fn strangers_in_the_same_burst_are_reaped_with_the_leaders() {
     let mut execd = Execd::start();

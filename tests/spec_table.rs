@@ -22,7 +22,7 @@ const DOCUMENTS: [&str; 8] = [
 
 /// Rules that no test shows.
 const WITHOUT_A_TEST: [&str; 2] = [
-    "architecture.md, Resources and trust: A bug that panics ends sessions cleanly and says where",
+    "architecture.md, Bounds: A bug that panics ends sessions cleanly and says where",
     "agent.md, The stream: At least 1 GB/s on skipped lines of a stream: a row of `make bench`, \
      not a test",
 ];
@@ -242,6 +242,20 @@ fn the_table_has_the_whole_specification() {
         assert!(root().join("docs").join(document).exists(), "there is no docs/{document}");
         let of_it = |rule: &&&String| rule.starts_with(document);
         assert!(rules.iter().any(|rule| of_it(&rule)), "no rule of {document}");
+    }
+}
+
+/// The other documents' sections here are chapters of the specification, not headings.
+#[test]
+fn the_rules_of_the_architecture_name_sections_that_it_has() {
+    let text = std::fs::read_to_string(root().join("docs/architecture.md")).expect("it is there");
+    let headings: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let tests = all_tests();
+    for rule in tests.iter().flat_map(|test| &test.rules) {
+        let Some(rest) = rule.strip_prefix("architecture.md, ") else { continue };
+        let section = rest.split(": ").next().unwrap_or(rest);
+        assert!(headings.contains(section), "docs/architecture.md has no section {section}");
     }
 }
 

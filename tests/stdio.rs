@@ -422,8 +422,7 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
 ///   is coalesced or dropped, never replies, never session_exited
 /// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
 ///   undisturbed while the reader is slow
-/// rule: architecture.md, Resources and trust: Above 1 MiB of unsent output no further reply is
-///   built
+/// rule: architecture.md, Bounds: Above 1 MiB of unsent output no further reply is built
 #[test]
 fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());

@@ -758,7 +758,7 @@ fn wrong_params_are_refused_by_name() {
 
 /// Nobody looked at the pages that execd reads itself with --no-keeper: each of them was waited
 /// for until its 10 s were over, and failed.
-/// rule: architecture.md, Logs: `--no-keeper`: pages of logs are answered at once
+/// rule: architecture.md, The keeper: `--no-keeper`: pages of logs are answered at once
 #[test]
 fn without_a_keeper_pages_come_from_the_log_at_once() {
     let mut execd = Execd::with(&["--no-keeper"], &[]);

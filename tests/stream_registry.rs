@@ -265,7 +265,7 @@ fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
     assert_eq!(told(&mut execd), [json!(1), json!(256), json!(60_000)]);
 }
 
-/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
 #[test]
 fn what_has_ended_takes_little_memory() {
     const JOBS: usize = 96;
@@ -285,7 +285,7 @@ fn what_has_ended_takes_little_memory() {
 }
 
 /// 64 MiB of texts are remembered; above that jobs were once forgotten long before the 257th.
-/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
 #[test]
 fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
     const JOBS: usize = 160;
@@ -327,7 +327,7 @@ fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
     assert!(lengths[3] > 100_000, "the newest is whole: {}", lengths[3]);
 }
 
-/// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
 #[test]
 fn a_running_job_takes_no_more_memory_than_any_session() {
     const JOBS: u64 = 32;

@@ -49,7 +49,7 @@ fn what_could_not_be_ended_is_named_and_stays_listed_and_can_be_killed_later() {
     assert_eq!(execd.listed(session), None);
 }
 
-/// rule: architecture.md, Reaping and ends: What can't be killed (another user's process) never
+/// rule: architecture.md, Ending a session: What can't be killed (another user's process) never
 ///   blocks the end of execd
 #[test]
 fn what_cannot_be_ended_never_blocks_the_end_of_execd() {
@@ -73,7 +73,7 @@ fn what_cannot_be_ended_never_blocks_the_end_of_execd() {
     drop(trace);
 }
 
-/// rule: architecture.md, Reaping and ends: What can't be killed (another user's process) never
+/// rule: architecture.md, Ending a session: What can't be killed (another user's process) never
 ///   blocks the end of execd
 #[test]
 fn an_end_of_input_with_something_that_cannot_be_ended_is_an_end_as_well() {
@@ -98,7 +98,7 @@ fn hold_up(execd: &Execd, pid: i32, file: &str) -> Trace {
 
 /// The loop itself read the command line and the environment of processes, and stood still with
 /// one that held the map of its memory (a read from a disk that hangs is enough).
-/// rule: architecture.md, Reaping and ends: The memory of other processes is read by a process of
+/// rule: architecture.md, Ending a session: The memory of other processes is read by a process of
 ///   its own, with a deadline
 #[test]
 fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
@@ -131,7 +131,7 @@ fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
 
 /// Starting 2,048 sessions on a busy machine had turns of 0.1 s: each start lasts until its child
 /// runs its program, and a turn made four of them. Here strace makes each last for 0.2 s.
-/// rule: architecture.md, Reaping and ends: A turn that has started one child slowly starts no
+/// rule: architecture.md, Ending a session: A turn that has started one child slowly starts no
 ///   second one
 #[test]
 fn a_turn_that_has_started_one_child_slowly_starts_no_second_one() {

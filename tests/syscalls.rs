@@ -136,7 +136,7 @@ fn last_round(trace: &str) -> &str {
 }
 
 /// rule: unified-exec.md, exec_command, params: A short command costs what fork and exec cost
-/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+/// rule: architecture.md, Starting a child: A short command keeps its syscall budget, and
 ///   docs/strace.md has the same numbers
 #[test]
 fn a_short_command_keeps_to_its_budget() {
@@ -197,7 +197,7 @@ fn table_of_the_document(heading: &str) -> Vec<(String, u64)> {
     section.lines().filter_map(row).collect()
 }
 
-/// rule: architecture.md, Rooms and bounds: A short command keeps its syscall budget, and
+/// rule: architecture.md, Starting a child: A short command keeps its syscall budget, and
 ///   docs/strace.md has the same numbers
 #[test]
 fn the_document_has_the_same_numbers() {

@@ -277,7 +277,8 @@ fn an_unfinished_character_at_the_end_is_replaced() {
     assert_eq!(output(&result), "end\u{fffd}");
 }
 
-/// rule: architecture.md, Logs: Every byte read from a child is in its log, unaltered (terminal)
+/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered
+///   (terminal)
 /// rule: unified-exec.md, Truncation, retention, text: The log holds the raw bytes
 #[test]
 fn a_terminals_bytes_are_logged_as_they_are() {
@@ -311,7 +312,7 @@ fn terminal_keeps_its_end(rows: u32, times: usize) {
     }
 }
 
-/// rule: architecture.md, Reaping and ends: EPOLLHUP comes without EPOLLIN: it is read anyway
+/// rule: architecture.md, Ending a session: EPOLLHUP comes without EPOLLIN: it is read anyway
 #[test]
 fn eight_kib_on_a_terminal_keep_their_end() {
     terminal_keeps_its_end(103, 60);
@@ -327,14 +328,14 @@ fn a_quarter_mib_on_a_terminal_keeps_its_end() {
     terminal_keeps_its_end(3_277, 15);
 }
 
-/// rule: architecture.md, Reaping and ends: What lies in the PTY at the reaping is read to the end
+/// rule: architecture.md, Ending a session: What lies in the PTY at the reaping is read to the end
 ///   first
 #[test]
 fn a_mib_on_a_terminal_keeps_its_end() {
     terminal_keeps_its_end(13_108, 8);
 }
 
-/// rule: architecture.md, Reaping and ends: EPOLLHUP comes without EPOLLIN: it is read anyway
+/// rule: architecture.md, Ending a session: EPOLLHUP comes without EPOLLIN: it is read anyway
 #[test]
 fn many_terminals_at_once_keep_their_ends() {
     let mut execd = Execd::start();
@@ -415,7 +416,7 @@ fn a_flood_on_a_terminal_keeps_its_end() {
     assert!(execd.peak_rss_kib() < MEMORY_KIB, "{} KiB", execd.peak_rss_kib());
 }
 
-/// rule: architecture.md, Output: Reads are bounded and round-robin: a `yes` in one session does
+/// rule: architecture.md, A session: Reads are bounded and round-robin: a `yes` in one session does
 ///   not delay another's reply
 #[test]
 fn a_flood_in_one_session_does_not_hold_up_another() {

@@ -37,7 +37,7 @@ fn has_word(line: &str, word: &str) -> bool {
 
 // ---- What is where ----------------------------------------------------------------------
 
-/// rule: architecture.md, Rooms and bounds: `pure/` has no I/O, no clock, no fd
+/// rule: architecture.md, The floors: `pure/` has no I/O, no clock, no fd
 #[test]
 fn pure_rooms_have_no_way_to_the_world() {
     const FORBIDDEN: [&str; 11] = [
@@ -64,7 +64,7 @@ fn pure_rooms_have_no_way_to_the_world() {
     assert_none("src/pure has no I/O, no clock, no descriptors", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: `unsafe` and system calls are in `sys/` only
+/// rule: architecture.md, The floors: `unsafe` and system calls are in `sys/` only
 #[test]
 fn unsafe_is_in_sys_only_and_each_place_says_why_it_is_sound() {
     let mut complaints = Vec::new();
@@ -87,7 +87,7 @@ fn unsafe_is_in_sys_only_and_each_place_says_why_it_is_sound() {
     assert_none("unsafe", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: `unsafe` and system calls are in `sys/` only
+/// rule: architecture.md, The floors: `unsafe` and system calls are in `sys/` only
 #[test]
 fn libc_nix_and_mio_are_named_only_where_the_system_is_called() {
     // mio is the daemon's loop; nix gives the names of errors, which the log's books tell.
@@ -111,7 +111,7 @@ fn libc_nix_and_mio_are_named_only_where_the_system_is_called() {
     assert_none("a crate is used outside of its room", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: `std::process::Command` is banned in src
+/// rule: architecture.md, The floors: `std::process::Command` is banned in src
 #[test]
 fn children_are_never_started_through_std() {
     // It leaks execd's blocked signal mask into the child (architecture.md, Starting a child).
@@ -128,7 +128,7 @@ fn children_are_never_started_through_std() {
 
 // ---- Sizes ------------------------------------------------------------------------------
 
-/// rule: architecture.md, Rooms and bounds: Files and functions stay short
+/// rule: architecture.md, The floors: Files and functions stay short
 #[test]
 fn no_line_is_longer_than_a_hundred_columns() {
     let mut complaints = Vec::new();
@@ -143,7 +143,7 @@ fn no_line_is_longer_than_a_hundred_columns() {
     assert_none("lines over 100 columns", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: Files and functions stay short
+/// rule: architecture.md, The floors: Files and functions stay short
 #[test]
 fn no_file_is_longer_than_a_reader_keeps_in_mind() {
     let mut complaints = Vec::new();
@@ -185,7 +185,7 @@ fn functions(source: &Source) -> Vec<(String, usize)> {
     found
 }
 
-/// rule: architecture.md, Rooms and bounds: Files and functions stay short
+/// rule: architecture.md, The floors: Files and functions stay short
 #[test]
 fn no_function_is_longer_than_a_screen() {
     let mut complaints = Vec::new();
@@ -247,7 +247,7 @@ fn nothing_is_left_to_do() {
     assert_none("unfinished", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: Every bound is a named constant in one file
+/// rule: architecture.md, Bounds: Every bound is a named constant in one file
 #[test]
 fn every_bound_of_limits_has_its_meaning_and_is_used() {
     let of_limits = |source: &&Source| source.name.starts_with("src/limits");
@@ -276,8 +276,8 @@ fn every_bound_of_limits_has_its_meaning_and_is_used() {
 
 // ---- Dependencies -----------------------------------------------------------------------
 
-/// rule: architecture.md, Rooms and bounds: Dependencies have a written reason; `cargo tree` stays
-///   within 30 crates
+/// rule: architecture.md, The floors: Dependencies have a written reason; `cargo tree` stays within
+///   30 crates
 #[test]
 fn every_dependency_has_its_reason_above_it() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
@@ -295,8 +295,8 @@ fn every_dependency_has_its_reason_above_it() {
     assert_none("dependencies without a reason", &complaints);
 }
 
-/// rule: architecture.md, Rooms and bounds: Dependencies have a written reason; `cargo tree` stays
-///   within 30 crates
+/// rule: architecture.md, The floors: Dependencies have a written reason; `cargo tree` stays within
+///   30 crates
 #[test]
 fn the_tree_of_dependencies_stays_small_and_locked() {
     let tree = Command::new(env!("CARGO"))

@@ -301,7 +301,7 @@ fn the_note_names_who_holds_the_output() {
     );
 }
 
-/// rule: architecture.md, Reaping and ends: Who still holds the output after the shell is gone
+/// rule: architecture.md, Ending a session: Who still holds the output after the shell is gone
 ///   keeps the session running, with `shell_exited`
 /// rule: unified-exec.md, Early exit, shell gone, LRU: A held session can be polled and killed
 #[test]
@@ -374,7 +374,7 @@ fn a_short_lived_holder_does_not_hide_the_exit() {
     assert_eq!(output(&result).lines().count(), 2);
 }
 
-/// rule: architecture.md, Reaping and ends: When the holder is a detached one, kill_session ends
+/// rule: architecture.md, Ending a session: When the holder is a detached one, kill_session ends
 ///   the members, answers, and its output is read and dropped
 #[test]
 fn a_daemon_that_holds_the_output_is_left_alone_and_its_output_read_on() {
@@ -404,7 +404,7 @@ fn a_daemon_that_holds_no_output_does_not_hold_its_session() {
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
 }
 
-/// rule: architecture.md, Reaping and ends: Members that outlive an ended session run on, and
+/// rule: architecture.md, Ending a session: Members that outlive an ended session run on, and
 ///   list_sessions shows them as `left`
 #[test]
 fn a_background_job_that_holds_no_output_does_not_hold_its_session() {
@@ -415,7 +415,7 @@ fn a_background_job_that_holds_no_output_does_not_hold_its_session() {
 
 // ---- The output pauses ------------------------------------------------------------------
 
-/// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and its
+/// rule: architecture.md, Ending a session: A session is over when its leader was reaped and its
 ///   output has ended
 #[test]
 fn a_leader_may_close_its_output_and_go_on() {
@@ -429,7 +429,7 @@ fn a_leader_may_close_its_output_and_go_on() {
     assert_eq!(execd.result_of(request)["exit_code"], 5);
 }
 
-/// rule: architecture.md, Reaping and ends: A PTY's output ends at EIO after the leader was reaped;
+/// rule: architecture.md, Ending a session: A PTY's output ends at EIO after the leader was reaped;
 ///   EIO before that is a pause
 #[test]
 fn a_leader_may_close_its_terminal_and_open_it_again() {

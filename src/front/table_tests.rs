@@ -37,8 +37,8 @@ fn object(fields: &[(&str, String)]) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
-///   the table as JSON Schema
+/// rule: architecture.md, The floors: A method is one file plus one row; `--describe` prints the
+///   table as JSON Schema
 #[test]
 fn each_methods_struct_takes_what_its_table_lists() {
     for method in all() {

@@ -169,7 +169,7 @@ fn frames_that_make_no_sense_are_refused() {
     assert!(decode(&mut std::iter::once(not_utf8.as_slice())).is_err());
 }
 
-/// rule: architecture.md, Resources and trust: No panics on input
+/// rule: architecture.md, Bounds: No panics on input
 #[test]
 fn random_bytes_never_panic() {
     let mut random = Random(42);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// The record of sessions was deleted although nobody could see whether they had ended.
-    /// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of
+    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd of
     ///   the user ends what is left, before it answers
     #[test]
     fn where_no_scan_succeeds_nothing_counts_as_ended() {
@@ -255,7 +255,7 @@ mod tests {
         }));
     }
 
-    /// rule: architecture.md, Reaping and ends: A signal never reaches a stranger and never a
+    /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
     ///   reaped pid
     #[test]
     fn a_stranger_with_a_recorded_number_is_left_alone() {
@@ -279,7 +279,7 @@ mod tests {
 
     /// Its leader is gone and its number is a recorded one: of a living execd's session that proves
     /// it, of a record on disk it does not.
-    /// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd
+    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd
     ///   ends nobody who has got a recorded number since
     #[test]
     fn who_got_a_recorded_number_later_is_left_alone() {
@@ -301,7 +301,7 @@ mod tests {
         assert!(members_of(before.pid).is_empty());
     }
 
-    /// rule: architecture.md, Rooms and bounds: A goodbye leaves what may stay
+    /// rule: architecture.md, The keeper: A goodbye leaves what may stay
     #[test]
     fn a_goodbye_leaves_everyone_alone() {
         let child = Spawned::shell("sleep 67; :", &["EXECD_INSTANCE=abc"]);

@@ -140,7 +140,7 @@ fn writes_two_logs_and_ends_with_its_pipes() {
     assert_eq!(fs::read(temp.path().join("b")).unwrap(), b"small");
 }
 
-/// rule: architecture.md, Logs: The keeper writes out what is queued after execd was killed
+/// rule: architecture.md, The keeper: The keeper writes out what is queued after execd was killed
 #[test]
 fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     let temp = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn a_killed_execd_leaves_no_session_and_a_whole_log() {
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"queued and cut");
 }
 
-/// rule: architecture.md, Rooms and bounds: The guard works also while the disk stands still
+/// rule: architecture.md, The keeper: The guard works also while the disk stands still
 #[test]
 fn the_guard_waits_for_no_log() {
     let temp = tempfile::tempdir().unwrap();
@@ -184,8 +184,8 @@ fn the_guard_waits_for_no_log() {
 
 /// The guard had just died, and was not back yet, when execd was killed: nobody knew of the
 /// sessions any more.
-/// rule: architecture.md, Logs: Guard or log writer gone: until it is restarted the other does the
-///   guard's work
+/// rule: architecture.md, The keeper: Guard or log writer gone: until it is restarted the other
+///   does the guard's work
 #[test]
 fn the_log_writer_ends_the_sessions_where_there_is_no_guard() {
     let temp = tempfile::tempdir().unwrap();

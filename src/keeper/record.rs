@@ -165,7 +165,7 @@ mod tests {
         GuardEvent::Add(GuardRecord { sid, start_ticks: 7, session: 1, whole: sid == 3 })
     }
 
-    /// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of
+    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd of
     ///   the user ends what is left, before it answers
     #[test]
     fn what_is_recorded_is_read_back_in_this_boot_only() {

@@ -65,7 +65,7 @@ fn a_missing_directory_is_trouble_and_no_end() {
     assert_eq!(writer.reopen(1, &reopen("a", 10, 0)).missing, 10);
 }
 
-/// rule: architecture.md, Logs: A deleted log is log trouble
+/// rule: architecture.md, The keeper: A deleted log is log trouble
 #[test]
 fn a_deleted_log_is_noticed() {
     let temp = tempfile::tempdir().unwrap();
@@ -87,8 +87,8 @@ fn a_deleted_log_is_noticed() {
 
 /// The directory was held open for ever: logs went on in one that had been moved or deleted, and
 /// replies named paths that were gone.
-/// rule: architecture.md, Logs: A log directory that was moved or deleted is made anew; no path
-///   that is gone is named
+/// rule: architecture.md, The keeper: A log directory that was moved or deleted is made anew; no
+///   path that is gone is named
 #[test]
 fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
     let temp = tempfile::tempdir().unwrap();
@@ -115,7 +115,8 @@ fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
 }
 
 /// A log that ended for want of space stayed ended, whatever came back.
-/// rule: architecture.md, Logs: Space that comes back is used again, and the note is written then
+/// rule: architecture.md, The keeper: Space that comes back is used again, and the note is written
+///   then
 #[test]
 fn space_that_comes_back_is_used_and_the_note_is_written_then() {
     let temp = tempfile::tempdir().unwrap();
@@ -142,8 +143,8 @@ fn space_that_comes_back_is_used_and_the_note_is_written_then() {
     assert!(text.ends_with("\n[4 bytes were not logged]\nmore"), "{text}");
 }
 
-/// rule: architecture.md, Logs: A new keeper is told all live sessions and appends after a line `[N
-///   bytes were not logged]`
+/// rule: architecture.md, The keeper: A new keeper is told all live sessions and appends after a
+///   line `[N bytes were not logged]`
 #[test]
 fn new_keepers_go_on_and_say_what_is_missing() {
     let temp = tempfile::tempdir().unwrap();
@@ -205,8 +206,8 @@ fn a_reopened_log_that_was_truncated_stays_so() {
     assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"123");
 }
 
-/// rule: architecture.md, Logs: `--log-max-bytes`: the log ends with a line saying so, replies
-///   carry `log_truncated: true`
+/// rule: architecture.md, The keeper: `--log-max-bytes`: the log ends with a line saying so,
+///   replies carry `log_truncated: true`
 #[test]
 fn the_largest_size_holds_exactly_the_first_bytes() {
     for (pieces, last) in [(&[&b"12345678"[..], b"90abc"][..], "3"), (&[b"1234567890", b"a"], "1")]

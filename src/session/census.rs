@@ -183,7 +183,7 @@ pub fn descendants(
 mod tests {
     use super::*;
 
-    /// rule: architecture.md, Reaping and ends: Ends share their looks at all processes
+    /// rule: architecture.md, Ending a session: Ends share their looks at all processes
     #[test]
     fn a_census_is_shared_until_a_later_one_is_asked_for() {
         let own = proc::stat(crate::sys::host::pid()).unwrap();
@@ -205,7 +205,7 @@ mod tests {
         assert!(census.others(|sid| sid == own.sid).iter().all(|one| one.sid != own.sid));
     }
 
-    /// rule: architecture.md, Reaping and ends: Ends share their looks at all processes
+    /// rule: architecture.md, Ending a session: Ends share their looks at all processes
     #[test]
     fn who_descends_from_a_session() {
         let one = |pid, ppid| ProcStat { pid, ppid, pgrp: 1, sid: 1, state: b'S', start_ticks: 0 };

@@ -151,8 +151,8 @@ mod tests {
 
     /// There was one flag for both causes: an acknowledgement of the log released a run of pi
     /// whose reader was slow, and restarted the clock by which a stuck run is ended.
-    /// rule: architecture.md, Logs: Reading that is held up for two causes goes on when both are
-    ///   over
+    /// rule: architecture.md, The keeper: Reading that is held up for two causes goes on when both
+    ///   are over
     #[test]
     fn the_end_of_one_cause_does_not_release_what_is_held_for_another() {
         let (out, _into) = io::pipe().unwrap();

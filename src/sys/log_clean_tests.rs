@@ -32,8 +32,8 @@ fn count(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().filter(|one| one.as_ref().unwrap().file_name() != *STAMP).count()
 }
 
-/// rule: architecture.md, Logs: `--log-keep-days`: execd deletes its own older logs, nothing else,
-///   and none of an execd that keeps its logs
+/// rule: architecture.md, The keeper: `--log-keep-days`: execd deletes its own older logs, nothing
+///   else, and none of an execd that keeps its logs
 #[test]
 fn deletes_old_logs_and_nothing_else() {
     let temp = tempfile::tempdir().unwrap();
@@ -95,8 +95,8 @@ fn an_index_goes_with_its_log_and_stays_as_long() {
     }
 }
 
-/// rule: architecture.md, Logs: Old logs are looked for at most once an hour a directory, by one
-///   execd, from where the last look was broken off
+/// rule: architecture.md, The keeper: Old logs are looked for at most once an hour a directory, by
+///   one execd, from where the last look was broken off
 #[test]
 fn a_directory_is_looked_at_once_an_hour_by_one() {
     let temp = tempfile::tempdir().unwrap();
@@ -127,8 +127,8 @@ fn a_directory_is_looked_at_once_an_hour_by_one() {
 
 /// An execd that lives for a moment looks at some names: the next one has to go on behind them, or
 /// the rest would never be looked at.
-/// rule: architecture.md, Logs: Old logs are looked for at most once an hour a directory, by one
-///   execd, from where the last look was broken off
+/// rule: architecture.md, The keeper: Old logs are looked for at most once an hour a directory, by
+///   one execd, from where the last look was broken off
 #[test]
 fn what_was_broken_off_goes_on_where_it_was() {
     let temp = tempfile::tempdir().unwrap();

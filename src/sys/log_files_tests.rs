@@ -34,7 +34,8 @@ fn a_log_name_is_matched_exactly() {
     }
 }
 
-/// rule: architecture.md, Logs: The log's name is `execd-<session_id>-<8 hex>.log`, its mode 0600
+/// rule: architecture.md, The keeper: The log's name is `execd-<session_id>-<8 hex>.log`, its mode
+///   0600
 #[test]
 fn creates_private_files_and_follows_no_links() {
     let temp = tempfile::tempdir().unwrap();

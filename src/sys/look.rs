@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::sys::keeper_calls::testing::Spawned;
 
-    /// rule: architecture.md, Reaping and ends: The memory of other processes is read by a process
+    /// rule: architecture.md, Ending a session: The memory of other processes is read by a process
     ///   of its own, with a deadline
     #[test]
     fn answers_come_back_as_they_were_however_they_are_cut() {
@@ -221,7 +221,7 @@ mod tests {
         assert!(come.is_empty());
     }
 
-    /// rule: architecture.md, Reaping and ends: The memory of other processes is read by a process
+    /// rule: architecture.md, Ending a session: The memory of other processes is read by a process
     ///   of its own, with a deadline
     #[test]
     fn the_marks_of_another_execd_and_half_of_ours_are_none() {

@@ -371,7 +371,7 @@ mod tests {
 
     /// execd read the command line and the environment of processes that held the map of their
     /// memory in uninterruptible sleep, and stood still with them.
-    /// rule: architecture.md, Reaping and ends: A process in uninterruptible sleep is not asked for
+    /// rule: architecture.md, Ending a session: A process in uninterruptible sleep is not asked for
     ///   what is in its memory
     #[test]
     fn who_is_in_uninterruptible_sleep_is_not_asked_for_what_is_in_its_memory() {
@@ -403,7 +403,7 @@ mod tests {
         assert!(!is_stuck(crate::sys::host::pid()));
     }
 
-    /// rule: architecture.md, Reaping and ends: A signal never reaches a stranger and never a
+    /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
     ///   reaped pid
     #[test]
     fn finds_marks_and_signals_a_member_of_a_session() {

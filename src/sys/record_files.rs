@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// rule: architecture.md, Reaping and ends: Killed together with its helpers: the next execd of
+    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd of
     ///   the user ends what is left, before it answers
     #[test]
     fn only_the_records_of_who_is_gone_are_left_behind() {

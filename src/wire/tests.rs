@@ -390,8 +390,8 @@ fn of_a_million_fields_no_more_are_kept_than_tell_what_is_wrong() {
     assert!(TABLE.len() < MAX_PARAMS);
 }
 
-/// rule: architecture.md, Rooms and bounds: A method is one file plus one row; `--describe` prints
-///   the table as JSON Schema
+/// rule: architecture.md, The floors: A method is one file plus one row; `--describe` prints the
+///   table as JSON Schema
 #[test]
 fn the_schema_of_a_table_says_what_reading_checks() {
     let schema = schema(TABLE);

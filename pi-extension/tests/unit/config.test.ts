@@ -71,7 +71,7 @@ it("the window of bash_stream: the flag, else the variable, else left to execd",
   assert.equal(resolveBashMaxOutputChars({ PI_BASH_MAX_OUTPUT_CHARS: "many" }), undefined);
 });
 
-// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+// rule: architecture.md, The keeper: `--log-keep-days 0`: execd deletes no logs; in pi as
 //   `PI_EXECD_LOG_KEEP_DAYS` says
 it("how long logs are kept: whole days, 0 for ever; what is none is said and sends nothing", () => {
   const said: string[] = [];

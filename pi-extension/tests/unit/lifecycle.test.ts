@@ -34,7 +34,7 @@ it("the factory starts nothing, and one session start one daemon", async () => {
  * execd deletes logs after a week, pi-unified-exec never did, and nobody who came from there could
  * say that they are to stay.
  */
-// rule: architecture.md, Logs: `--log-keep-days 0`: execd deletes no logs; in pi as
+// rule: architecture.md, The keeper: `--log-keep-days 0`: execd deletes no logs; in pi as
 //   `PI_EXECD_LOG_KEEP_DAYS` says
 it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
   const logs = mkdtempSync(join(scratch, "logs-"));
@@ -64,7 +64,7 @@ it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
 });
 
 /** In `pi -p` nobody was told, and nowhere what holds in its place. */
-// rule: architecture.md, Logs: A `PI_EXECD_LOG_KEEP_DAYS` that is no number of days is told,
+// rule: architecture.md, The keeper: A `PI_EXECD_LOG_KEEP_DAYS` that is no number of days is told,
 //   without a user interface on stderr, and what holds then
 it("PI_EXECD_LOG_KEEP_DAYS that is no number: without a user interface on stderr", async () => {
   const said: string[] = [];

@@ -293,8 +293,8 @@ mod tests {
         }
     }
 
-    /// rule: architecture.md, Logs: A reply that says exited or points at the log is written when
-    ///   the log is complete up to its last byte
+    /// rule: architecture.md, The keeper: A reply that says exited or points at the log is written
+    ///   when the log is complete up to its last byte
     #[test]
     fn a_log_is_settled_when_it_exists_and_all_of_it_was_synced() {
         let mut log = Log::new("a".into());
@@ -310,8 +310,8 @@ mod tests {
         assert!(log.settled() && log.status(&tmp()).complete);
     }
 
-    /// rule: architecture.md, Logs: Log trouble: the session goes on, missing bytes are counted,
-    ///   each reply says so
+    /// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are
+    ///   counted, each reply says so
     #[test]
     fn trouble_stays_in_every_later_answer() {
         let mut log = Log::new("a".into());
@@ -358,8 +358,8 @@ mod tests {
         assert_eq!(log.status(&tmp()).failure, None);
     }
 
-    /// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that
-    ///   has nothing
+    /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
+    ///   that has nothing
     #[test]
     fn texts_say_what_a_log_lacks_and_name_none_that_has_nothing() {
         let mut log = Log::new("a".into());
@@ -375,8 +375,8 @@ mod tests {
     }
 
     /// An answer waits 250 ms for the log and no longer: nobody has counted then.
-    /// rule: architecture.md, Logs: A text that names a log says what it lacks; none is named that
-    ///   has nothing
+    /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
+    ///   that has nothing
     #[test]
     fn a_log_that_nobody_has_vouched_for_is_not_named_bare() {
         let mut log = Log::new("a".into());
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(shown(&log), "/tmp/a");
     }
 
-    /// rule: architecture.md, Logs: Replies warn of a log of 1 GiB
+    /// rule: architecture.md, The keeper: Replies warn of a log of 1 GiB
     #[test]
     fn a_log_of_a_gibibyte_is_warned_of() {
         let mut log = Log::new("a".into());

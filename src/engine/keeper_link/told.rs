@@ -88,8 +88,7 @@ mod tests {
     use crate::keeper::frames::{GuardDecoder, GuardEvent};
 
     /// Each session of a helper that did not read took its records' room for ever.
-    /// rule: architecture.md, Rooms and bounds: What waits for a helper that does not read is
-    ///   bounded
+    /// rule: architecture.md, The keeper: What waits for a helper that does not read is bounded
     #[test]
     fn what_waits_for_a_helper_that_does_not_read_is_bounded_and_it_learns_all_later() {
         let (mut told, mut staging, mut now) = (Told::default(), Outbox::new(), Sessions::new());

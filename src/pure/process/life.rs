@@ -161,7 +161,7 @@ mod tests {
         Life { leader, stream }
     }
 
-    /// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and
+    /// rule: architecture.md, Ending a session: A session is over when its leader was reaped and
     ///   its output has ended
     #[test]
     fn every_cell() {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(Life::default(), state("Ao"));
     }
 
-    /// rule: architecture.md, Reaping and ends: A session is over when its leader was reaped and
+    /// rule: architecture.md, Ending a session: A session is over when its leader was reaped and
     ///   its output has ended
     #[test]
     fn in_any_order_the_end_is_an_end() {

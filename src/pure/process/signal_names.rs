@@ -199,7 +199,7 @@ mod tests {
         assert!(long.len() < QUOTED_VALUE_BYTES + 80);
     }
 
-    /// rule: architecture.md, Reaping and ends: SIGSTOP, SIGCONT, 0 and the like are no way to
+    /// rule: architecture.md, Ending a session: SIGSTOP, SIGCONT, 0 and the like are no way to
     ///   kill: −32602
     #[test]
     fn only_signals_that_end_a_process_can_end_one() {

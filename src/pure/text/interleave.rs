@@ -106,7 +106,7 @@ mod tests {
         assert_eq!((cut.head.as_str(), cut.lines), ("[... 3]\nst\n", 2));
     }
 
-    /// rule: architecture.md, Resources and trust: A finished job keeps at most 64 KiB in memory
+    /// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
     #[test]
     fn any_whole_comes_back_from_any_two_texts() {
         let mut random = Random(0x2545_f491_4f6c_dd1d);

@@ -398,7 +398,7 @@ fn calls_of_text_without_edits_add_up_to_the_whole() {
     }
 }
 
-/// rule: architecture.md, Resources and trust: No panics on input
+/// rule: architecture.md, Bounds: No panics on input
 #[test]
 fn random_bytes_never_panic_and_do_not_depend_on_cuts() {
     let mut random = random(0xB492_B66F_BE98_F273);

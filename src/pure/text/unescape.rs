@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(unescape("\\q\\n"), b"\\q\n");
     }
 
-    /// rule: architecture.md, Resources and trust: No panics on input
+    /// rule: architecture.md, Bounds: No panics on input
     #[test]
     fn random_text_never_panics_or_grows() {
         let mut random = random(0x2545_F491_4F6C_DD1D);

@@ -58,8 +58,8 @@ mod tests {
         }
     }
 
-    /// rule: architecture.md, Logs: Old logs are looked for at most once an hour a directory, by
-    ///   one execd, from where the last look was broken off
+    /// rule: architecture.md, The keeper: Old logs are looked for at most once an hour a directory,
+    ///   by one execd, from where the last look was broken off
     #[test]
     fn a_directory_is_looked_at_once_an_hour() {
         let done = Stamp { keep_days: 7, place: None };

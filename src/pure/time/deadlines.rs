@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::pure::tests_random::Random;
 
-    /// rule: architecture.md, Output: One timer, armed for the earliest deadline
+    /// rule: architecture.md, A session: One timer, armed for the earliest deadline
     #[test]
     fn same_as_a_sorted_list() {
         let mut random = Random(77);
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// rule: architecture.md, Output: One timer, armed for the earliest deadline
+    /// rule: architecture.md, A session: One timer, armed for the earliest deadline
     #[test]
     fn extremes_and_equal_times() {
         let mut deadlines = Deadlines::new();

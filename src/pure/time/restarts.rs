@@ -50,8 +50,8 @@ mod tests {
         }
     }
 
-    /// rule: architecture.md, Logs: Guard or log writer gone: restarted at once, less often the
-    ///   younger it dies, and told of all sessions
+    /// rule: architecture.md, The keeper: Guard or log writer gone: restarted at once, less often
+    ///   the younger it dies, and told of all sessions
     #[test]
     fn who_dies_young_is_started_less_and_less_often() {
         let mut restarts = Restarts::default();
