@@ -138,7 +138,7 @@ impl Client {
     }
 
     /// Nothing more comes from it or goes to it, and what it sent and was not taken up is void.
-    /// It is told why where no line to it has begun, as far as it takes that at once.
+    /// The client is told why, where no line to it has begun, as far as it takes that at once.
     pub fn hang_up(&mut self, why: Option<&RpcError>) {
         if let Some(why) = why.filter(|_| self.outbox.is_empty()) {
             let mut line = Vec::new();
@@ -153,7 +153,8 @@ impl Client {
         self.outbox.clear();
     }
 
-    /// Its lines, so that one can be carried out where it lies: see [`Self::give_lines_back`].
+    /// Lends the client's lines, so that a line can be carried out where it lies: see
+    /// [`Self::give_lines_back`].
     pub fn lend_lines(&mut self) -> LineSplitter {
         std::mem::replace(&mut self.lines, LineSplitter::new(0))
     }
@@ -267,7 +268,7 @@ impl Client {
         self.outbox.hold();
     }
 
-    /// The same with params that are JSON text.
+    /// Queues such a notification with params that are JSON text.
     pub fn notify_json(&mut self, method: &str, params: &[u8]) {
         if self.quiet || self.reader_gone {
             return;

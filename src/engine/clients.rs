@@ -69,7 +69,7 @@ impl Clients {
         if id == STDIN_CLIENT { Some(&self.stdin) } else { self.others.get(&id) }
     }
 
-    /// The same, to change it.
+    /// The client of this number, to change it.
     pub fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
         if id == STDIN_CLIENT { Some(&mut self.stdin) } else { self.others.get_mut(&id) }
     }
@@ -137,7 +137,7 @@ impl Clients {
         self.refuse_to(to.client, &to.id, error);
     }
 
-    /// The same for a request that does not wait.
+    /// Queues the error reply to a request that does not wait.
     pub(crate) fn refuse_to(&mut self, client: ClientId, id: &RequestId, error: &RpcError) {
         if let Some(client) = self.get_mut(client) {
             client.refuse(id, error);
@@ -195,7 +195,7 @@ impl Clients {
             let Some(client) = self.others.get_mut(&id) else { break };
             let message = "what clients of the socket have sent takes too much memory together, \
                            and your line is the longest: end your lines, or send shorter ones";
-            // One that is deaf can't be told.
+            // A client that reads nothing can't be told.
             let why = unread.then(|| RpcError::failed(Reason::LineTooLong, message));
             client.hang_up(why.as_ref());
             gone.push(id);

@@ -20,7 +20,7 @@ const EXIT_INPUT_FAILED: i32 = 125;
 pub enum Cause {
     /// stdin has ended and all requests are answered.
     EndOfInput,
-    /// The same, but stdin has not ended: it cannot be read.
+    /// All requests are answered, and stdin has not ended but cannot be read.
     InputFailed,
     /// Nobody reads stdout any more.
     ReaderGone,

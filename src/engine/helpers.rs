@@ -20,7 +20,7 @@ pub struct Helpers {
     pub acks_ready: bool,
     /// Whether the poll is asked to tell when the log pipe becomes writable.
     log_watched: bool,
-    /// The same for the guard pipe.
+    /// Whether the poll is asked to tell when the guard pipe becomes writable.
     guard_watched: bool,
 }
 
@@ -97,7 +97,8 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// The same for the guard, also while execd ends: that takes its time.
+    /// A deadline for the guard has come: it may be started again, also while execd ends, for that
+    /// takes its time.
     pub(crate) fn restart_guard(&mut self) {
         if self.cx.keeper.has_a_guard() {
             return;

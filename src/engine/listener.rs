@@ -134,7 +134,8 @@ impl<F: Families> Engine<F> {
         let mut client = Client::of_connection(id, connection, self.cx.config.max_line_bytes);
         client.note_activity(self.cx.now_ns);
         if client.watch(self.cx.watch.registry()).is_err() {
-            // It can't be watched: dropping it hangs up, and it may try again.
+            // A connection that can't be watched is dropped, which hangs up: the client may try
+            // again.
             return;
         }
         self.cx.debug(format_args!("client {id}: connected"));

@@ -187,7 +187,7 @@ fn report(
 }
 
 impl PageReport {
-    /// The same with what is known besides: whether it has output from `late_from` on, and what is
+    /// The page with what is known besides: whether it has output from `late_from` on, and what is
     /// wrong with the log.
     pub fn with(self, late_from: Option<u64>, log: LogTrouble) -> Self {
         let late = late_from.is_some_and(|from| self.next_offset > from);

@@ -63,7 +63,7 @@ enum Looked {
     Somebody,
     /// Nobody is where the census saw somebody.
     Moved,
-    /// It goes on in the next turn.
+    /// The look goes on in the next turn.
     Later,
 }
 

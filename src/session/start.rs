@@ -82,7 +82,7 @@ impl Start {
         }
     }
 
-    /// It could not be started, for this reason.
+    /// Notes that the program could not be started, for this reason.
     pub fn fail(&mut self, why: String) {
         self.stage = Stage::Failed(why);
     }

@@ -32,7 +32,7 @@ pub enum WaitKind {
 pub struct Until {
     /// The stamp as given.
     pub stamp: String,
-    /// The same in milliseconds since 1970.
+    /// The stamp's time in milliseconds since 1970.
     pub wall_ms: i64,
 }
 
@@ -126,7 +126,7 @@ impl Wait {
 pub enum Why {
     /// The session has exited.
     Completed,
-    /// Its time is over.
+    /// The wait's time is over.
     Deadline,
     /// The stamp of yield_until has come.
     AbsoluteDeadline,

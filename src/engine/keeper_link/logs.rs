@@ -66,7 +66,7 @@ pub struct LogStatus {
     pub logged: u64,
     /// What went wrong with it.
     pub failure: Option<String>,
-    /// Its writer is gone, and no other has looked at it yet.
+    /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
     /// A limit was set for it (--log-max-bytes).
     pub bounded: bool,
@@ -250,7 +250,7 @@ impl Log {
     /// What a reply says, of a log at this place.
     pub fn status(&self, place: &Place) -> LogStatus {
         let lost = self.missing > 0 && (self.space || !self.truncated);
-        // One that has nothing of the output is not worth looking at.
+        // A log that has nothing of the output is not worth looking at.
         let empty = self.missing > 0 && self.logged + self.noted == 0;
         let path = place.path().filter(|_| self.opened && !empty).map(|dir| dir.join(&self.name));
         let refused = place.refusal().map(|reason| format!("log write failed: {reason}"));

@@ -33,7 +33,7 @@ impl Told {
         self.behind
     }
 
-    /// It has learnt of this session from somebody else.
+    /// The helper has learnt of this session from somebody else.
     pub(crate) fn knows(&mut self, record: GuardRecord) {
         self.sessions.insert(record.sid, record);
     }

@@ -278,7 +278,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Ok(id) => id,
     };
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
-        // It waits for all to be gone, not for the leader.
+        // The wait is for all processes of the run to be gone, not for the leader alone.
         saw_leader: false,
         ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
     });

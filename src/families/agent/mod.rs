@@ -185,7 +185,7 @@ impl Family for Agent {
             return run.push_stderr(&cx.reading.buffer[..length]);
         }
         run.advance(core, Some(length), cx);
-        // Its deadlines have moved, or its budget is used up.
+        // The run's deadlines have moved, or its budget is used up.
         cx.touch(core);
     }
 
@@ -317,7 +317,7 @@ impl Run {
         let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
         let (exit_code, signal) = status_fields(core.status());
         let failure = core.start.failure().map(|why| start_failure(&core.start.program, why));
-        // Its last line may have had no end, and is read only now.
+        // The stream's last line may have had no end, and is read only now.
         self.stop = self.stop.or_else(|| self.over_budget());
         let stderr = self.stderr();
         let end = End {

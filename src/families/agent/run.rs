@@ -23,9 +23,9 @@ pub struct AgentSpec {
     pub max_cost_usd: Option<f64>,
     /// The run is ended when it has used more.
     pub max_tokens: Option<u64>,
-    /// Its events are sent as they come.
+    /// The run's events are sent as they come.
     pub stream: bool,
-    /// Its raw events are kept for the result.
+    /// Pi's raw events are kept for the result.
     pub keep_events: bool,
 }
 
@@ -113,14 +113,14 @@ impl Run {
         self.deadline().0
     }
 
-    /// Its next deadline, in milliseconds since its start, and what passing it means.
+    /// The run's next deadline, in milliseconds since its start, and what passing it means.
     fn deadline(&self) -> (u64, Stop) {
         let (spec, clocks) = (&self.spec, self.run.clocks());
         let hard = (spec.timeout_ms, Stop::HardTimeout(spec.timeout_ms));
         let after =
             |event_ms: u64, limit_ms| event_ms.max(self.released_ms).saturating_add(limit_ms);
         let next = match (clocks.settled_ms, clocks.first_event_ms) {
-            // It keeps its success whichever time is over now.
+            // The run keeps its success whichever time is over now.
             (Some(settled_ms), _) if !self.held => {
                 return (after(settled_ms, AGENT_EXIT_MS).min(hard.0), Stop::Lingered);
             }

@@ -51,9 +51,9 @@ pub struct Row {
 /// The text of both streams in order of arrival.
 #[derive(Debug)]
 enum Whole {
-    /// It is that of this one, for the other wrote nothing.
+    /// The text is that of this stream, for the other one wrote nothing.
     Same(Source),
-    /// It is made of both.
+    /// The text is made of both.
     Mixed(Interleaving),
 }
 
@@ -73,7 +73,7 @@ enum Streams {
 #[derive(Debug)]
 pub struct Finished {
     pub row: Row,
-    /// Its final form, but for the text of both streams.
+    /// The session's final form, but for the text of both streams.
     pub report: Report,
     whole: Whole,
     /// The last bytes of its output, where no log has them.
@@ -81,7 +81,7 @@ pub struct Finished {
     streams: Streams,
     /// What had come when its output was left to others.
     pub left_at: Option<Came>,
-    /// Its texts were cut to make room for others.
+    /// The texts were cut to make room for those of other sessions.
     pub shrunk: bool,
 }
 
@@ -163,7 +163,7 @@ impl Finished {
         };
     }
 
-    /// Its final form.
+    /// The session's final form.
     pub fn report(&self) -> Report {
         let mut report = self.report.clone();
         let (out, err) = (report.stdout.as_deref(), report.stderr.as_deref());

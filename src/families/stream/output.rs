@@ -171,7 +171,7 @@ impl Stream {
         self.live.as_mut()
     }
 
-    /// The same, where it has this ticket: it is sent nothing more.
+    /// The call that is sent what comes, where it has this ticket: it is sent nothing more.
     pub fn take_live(&mut self, ticket: Ticket) -> Option<Live> {
         self.live.take_if(|live| live.ticket == ticket)
     }

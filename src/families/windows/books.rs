@@ -79,7 +79,7 @@ pub struct PeekLimits {
 #[derive(Debug)]
 pub struct FinishedWindow {
     row: WindowRow,
-    /// It stays in lists too.
+    /// The window stays in lists too.
     listed: bool,
     scope: Scope,
     clean: Clean,
@@ -131,7 +131,7 @@ fn seen_one<'a>(
     fits(&own.spec.scope).then_some((own, &one.core))
 }
 
-/// The same of one that has ended and can still be looked into.
+/// The window of this id that has ended and can still be looked into.
 fn seen_finished<'a>(
     engine: &'a Engine,
     id: SessionId,

@@ -248,7 +248,7 @@ impl Window {
         match self.stage {
             Stage::Background => true,
             Stage::Told => runs,
-            // Its client has gone, and nobody waits for it any more.
+            // The window's client has gone, and nobody waits for the command any more.
             Stage::Foreground => runs && !core.waits.iter().any(|one| one.asked_by == Self::ID),
             Stage::Closed => false,
         }
@@ -269,7 +269,7 @@ impl Window {
         self.ended_for = if wait.cancelled { Some(EndedFor::Abort) } else { timed_out };
         if self.ended_for.is_some() {
             wait.due_ns = None;
-            // It now waits for all to be gone, not for the shell.
+            // The wait is now for all processes to be gone, not for the shell.
             wait.saw_leader = false;
             cx.debug(format_args!("session {}: cancelled, or its time is over", core.id));
             cx.begin_ending(core, SIGKILL, 0);

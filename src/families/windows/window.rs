@@ -26,7 +26,7 @@ pub struct Scope {
 pub struct WindowSpec {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The client that started the window.
     pub client: ClientId,
     /// Its scope.
     pub scope: Scope,
@@ -88,7 +88,7 @@ pub enum Stage {
     Foreground,
     /// The command runs in the background, and its end will be reported.
     Background,
-    /// Its end was reported, or told by a reply: what still runs in it is listed.
+    /// The command's end was reported, or told by a reply: what still runs in the window is listed.
     Told,
     /// The window was closed: nobody is told of it any more.
     Closed,
@@ -97,7 +97,7 @@ pub enum Stage {
 /// Why execd ended a foreground command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedFor {
-    /// Its time was over.
+    /// The command's time was over.
     Timeout,
     /// The caller cancelled it.
     Abort,
