@@ -8,7 +8,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { modelsJson } from "../../scripts/model-server.ts";
-import type { Answer } from "../../scripts/model-server.ts";
+import type { Answer, Asked } from "../../scripts/model-server.ts";
 import { assertTotals, bash, outline, PIS, Stage } from "./lib/agent.ts";
 import type { AgentResult, Pi } from "./lib/agent.ts";
 import { startedBy } from "./lib/execd.ts";
@@ -28,6 +28,12 @@ const sleeping = (seconds: number): Answer => ({
   calls: [bash(`setsid sleep ${seconds + 1} & echo >sleeping; exec sleep ${seconds}`)],
   usage: FIRST,
 });
+
+/**
+ * A turn that does not end. A run is ended with all that it started, and where a tool is gone before
+ * pi is, pi may still ask the model once more: what that would use is in no total.
+ */
+const SILENT: Answer = { text: "Well", stall: "after-text" };
 
 function assertEnd(result: AgentResult, finishReason: string, error: RegExp): void {
   assert.equal(result.finish_reason, finishReason, result.error);
@@ -72,7 +78,8 @@ for (const pi of PIS) {
 
     // rule: agent.md, agent_execute, params: timeout_ms: the hard one
     test(`pi ${pi.version}: a tool that runs too long: timeout_ms, and it is gone`, async (t) => {
-      const stage = await Stage.set(t, pi, () => sleeping(7500));
+      const again = (asked: Asked) => asked.messages.some((one) => one.role === "tool");
+      const stage = await Stage.set(t, pi, (asked) => again(asked) ? SILENT : sleeping(7500));
       const { result, limitMs } = await stage.runWithin(5_000,
         (timeout_ms) => ({ timeout_ms }),
         () => existsSync(join(stage.place.cwd, "sleeping")));
@@ -101,7 +108,7 @@ for (const pi of PIS) {
     test(`pi ${pi.version}: over cost: ended at the message that passes the limit`, async (t) => {
       // A first turn costs 0.0048750 dollars.
       const stage = await Stage.set(t, pi, [
-        { calls: [bash("echo one")], usage: FIRST }, sleeping(7510),
+        { calls: [bash("echo one")], usage: FIRST }, sleeping(7510), SILENT,
       ]);
       const { result, events } = await stage.run({ max_cost_usd: 0.009 });
       assertEnd(result, "cost_exhausted", /0\.009\b/);
@@ -113,7 +120,7 @@ for (const pi of PIS) {
     test(`pi ${pi.version}: over tokens: cache reads do not count, cache writes do`, async (t) => {
       const cheap = { prompt: 90_000, cached: 89_900, completion: 10 };
       const stage = await Stage.set(t, pi, [
-        { calls: [bash("echo one")], usage: cheap }, sleeping(7520),
+        { calls: [bash("echo one")], usage: cheap }, sleeping(7520), SILENT,
       ]);
       const { result } = await stage.run({ max_tokens: 1_209 });
       assertEnd(result, "token_exhausted", /1209/);
@@ -131,8 +138,8 @@ for (const pi of PIS) {
       ["cancel", "a model that is silent"]] as const) {
       // rule: agent.md, Ends: cancel ends the run and its process tree
       test(`pi ${pi.version}: ${how} during ${when}`, async (t) => {
-        const silent: Answer = { text: "Well", stall: "after-text" };
-        const stage = await Stage.set(t, pi, [when === "a tool" ? sleeping(7530) : silent]);
+        const tool = when === "a tool" ? [sleeping(7530)] : [];
+        const stage = await Stage.set(t, pi, [...tool, SILENT]);
         const id = stage.start();
         await stage.waitEvent(id, (one) => one.event === "text");
         if (when === "a tool") await waitProcess(stage.place.tag, /^sleep 7531$/);
@@ -197,7 +204,7 @@ for (const pi of PIS) {
     });
 
     test(`pi ${pi.version}: a pi killed from outside`, async (t) => {
-      const stage = await Stage.set(t, pi, [sleeping(7550)]);
+      const stage = await Stage.set(t, pi, [sleeping(7550), SILENT]);
       const id = stage.start();
       await waitProcess(stage.place.tag, /^sleep 7551$/);
       const [session] = await stage.sessions();
