@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use stream_help::{begin, next_chunk};
 
 /// As the first process of a pid namespace: whoever writes a number into `wanted` gets a stranger
-/// with that pid, which is also its session's id. Says at last whether the stranger lives.
+/// with that pid, which is also its session's id. Says at last whether the stranger lives. The pipe
+/// is open for both directions, so that a writer that closes late is no end of the numbers.
 const STRANGERS: &str = r#"
     mkfifo wanted
-    while read -r pid < wanted; do
+    while read -r pid; do
         made=0
         while test "$made" != "$pid"; do
             echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid
@@ -24,7 +25,7 @@ const STRANGERS: &str = r#"
             test "$made" = "$pid" || kill -9 "$made"
         done
         echo "$made" > stranger
-    done &
+    done 0<>wanted &
     "$@"
     kill -0 "$(cat stranger)" && echo lives > after
     exit 0
