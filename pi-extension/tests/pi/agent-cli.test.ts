@@ -124,7 +124,8 @@ for (const pi of PIS) {
       await waitNone(stage.place.tag, 10_000);
       const stderr = readFileSync(stage.place.path("stderr.log"), "utf8");
       assert.match(stderr, /bash.*sleep 7600/);
-      assert.match(stderr, /cancelled: 1 turn,/);
+      // Where its tool is gone before pi is, pi may begin another turn.
+      assert.match(stderr, /cancelled: (1 turn|2 turns),/);
     });
 
     // rule: agent.md, execd agent: Text on stdout, a line for each tool call and a summary on
