@@ -6,72 +6,13 @@ mod agent_help;
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
+use agent_help::place::{Place, execd_of, told};
 use agent_help::*;
 use common::{AT_ONCE, eventually, is_alive, now, outside, send_signal};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-/// A directory with a pi of our own.
-struct Place(TempDir);
-
-impl Place {
-    fn new(lines: &[Value], then: &str) -> Self {
-        let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
-        std::fs::write(dir.path().join("lines"), ndjson(lines)).expect("a stream");
-        let note = "printf '%s\\0' \"$@\" > argv; echo $$ > pid; cat lines";
-        write_pi(&dir.path().join("pi"), &format!("{note}; {then}"));
-        Self(dir)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
-        command.args(["agent", "--model", "fake/scripted"]).args(words);
-        command.current_dir(self.path()).env("TMPDIR", self.path());
-        command.env("XDG_RUNTIME_DIR", self.path()).env("EXECD_PI", self.path().join("pi"));
-        command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn spawn(&self, words: &[&str]) -> Child {
-        self.command(words).spawn().expect("execd starts")
-    }
-
-    /// What execd says to these words: its status and its two streams.
-    fn said(&self, words: &[&str]) -> (i32, String, String) {
-        told(self.command(words).output().expect("it runs"))
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path().join(name)).unwrap_or_default()
-    }
-
-    /// pi's process, once it runs.
-    fn pi(&self) -> i32 {
-        eventually("pi runs", || self.read("pid").ends_with('\n'));
-        self.read("pid").trim().parse().expect("a pid")
-    }
-}
-
-/// The execd that `execd agent` has started: its only child.
-fn execd_of(agent: &Child) -> i32 {
-    let children = outside::children(i32::try_from(agent.id()).expect("a pid"));
-    let [(execd, _)] = children[..] else { panic!("one child: {children:?}") };
-    execd
-}
-
-fn told(output: Output) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = output;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (status.code().expect("no signal"), text(stdout), text(stderr))
-}
 
 /// An answer with a tool before it.
 fn with_a_tool() -> Vec<Value> {
@@ -156,7 +97,7 @@ fn stderr_that_nobody_reads_holds_up_nothing() {
 /// rule: agent.md, execd agent: Its flags; `-` is stdin
 #[test]
 fn flags_become_params() {
-    let place = Place::new(&answer("Done."), "");
+    let place = Place::new(&answer("Done."), "printf %s \"$OURS\" > of_env");
     let words = [
         "--tools",
         "read, bash",
@@ -176,6 +117,12 @@ fn flags_become_params() {
         "20s",
         "--first-event-timeout",
         "9000ms",
+        "--env",
+        "OURS=a=b",
+        "--extra-arg",
+        "--x=1",
+        "--extra-arg",
+        "-y",
         "-e",
         "/a",
         "--extension",
@@ -188,8 +135,9 @@ fn flags_become_params() {
     let (status, _, err) = place.said(&words);
     assert_eq!(status, 0, "{err}");
     let argv = "--mode json --model fake/scripted --session abc -p --tools read,bash --thinking \
-                low -e /a -e /b Be brief.\n\n--not a flag";
+                low -e /a -e /b --x=1 -y Be brief.\n\n--not a flag";
     assert_eq!(place.read("argv").trim_end_matches('\0').replace('\0', " "), argv);
+    assert_eq!(place.read("of_env"), "a=b");
     let (status, ..) = place.said(&["--no-tools", "--append-system-prompt", "X", "Go"]);
     assert_eq!(status, 0);
     let argv = place.read("argv").replace('\0', " ");
@@ -221,15 +169,217 @@ fn what_makes_no_sense_is_said_in_a_line() {
         (vec!["a", "b"], "agent takes one prompt: quote it, or - for stdin"),
         (vec!["--timeout", "soon", "x"], "--timeout must be a time (600s, 10m), not \"soon\""),
         (vec!["--max-cost", "x", "x"], "--max-cost must be a number of dollars, not \"x\""),
-        (vec!["--max-cost", "-1", "x"], "max_cost_usd must be 0 or more"),
-        (vec!["--model", "gpt", "x"], "model must be provider/id, anthropic/claude-haiku-4-5 say"),
+        (vec!["--max-cost", "-1", "x"], "--max-cost must be 0 or more"),
+        (
+            vec!["--model", "gpt", "x"],
+            "--model must be provider/id, anthropic/claude-haiku-4-5 say",
+        ),
         (vec!["--budget", "1", "x"], "unknown flag --budget"),
+        (vec!["--env", "KEY", "x"], "--env must be NAME=VALUE"),
+        (vec!["--env", "=v", "x"], "--env must be NAME=VALUE"),
     ] {
         let (status, out, err) = place.said(&words);
-        let expected = format!("execd: {message} (try execd --help)\n");
+        let expected = format!("execd: {message} (try execd agent --help)\n");
         assert_eq!((status, out.as_str(), err), (2, "", expected), "{words:?}");
     }
     assert_eq!(place.read("argv"), "", "pi was never started");
+}
+
+/// rule: agent.md, execd agent: Flags that contradict each other are refused by name, with what is
+///   right
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    let place = Place::new(&answer("Done."), "");
+    let health = "--health starts no run: leave out";
+    for (words, message) in [
+        (vec!["--tools", "read", "--no-tools"], "name tools, or give --no-tools alone"),
+        (vec!["--system-prompt", "a", "--append-system-prompt", "b"], "give one: each sets"),
+        (vec!["-v", "--json"], "leave out -v: "),
+        (vec!["--log", "run.log", "--no-log"], "leave out --no-log to have the log"),
+        (vec!["--log-dir", "d", "--log", "run.log"], "--log names the log's file, "),
+        (vec!["--keep-events"], "--keep-events needs --json: "),
+        (vec!["--keep-agent-dir"], "--keep-agent-dir needs --isolate: "),
+        (vec!["--health", "--max-cost", "1"], "--health takes no prompt"),
+    ] {
+        let (status, out, err) = place.said(&[&words[..], &["x"]].concat());
+        assert_eq!((status, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(err.contains(message) && err.ends_with(" (try execd agent --help)\n"), "{err}");
+        for flag in words.iter().filter(|word| word.starts_with('-')).take(1) {
+            assert!(err.contains(flag), "{err}");
+        }
+    }
+    let mut command = place.command(&[]);
+    let words = ["agent", "--health", "-e", "/x"];
+    let (status, _, err) = told(restarted(&mut command, &words).output().expect("it runs"));
+    assert_eq!((status, err), (2, format!("execd: {health} -e (try execd agent --help)\n")));
+    assert_eq!(place.read("argv"), "", "pi was never started");
+    assert!(!place.path().join("run.log").exists(), "nothing was made");
+}
+
+/// The same program with other words.
+fn restarted(command: &mut Command, words: &[&str]) -> Command {
+    let mut other = Command::new(command.get_program());
+    other.args(words);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other.current_dir(command.get_current_dir().expect("a place")).stdin(Stdio::null());
+    other
+}
+
+/// What `execd agent --health` says to these words beside it.
+fn health(place: &Place, words: &[&str]) -> (i32, String, String) {
+    let words = [&["agent", "--health"], words].concat();
+    told(restarted(&mut place.command(&[]), &words).output().expect("it runs"))
+}
+
+/// rule: agent.md, execd agent: `--health` says whether pi is there, and exits 1 where it is not
+#[test]
+fn health_is_a_line_for_people_and_an_exit_status() {
+    let place = Place::new(&answer("Done."), "");
+    let pi = place.path().join("pi").to_string_lossy().into_owned();
+    let line = format!("pi {VERSION} at {pi}: ok\n");
+    assert_eq!(health(&place, &[]), (0, line, String::new()));
+    let (status, out, err) = health(&place, &["--json", "--pi", &pi]);
+    let object: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert_eq!(object, json!({"ok": true, "version": VERSION, "path": pi}));
+    let (status, out, err) = health(&place, &["--pi", "/nowhere/pi"]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    assert!(err.starts_with("execd: ") && err.contains("npm install -g"), "{err}");
+    let (status, out, _) = health(&place, &["--pi", "/nowhere/pi", "--json"]);
+    let object: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((status, &object["ok"]), (1, &json!(false)));
+}
+
+/// rule: agent.md, execd agent: Its help fits a screen and has the exit statuses
+#[test]
+fn the_help_is_its_own() {
+    let place = Place::new(&[], "");
+    let (status, out, err) = place.said(&["--help"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.starts_with("Runs the coding agent pi on a task"), "{out}");
+    assert_eq!(place.said(&["-h"]).1, out);
+}
+
+/// Of a file: its mode, and its content.
+fn file(place: &Place, name: &str) -> (u32, String) {
+    let path = place.path().join(name);
+    let mode = std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o7777;
+    (mode, place.read(name))
+}
+
+/// Shows that a run's log is the file run.log, which has this text and this word for its end, and
+/// that nothing else was left beside it.
+fn assert_logged(place: &Place, result: &str, text: &str) {
+    let path = place.path().canonicalize().expect("a path").join("run.log");
+    let path = path.to_string_lossy();
+    assert!(result.contains(&*path), "{result}");
+    let (mode, log) = file(place, "run.log");
+    assert_eq!(mode, 0o600);
+    assert!(log.contains(text), "{log}");
+    let names = std::fs::read_dir(place.path()).expect("a directory").flatten();
+    let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert!(!names.any(|name| name.starts_with(".run.log")), "nothing is left beside it");
+}
+
+/// rule: agent.md, execd agent: `--log FILE`: pi's raw stream and stderr are there, however the run
+///   ended
+#[test]
+fn the_log_is_at_its_file_however_the_run_ended() {
+    // A success. What an earlier run has left there is replaced.
+    let place = Place::new(&answer("Done."), "echo oops >&2");
+    std::fs::write(place.path().join("run.log"), "old".repeat(10_000)).expect("a file");
+    let words = ["--log", "run.log", "--json", "x"];
+    let mut permissions = std::fs::metadata(place.path().join("run.log")).unwrap().permissions();
+    permissions.set_mode(0o644);
+    std::fs::set_permissions(place.path().join("run.log"), permissions).expect("a mode");
+    let (status, out, err) = place.said(&words);
+    assert_eq!((status, err.as_str()), (0, ""));
+    let result: Value = serde_json::from_str(out.lines().last().expect("a result")).expect("JSON");
+    assert_logged(&place, result["log_path"].as_str().expect("a path"), "oops\n");
+    let log = place.read("run.log");
+    assert!(log.contains(&ndjson(&answer("Done."))) && !log.contains("old"), "{log}");
+    // A failure says where it is.
+    let place = Place::new(&[], "echo 'No API key' >&2; exit 1");
+    let (status, _, err) = place.said(&["--log", "run.log", "x"]);
+    assert_eq!(status, 1);
+    assert_logged(&place, &err, "No API key");
+    // Too slow, and cancelled.
+    let place = Place::new(&begun(), "sleep 1000");
+    let (status, _, err) = place.said(&["--log", "run.log", "--timeout", "400ms", "x"]);
+    assert_eq!(status, 124, "{err}");
+    assert_logged(&place, &err, "Half");
+    let place = Place::new(&begun(), "sleep 1000");
+    let child = place.spawn(&["--log", "run.log", "x"]);
+    place.pi();
+    send_signal(i32::try_from(child.id()).expect("a pid"), 2);
+    let (status, _, err) = told(child.wait_with_output().expect("its end"));
+    assert_eq!(status, 130, "{err}");
+    assert_logged(&place, &err, "");
+    // Its execd was killed: the log is there all the same.
+    let place = Place::new(&begun(), "sleep 1000");
+    let mut child = place.spawn(&["--log", "run.log", "x"]);
+    let mut stdout = child.stdout.take().expect("a pipe");
+    stdout.read_exact(&mut [0; 4]).expect("the text so far");
+    send_signal(execd_of(&child), 9);
+    let (status, _, err) = told(child.wait_with_output().expect("its end"));
+    assert_eq!(status, 1, "{err}");
+    assert_eq!(file(&place, "run.log").0, 0o600);
+}
+
+/// rule: agent.md, execd agent: A `--log` that cannot be created is refused before the start, and
+///   the error names it
+#[test]
+fn a_log_that_cannot_be_made_is_refused_before_the_start() {
+    let place = Place::new(&answer("Done."), "");
+    std::fs::create_dir(place.path().join("dir")).expect("a directory");
+    for (name, why) in [
+        ("nowhere/run.log", "No such file or directory"),
+        ("dir", "it is no regular file: name another"),
+        ("/dev/null", "it is no regular file: name another"),
+        ("lines/run.log", "Not a directory"),
+    ] {
+        let (status, out, err) = place.said(&["--log", name, "x"]);
+        assert_eq!((status, out.as_str()), (2, ""), "{name}: {err}");
+        assert!(err.starts_with(&format!("execd: --log {name}: {why}")), "{err}");
+    }
+    assert_eq!(place.read("argv"), "", "pi was never started");
+}
+
+/// rule: agent.md, execd agent: A full or slow disk under `--log` costs no result
+#[test]
+fn a_disk_that_takes_no_log_costs_no_result() {
+    if let Some(disk) = outside::SmallDisk::mount(64) {
+        let long = answer(&"x".repeat(200_000));
+        let place = Place::new(&long, "");
+        let log = disk.path().join("run.log").to_string_lossy().into_owned();
+        let (status, out, err) = place.said(&["--log", &log, "--json", "x"]);
+        assert_eq!(status, 0, "{err}");
+        let result: Value = serde_json::from_str(out.lines().last().expect("it")).expect("JSON");
+        assert_eq!(result["output"].as_str().map(str::len), Some(200_000));
+        assert_eq!(result["log_path"], json!(log));
+    }
+    // The log writer stands still, as one does that waits for a disk.
+    let place = Place::new(&begun(), "until [ -e go ]; do sleep 0.02; done; cat rest");
+    let rest = &answer("Half")[5..];
+    std::fs::write(place.path().join("rest"), ndjson(rest)).expect("a stream");
+    let mut child = place.spawn(&["--log", "run.log", "--json", "x"]);
+    place.pi();
+    let writer = outside::helper_of(execd_of(&child), "execd-keeper").expect("a log writer");
+    outside::stop(writer);
+    std::fs::write(place.path().join("go"), "").expect("a file");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let last = lines.by_ref().map_while(Result::ok).last().expect("a result");
+    assert!(last.starts_with(r#"{"event":"result","success":true"#), "{last}");
+    let (status, _, _) = told(child.wait_with_output().expect("its end"));
+    assert_eq!(status, 0);
+    outside::go_on(writer);
+    eventually("the log writer ends", || !is_alive(writer));
+    assert!(place.read("run.log").contains("agent_end"), "nothing is lost");
 }
 
 /// rule: agent.md, execd agent: Exit 0, 1, 124
@@ -371,4 +521,48 @@ fn a_signal_does_not_wait_for_a_reader_that_does_not_read() {
         assert!(err.contains("execd: cancelled: "), "{err}");
         assert!(!is_alive(pi), "pi is gone");
     }
+}
+
+/// A tool that failed, with this output.
+fn failed(id: &str, name: &str, output: &str) -> Value {
+    let mut end = tool_end(id, name, output);
+    end["isError"] = json!(true);
+    end
+}
+
+/// rule: agent.md, execd agent: A tool that fails is a line on stderr, with the first line of its
+///   output
+/// rule: agent.md, execd agent: `-v` shows what the model thinks
+#[test]
+fn failures_and_thoughts_are_lines_of_their_own() {
+    let all = answer("Done.");
+    let think = |text: &str| {
+        json!({"type": "message_update", "assistantMessageEvent":
+            {"type": "thinking_delta", "contentIndex": 0, "delta": text}})
+    };
+    let middle = [
+        think("The test "),
+        think("fails.\nI look"),
+        think(" why.\n"),
+        tool_start("t", "bash", json!({"command": "make"})),
+        failed("t", "bash", "\n  make: *** No rule.\x1b[31m\nmore\n"),
+        tool_start("u", "read", json!({})),
+        failed("u", "read", ""),
+    ];
+    let place = Place::new(&[&all[..4], &middle, &all[4..]].concat(), "");
+    let (status, out, err) = place.said(&["-v", "x"]);
+    assert_eq!((status, out.as_str()), (0, "Done.\n"), "{err}");
+    let lines: Vec<&str> = err.lines().collect();
+    let expected = [
+        "thinking: The test fails.",
+        "          I look why.",
+        r#"bash {"command":"make"}"#,
+        r"x bash failed: make: *** No rule.\x1b[31m",
+        "read {}",
+        "x read failed",
+    ];
+    assert_eq!(lines[..6], expected, "{err}");
+    let mut plain = place.command(&["x"]);
+    let (_, _, err) = told(plain.env("LC_ALL", "C.UTF-8").output().expect("it runs"));
+    assert!(!err.contains("The test") && err.contains("\n✗ bash failed: make: "), "{err}");
 }

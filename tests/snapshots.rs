@@ -288,7 +288,8 @@ fn until_printed(result: &Value, text: &str) {
 fn the_help_is_as_written_for_every_command() {
     let help = printed(&["--help"]);
     check("help.txt", &help);
-    for command in ["run", "agent", "call", "ls", "attach", "tail", "kill"] {
+    check("help_agent.txt", &printed(&["agent", "--help"]));
+    for command in ["run", "call", "ls", "attach", "tail", "kill"] {
         assert_eq!(printed(&[command, "--help"]), help, "{command} --help is the same text");
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::agent::flags::{self as agent, AgentOptions};
+use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
 use super::arguments::{Arguments, Reason, text, unknown};
 use super::completions;
@@ -25,6 +25,10 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// `execd agent`.
     Agent(Box<AgentOptions>),
+    /// `execd agent --health`.
+    AgentHealth(HealthOptions),
+    /// `execd agent --help`.
+    AgentHelp,
     /// `execd call`.
     Call(CallOptions),
     /// `execd ls`.
@@ -83,10 +87,11 @@ pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Re
     }
     match word.as_str() {
         "run" => parse_run(arguments, config),
-        "agent" => {
-            let options = agent::parse(arguments, config)?;
-            Ok(options.map_or(Command::Help, |options| Command::Agent(Box::new(options))))
-        }
+        "agent" => Ok(match agent::parse(arguments, config)? {
+            Asked::Help => Command::AgentHelp,
+            Asked::Health(options) => Command::AgentHealth(options),
+            Asked::Run(options) => Command::Agent(options),
+        }),
         "call" => parse_call(arguments, config),
         command if is_command => parse_client(command, arguments),
         _ => parse_serve(arguments, config),
@@ -369,6 +374,7 @@ mod tests {
                     Takes::Nothing => "",
                     // No number is in the range of them all.
                     Takes::Value(_) if flag.name == "bash-jobs-kept" => "700",
+                    Takes::Value("K=V") => "K=V",
                     Takes::Value(_) => "7000",
                     Takes::Path(_) => "/tmp/x",
                     Takes::Choice(words) => words[0],
@@ -381,7 +387,14 @@ mod tests {
                     Words::Program => "true",
                     Words::Shell => "bash",
                 };
-                let line = format!("{} {} {value} {words}", command.name, flag.dashed());
+                // What some flags need beside them, and what none of the others takes.
+                let (more, words) = match flag.name {
+                    "keep-events" => ("--json", words),
+                    "keep-agent-dir" => ("--isolate", words),
+                    "health" => ("", ""),
+                    _ => ("", words),
+                };
+                let line = format!("{} {} {value} {more} {words}", command.name, flag.dashed());
                 assert!(parsed(&line).is_ok(), "{line}: {:?}", parsed(&line));
             }
         }

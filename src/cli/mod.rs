@@ -68,10 +68,13 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         config.pi = pi;
     }
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
+    // A command with a help of its own names that.
+    let of_agent = arguments.first().is_some_and(|first| first == "agent");
     let command = match flags::parse(arguments, config) {
         Ok(command) => command,
         Err(reason) => {
-            complain(&format!("execd: {reason} (try execd --help)"));
+            let help = if of_agent { agent::HELP } else { "execd --help" };
+            complain(&format!("execd: {reason} (try {help})"));
             return EXIT_USAGE;
         }
     };
@@ -92,6 +95,8 @@ fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
         Command::Serve(config) => serve::main(*config, one_session),
         Command::Run(options) => run::main(*options),
         Command::Agent(options) => agent::main(*options),
+        Command::AgentHealth(options) => agent::health(&options),
+        Command::AgentHelp => Ok(say(agent::help::TEXT)),
         Command::Call(options) => call::main(&options),
         Command::Ls(place, form) => ls::main(&place, form),
         Command::Attach(id, place) => attach::main(id, &place),

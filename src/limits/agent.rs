@@ -29,6 +29,14 @@ pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 pub const AGENT_UNREAD_BYTES: usize = 64 * 1024;
 /// Characters of an argument, or of an event, where people see it in a line.
 pub const AGENT_SHOWN_CHARS: usize = 160;
+/// Tools at once whose names `execd agent` remembers to say which one runs.
+pub const AGENT_SHOWN_TOOLS: usize = 64;
+/// Bytes of what the model thinks that `execd agent -v` shows as a line at most.
+pub const AGENT_THINKING_LINE_BYTES: usize = 4 * 1024;
+/// Milliseconds between two lines of `execd agent` that say how long the run takes.
+pub const AGENT_STATUS_MS: u64 = 1_000;
+/// Milliseconds between two looks of `execd agent --log` at a log that is still written.
+pub const AGENT_LOG_LOOK_MS: u64 = 20;
 /// Bytes of such lines that `execd agent` holds back until stdout has what came before.
 pub const AGENT_NOTES_BYTES: usize = 64 * 1024;
 /// Bytes of a request of agent_execute besides its params, at most.

@@ -2,6 +2,8 @@
 //! the lines that a real one writes.
 #![allow(dead_code)]
 
+pub mod place;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 

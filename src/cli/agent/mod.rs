@@ -6,14 +6,21 @@
 //! | file | what |
 //! |---|---|
 //! | `flags` | from arguments to the params of agent_execute |
+//! | `help` | the help |
+//! | `health` | whether pi is there |
+//! | `log_file` | the file of `--log` |
 //! | `text` | from events and result to text and exit status |
 //! | `streams` | stdout and stderr, written as far as they are taken |
 
 pub mod flags;
+mod health;
+pub mod help;
+mod log_file;
 mod streams;
 mod text;
 
 use std::io::Read;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,15 +29,23 @@ use serde_json::{Value, json};
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
-use crate::limits::{AGENT_ENVELOPE_BYTES, LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS};
+use crate::limits::{
+    AGENT_ENVELOPE_BYTES, AGENT_STATUS_MS, LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS, NS_PER_S,
+};
 use crate::pure::process::life::ExitStatus;
+use crate::pure::text::fit::wrapped;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
 use crate::sys::poll::{self, Watch};
 use crate::sys::signals::{self, SignalFd};
-use flags::AgentOptions;
+use flags::{AgentOptions, as_of_flags};
+pub use health::main as health;
+use log_file::LogFile;
 use streams::Streams;
-use text::RunEnd;
+use text::{RunEnd, Teller};
+
+/// How the help is asked for.
+pub const HELP: &str = "execd agent --help";
 
 /// Runs pi; gives the exit status: 0 for a success, 124 after a timeout, 130 after Ctrl-C.
 pub fn main(mut options: AgentOptions) -> Result<i32, String> {
@@ -43,7 +58,14 @@ pub fn main(mut options: AgentOptions) -> Result<i32, String> {
             }
         };
     }
-    let mut run = Run::start(options)?;
+    let log = match options.log.as_deref().map(LogFile::create).transpose() {
+        Ok(log) => log,
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            return Ok(EXIT_USAGE);
+        }
+    };
+    let mut run = Run::start(options, log)?;
     run.follow();
     Ok(run.status())
 }
@@ -78,6 +100,14 @@ struct Run {
     streams: Streams,
     /// Events and result are shown as JSON.
     json: bool,
+    teller: Teller,
+    /// Where the log is to be.
+    log: Option<LogFile>,
+    /// The session of the run, once execd has told of it.
+    session: Option<u64>,
+    began_ns: u64,
+    /// When it is shown next how the run goes on, where nothing else is shown before.
+    status_due_ns: u64,
     /// How the run ended, or why it was refused.
     answer: Option<RunEnd>,
     /// The first signal that asked for the run's end.
@@ -107,11 +137,14 @@ struct Line<'a> {
 
 impl Run {
     /// Starts an execd and asks it for the run. Gives a reason for people.
-    fn start(options: AgentOptions) -> Result<Self, String> {
+    fn start(options: AgentOptions, log: Option<LogFile>) -> Result<Self, String> {
         let system = |what: &'static str| {
             move |errno| format!("cannot start: {what}: {}", errno_text(errno))
         };
-        let AgentOptions { params, json, max_line_bytes, flags } = options;
+        let AgentOptions { params, json, verbose, max_line_bytes, mut flags, .. } = options;
+        if let Some(log) = &log {
+            flags.extend(["--log-dir".into(), log.dir().into()]);
+        }
         let params = Value::Object(params);
         // The prompt may be longer than what another client is to send.
         let request_bytes = params.to_string().len() + AGENT_ENVELOPE_BYTES;
@@ -123,12 +156,18 @@ impl Run {
         let streams = Streams::open().map_err(system("stdout"))?;
         let mut execd = Fresh::start(words.into_iter().chain(flags).collect())?;
         let request = execd.connection.send("agent_execute", &params);
+        let began_ns = clock::now_ns();
         Ok(Self {
             execd,
             request,
             signals,
             streams,
             json,
+            teller: Teller::new(verbose),
+            log,
+            session: None,
+            began_ns,
+            status_due_ns: began_ns + AGENT_STATUS_MS * NS_PER_MS,
             answer: None,
             signal: None,
             heard: false,
@@ -176,9 +215,26 @@ impl Run {
         let signals = Watch::new(self.signals.fd(), true, false);
         let mut all = [messages, requests, stdout, stderr, signals];
         let at_once = self.streams.must_try_again();
-        poll::wait_for(&mut all, if at_once { Some(0) } else { self.give_up_ns });
+        let status_ns = self.shows_status().then_some(self.status_due_ns);
+        let next_ns = [self.give_up_ns, status_ns].into_iter().flatten().min();
+        poll::wait_for(&mut all, if at_once { Some(0) } else { next_ns });
         self.execd.connection.move_on(&all[..2]);
         self.streams.note_end(&all[2..4]);
+        self.show_status();
+    }
+
+    /// Whether people are shown how the run goes on: on a terminal, while nothing else is to come.
+    fn shows_status(&self) -> bool {
+        !self.json && self.answer.is_none() && self.streams.takes_status()
+    }
+
+    fn show_status(&mut self) {
+        let now_ns = clock::now_ns();
+        if self.shows_status() && now_ns >= self.status_due_ns {
+            let line = self.teller.status((now_ns - self.began_ns) / NS_PER_S, &self.streams);
+            self.streams.show_status(&line);
+            self.status_due_ns = now_ns + AGENT_STATUS_MS * NS_PER_MS;
+        }
     }
 
     /// A signal that asks for the end is passed on to execd, which ends the run and all that the
@@ -212,11 +268,15 @@ impl Run {
                 Line { method: Some("agent_event"), params: Some(params), .. } => {
                     self.show(params.get());
                 }
+                Line { method: Some("session_started"), params: Some(params), .. } => {
+                    let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
+                    self.session = params["session_id"].as_u64();
+                }
                 Line { id, result: Some(result), .. } if id == Some(self.request) => {
                     self.end(result.get());
                 }
                 Line { id, error: Some(error), .. } if id == Some(self.request) => {
-                    self.refuse(&message_of(&error));
+                    self.refuse(&as_of_flags(&message_of(&error)));
                 }
                 _ => {}
             }
@@ -225,7 +285,9 @@ impl Run {
 
     fn show(&mut self, event: &str) {
         if !self.json {
-            return text::show(event, &mut self.streams);
+            // A status comes only where nothing else does for a while.
+            self.status_due_ns = clock::now_ns() + AGENT_STATUS_MS * NS_PER_MS;
+            return self.teller.show(event, &mut self.streams);
         }
         // The number of the request says nothing to somebody who has made one.
         let request_id = format!(r#"{{"request_id":{},"#, self.request);
@@ -235,21 +297,43 @@ impl Run {
     }
 
     fn end(&mut self, result: &str) {
+        let (placed, note) = self.place_log(result);
+        let result = placed.as_deref().unwrap_or(result);
+        let mut end = self.teller.end(result, &mut self.streams);
         if self.json {
             let rest = result.strip_prefix('{').unwrap_or_default();
             self.streams.push_line(r#"{"event":"result","#, rest);
-        } else {
-            self.streams.end_line();
-        }
-        let mut end = text::end_of(result);
-        if self.json {
             end.lines.clear();
         }
+        end.lines.extend(note);
         self.take_answer(end);
     }
 
+    /// Puts the log where it was wanted. Gives the result with that path in it, or else what people
+    /// should know.
+    fn place_log(&mut self, result: &str) -> (Option<String>, Option<String>) {
+        #[derive(Deserialize)]
+        struct Logged {
+            log_path: Option<String>,
+        }
+        let Some(log) = &mut self.log else { return (None, None) };
+        let logged = serde_json::from_str::<Logged>(result).ok();
+        let Some(written) = logged.and_then(|logged| logged.log_path) else { return (None, None) };
+        if let Err(reason) = log.place(Path::new(&written)) {
+            return (None, Some(reason));
+        }
+        // Nothing else in the result has this name and this path: quotes in texts are escaped.
+        let (old, new) = (field("log_path", &written), log.path().to_string_lossy());
+        let at = result.rfind(&old);
+        let placed = at.map(|at| {
+            let (before, behind) = (&result[..at], &result[at + old.len()..]);
+            [before, &field("log_path", &new), behind].concat()
+        });
+        (placed, None)
+    }
+
     fn refuse(&mut self, reason: &str) {
-        let line = format!("{reason} (try execd --help)");
+        let line = format!("{reason} (try {HELP})");
         // Whoever has asked for the end already is told nothing new.
         let lines = if self.signal.is_none() { vec![line] } else { Vec::new() };
         self.take_answer(RunEnd { lines, status: EXIT_USAGE });
@@ -274,7 +358,12 @@ impl Run {
             RunEnd { lines: line.into_iter().collect(), status: EXIT_FAILED }
         });
         lines.extend(end.lines);
-        let lines: Vec<String> = lines.iter().map(|line| format!("execd: {line}")).collect();
+        lines.extend(self.log.and_then(|log| log.finish(self.session)));
+        let fit = |line: &String| {
+            let line = format!("execd: {line}");
+            self.streams.columns().map_or(vec![line.clone()], |most| wrapped(&line, most, "  "))
+        };
+        let lines: Vec<String> = lines.iter().flat_map(fit).collect();
         self.streams.say_last(&lines);
         match (self.signal, ended) {
             (Some(signal), _) => EXIT_SIGNAL + signal,
@@ -284,4 +373,9 @@ impl Run {
             (None, _) => end.status,
         }
     }
+}
+
+/// A field of an object and its text, as JSON has them.
+fn field(name: &str, text: &str) -> String {
+    format!(r#""{name}":{}"#, Value::from(text))
 }

@@ -2,12 +2,17 @@
 //! order, and never by waiting. What is told is left to `text`.
 
 use crate::cli::say::complain;
-use crate::limits::{AGENT_NOTES_BYTES, LAST_FLUSH_MS, OUTBOX_GIVE_UP_BYTES};
+use crate::limits::{AGENT_NOTES_BYTES, LAST_FLUSH_MS, LIST_COLUMNS, OUTBOX_GIVE_UP_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::sys::errno::errno_text;
+use crate::sys::host;
 use crate::sys::io::Io;
 use crate::sys::poll::Watch;
+use crate::sys::pty;
 use crate::sys::stdio::{self, Channel};
+
+/// Takes a line of the terminal away, and goes to its beginning.
+const ERASE_LINE: &[u8] = b"\r\x1b[K";
 
 /// The two streams, and what waits to be written to them.
 #[derive(Debug)]
@@ -27,6 +32,10 @@ pub struct Streams {
     notes: Vec<u8>,
     /// How many lines found no room among the notes since the last one that did.
     notes_left_out: u64,
+    /// stderr is a terminal that can take a line away again.
+    screen: bool,
+    /// The last line of that terminal says how the run goes on.
+    status_shown: bool,
 }
 
 impl Streams {
@@ -41,12 +50,49 @@ impl Streams {
             stderr: Channel::open(2).ok(),
             notes: Vec::new(),
             notes_left_out: 0,
+            screen: stdio::is_terminal(2) && can_erase(),
+            status_shown: false,
         })
+    }
+
+    /// Columns of the terminal that stderr is; none where it is no terminal.
+    pub fn columns(&self) -> Option<usize> {
+        if !stdio::is_terminal(2) {
+            return None;
+        }
+        let size = pty::size_of(2);
+        Some(size.map_or(LIST_COLUMNS, |size| usize::from(size.cols)))
+    }
+
+    /// Whether a line may be shown now that says how the run goes on: on a terminal, and not in a
+    /// line that the text is in.
+    pub fn takes_status(&self) -> bool {
+        self.screen && !self.mid_line && self.outbox.is_empty() && self.notes.is_empty()
+    }
+
+    /// Shows how the run goes on, in the place of what was shown of that before. The line is gone
+    /// before anything else is written.
+    pub fn show_status(&mut self, line: &str) {
+        if self.takes_status() {
+            self.notes.extend_from_slice(ERASE_LINE);
+            self.notes.extend_from_slice(line.as_bytes());
+            self.send_notes();
+            self.status_shown = true;
+        }
+    }
+
+    /// Takes the line away that says how the run goes on.
+    fn hide_status(&mut self) {
+        if std::mem::take(&mut self.status_shown) {
+            self.notes.extend_from_slice(ERASE_LINE);
+            self.send_notes();
+        }
     }
 
     /// Takes in a line for stdout. A line that finds far too much before it is dropped: the caller
     /// takes in none while anything waits, unless the end of the run was asked for.
     pub fn push_line(&mut self, head: &str, rest: &str) {
+        self.hide_status();
         if self.has_room() {
             [head, rest, "\n"].iter().for_each(|part| self.outbox.push(part.as_bytes()));
         }
@@ -57,6 +103,7 @@ impl Streams {
         if text.is_empty() || !self.has_room() {
             return;
         }
+        self.hide_status();
         if self.terminal {
             let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
             let text: String = text.chars().filter(harmless).collect();
@@ -69,6 +116,7 @@ impl Streams {
 
     /// Ends the line that the text on stdout is in.
     pub fn end_line(&mut self) {
+        self.hide_status();
         if std::mem::take(&mut self.mid_line) {
             self.outbox.push(b"\n");
         }
@@ -80,6 +128,7 @@ impl Streams {
 
     /// Takes in a line for stderr.
     pub fn push_note(&mut self, line: &str) {
+        self.hide_status();
         if self.notes.len() + line.len() > AGENT_NOTES_BYTES {
             self.notes_left_out += 1;
             return;
@@ -126,6 +175,7 @@ impl Streams {
         }
         self.write_notes();
         if let Some(errno) = failed {
+            self.hide_status();
             complain(&format!("execd: stdout cannot be written: {}", errno_text(errno)));
         }
     }
@@ -140,6 +190,10 @@ impl Streams {
             self.mid_line = false;
             self.notes.insert(0, b'\n');
         }
+        self.send_notes();
+    }
+
+    fn send_notes(&mut self) {
         let Some(stderr) = &mut self.stderr else { return self.notes.clear() };
         while !self.notes.is_empty() {
             match stderr.write(&self.notes) {
@@ -176,6 +230,7 @@ impl Streams {
     /// Writes the last words to stderr: the notes that wait, and these lines. A stderr that nobody
     /// reads is waited for no longer than LAST_FLUSH_MS.
     pub fn say_last(mut self, lines: &[String]) {
+        self.hide_status();
         self.tell_what_is_left_out();
         for line in lines {
             self.notes.extend_from_slice(line.as_bytes());
@@ -186,4 +241,9 @@ impl Streams {
             stderr.write_within(&self.notes, LAST_FLUSH_MS);
         }
     }
+}
+
+/// Whether the terminal knows sequences: TERM says so.
+fn can_erase() -> bool {
+    host::variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }

@@ -1,0 +1,133 @@
+//! The file of `execd agent --log`: the log of the run, under a name that was asked for. execd
+//! writes the log in a directory of its own beside that file; the log gets the file's name when the
+//! run is over, so that nothing is copied, and a disk that is slow holds up the log alone.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::limits::{AGENT_LOG_LOOK_MS, LAST_FLUSH_MS, NS_PER_MS};
+use crate::sys::{clock, host, poll};
+
+/// What a file may that only its owner reads.
+const OWNERS: u32 = 0o600;
+
+/// The file, and the directory in which execd writes the log.
+#[derive(Debug)]
+pub struct LogFile {
+    /// Where the log is to be: absolute, without symlinks.
+    path: PathBuf,
+    dir: PathBuf,
+    state: State,
+}
+
+/// What has become of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has its own name alone.
+    Open,
+    /// It has the file's name too.
+    Placed,
+    /// It could not be given that name, and stays where execd has written it.
+    Refused,
+}
+
+impl LogFile {
+    /// Makes the file, empty, and the directory. Gives a reason for people.
+    pub fn create(wanted: &Path) -> Result<Self, String> {
+        let refused = |why: &str| format!("--log {}: {why}", wanted.display());
+        let system = |error: io::Error| refused(&error.to_string());
+        let existed = match fs::metadata(wanted) {
+            Ok(found) if found.is_file() => true,
+            Ok(_) => return Err(refused("it is no regular file: name another")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(system(error)),
+        };
+        let file = OpenOptions::new().create(true).write(true).mode(OWNERS).open(wanted);
+        let file = file.map_err(system)?;
+        let path = wanted.canonicalize().map_err(system)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let random = host::random_hex();
+        let dir = path.with_file_name(format!(".{name}.execd-{}", random.get(..8).unwrap_or("0")));
+        if let Err(error) = DirBuilder::new().mode(0o700).create(&dir) {
+            if !existed {
+                // The refusal leaves nothing behind.
+                let _ = fs::remove_file(&path);
+            }
+            return Err(refused(&format!("its directory takes no new files: {error}")));
+        }
+        // What an earlier run has left there is not this run's.
+        file.set_len(0).map_err(system)?;
+        Ok(Self { path, dir, state: State::Open })
+    }
+
+    /// The directory for execd's logs.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the log is to be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the log the file's name; the log keeps its own too, by which execd knows it. Gives a
+    /// reason for people.
+    pub fn place(&mut self, log: &Path) -> Result<(), String> {
+        let beside = self.dir.join("placed");
+        let placed = fs::hard_link(log, &beside).and_then(|()| fs::rename(&beside, &self.path));
+        self.state = if placed.is_ok() { State::Placed } else { State::Refused };
+        placed.map_err(|error| {
+            let (path, log) = (self.path.display(), log.display());
+            format!("the log could not be put at {path} ({error}): it is at {log}")
+        })
+    }
+
+    /// When the execd of the run has ended: places a log that was not there before, and takes the
+    /// directory away. `session`: the run's, where it was told. Gives what people should know.
+    pub fn finish(mut self, session: Option<u64>) -> Option<String> {
+        let mut note = None;
+        if self.state == State::Open
+            && let Some(log) = session.and_then(|session| self.log_of(session))
+        {
+            note = self.place(&log).err();
+        }
+        if self.state == State::Placed && !is_done(&self.path) {
+            let path = self.path.display();
+            return Some(format!("{path} is still being written: the disk is slow"));
+        }
+        if self.state != State::Refused {
+            // A directory that cannot be removed is in nobody's way.
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+        note
+    }
+
+    /// The log of a session, by its name.
+    fn log_of(&self, session: u64) -> Option<PathBuf> {
+        let head = format!("execd-{session}-");
+        let names = fs::read_dir(&self.dir).ok()?.flatten().map(|entry| entry.file_name());
+        let is_ours = |name: &OsString| {
+            name.to_str().is_some_and(|name| name.starts_with(&head) && name.ends_with(".log"))
+        };
+        names.into_iter().find(is_ours).map(|name| self.dir.join(name))
+    }
+}
+
+/// Waits until nobody writes a log any more: whoever does holds a lock on it. False where that
+/// takes too long.
+fn is_done(log: &Path) -> bool {
+    let Ok(file) = File::open(log) else { return true };
+    let until_ns = clock::now_ns() + LAST_FLUSH_MS * NS_PER_MS;
+    loop {
+        match file.try_lock() {
+            Err(fs::TryLockError::WouldBlock) if clock::now_ns() < until_ns => {
+                poll::pause(AGENT_LOG_LOOK_MS);
+            }
+            Err(fs::TryLockError::WouldBlock) => return false,
+            _ => return true,
+        }
+    }
+}
