@@ -2,13 +2,22 @@
  * Captures the fixture streams of `agent_execute`: the real pi in json mode, offline and isolated,
  * against a scripted model on loopback.
  *
- *   node scripts/capture-streams.ts [--pi PATH/cli.js] OUTDIR
+ *   node scripts/capture-streams.ts [--pi PATH/cli.js] [--only NAME]... OUTDIR
  *
  * Writes OUTDIR/pi-VERSION.SCENARIO.ndjson and, with exit codes and what each stream is,
- * OUTDIR/pi-VERSION.runs.json. Then run scripts/pi_totals.py of the repository on OUTDIR.
+ * OUTDIR/pi-VERSION.runs.json; with --only, those scenarios alone, and what is told of the others
+ * stays. Then run scripts/pi_totals.py of the repository on OUTDIR.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -20,7 +29,7 @@ import {
   QUIET_SETTINGS,
   STUBBED_PROGRAMS,
 } from "./model-server.ts";
-import { SCENARIOS } from "./stream-scenarios.ts";
+import { COMPACTING, SCENARIOS } from "./stream-scenarios.ts";
 import type { Scenario } from "./stream-scenarios.ts";
 
 const DEFAULT_PI = resolve(
@@ -43,22 +52,33 @@ interface Run {
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
-    options: { pi: { type: "string", default: DEFAULT_PI } },
+    options: {
+      pi: { type: "string", default: DEFAULT_PI },
+      only: { type: "string", multiple: true, default: Object.keys(SCENARIOS) },
+    },
     allowPositionals: true,
   });
   const [outDir] = positionals;
-  if (outDir === undefined) throw new Error("usage: capture-streams.ts [--pi CLI.js] OUTDIR");
+  if (outDir === undefined) {
+    throw new Error("usage: capture-streams.ts [--pi CLI.js] [--only NAME]... OUTDIR");
+  }
   mkdirSync(outDir, { recursive: true });
   const cli = realpathSync(values.pi);
   const version = versionOf(cli);
-  const runs: Record<string, object> = {};
-  for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  const listing = join(outDir, `pi-${version}.runs.json`);
+  const runs = existsSync(listing) ? JSON.parse(readFileSync(listing, "utf8")) : {};
+  for (const name of values.only) {
+    const scenario = SCENARIOS[name];
+    if (scenario === undefined) throw new Error(`there is no scenario ${name}`);
     const { stdout, stderr, code } = await capture(cli, scenario);
     writeFileSync(join(outDir, `pi-${version}.${name}.ndjson`), stdout);
-    runs[name] = { what: scenario.what, exit_code: code, stderr };
+    const asked = scenario.asked === undefined ? {} : { asked: scenario.asked };
+    runs[name] = { what: scenario.what, ...asked, exit_code: code, stderr };
     console.error(`pi ${version} ${name}: exit code ${code}, ${stdout.length} characters`);
   }
-  writeFileSync(join(outDir, `pi-${version}.runs.json`), `${JSON.stringify(runs, null, 1)}\n`);
+  const names = Object.keys(SCENARIOS).filter((name) => name in runs);
+  const inOrder = Object.fromEntries(names.map((name) => [name, runs[name]]));
+  writeFileSync(listing, `${JSON.stringify(inOrder, null, 1)}\n`);
 }
 
 function versionOf(cli: string): string {
@@ -80,8 +100,8 @@ async function capture(cli: string, scenario: Scenario): Promise<Run> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), "pi-capture-")));
   const model = await ModelServer.start(scenario.answers);
   try {
-    prepare(home, model.url);
-    const run = await runPi(cli, home, scenario.prompt);
+    prepare(home, model, scenario);
+    const run = await runPi(cli, home, scenario);
     const port = new URL(model.url).port;
     const neutral = (text: string) => neutralText(text, home, port, packageOf(cli));
     return { ...run, stdout: neutral(run.stdout), stderr: neutral(run.stderr) };
@@ -91,13 +111,17 @@ async function capture(cli: string, scenario: Scenario): Promise<Run> {
   }
 }
 
-function prepare(home: string, url: string): void {
+function prepare(home: string, model: ModelServer, scenario: Scenario): void {
   const agent = join(home, "agent");
   for (const dir of ["project", "tmp", "agent/bin"]) {
     mkdirSync(join(home, dir), { recursive: true });
   }
-  writeFileSync(join(agent, "models.json"), modelsJson(url));
-  writeFileSync(join(agent, "settings.json"), JSON.stringify(QUIET_SETTINGS));
+  const { api, compacts = false } = scenario;
+  const url = api === "anthropic-messages" ? model.origin : model.url;
+  const models = modelsJson(url, undefined, undefined, { ...scenario.model, ...(api && { api }) });
+  writeFileSync(join(agent, "models.json"), models);
+  const settings = { ...QUIET_SETTINGS, ...(compacts ? COMPACTING : {}) };
+  writeFileSync(join(agent, "settings.json"), JSON.stringify(settings));
   for (const name of STUBBED_PROGRAMS) {
     writeFileSync(join(agent, "bin", name), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
   }
@@ -116,9 +140,11 @@ function environment(home: string): Record<string, string> {
   };
 }
 
-function runPi(cli: string, home: string, prompt: string): Promise<Run> {
-  const model = `${PROVIDER}/${MODEL_ID}`;
-  const args = [cli, "--mode", "json", "--model", model, "--no-session", "-p", prompt];
+function runPi(cli: string, home: string, scenario: Scenario): Promise<Run> {
+  const { asked = `${PROVIDER}/${MODEL_ID}`, extension, first, prompt } = scenario;
+  const args = [cli, "--mode", "json", "--model", asked, "--no-session", "-p"];
+  if (extension !== undefined) args.push("-e", extension);
+  args.push(...(first === undefined ? [] : [first]), prompt);
   const child = spawn(process.execPath, args, {
     cwd: join(home, "project"),
     env: environment(home),
@@ -153,7 +179,7 @@ function neutralText(text: string, home: string, port: string, packageDir: strin
     .replaceAll(`127.0.0.1:${port}`, "127.0.0.1:8080")
     .replace(/("type":"session"[^\n]*?"id":")[^"]*/, "$101a1fd1b-aa7f-7593-9746-70e3fc570efb")
     .replace(/("timestamp":)(\d{13})/g, (_, key, real: string) => `${key}${time(real)}`)
-    .replace(/("(?:id|parentId|targetId)":")([0-9a-f]{8})(?=")/g, (_, key, real: string) =>
+    .replace(/("(?:id|parentId|targetId|firstKeptEntryId)":")([0-9a-f]{8})(?=")/g, (_, key, real: string) =>
       `${key}${id(real)}`)
     .replace(/("timestamp":")[^"]*/g, `$1${new Date(NEUTRAL_START_MS).toISOString()}`)
     .replace(/("durationMs":)\d+/g, "$110")

@@ -1,5 +1,6 @@
 /**
- * A scripted model on loopback: what pi needs of an OpenAI-compatible server, and ways to stall.
+ * A scripted model on loopback: what pi needs of an OpenAI-compatible server (openai-completions)
+ * and of one like Anthropic's (anthropic-messages), and ways to stall and to fail.
  *
  * It is used to capture fixture streams (capture-streams.ts) and by the tests of `agent_execute`.
  */
@@ -8,6 +9,10 @@ import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { COMPLETIONS, endsEarly, MESSAGES, PLAIN_USAGE } from "./model-wires.ts";
+import type { Wire } from "./model-wires.ts";
+
+export { PLAIN_USAGE } from "./model-wires.ts";
 
 /** One tool call of the model. */
 export interface ScriptedCall {
@@ -30,9 +35,12 @@ export interface Answer {
   thinking?: string;
   text?: string;
   calls?: ScriptedCall[];
-  usage?: ScriptedUsage;
-  /** The provider's finish_reason; by default "tool_calls" with calls, else "stop". */
+  /** What the answer says that it used; null: it says nothing of it. */
+  usage?: ScriptedUsage | null;
+  /** The provider's finish_reason (stop_reason); by default that of calls, or of a plain end. */
   finish?: string;
+  /** The model's name in the answer, where it is another one than was asked. */
+  model?: string;
   /** Characters in one delta; UTF-16 units where `cut` is "units", so that pairs are cut. */
   chunk?: number;
   cut?: "characters" | "units";
@@ -40,10 +48,14 @@ export interface Answer {
   pace?: number;
   /** An HTTP error in place of an answer. */
   status?: number;
+  /** With `status`: the `error` of its body, as providers spell them. */
+  error?: { message: string; type?: string; code?: string };
+  /** With `status`: the seconds of a Retry-After header. */
+  retryAfter?: number;
   /** Where the model falls silent until the client hangs up. */
   stall?: "before-headers" | "before-first-delta" | "after-text";
-  /** The connection is cut after the text. */
-  hangUp?: boolean;
+  /** The connection is cut after the text, or before there is any answer. */
+  hangUp?: boolean | "before-headers";
   /** How often the text is said: a model that does not come to an end. */
   repeat?: number;
 }
@@ -63,6 +75,10 @@ export interface Asked {
   /** Names of the tools that were offered, sorted. */
   tools: string[];
   messages: AskedMessage[];
+  /** Whether the answer is to be the summary of a compaction. */
+  isSummary: boolean;
+  /** How many requests for other answers came before it. */
+  turn: number;
   /** The whole body, for fields that only one test looks at. */
   body: Record<string, unknown>;
   /** Whether the client hung up before the answer was complete. */
@@ -72,8 +88,8 @@ export interface Asked {
 /** What is answered: one after the other, or as a function finds. */
 export type Script = Answer[] | ((asked: Asked) => Answer);
 
-/** What is counted where an answer says nothing about it. */
-export const PLAIN_USAGE: ScriptedUsage = { prompt: 100, completion: 10 };
+/** What stands in the first message of a request for a compaction's summary, in every version. */
+const SUMMARY_PROMPT = /context summarization assistant/;
 
 /** What a script that is used up says. */
 export const USED_UP: Answer = { text: "(script exhausted)" };
@@ -88,6 +104,8 @@ export function textOfMessage(message: AskedMessage | undefined): string {
 /** The server. `start` it, give pi its `url`, `close` it. */
 export class ModelServer {
   readonly asked: Asked[] = [];
+  /** The server's own books: what each answer used that was sent to its end. */
+  readonly billed: ScriptedUsage[] = [];
   readonly #script: Script;
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch((error: unknown) => {
@@ -110,7 +128,12 @@ export class ModelServer {
 
   /** The base URL for pi's models.json. */
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+    return `${this.origin}/v1`;
+  }
+
+  /** The base URL of a provider whose API is anthropic-messages. */
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** Stops listening and cuts what is still connected. */
@@ -128,12 +151,18 @@ export class ModelServer {
       model: String(body["model"]),
       tools: toolNames(body["tools"]),
       messages: body["messages"] as AskedMessage[],
+      isSummary: SUMMARY_PROMPT.test(JSON.stringify(body["system"] ?? body["messages"])),
+      turn: this.asked.filter((one) => !one.isSummary).length,
       body,
       hungUp: false,
     };
     this.asked.push(asked);
     response.once("close", () => (asked.hungUp = !response.writableFinished));
-    await reply(asked, this.#answerTo(asked), response);
+    const answer = this.#answerTo(asked);
+    const { pathname } = new URL(request.url ?? "/", this.origin);
+    const wire = pathname.endsWith("/messages") ? MESSAGES : COMPLETIONS;
+    const isWhole = await reply(asked, answer, wire, response);
+    if (isWhole && answer.usage !== null) this.billed.push(answer.usage ?? PLAIN_USAGE);
   }
 
   #answerTo(asked: Asked): Answer {
@@ -149,78 +178,44 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
 }
 
 function toolNames(tools: unknown): string[] {
-  const list = (tools ?? []) as { function?: { name?: string } }[];
-  return list.map((tool) => tool.function?.name ?? "").sort();
+  const list = (tools ?? []) as { name?: string; function?: { name?: string } }[];
+  return list.map((tool) => tool.function?.name ?? tool.name ?? "").sort();
 }
 
-async function reply(asked: Asked, answer: Answer, response: ServerResponse): Promise<void> {
-  if (answer.status !== undefined) {
-    response.writeHead(answer.status, { "content-type": "application/json" });
-    response.end(JSON.stringify({ error: { message: `scripted error ${answer.status}` } }));
-    return;
+/** Answers; says whether the answer was sent to its end. */
+async function reply(
+  asked: Asked,
+  answer: Answer,
+  wire: Wire,
+  response: ServerResponse,
+): Promise<boolean> {
+  if (answer.hangUp === "before-headers") {
+    response.destroy();
+    return false;
   }
-  if (answer.stall === "before-headers") return;
+  if (answer.status !== undefined) {
+    const { message = `scripted error ${answer.status}`, ...more } = answer.error ?? {};
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (answer.retryAfter !== undefined) headers["retry-after"] = String(answer.retryAfter);
+    response.writeHead(answer.status, headers);
+    response.end(JSON.stringify({ error: { message, ...more } }));
+    return false;
+  }
+  if (answer.stall === "before-headers") return false;
   response.writeHead(200, { "content-type": "text/event-stream" });
   if (answer.stall === "before-first-delta") {
     response.flushHeaders();
-    return;
+    return false;
   }
-  for (const chunk of chunksOf(asked, answer)) {
-    if (response.destroyed) return;
-    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  for (const line of wire.lines(asked, answer)) {
+    if (response.destroyed) return false;
+    response.write(line);
     if (answer.pace !== undefined) await delay(answer.pace);
   }
   // An orderly end of the connection in the middle of the body: what was written arrives.
   if (answer.hangUp === true) response.socket?.end();
-  else if (answer.stall === undefined) response.end("data: [DONE]\n\n");
-}
-
-/** The answer as the provider would stream it. */
-function* chunksOf(asked: Asked, answer: Answer): Generator<object> {
-  const base = { id: `chatcmpl-${asked.number + 1}`, object: "chat.completion.chunk", created: 0 };
-  const piece = (delta: object, finish: string | null = null) => ({
-    ...base,
-    model: asked.model,
-    choices: [{ index: 0, delta, finish_reason: finish }],
-  });
-  yield piece({ role: "assistant", content: "" });
-  for (const part of slices(answer.thinking, answer)) yield piece({ reasoning_content: part });
-  for (let said = 0; said < (answer.repeat ?? 1); said++) {
-    for (const part of slices(answer.text, answer)) yield piece({ content: part });
-  }
-  if (answer.stall === "after-text" || answer.hangUp === true) return;
-  const calls = answer.calls ?? [];
-  for (const [index, call] of calls.entries()) {
-    const id = call.id ?? `call_${asked.number + 1}_${index}`;
-    const head = { name: call.name, arguments: "" };
-    yield piece({ tool_calls: [{ index, id, type: "function", function: head }] });
-    for (const part of slices(JSON.stringify(call.args), answer)) {
-      yield piece({ tool_calls: [{ index, function: { arguments: part } }] });
-    }
-  }
-  yield piece({}, answer.finish ?? (calls.length > 0 ? "tool_calls" : "stop"));
-  yield { ...base, model: asked.model, choices: [], usage: wireUsage(answer.usage ?? PLAIN_USAGE) };
-}
-
-function wireUsage(usage: ScriptedUsage): object {
-  return {
-    prompt_tokens: usage.prompt,
-    completion_tokens: usage.completion,
-    total_tokens: usage.prompt + usage.completion,
-    prompt_tokens_details: {
-      cached_tokens: usage.cached ?? 0,
-      ...(usage.cacheWrite === undefined ? {} : { cache_write_tokens: usage.cacheWrite }),
-    },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
-  };
-}
-
-/** `JSON.stringify` writes half a pair as an escape, so a cut pair reaches pi as it is. */
-function slices(text: string | undefined, { chunk = 24, cut }: Answer): string[] {
-  const units = cut === "units" ? (text ?? "").split("") : Array.from(text ?? "");
-  const count = Math.ceil(units.length / chunk);
-  return Array.from({ length: count }, (_, at) =>
-    units.slice(at * chunk, (at + 1) * chunk).join(""));
+  else if (answer.stall === undefined) response.end(wire.last);
+  return !endsEarly(answer);
 }
 
 /** Dollars per million tokens, all different so that a mixed-up kind shows in the sum. */
@@ -230,8 +225,21 @@ export const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }
 export const PROVIDER = "fake";
 export const MODEL_ID = "scripted";
 
+/** What a test may change of the model in models.json. */
+export interface ModelEntry {
+  id?: string;
+  contextWindow?: number;
+  /** How long a prompt stays in the provider's cache, in seconds. */
+  promptCache?: { short: number };
+}
+
 /** A models.json with this server as the provider; `apiKey` is what pi would send by itself. */
-export function modelsJson(url: string, provider = PROVIDER, apiKey = "not-a-secret"): string {
+export function modelsJson(
+  url: string,
+  provider = PROVIDER,
+  apiKey = "not-a-secret",
+  { api = "openai-completions", ...more }: ModelEntry & { api?: string } = {},
+): string {
   const model = {
     id: MODEL_ID,
     name: "Scripted",
@@ -240,9 +248,10 @@ export function modelsJson(url: string, provider = PROVIDER, apiKey = "not-a-sec
     contextWindow: 1_000_000,
     maxTokens: 4096,
     cost: PRICES,
+    ...more,
   };
   const compat = { supportsDeveloperRole: false, supportsReasoningEffort: true };
-  const entry = { baseUrl: url, api: "openai-completions", apiKey, compat, models: [model] };
+  const entry = { baseUrl: url, api, apiKey, compat, models: [model] };
   return JSON.stringify({ providers: { [provider]: entry } });
 }
 

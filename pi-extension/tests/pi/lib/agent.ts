@@ -70,8 +70,16 @@ export interface AgentEvent {
 export interface AgentResult {
   success: boolean;
   output: string;
+  final_output: string;
   error?: string;
+  error_kind?: string;
   finish_reason: string;
+  raw_stop_reason?: string;
+  provider: string;
+  model: string;
+  response_provider?: string;
+  response_model?: string;
+  model_mismatch?: boolean;
   duration_ms: number;
   num_turns: number;
   tool_call_count: number;
@@ -95,6 +103,8 @@ export interface AgentResult {
     unknown_fields?: Record<string, unknown>;
     unparsed_lines?: number;
     retries?: { count: number; max_attempts: number; exhausted: boolean };
+    compactions?: { count: number; without_usage: number };
+    recovered?: number;
     events?: Record<string, unknown>[];
   };
   log_path?: string;
