@@ -3,11 +3,14 @@
     python3 scripts/pi_totals.py [DIR]        # by default tests/fixtures/pi-json
 
 Reads DIR/pi-VERSION.runs.json and the streams beside it (see pi-extension/scripts/
-capture-streams.ts); writes DIR/totals.json and the table of DIR/README.md. Everything is summed
-over the message_end lines of assistant messages, with the json module and nothing of execd.
+capture-streams.ts); writes DIR/totals.json and the table of DIR/README.md. Summed is what pi's own
+session statistics sum (getSessionStats of pi 1.5.2): the usage of assistant messages, of results of
+tools, of compactions and branch summaries, and that of usage entries. With the json module and
+nothing of execd.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +19,17 @@ FINISH = {
     "length": "length", "refusal": "content_filter", "safety": "content_filter",
     "aborted": "error", "error": "error",
 }
+# What the provider's own word for the end says where pi's is only "error", or a new word.
+RAW_FINISH = {
+    "refusal": "content_filter", "safety": "content_filter", "content_filter": "content_filter",
+    "length": "length", "max_tokens": "length",
+}
+# The fields of a usage, of all kinds of tokens.
+TOKEN_KEYS = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
+# Tools whose first call is the first attempt at the task.
+ATTEMPTS = ("write", "edit", "bash")
+# Whom the scripted model is known by, where a run asked for nobody else.
+ASKED = "fake/scripted"
 COST_KEYS = {
     "input": "input", "output": "output", "cache_read": "cacheRead",
     "cache_write": "cacheWrite", "total": "total",
@@ -23,50 +37,118 @@ COST_KEYS = {
 TABLE_START = "<!-- totals: written by scripts/pi_totals.py -->"
 
 
+def usages_of(events):
+    """Each usage that pi's session statistics count, once, in the order in which it was told."""
+    for event in events:
+        kind = event["type"]
+        if kind == "message_end" and event["message"]["role"] == "assistant":
+            yield event["message"]["usage"]
+        elif kind == "message_end" and event["message"]["role"] == "toolResult":
+            yield event["message"].get("usage")
+        elif kind == "compaction_end":
+            yield (event.get("result") or {}).get("usage")
+        elif kind == "entry_appended":
+            if event["entry"]["type"] in ("usage", "compaction", "branch_summary"):
+                yield event["entry"].get("usage")
+
+
+def compactions_of(events):
+    """How often pi compacted, and how often it did not say what that has cost."""
+    results = [
+        event["result"] for event in events
+        if event["type"] == "compaction_end" and event.get("result")
+    ] + [
+        event["entry"] for event in events
+        if event["type"] == "entry_appended" and event["entry"]["type"] == "compaction"
+    ]
+    without = sum("usage" not in result for result in results)
+    return {"count": len(results), "without_usage": without} if results else None
+
+
+def finish_of(answer):
+    """Why the run ended: pi's word, or the provider's where pi's says only that it failed."""
+    finish = FINISH.get(answer["stopReason"])
+    if finish in (None, "error"):
+        finish = RAW_FINISH.get(answer.get("rawStopReason"), finish or answer["stopReason"])
+    return finish
+
+
+def is_other_model(answer, asked):
+    """Whether another model has answered than the one that was asked."""
+    provider, model = asked.split("/", 1)
+    told = answer.get("responseModel", model)
+    dated = re.fullmatch(re.escape(model) + r"-\d{4}-?\d\d-?\d\d", told)
+    return (answer["provider"], answer["model"]) != (provider, model) or (
+        told != model and not dated
+    )
+
+
+def text_of(answers):
+    """The text of messages, a blank line between two blocks."""
+    blocks = [block for answer in answers for block in answer["content"]]
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    return "\n\n".join(text for text in texts if text)
+
+
 def totals_of(events, run):
-    """What one run came to, under the names of agent_execute's result."""
+    """What one run came to, under the names of agent_execute's result; None where it is absent."""
+    asked = run.get("asked", ASKED)
+    provider, model = asked.split("/", 1)
     answers = [
         event["message"] for event in events
         if event["type"] == "message_end" and event["message"]["role"] == "assistant"
     ]
-    usages = [answer["usage"] for answer in answers]
+    usages = [usage for usage in usages_of(events) if usage is not None]
     blocks = [block for answer in answers for block in answer["content"]]
     names = [block["name"] for block in blocks if block["type"] == "toolCall"]
-    texts = [block["text"] for block in blocks if block["type"] == "text"]
     retries = [event for event in events if event["type"] == "auto_retry_start"]
     gave_up = [
         event for event in events
         if event["type"] == "auto_retry_end" and not event["success"]
     ]
+    last = answers[-1] if answers else {}
     reasoning = sum(usage.get("reasoning", 0) for usage in usages)
+    tokens = {key: sum(usage[key] for usage in usages) for key in TOKEN_KEYS}
     cost = {name: sum(usage["cost"][key] for usage in usages) for name, key in COST_KEYS.items()}
-    finish = FINISH.get(answers[-1]["stopReason"], answers[-1]["stopReason"])
+    finish = finish_of(last) if answers else "error"
+    success = run["exit_code"] == 0 and finish in ("stop", "length", "tool_calls")
+    if success and tokens["totalTokens"] == 0:
+        success, finish = False, "wire_drift"
     return {
         "what": run["what"],
         "exit_code": run["exit_code"],
-        "success": run["exit_code"] == 0 and finish in ("stop", "length", "tool_calls"),
+        "success": success,
         "finish_reason": finish,
-        "session_id": next(event["id"] for event in events if event["type"] == "session"),
+        "raw_stop_reason": last.get("rawStopReason"),
+        "session_id": next((event["id"] for event in events if event["type"] == "session"), None),
+        "provider": provider,
+        "model": model,
+        "response_provider": last.get("provider"),
+        "response_model": last.get("responseModel", last.get("model")),
+        "model_mismatch": any(is_other_model(answer, asked) for answer in answers) or None,
         "num_turns": sum(event["type"] == "turn_start" for event in events),
         "tool_call_count": len(names),
         "tool_calls": {name: names.count(name) for name in sorted(set(names))},
         "tool_errors": sum(
             event["type"] == "tool_execution_end" and event["isError"] for event in events
         ),
-        "input_tokens": sum(usage["input"] for usage in usages),
-        "output_tokens": sum(usage["output"] for usage in usages) - reasoning,
+        "first_attempt": next((name for name in names if name in ATTEMPTS), None),
+        "input_tokens": tokens["input"],
+        "output_tokens": tokens["output"] - reasoning,
         "reasoning_tokens": reasoning,
-        "cache_read_tokens": sum(usage["cacheRead"] for usage in usages),
-        "cache_write_tokens": sum(usage["cacheWrite"] for usage in usages),
-        "total_tokens": sum(usage["totalTokens"] for usage in usages),
+        "cache_read_tokens": tokens["cacheRead"],
+        "cache_write_tokens": tokens["cacheWrite"],
+        "total_tokens": tokens["totalTokens"],
         "cost_usd": cost["total"],
         "cost": cost,
+        "compactions": compactions_of(events),
         "retries": {
             "count": len(retries),
             "max_attempts": max((event["maxAttempts"] for event in retries), default=0),
             "exhausted": bool(gave_up),
         },
-        "output": "\n\n".join(text for text in texts if text),
+        "output": text_of(answers),
+        "final_output": text_of(answers[-1:]),
         "thinking": "".join(
             block["thinking"] for block in blocks if block["type"] == "thinking"
         ),
