@@ -145,7 +145,7 @@ fn flags_become_params() {
 }
 
 /// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
-///   one in memory
+///   named by the text
 /// rule: agent.md, execd agent: Its flags; `-` is stdin
 #[test]
 fn a_prompt_may_come_from_stdin() {

@@ -152,39 +152,6 @@ fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
     }
 }
 
-/// The loop wrote long prompts to a file in $TMPDIR, after a look at all that is in that directory:
-/// a disk that stood held up everybody.
-/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
-///   one in memory
-#[test]
-fn a_prompt_of_200_kib_goes_through_memory_and_is_gone_afterwards() {
-    // There is no such directory, and nobody misses it.
-    let mut execd = Execd::with(&["--no-log"], &[("TMPDIR", "/nowhere/at/all")]);
-    std::fs::write(execd.file("answer.ndjson"), ndjson(&answer("Done."))).expect("a stream");
-    let work = execd.file("work");
-    std::fs::create_dir(&work).expect("a directory");
-    std::fs::write(work.join("answer.ndjson"), ndjson(&answer("Done."))).expect("a stream");
-    let prompt = format!("-{}é", "x".repeat(200 * 1024));
-    let pi = execd.file("pi");
-    write_pi(&pi, NOTE);
-    let more = json!({"prompt": prompt, "workspace": work});
-    let result = execd.result("agent_execute", params(&pi.to_string_lossy(), more));
-    assert_eq!(result["success"], true, "{result}");
-    let (path, argv) = (noted(&execd, "work/path"), noted(&execd, "work/argv"));
-    assert_eq!(argv.split('\0').nth_back(1), Some(path.trim_end()));
-    assert_eq!(noted(&execd, "work/mode"), "600\n");
-    // Not even here may pi take it for a flag: what counts is what the model reads.
-    assert_eq!(noted(&execd, "work/prompt").trim_start(), prompt);
-    let inside = format!("@/proc/{}/fd/", execd.pid());
-    assert!(path.starts_with(&inside), "{path} is not in {inside}");
-    let held = || {
-        let fds = std::fs::read_dir(format!("/proc/{}/fd", execd.pid())).expect("/proc").flatten();
-        let targets = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
-        targets.filter(|target| target.to_string_lossy().contains("execd-prompt")).count()
-    };
-    assert_eq!(held(), 0, "prompts that are held after their run");
-}
-
 /// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
 /// rule: agent.md, agent_event: The events and their fields, each with the request's id
 /// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none

@@ -11,12 +11,14 @@
 //! | `serve`, `run` | with the loop in this process |
 //! | `fresh` | an execd that is started for one command |
 //! | `agent`, `call` | with such an execd |
+//! | `agent_dir` | what a run of pi needs on a disk |
 //! | `connection` | the way to an execd |
 //! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
 //! | `show` | a session in a terminal |
 
 mod agent;
+mod agent_dir;
 mod arguments;
 mod attach;
 mod call;
@@ -35,9 +37,11 @@ mod survey;
 mod table;
 mod tail;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, StreamSettings, max_empty_poll_ms};
+use crate::families::agent::agent_dir::START_FLAG;
+use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::{host, look};
 use crate::{front, keeper};
 use flags::Command;
@@ -52,6 +56,11 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         && first.as_encoded_bytes() == look::FLAG.to_bytes()
     {
         return look::answer(rest);
+    }
+    match arguments.split_first() {
+        Some((first, rest)) if first == OsStr::new(START_FLAG) => return agent_dir::main(rest),
+        Some((first, _)) if first == OsStr::new(SWEEP_FLAG) => return agent_dir::sweep(),
+        _ => {}
     }
     let one_session = arguments.first().is_some_and(|first| first == fresh::ONE_SESSION);
     if one_session {

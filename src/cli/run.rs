@@ -29,6 +29,7 @@ pub fn main(options: RunOptions) -> Result<i32, String> {
     let spec = LaunchSpec {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
+        first: vec![],
         command: shown,
         name: None,
         workdir: None,

@@ -1,17 +1,20 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
 //! started again (architecture.md, The keeper).
 
+use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsRawFd, RawFd};
 
 use mio::Interest;
 
 use super::contract::Families;
+use super::launch::plain_environment;
 use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
 use super::{Engine, Owner};
 use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
 use crate::session::SessionId;
 use crate::sys::errno::errno_text;
-use crate::sys::{clock, poll, record_files};
+use crate::sys::spawn::Plan;
+use crate::sys::{agent_dirs, clock, host, io, poll, record_files};
 
 /// What the poll tells of the helpers' pipes.
 #[derive(Debug, Default)]
@@ -29,6 +32,9 @@ impl<F: Families> Engine<F> {
     pub(crate) fn start_helpers(&mut self) {
         self.start_keeper();
         self.end_what_others_left();
+        if agent_dirs::is_something_there() {
+            self.tidy_up(agent_dirs::SWEEP_FLAG);
+        }
     }
 
     /// Ends what is left of execds of this user that were killed together with their helpers,
@@ -45,6 +51,26 @@ impl<F: Families> Engine<F> {
                 self.cx.debug(format_args!("ended what a killed execd left: {done}"));
             }
             Err(errno) => self.cx.debug(format_args!("sweep: {}", errno_text(errno))),
+        }
+    }
+
+    /// Starts a process of our own with this flag, which touches disks for us. It is reaped like an
+    /// orphan, and outlives us where we end first.
+    pub(crate) fn tidy_up(&self, flag: &'static str) {
+        let started = io::dev_null().and_then(|null| {
+            // All that it goes by.
+            let is_needed = |name: &OsString| name == "XDG_RUNTIME_DIR" || name == "TMPDIR";
+            let environment = host::environment().into_iter().filter(|(name, _)| is_needed(name));
+            let environment = plain_environment(environment.collect());
+            let flag = CString::new(flag).unwrap_or_default();
+            let argv = [c"execd", flag.as_c_str()];
+            let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
+            let plan = Plan::of_execd(&argv, &envp, [null.as_raw_fd(); 3]);
+            self.launcher.spawner.spawn(&plan).map_err(|failure| failure.errno)
+        });
+        if let Err(errno) = started {
+            // What is left is there for the next time.
+            self.cx.debug(format_args!("{flag}: {}", errno_text(errno)));
         }
     }
 

@@ -52,6 +52,9 @@ pub struct LaunchSpec {
     pub program: String,
     /// Its arguments after its name.
     pub arguments: Vec<String>,
+    /// Where something is to be made ready that may wait for a disk: the first arguments of execd's
+    /// own program, which does that in the new process and becomes the program then. Else nothing.
+    pub first: Vec<CString>,
     /// The command as lists show it.
     pub command: String,
     /// A label that lists show.
@@ -142,10 +145,15 @@ impl BaseEnv {
         }
         let id = id.to_string();
         out.push(entry(SESSION_VARIABLE.as_bytes(), id.as_bytes()));
-        let path = out.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
-        let path = path.unwrap_or(DEFAULT_PATH).to_vec();
+        let path = path_of(&out);
         (out, path)
     }
+}
+
+/// Where programs are looked for in this environment.
+pub(crate) fn path_of(environment: &[CString]) -> Vec<u8> {
+    let path = environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(DEFAULT_PATH).to_vec()
 }
 
 /// The environment for a helper of our own: ours, without any session's marks.
@@ -207,13 +215,19 @@ impl<F: Families> Engine<F> {
         let name = CString::new(spec.program.as_str()).unwrap_or_default();
         let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
         let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
-        let argv: Vec<&CStr> =
-            [name.as_c_str()].into_iter().chain(rest.iter().map(CString::as_c_str)).collect();
+        let twofold = !spec.first.is_empty();
+        let own = twofold.then_some(c"execd").into_iter();
+        let words = own.chain(spec.first.iter().map(CString::as_c_str)).chain([name.as_c_str()]);
+        let argv: Vec<&CStr> = words.chain(rest.iter().map(CString::as_c_str)).collect();
         let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
-        let programs: Vec<&CStr> = places.iter().map(CString::as_c_str).collect();
+        let programs: Vec<&CStr> = if twofold {
+            vec![c"/proc/self/exe"]
+        } else {
+            places.iter().map(CString::as_c_str).collect()
+        };
         let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
         let entered = spec.workdir.is_some().then_some(cwd_c.as_c_str());
-        let apart = self.may_hang(entered, &cwd, &programs);
+        let apart = twofold || self.may_hang(entered, &cwd, &programs);
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
@@ -221,7 +235,7 @@ impl<F: Families> Engine<F> {
         let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
-            looked_up,
+            looked_up: looked_up && !twofold,
             argv: &argv,
             envp: &envp,
             cwd: entered,
@@ -230,6 +244,7 @@ impl<F: Families> Engine<F> {
             die_with_us: true,
             run_limit: run_mark.map(RunMark::limit),
             apart,
+            twofold,
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
         let announcement = self.cx.keeper.announcement(record);
@@ -400,6 +415,7 @@ mod tests {
         LaunchSpec {
             program: "bash".into(),
             arguments: vec![],
+            first: vec![],
             command: String::new(),
             name: None,
             workdir: None,

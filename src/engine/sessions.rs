@@ -277,7 +277,7 @@ impl<F: Families> Sessions<F> {
                     }
                 }
             }
-            Effect::Close(_) => {}
+            Effect::Close(_) | Effect::TidyUp(_) => {}
         }
     }
 

@@ -16,9 +16,22 @@ pub const AGENT_VERSION_MS: u64 = 5_000;
 pub const AGENT_VERSION_BYTES: usize = 200;
 /// Programs whose version is remembered.
 pub const AGENT_VERSIONS_MAX: usize = 64;
-/// A longer prompt goes through a file in memory: an argument is 128 KiB at most, and pi's other
+/// A longer prompt goes through a file: an argument is 128 KiB at most, and pi's other
 /// arguments need room too.
 pub const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
+/// Bytes of the SHA-256 of a text in the name of that file.
+pub const AGENT_PROMPT_HASH_BYTES: usize = 4;
+/// Bytes of a file of the agent directory that a run's own directory has a copy of.
+pub const AGENT_DIR_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Names in an agent directory that are linked to, and in the place of all of them that are looked
+/// at.
+pub const AGENT_DIR_NAMES: usize = 4_096;
+/// Names that are tried for an agent directory or a prompt before there is none.
+pub const AGENT_DIR_TRIES: usize = 1_024;
+/// How often a file of JSON is read that somebody just writes, and the pause between.
+pub const AGENT_DIR_READS: usize = 10;
+/// See [`AGENT_DIR_READS`].
+pub const AGENT_DIR_READ_PAUSE_MS: u64 = 20;
 /// A shorter api_key is not looked for in what pi writes.
 pub const AGENT_SECRET_MIN_BYTES: usize = 8;
 /// A longer one is refused.

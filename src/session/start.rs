@@ -113,5 +113,6 @@ pub fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
         Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
         Step::Terminal => format!("take the pseudo-terminal: {errno}"),
         Step::Session | Step::Stdio => format!("prepare {program}: {errno}"),
+        Step::Surroundings => format!("make ready what {program} needs: see its stderr"),
     }
 }

@@ -106,7 +106,12 @@ pub fn current_dir() -> PathBuf {
 
 /// Where logs go unless --log-dir names another place: `$TMPDIR/pi-execd-<uid>`.
 pub fn default_log_dir() -> PathBuf {
-    temp_dir().join(format!("pi-execd-{}", uid()))
+    log_dir_in(temp_dir())
+}
+
+/// The same where this is the directory for temporary files.
+pub fn log_dir_in(temp_dir: PathBuf) -> PathBuf {
+    temp_dir.join(format!("pi-execd-{}", uid()))
 }
 
 /// The directory for temporary files: $TMPDIR, and /tmp where that is unset or empty (an empty

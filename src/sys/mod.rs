@@ -19,6 +19,7 @@
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
+//! | `agent_dirs` | directories and prompts of runs of pi, with locks that outlive nobody |
 //! | `memory_file` | a file in memory that is gone with its owner |
 //! | `index_files` | the file that tells whose the bytes of a log are |
 //! | `log_files` | the log directory and its files |
@@ -33,6 +34,7 @@
 //! decided above. Nothing here knows sessions, requests or JSON.
 #![allow(unsafe_code)]
 
+pub mod agent_dirs;
 pub mod child;
 pub mod clock;
 pub mod errno;

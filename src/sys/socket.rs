@@ -187,6 +187,11 @@ pub fn directory() -> PathBuf {
 
 /// That directory, and the one in /tmp.
 fn directories() -> Vec<PathBuf> {
+    directories_for(host::variable("XDG_RUNTIME_DIR").map(PathBuf::from))
+}
+
+/// The same for this value of XDG_RUNTIME_DIR.
+pub(super) fn directories_for(given: Option<PathBuf>) -> Vec<PathBuf> {
     let uid = host::uid();
     let ours = |dir: &PathBuf| {
         dir.is_absolute()
@@ -197,7 +202,6 @@ fn directories() -> Vec<PathBuf> {
         let longest = dir.join("execd").join(name_of(i32::MAX));
         address(&longest).is_ok()
     };
-    let given = host::variable("XDG_RUNTIME_DIR").map(PathBuf::from);
     let given = given.filter(|dir| ours(dir) && room(dir));
     let runtime = given.map(|dir| dir.join("execd"));
     runtime.into_iter().chain([PathBuf::from(format!("/tmp/execd-{uid}"))]).collect()

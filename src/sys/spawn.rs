@@ -13,6 +13,7 @@
 mod new_process;
 mod plan;
 mod report;
+pub mod second_start;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -34,6 +34,8 @@ pub enum Effect {
     Close(Cause),
     /// The sessions with a wait of this family are judged again.
     TouchWaiting(FamilyId),
+    /// A process of our own is started with this flag, which tidies up and is not waited for.
+    TidyUp(&'static str),
 }
 
 /// Sessions on their way through the steps of a turn, each at most once in a queue.

@@ -260,6 +260,7 @@ fn read_agent(engine: &Engine, raw: &str) -> Result<AgentStart, RpcError> {
         command: shown(&all, key.as_deref()),
         program,
         arguments: words,
+        first: vec![],
         name: None,
         workdir: params.workspace,
         env: env.into_iter().collect(),

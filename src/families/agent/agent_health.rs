@@ -34,6 +34,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let launch = LaunchSpec {
         program,
         arguments: vec![],
+        first: vec![],
         command: String::new(),
         name: None,
         workdir: None,

@@ -3,8 +3,10 @@
 //! stream of pi means is decided in `pure/agent/`.
 
 pub mod agent_capabilities;
+pub mod agent_dir;
 pub mod agent_execute;
 pub mod agent_health;
+mod prompt;
 pub mod run;
 pub mod versions;
 
@@ -13,11 +15,11 @@ pub use versions::Versions;
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
 use crate::engine::contract::Answered;
+use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
 use crate::limits::{
-    AGENT_PROMPT_ARG_BYTES, AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS,
-    RUNNING_AGENTS_MAX,
+    AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX,
 };
 use crate::pure::agent::mask::Mask;
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
@@ -26,8 +28,7 @@ use crate::session::output::Source;
 use crate::session::view::View;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Session, SessionId, Ways};
-use crate::sys::errno::errno_text;
-use crate::sys::memory_file::MemoryFile;
+use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::wire::{self, Reason, RpcError};
 use run::{AgentSpec, Probe, Run};
 
@@ -84,19 +85,6 @@ fn start_failure(program: &str, failure: &str) -> String {
     of_workspace.unwrap_or_else(|| failure.to_owned())
 }
 
-/// The file for a prompt that is too long for an argument. The file is in memory: the loop waits
-/// for no disk, and nothing of the prompt is left when execd is killed.
-fn prompt_file(prompt: &str) -> Result<Option<MemoryFile>, RpcError> {
-    if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
-        return Ok(None);
-    }
-    MemoryFile::with(c"execd-prompt", prompt.as_bytes()).map(Some).map_err(|errno| {
-        let why = errno_text(errno);
-        let message = format!("the prompt could not be put into a file in memory: {why}");
-        RpcError::failed(Reason::System, message)
-    })
-}
-
 /// Sends an event of a run to the client that asked for the run; `request`: the request's id, as
 /// it was sent.
 fn tell_event(client: &mut Client, request: &str, told: &Told<'_>) {
@@ -133,15 +121,14 @@ fn pi_program(cx: &Cx, given: Option<String>) -> String {
 /// too long for an argument, and there is no room for a file.
 fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
     let AgentStart { mut launch, spec, prompt, secret } = start;
-    let file = prompt_file(&prompt)?;
-    launch.arguments.push(file.as_ref().map_or(prompt, |file| {
-        // pi takes the contents of a file that is named so.
-        format!("@{}", file.path())
-    }));
+    let file = prompt::add(&mut launch, prompt)?;
     let program = engine.program_key(&launch);
     let id = match engine.launch(&launch) {
         Ok(id) => id,
         Err(failure) => {
+            if !launch.first.is_empty() {
+                engine.tidy_up(SWEEP_FLAG);
+            }
             let failure = start_failure(&launch.program, &failure);
             let end = End { failure: Some(&failure), ..End::default() };
             let run = AgentRun::new(RunSettings { keep_events: false });
@@ -160,7 +147,9 @@ fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec
         if let Some(errors) = &mut core.errors {
             errors.mask = mask;
         }
-        *family = Agent::Run(Box::new(Run::new(spec, program, file))).into();
+        let mut run = Run::new(spec, program, file);
+        run.leaves_files = !launch.first.is_empty();
+        *family = Agent::Run(Box::new(run)).into();
         engine.cx.touch(core);
     }
     Ok(Ok(id))
@@ -258,6 +247,14 @@ impl Family for Agent {
         core.observed = true;
         Answered { output: false, end: true }
     }
+
+    fn remember(own: Option<&mut Self>, _core: &mut Session, cx: &mut Cx) {
+        if let Some(Self::Run(run)) = own
+            && std::mem::take(&mut run.leaves_files)
+        {
+            cx.effects.push(Effect::TidyUp(SWEEP_FLAG));
+        }
+    }
 }
 
 impl Run {
@@ -316,10 +313,14 @@ impl Run {
         let log_path = cx.log_path(core.id);
         let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
         let (exit_code, signal) = status_fields(core.status());
-        let failure = core.start.failure().map(|why| start_failure(&core.start.program, why));
+        let stderr = self.stderr();
+        let failure = core.start.failure().map(|why| match stderr.strip_prefix("execd: ") {
+            // Written by the process that was to become pi.
+            Some(reason) => reason.to_owned(),
+            None => start_failure(&core.start.program, why),
+        });
         // The stream's last line may have had no end, and is read only now.
         self.stop = self.stop.or_else(|| self.over_budget());
-        let stderr = self.stderr();
         let end = End {
             stop: self.stop,
             failure: failure.as_deref(),

@@ -47,6 +47,8 @@ pub struct Run {
     /// The run's stream is not read now, for want of a reader of its events or of room in its log:
     /// no clock that waits for events counts.
     pub held: bool,
+    /// The run has files of its own that are to be removed at its end.
+    pub leaves_files: bool,
     /// When the stream was last read again after such a time.
     released_ms: u64,
     stderr: TailRing,
@@ -67,6 +69,7 @@ impl Run {
             swept: false,
             awaited: false,
             held: false,
+            leaves_files: false,
             released_ms: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
             _prompt: prompt,

@@ -87,6 +87,7 @@ fn probe(
     let spec = LaunchSpec {
         program: launch.program.clone(),
         arguments: vec!["--version".to_owned()],
+        first: vec![],
         command: format!("{} --version", launch.program),
         name: None,
         workdir: launch.workdir.clone(),

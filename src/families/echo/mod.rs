@@ -75,6 +75,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: "printf".to_owned(),
         arguments: vec!["%s".to_owned(), text.clone()],
+        first: vec![],
         command: format!("printf {text}"),
         name: None,
         workdir: None,

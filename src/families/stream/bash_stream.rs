@@ -91,6 +91,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: "bash".to_owned(),
         arguments: vec!["-c".to_owned(), params.command.clone()],
+        first: vec![],
         command: params.command,
         name: params.name,
         workdir: params.workdir,

@@ -89,6 +89,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: params.shell.unwrap_or_else(|| "bash".to_owned()),
         arguments: vec!["-c".to_owned(), params.cmd.clone()],
+        first: vec![],
         command: params.cmd,
         name: params.name,
         workdir: params.workdir,

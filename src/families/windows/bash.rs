@@ -136,6 +136,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: context.shell(),
         arguments: vec!["-c".to_owned(), context.whole(&command)],
+        first: vec![],
         command: shown,
         name: Some(window.name.clone()),
         workdir: context.cwd(),

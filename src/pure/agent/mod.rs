@@ -3,6 +3,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `agent_files.rs` | the files of a run's own agent directory |
 //! | `mask.rs` | a secret made unreadable in the stream |
 //! | `lines.rs` | the open line: what is kept of it, and what is known of it |
 //! | `long.rs` | a line that is too long to be taken apart at once |
@@ -15,6 +16,7 @@
 //! | `told.rs` | the events that a client is told |
 //! | `report.rs` | the result of agent_execute |
 
+pub mod agent_files;
 mod drift;
 mod event;
 mod lines;

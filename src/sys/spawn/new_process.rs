@@ -1,7 +1,7 @@
 //! What a new process does between clone and exec. **Everything but [`Order::outcome`] must be
 //! async-signal-safe** (src/sys/spawn.rs says why).
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -12,7 +12,7 @@ use crate::sys::io::{self, Io, done, errno};
 use crate::sys::{few_fds, host, pty, run_limit, signals};
 
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
-const REPORT_FD: RawFd = 3;
+pub(super) const REPORT_FD: RawFd = 3;
 
 /// Descriptors that are closed one by one where the kernel can't close them all at once.
 const CLOSED_ONE_BY_ONE: RawFd = 65_536;
@@ -165,6 +165,10 @@ fn keep_only_stdio(order: &Order<'_>) {
         if report_fd != REPORT_FD && place() < 0 {
             return;
         }
+        if order.plan.twofold {
+            // SAFETY: as above.
+            unsafe { libc::fcntl(REPORT_FD, libc::F_SETFD, 0) };
+        }
         order.report_fd.store(REPORT_FD, Ordering::SeqCst);
         first = REPORT_FD + 1;
     }
@@ -189,12 +193,25 @@ fn enter(order: &Order<'_>) -> Result<(), (Step, i32)> {
 
 /// Replaces us by the first of the programs that can be; gives the errno of why none can.
 fn exec(order: &Order<'_>) -> i32 {
-    for (program, number) in order.plan.programs.iter().zip(0..) {
-        order.tell(Report::Tries(number));
-        // SAFETY: null-terminated arrays of C strings, built by the parent.
-        unsafe { libc::execve(program.as_ptr(), order.argv, order.envp) };
+    let programs = order.plan.programs.iter().copied();
+    let tell = |number| order.tell(Report::Tries(number));
+    exec_first(programs, order.plan.looked_up, (order.argv, order.envp), tell)
+}
+
+/// Replaces this process by the first of the programs that can be; `tell` hears the number of each
+/// before it is tried. Gives the errno of why none can. Async-signal-safe where `tell` is.
+pub(super) fn exec_first<'a>(
+    programs: impl Iterator<Item = &'a CStr>,
+    looked_up: bool,
+    (argv, envp): (*const *const c_char, *const *const c_char),
+    tell: impl Fn(i32),
+) -> i32 {
+    for (program, number) in programs.zip(0..) {
+        tell(number);
+        // SAFETY: null-terminated arrays of C strings, which whoever calls has built and keeps.
+        unsafe { libc::execve(program.as_ptr(), argv, envp) };
         let errno = errno();
-        if !order.plan.looked_up || !NOT_HERE.contains(&errno) {
+        if !looked_up || !NOT_HERE.contains(&errno) {
             return errno;
         }
     }

@@ -19,11 +19,20 @@ pub enum Step {
     Chdir,
     /// Replacing itself by the program: execve(2).
     Exec,
+    /// What execd's own program does in its place before it becomes the program.
+    Surroundings,
 }
 
 impl Step {
-    const ALL: [Self; 6] =
-        [Self::Clone, Self::Session, Self::Terminal, Self::Stdio, Self::Chdir, Self::Exec];
+    const ALL: [Self; 7] = [
+        Self::Clone,
+        Self::Session,
+        Self::Terminal,
+        Self::Stdio,
+        Self::Chdir,
+        Self::Exec,
+        Self::Surroundings,
+    ];
 
     /// The step as a number above 0.
     pub(super) fn code(self) -> i32 {
@@ -72,6 +81,10 @@ pub struct Plan<'a> {
     /// returns as soon as the child leads a session and holds none of our descriptors; what becomes
     /// of the child then is told by report.rs.
     pub apart: bool,
+    /// The program is this very one, which makes something ready and then becomes the program that
+    /// is meant (src/sys/spawn/second_start.rs): it goes on with the pipe on which it tells how far
+    /// it is. Only for one that is started apart.
+    pub twofold: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -88,6 +101,7 @@ impl<'a> Plan<'a> {
             die_with_us: false,
             run_limit: None,
             apart: false,
+            twofold: false,
         }
     }
 }

@@ -79,8 +79,10 @@ impl Starting {
     /// What has become of the child when the call that started it returns: what came of it in the
     /// end, or with `apart` that it is on its way.
     pub(super) fn outcome(mut self, apart: bool) -> Result<Began, SpawnError> {
+        // What comes behind the word that it is on its way is left to `look`.
+        let records = if apart { 1 } else { RECORDS_PER_READ };
         loop {
-            match self.take() {
+            match self.take(records) {
                 Taken::Failed(failure) => return Err(failure),
                 Taken::Some if apart && self.prepared => {
                     // Of a pipe, with nothing but numbers: this cannot fail.
@@ -103,7 +105,7 @@ impl Starting {
     /// started; `None` while it is on its way.
     pub fn look(&mut self) -> Option<Result<usize, SpawnError>> {
         for _ in 0..LOOKS {
-            match self.take() {
+            match self.take(RECORDS_PER_READ) {
                 Taken::Failed(failure) => return Some(Err(failure)),
                 Taken::Some => {}
                 Taken::Nothing => return None,
@@ -113,10 +115,11 @@ impl Starting {
         None
     }
 
-    /// Takes in what has come.
-    fn take(&mut self) -> Taken {
+    /// Takes in what has come, so many records at most.
+    fn take(&mut self, most: usize) -> Taken {
         let mut records = [0; RECORD_BYTES * RECORDS_PER_READ];
-        let bytes = match io::read(self.fd(), &mut records) {
+        let room = &mut records[..RECORD_BYTES * most.min(RECORDS_PER_READ)];
+        let bytes = match io::read(self.report.as_raw_fd(), room) {
             Io::Moved(bytes) => bytes,
             Io::WouldBlock => return Taken::Nothing,
             _ => return Taken::Ended,
