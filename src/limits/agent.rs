@@ -97,3 +97,11 @@ pub const AGENT_TOOL_IDS: usize = 4_096;
 pub const AGENT_NAME_BYTES: usize = 256;
 /// Bytes of an error's text.
 pub const AGENT_ERROR_BYTES: usize = 16 * 1024;
+/// Bytes of a paragraph that says why a run failed.
+pub const AGENT_CAUSE_BYTES: usize = 2 * 1024;
+/// Objects in such a text that are read for their message.
+pub const AGENT_BODIES: usize = 8;
+/// How deep such a message may be inside of others: JSON in a text in JSON.
+pub const AGENT_BODY_LEVELS: usize = 6;
+/// A longer line of stderr may be source code.
+pub const AGENT_SOURCE_BYTES: usize = 200;

@@ -15,22 +15,31 @@
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
 //! | `report.rs` | the result of agent_execute |
+//! | `stop.rs` | why execd ended a run |
+//! | `kind.rs` | of which kind a failure is, for who decides on another try |
+//! | `cause.rs` | what pi and node write of a failure, made readable |
 
 pub mod agent_files;
+mod cause;
 mod drift;
 mod event;
+mod kind;
 mod lines;
 mod long;
 pub mod mask;
 mod meaning;
 mod report;
 mod run;
+mod stop;
 mod text;
 mod told;
 mod usage;
 
-pub use report::{AgentReport, End, ProviderData, Stop};
+pub use cause::{cleaned_stderr, paragraph, with_stderr};
+pub use kind::{ErrorKind, Evidence, advice, kind_of};
+pub use report::{AgentReport, End, ProviderData};
 pub use run::{AgentRun, Clocks, RunSettings};
+pub use stop::Stop;
 pub use told::{Cost, Retries, Tell, Told, UsageReport};
 
 #[cfg(test)]

@@ -8,28 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::run::AgentRun;
+use super::stop::Stop;
 use super::told::{Cost, Retries, UsageReport};
 use crate::limits::AGENT_STDERR_BYTES;
 use crate::pure::text::utf8::ceil_boundary;
-
-/// Why execd ended the run. It wins over what pi said of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stop {
-    /// No event came from the model within so many milliseconds.
-    FirstEventTimeout(u64),
-    /// No event came for so many milliseconds.
-    IdleTimeout(u64),
-    /// The run was not done within so many milliseconds.
-    HardTimeout(u64),
-    /// The run has cost more than so many USD.
-    Cost(f64),
-    /// The run has used more than so many tokens.
-    Tokens(u64),
-    /// Somebody cancelled it.
-    Cancelled,
-    /// The run was done, and pi did not exit: the run keeps its success.
-    Lingered,
-}
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,252 @@
+//! Of which kind a failure is (agent.md, error_kind), so that a runner can decide on another try
+//! without reading texts. execd's own reasons count first, then the status code of the provider's
+//! answer and the identifiers in it, and words last.
+
+mod words;
+
+use serde::Serialize;
+
+use super::cause::{complaints, is_crash};
+use super::stop::Stop;
+use crate::limits::AGENT_ERROR_BYTES;
+use crate::pure::text::utf8::floor_boundary;
+use words::{LOCKED, NOT_STARTED, ORDER, TOO_LARGE, any};
+
+/// The kinds, as a result has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The key is missing or wrong, may not do this, or its account has no credit.
+    Auth,
+    /// Too many requests or tokens for now.
+    RateLimit,
+    /// The provider has no capacity, or fails itself.
+    Overloaded,
+    /// The model or a filter refused.
+    Refusal,
+    /// No answer came through, or half of one.
+    Network,
+    /// No such model or provider, or another one answered.
+    ModelNotFound,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+    /// pi ended by a signal, by an exception, or in a way that says nothing else.
+    Crash,
+    /// One of the three timeouts.
+    Timeout,
+    /// One of the two budgets.
+    Budget,
+    /// pi is missing, too old or set up wrongly: the model was never asked.
+    NotStarted,
+    /// pi's stream lacks what the sums are made of.
+    Drift,
+    /// None of these.
+    Other,
+}
+
+/// What is known of a failure.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// Why execd ended the run, if it did.
+    pub stop: Option<Stop>,
+    /// Why pi could not be started.
+    pub failure: Option<&'a str>,
+    /// An answer came without what the sums are made of.
+    pub wire_fault: bool,
+    /// Another model answered than was asked.
+    pub mismatch: bool,
+    /// pi's own fields say that the model or a filter refused.
+    pub refused: bool,
+    /// pi's exit code, if it exited.
+    pub exit_code: Option<i32>,
+    /// The name of the signal that ended it, if one did.
+    pub signal: Option<&'a str>,
+    /// pi's errorMessage or finalError.
+    pub words: Option<&'a str>,
+    /// The last of its stderr.
+    pub stderr: &'a str,
+}
+
+impl Evidence<'_> {
+    /// Whether pi failed as a process, and not because execd ended it.
+    fn died(&self) -> bool {
+        let failed = self.signal.is_some() || self.exit_code.is_some_and(|code| code != 0);
+        failed && self.stop.is_none()
+    }
+
+    /// Whether files of pi's agent directory were held by another pi.
+    fn locked(&self) -> bool {
+        let texts = [self.words, self.failure, Some(self.stderr)];
+        texts.into_iter().flatten().any(|text| any(&lower(text), LOCKED))
+    }
+}
+
+/// The kind of a run's failure. Of a run without one it says nothing.
+pub fn kind_of(evidence: &Evidence<'_>) -> ErrorKind {
+    match evidence.stop {
+        Some(Stop::FirstEventTimeout(_) | Stop::IdleTimeout(_) | Stop::HardTimeout(_)) => {
+            return ErrorKind::Timeout;
+        }
+        Some(Stop::Cost(_) | Stop::Tokens(_)) => return ErrorKind::Budget,
+        Some(Stop::Cancelled) => return ErrorKind::Other,
+        _ => {}
+    }
+    if evidence.mismatch {
+        return ErrorKind::ModelNotFound;
+    }
+    if evidence.failure.is_some() {
+        return ErrorKind::NotStarted;
+    }
+    let died = evidence.died();
+    if died && (evidence.signal.is_some() || is_crash(evidence.stderr)) {
+        return ErrorKind::Crash;
+    }
+    if evidence.wire_fault && !died {
+        return ErrorKind::Drift;
+    }
+    if evidence.refused {
+        return ErrorKind::Refusal;
+    }
+    if let Some(kind) = evidence.words.and_then(kind_of_text) {
+        return kind;
+    }
+    if died && evidence.locked() {
+        // pi reads no key while another one holds its file: what it says then misleads.
+        return ErrorKind::NotStarted;
+    }
+    if died || evidence.words.is_none() {
+        let lines = complaints(evidence.stderr);
+        let said = lines.iter().find_map(|line| kind_of_start(line).or_else(|| kind_of_text(line)));
+        if let Some(kind) = said {
+            return kind;
+        }
+    }
+    if died { ErrorKind::Crash } else { ErrorKind::Other }
+}
+
+/// What helps, where execd knows it.
+pub fn advice(evidence: &Evidence<'_>) -> Option<&'static str> {
+    evidence.locked().then_some(
+        "other runs use the same agent directory: give each run a directory of its own: isolation \
+         \"run\" (execd agent --isolate)",
+    )
+}
+
+// ---- Texts ------------------------------------------------------------------------------
+
+/// What a line of stderr says of a pi that did not begin.
+fn kind_of_start(line: &str) -> Option<ErrorKind> {
+    any(&lower(line), NOT_STARTED).then_some(ErrorKind::NotStarted)
+}
+
+/// What the text of an error says; None if that is nothing known.
+fn kind_of_text(text: &str) -> Option<ErrorKind> {
+    let text = &*lower(text);
+    match status(text) {
+        Some(status) => kind_of_status(status, text),
+        None => ORDER.iter().find(|(_, words)| any(text, words)).map(|(kind, _)| *kind),
+    }
+}
+
+/// What an HTTP status says. Providers use the same one for several things: then the identifiers
+/// and words of the body decide, each in the way that a runner which retries needs.
+fn kind_of_status(status: u16, text: &str) -> Option<ErrorKind> {
+    use ErrorKind::{
+        Auth, ContextOverflow, ModelNotFound, Network, Overloaded, RateLimit, Refusal,
+    };
+    let of = |kinds: &[ErrorKind]| {
+        let found = ORDER.iter().find(|(kind, words)| kinds.contains(kind) && any(text, words));
+        found.map(|(kind, _)| *kind)
+    };
+    match status {
+        401 | 402 | 407 => Some(Auth),
+        // A moderation of the input is a 403 too.
+        403 => of(&[Refusal]).or(Some(Auth)),
+        // Also where the address is wrong: no such model is there, now or later.
+        404 => Some(ModelNotFound),
+        408 => Some(Network),
+        413 => Some(ContextOverflow),
+        // No later try helps where this one request is over the limit of a minute, or where the
+        // account must be paid first.
+        429 if any(text, TOO_LARGE) => Some(ContextOverflow),
+        429 => of(&[RateLimit, Auth, Overloaded]).or(Some(RateLimit)),
+        500 | 502..=504 | 520..=530 => of(&[ContextOverflow]).or(Some(Overloaded)),
+        // 400 and 422 are all that a provider finds wrong with a request.
+        _ => of(&[Refusal, ContextOverflow, Auth, ModelNotFound, RateLimit, Overloaded]),
+    }
+}
+
+/// The HTTP status that a text tells, where the clients of providers put it: at its beginning, or
+/// behind a name. Numbers elsewhere are ports, tokens, parts of paths.
+fn status(text: &str) -> Option<u16> {
+    let begin = text.trim_start();
+    let begin = begin.strip_prefix("error: ").unwrap_or(begin);
+    let named = || {
+        STATUS_NAMES.iter().find_map(|name| {
+            text.match_indices(name).find_map(|(at, _)| code(&text[at + name.len()..]))
+        })
+    };
+    leading(begin).or_else(named)
+}
+
+/// The status that a text begins with: `429`, `429 Too many…`, `429: {…`; not `429 tokens`.
+fn leading(text: &str) -> Option<u16> {
+    let status = code(text)?;
+    let behind = &text[3..];
+    let word = behind.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
+    let counts = COUNTED.iter().any(|unit| word == *unit || word.strip_suffix('s') == Some(unit));
+    (matches!(behind.bytes().next(), None | Some(b' ' | b':' | b'\n')) && !counts).then_some(status)
+}
+
+/// Three digits alone that are the status of an error, perhaps quoted.
+fn code(text: &str) -> Option<u16> {
+    let text = text.trim_start_matches([' ', '"', '(']);
+    let digits = text.get(..3).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let ends = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
+    let status: u16 = digits.parse().ok()?;
+    (!text[3..].starts_with(ends) && (400..600).contains(&status)).then_some(status)
+}
+
+/// The part of a text that is looked at, in lower case.
+fn lower(text: &str) -> String {
+    text[..floor_boundary(text, AGENT_ERROR_BYTES)].to_ascii_lowercase()
+}
+
+/// What stands before a status code.
+const STATUS_NAMES: &[&str] = &[
+    "api error (",
+    "status code: ",
+    "status code ",
+    "status: ",
+    "\"status\":",
+    "\"statuscode\":",
+    "\"code\":",
+    "http ",
+    "http/1.1 ",
+    "http error ",
+];
+
+/// What is counted: a number before it is no status.
+const COUNTED: &[&str] = &[
+    "token",
+    "byte",
+    "char",
+    "character",
+    "message",
+    "second",
+    "minute",
+    "ms",
+    "time",
+    "file",
+    "line",
+    "word",
+    "item",
+    "kb",
+    "mb",
+    "step",
+    "turn",
+];
+
+#[cfg(test)]
+#[path = "tests_kind.rs"]
+mod tests;

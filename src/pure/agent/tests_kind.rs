@@ -1,0 +1,194 @@
+//! Tests of the kinds of failures.
+
+use super::*;
+
+/// The kind of an error that pi tells in words.
+fn of_words(words: &str) -> ErrorKind {
+    kind_of(&Evidence { words: Some(words), exit_code: Some(0), ..Evidence::default() })
+}
+
+/// The kind of a pi that exited with 1 and wrote this on stderr.
+fn of_stderr(stderr: &str) -> ErrorKind {
+    kind_of(&Evidence { stderr, exit_code: Some(1), ..Evidence::default() })
+}
+
+/// rule: agent.md, error_kind: What execd ended itself, and pi's own fields, count before any words
+#[test]
+fn execds_own_reasons_and_pis_fields_count_first() {
+    let overloaded = Evidence {
+        words: Some("529 Overloaded"),
+        stderr: "Error: No API key found",
+        signal: Some("SIGTERM"),
+        ..Evidence::default()
+    };
+    let stopped = |stop| Evidence { stop: Some(stop), ..overloaded };
+    let exited = |code| Evidence { exit_code: Some(code), signal: None, ..overloaded };
+    let silent = Evidence { words: None, stderr: "", ..exited(0) };
+    for (evidence, kind) in [
+        (stopped(Stop::FirstEventTimeout(1)), ErrorKind::Timeout),
+        (stopped(Stop::IdleTimeout(1)), ErrorKind::Timeout),
+        (stopped(Stop::HardTimeout(1)), ErrorKind::Timeout),
+        (stopped(Stop::Cost(1.0)), ErrorKind::Budget),
+        (stopped(Stop::Tokens(1)), ErrorKind::Budget),
+        (stopped(Stop::Cancelled), ErrorKind::Other),
+        (stopped(Stop::Lingered), ErrorKind::Overloaded),
+        (Evidence { mismatch: true, ..exited(0) }, ErrorKind::ModelNotFound),
+        (Evidence { failure: Some("pi was not found"), ..silent }, ErrorKind::NotStarted),
+        (overloaded, ErrorKind::Crash),
+        (exited(1), ErrorKind::Overloaded),
+        (Evidence { wire_fault: true, ..exited(0) }, ErrorKind::Drift),
+        (Evidence { wire_fault: true, ..exited(1) }, ErrorKind::Overloaded),
+        (Evidence { refused: true, ..exited(0) }, ErrorKind::Refusal),
+        (Evidence { words: None, ..exited(1) }, ErrorKind::Auth),
+        (Evidence { exit_code: Some(1), ..silent }, ErrorKind::Crash),
+        (silent, ErrorKind::Other),
+        (Evidence::default(), ErrorKind::Other),
+    ] {
+        assert_eq!(kind_of(&evidence), kind, "{evidence:?}");
+    }
+}
+
+/// rule: agent.md, error_kind: The status code of the provider's answer counts before words
+#[test]
+fn a_status_code_counts_before_words() {
+    for (words, kind) in [
+        ("401 rate limit", ErrorKind::Auth),
+        ("402 overloaded", ErrorKind::Auth),
+        ("403: {\"message\":\"model not found\"}", ErrorKind::Auth),
+        ("404 connection error", ErrorKind::ModelNotFound),
+        ("408 status code (no body)", ErrorKind::Network),
+        ("413 status code (no body)", ErrorKind::ContextOverflow),
+        ("429", ErrorKind::RateLimit),
+        ("429 status code (no body)", ErrorKind::RateLimit),
+        ("500 status code (no body)", ErrorKind::Overloaded),
+        ("502 <html><title>Bad</title></html>", ErrorKind::Overloaded),
+        ("529 anything", ErrorKind::Overloaded),
+        ("OpenAI API error (503): no", ErrorKind::Overloaded),
+        ("got status: 429 . {}", ErrorKind::RateLimit),
+        ("{\"error\":{\"code\":403,\"message\":\"no\"}}", ErrorKind::Auth),
+        ("{\"error\":{\"code\": \"503\"}}", ErrorKind::Overloaded),
+        ("Error: 401 no", ErrorKind::Auth),
+        ("HTTP 503", ErrorKind::Overloaded),
+    ] {
+        assert_eq!(of_words(words), kind, "{words}");
+    }
+}
+
+/// rule: agent.md, error_kind: Where a status has several meanings, the identifiers and words of
+///   the answer decide
+#[test]
+fn where_a_status_has_several_meanings_its_body_decides() {
+    for (words, kind) in [
+        ("429 You exceeded your current quota: insufficient_quota", ErrorKind::Auth),
+        (
+            "429 RESOURCE_EXHAUSTED: You exceeded your current quota, please check your plan and \
+             billing details",
+            ErrorKind::RateLimit,
+        ),
+        (
+            "429 Rate limit reached. You can increase it by adding a payment method at \
+             https://platform.example.com/account/billing.",
+            ErrorKind::RateLimit,
+        ),
+        (
+            "429 Request too large for m on tokens per min (TPM): Limit 30000, Requested 60000. \
+             The input or output tokens must be reduced in order to run successfully.",
+            ErrorKind::ContextOverflow,
+        ),
+        ("429 engine_overloaded_error", ErrorKind::Overloaded),
+        ("400 prompt is too long: 210000 tokens > 200000 maximum", ErrorKind::ContextOverflow),
+        ("400 Your credit balance is too low", ErrorKind::Auth),
+        ("400 API key not valid. Please pass a valid API key.", ErrorKind::Auth),
+        ("400 x/y is not a valid model ID", ErrorKind::ModelNotFound),
+        ("400: {\"code\":\"content_filter\"}", ErrorKind::Refusal),
+        ("403 Input was flagged by moderation", ErrorKind::Refusal),
+        ("500 the request exceeds the available context size", ErrorKind::ContextOverflow),
+        ("400 messages: roles must alternate", ErrorKind::Other),
+        ("422 the field is missing", ErrorKind::Other),
+        ("ThrottlingException: Too many tokens, please wait.", ErrorKind::RateLimit),
+        ("Too many tokens in the prompt", ErrorKind::ContextOverflow),
+    ] {
+        assert_eq!(of_words(words), kind, "{words}");
+    }
+}
+
+/// rule: agent.md, error_kind: A number that is no status code says nothing
+#[test]
+fn numbers_that_only_look_like_codes_say_nothing() {
+    for words in [
+        "429 tokens were written",
+        "404 files read",
+        "500 ms passed",
+        "429tokens",
+        "4290 things",
+        "the answer to 429 is unknown",
+        "port 4290 is odd",
+        "/srv/401/agent is odd",
+        "401/agent is odd",
+        "line 503 of the script",
+        "v4.0.429",
+        "status 200",
+        "status code 4290",
+        "\"code\": 42900",
+        "\"code\": 429_000",
+        "",
+        " \n ",
+        "4",
+        "42",
+        "é",
+        "４２９ overrun",
+    ] {
+        assert_eq!(of_words(words), ErrorKind::Other, "{words:?}");
+    }
+    assert_eq!(of_words("connect ECONNREFUSED 127.0.0.1:429"), ErrorKind::Network);
+    assert_eq!(of_words("connect ECONNREFUSED 127.0.0.1:4290"), ErrorKind::Network);
+}
+
+#[test]
+fn case_does_not_count_and_length_neither() {
+    for (words, kind) in [
+        ("OVERLOADED", ErrorKind::Overloaded),
+        ("overloaded", ErrorKind::Overloaded),
+        ("FETCH FAILED", ErrorKind::Network),
+        ("No Api Key for provider: x", ErrorKind::Auth),
+        ("rate limit", ErrorKind::RateLimit),
+    ] {
+        assert_eq!(of_words(words), kind, "{words}");
+    }
+    let long = format!("529 {}", "é429 tokens ".repeat(100_000));
+    assert_eq!(of_words(&long), ErrorKind::Overloaded);
+    assert_eq!(of_words(&long[4..]), ErrorKind::Other);
+}
+
+/// rule: agent.md, error_kind: crash: pi ended by a signal or by an exception
+#[test]
+fn a_pi_that_ends_without_words_is_told_by_its_stderr() {
+    let locked = "Error: Lock file is already being held";
+    for (stderr, kind) in [
+        ("", ErrorKind::Crash),
+        ("something odd", ErrorKind::Crash),
+        ("No API key found for anthropic.\n\nUse /login to log in", ErrorKind::Auth),
+        ("Error: Unknown option: --nope", ErrorKind::NotStarted),
+        ("Error: Failed to load extension \"/e\": no", ErrorKind::NotStarted),
+        ("Error: EACCES: permission denied, mkdir '/a'", ErrorKind::NotStarted),
+        ("Error: Unknown provider \"x\". Use --list-models.", ErrorKind::ModelNotFound),
+        ("Warning: rate limit\nodd", ErrorKind::Crash),
+        (locked, ErrorKind::NotStarted),
+        (&format!("{locked}\nNo API key found for anthropic."), ErrorKind::NotStarted),
+        ("Error: 429 limits\n    at f (/a.js:1:1)\n\nNode.js v22.23.3", ErrorKind::Crash),
+    ] {
+        assert_eq!(of_stderr(stderr), kind, "{stderr}");
+    }
+}
+
+/// rule: agent.md, error_kind: Where pis fail for the locks of one agent directory, the error says
+///   what to do
+#[test]
+fn locks_have_an_advice_and_nothing_else_has() {
+    let locked = Evidence { stderr: "x ELOCKED y", ..Evidence::default() };
+    assert!(advice(&locked).is_some_and(|words| words.contains("execd agent --isolate")));
+    let words = Evidence { words: Some("Lock file is already being held"), ..Evidence::default() };
+    assert!(advice(&words).is_some());
+    let other = Evidence { words: Some("529"), stderr: "unlocked", ..Evidence::default() };
+    assert_eq!(advice(&other), None);
+}
