@@ -50,6 +50,8 @@ pub const EARLY_EXIT_GRACE_PERIOD_MS: u64 = 150;
 pub const PROGRESS_INTERVAL_MS: u64 = 250;
 /// From the first signal of kill_session to SIGKILL.
 pub const KILL_GRACE_MS: u64 = 2_000;
+/// Of that time the first part, in which a leader that ends what it has started is left to do so.
+pub const LEADER_FIRST_MS: u64 = 1_000;
 /// How long after SIGKILL kill_session waits before it names the survivors.
 pub const KILL_GIVE_UP_MS: u64 = 3_000;
 /// From SIGTERM to SIGKILL when execd ends.

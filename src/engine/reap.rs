@@ -11,10 +11,11 @@ use crate::limits::{
     LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
 };
 use crate::pure::process::life::{ExitStatus, Fact};
-use crate::session::SessionId;
 use crate::session::members::Number;
+use crate::session::{Session, SessionId};
 use crate::sys::child::{self, Event, Usage};
 use crate::sys::errno::errno_text;
+use crate::sys::{proc, run_limit};
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;
@@ -109,10 +110,15 @@ impl<F: Families> Engine<F> {
     /// A child that leads no session: the keeper, or an orphan that came to us.
     /// False: it could not be taken.
     fn take_stranger(&mut self, pid: i32) -> bool {
-        match child::take(pid) {
+        // Whose it was is not to be known once it is reaped.
+        let session = self.session_of_orphan(pid);
+        let usage = match child::take(pid) {
             Err(_) => return false,
             Ok(None) => return true,
-            Ok(Some(_)) => {}
+            Ok(Some(usage)) => usage,
+        };
+        if let Some(entry) = session.and_then(|id| self.sessions.get_mut(id)) {
+            entry.core.orphans = entry.core.orphans.with(usage);
         }
         self.cx.debug(format_args!("reaped {pid}"));
         if self.cx.keeper.pid() == Some(pid) {
@@ -122,6 +128,19 @@ impl<F: Families> Engine<F> {
         let outlived = &mut self.sessions.outlived;
         outlived.recheck = !outlived.left.is_empty() || !outlived.headless.is_empty();
         true
+    }
+
+    /// The session that an orphan comes from which has ended and is not reaped, among those that
+    /// take along what has left them: by its mark, else by the number that its members have.
+    fn session_of_orphan(&self, pid: i32) -> Option<SessionId> {
+        let whole = || self.sessions.iter().map(|one| &one.core).filter(|one| one.ways.whole);
+        whole().next()?;
+        let (limit, sid) = (run_limit::of(pid)?, proc::session_of(pid)?);
+        let is_its = |core: &&Session| match core.facts.run_mark {
+            Some(mark) => mark.is_on(limit),
+            None => core.facts.pid == sid && core.number != Number::Free,
+        };
+        whole().find(is_its).map(|core| core.id)
     }
 
     /// A leader whose end could not be learnt was reaped after all: members have its number now.

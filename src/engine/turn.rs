@@ -204,6 +204,8 @@ impl<F: Families> Engine<F> {
                 if let Some(ending) = &mut core.ending {
                     ending.ask(cx.counters.turns);
                 }
+                // An orphan is reaped before anybody tells what the session has used.
+                self.reaping.look_for_children = true;
                 cx.touch(core);
             }
         }

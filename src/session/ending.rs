@@ -43,6 +43,8 @@ pub struct Ending {
     /// Whether SIGKILL followed because something was left.
     pub escalated: bool,
     members: Vec<Member>,
+    /// Until then the first signal is the leader's alone, while the leader lives.
+    leader_first_ns: Option<u64>,
     /// Look for members again although no event came: the last look found new ones.
     rescan_ns: Option<u64>,
     state: State,
@@ -89,11 +91,30 @@ impl Ending {
             give_up_ns: at_once.then_some(give_up),
             escalated: false,
             members: Vec::new(),
+            leader_first_ns: None,
             rescan_ns: None,
             state: State::Going,
             look: Some(turn),
             looked: false,
             empty_looks: 0,
+        }
+    }
+
+    /// The leader ends what it has started by itself, and only it knows in which order: it has so
+    /// long for that before all others are sent the signal too. SIGKILL is everybody's at once.
+    pub fn leader_first(mut self, for_ms: u64) -> Self {
+        let until_ns = self.began_ns + for_ms * NS_PER_MS;
+        self.leader_first_ns = (self.current != SIGKILL).then_some(until_ns);
+        self
+    }
+
+    /// The leader is gone, or had its time: what is there is sent the signal now, also what members
+    /// have started.
+    fn step_leader_first(&mut self, now_ns: u64) {
+        let gone = self.whose.number != Number::Leads;
+        if self.leader_first_ns.is_some_and(|until| gone || until <= now_ns) {
+            self.leader_first_ns = None;
+            self.looked = false;
         }
     }
 
@@ -111,6 +132,7 @@ impl Ending {
             }
         } else if self.current != SIGKILL {
             self.current = signal;
+            self.leader_first_ns = None;
             self.escalate_ns = self.escalate_ns.map(|at| at.min(sooner));
             self.signal_all();
         }
@@ -164,7 +186,8 @@ impl Ending {
         if self.over() || self.wants_look() {
             return None;
         }
-        [self.escalate_ns, self.give_up_ns, self.rescan_ns].into_iter().flatten().min()
+        let due = [self.escalate_ns, self.give_up_ns, self.rescan_ns, self.leader_first_ns];
+        due.into_iter().flatten().min()
     }
 
     /// Looks for members, signals those that are new, moves on to SIGKILL and to giving up when
@@ -183,6 +206,7 @@ impl Ending {
         let turn = self.look.take().unwrap_or_else(|| lookout.turn());
         self.rescan_ns = None;
         self.whose.number = self.whose.number.now(self.whose.sid);
+        self.step_leader_first(now_ns);
         let looked = self.rescan(turn, lookout, ours, &mut watch).unwrap_or_else(|_| {
             // Who takes "cannot be told" for "gone" leaves them running.
             self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
@@ -205,6 +229,7 @@ impl Ending {
             self.escalate_ns = None;
             self.escalated = true;
             self.current = SIGKILL;
+            self.leader_first_ns = None;
             self.give_up_ns = Some(now_ns + KILL_GIVE_UP_MS * NS_PER_MS);
             self.signal_all();
             // What was forked while we looked is found by looking again.
@@ -287,7 +312,11 @@ impl Ending {
     fn signal_new(&mut self) {
         let spares = self.looked && self.current != SIGKILL;
         let pids: Vec<i32> = self.members.iter().map(|one| one.target.pid()).collect();
-        for member in self.members.iter_mut().filter(|member| !member.signalled) {
+        let (leader, leader_first) = (self.whose.sid, self.leader_first_ns.is_some());
+        let is_meant = |member: &&mut Member| {
+            !member.signalled && (!leader_first || member.target.pid() == leader)
+        };
+        for member in self.members.iter_mut().filter(is_meant) {
             let parent = || proc::stat(member.target.pid()).map(|one| one.ppid);
             if !(spares && parent().is_some_and(|parent| pids.contains(&parent))) {
                 member.send(self.current);

@@ -24,7 +24,7 @@ pub mod wait;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
+use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
@@ -74,6 +74,9 @@ pub struct Ways {
     pub apart: bool,
     /// What has left the session by setsid is ended with it: nothing of it may be left behind.
     pub whole: bool,
+    /// The leader ends what it has started: at the session's end it alone is sent the first signal,
+    /// and the others when the leader is gone, or late.
+    pub leader_first: bool,
 }
 
 /// One session.
@@ -97,6 +100,8 @@ pub struct Session {
     pub finished_ns: Option<u64>,
     /// What the leader used.
     pub usage: Usage,
+    /// What orphans used that the session had started, as far as we have reaped them.
+    pub orphans: Usage,
     /// The leader's pidfd, until it is reaped.
     pub pidfd: Option<OwnedFd>,
     /// What went wrong with reading its output, or with taking its end.
@@ -177,6 +182,7 @@ impl Session {
             draining: None,
             finished_ns: None,
             usage: Usage::default(),
+            orphans: Usage::default(),
             pidfd: Some(pidfd),
             fault: None,
             reap_failures: 0,
@@ -401,7 +407,12 @@ impl Session {
         let (now_ns, turn) = at;
         match &mut self.ending {
             Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns, turn),
-            ending => *ending = Some(Ending::new(members, signal, grace_ms, now_ns, turn)),
+            ending => {
+                let new = Ending::new(members, signal, grace_ms, now_ns, turn);
+                let first_ms = LEADER_FIRST_MS.min(grace_ms / 2);
+                let leader_first = self.ways.leader_first;
+                *ending = Some(if leader_first { new.leader_first(first_ms) } else { new });
+            }
         }
     }
 

@@ -38,6 +38,16 @@ pub struct Usage {
     pub max_rss_kib: u64,
 }
 
+impl Usage {
+    /// What both used together.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            cpu_us: self.cpu_us + other.cpu_us,
+            max_rss_kib: self.max_rss_kib.max(other.max_rss_kib),
+        }
+    }
+}
+
 fn wait(
     kind: libc::idtype_t,
     id: i32,
@@ -105,13 +115,13 @@ pub fn reap_pidfd(pidfd: RawFd) -> Result<Option<(ExitStatus, Usage)>, i32> {
     Ok(found.map(|(info, usage)| (status_of(&info), usage)))
 }
 
-/// Takes one event of the child `pid`: reaps it when it has ended. Gives an errno when nothing
-/// could be taken.
-pub fn take(pid: i32) -> Result<Option<ExitStatus>, i32> {
+/// Takes one event of the child `pid`: reaps it when it has ended, and gives what it used then.
+/// Gives an errno when nothing could be taken.
+pub fn take(pid: i32) -> Result<Option<Usage>, i32> {
     let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
-    let Some((info, _)) = wait(libc::P_PID, pid, options)? else { return Ok(None) };
+    let Some((info, usage)) = wait(libc::P_PID, pid, options)? else { return Ok(None) };
     let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
-    Ok(ended.then(|| status_of(&info)))
+    Ok(ended.then_some(usage))
 }
 
 /// Takes a stop or continue event of the child `pid`, leaving an end where it is.

@@ -138,7 +138,7 @@ fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec
     versions::ask(engine, &launch, &program);
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
         core.view = View::new(AGENT_UNREAD_BYTES);
-        core.ways = Ways { own_cap: true, ..core.ways };
+        core.ways = Ways { own_cap: true, leader_first: true, ..core.ways };
         // A tool that prints its environment would have the key in the log. A word that short
         // is no key, and may well be a part of the stream's own.
         let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
