@@ -124,7 +124,11 @@ fn a_line_of_64_mib_is_skipped_without_a_copy() {
         let cost = read(&line, 1, RunSettings::default());
         assert!(cost.calls <= 8 && cost.peak_bytes < 64 * 1024, "{cost:?}");
         // Where it could be kept, it is not: there is no room for so much.
-        let cost = read(&line[..line.len() / SLOW], 1, RunSettings { keep_events: true });
+        let cost = read(
+            &line[..line.len() / SLOW],
+            1,
+            RunSettings { keep_events: true, ..RunSettings::default() },
+        );
         assert!(cost.peak_bytes <= 9 * MIB, "{cost:?}");
     }
 }

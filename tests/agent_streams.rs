@@ -93,7 +93,7 @@ impl Outcome {
 
 /// Reads pieces, all at the same time: how long a piece took to come is told elsewhere.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Outcome {
-    let mut run = AgentRun::new(RunSettings { keep_events });
+    let mut run = AgentRun::new(RunSettings { keep_events, ..RunSettings::default() });
     let mut told = Vec::new();
     let mut keep = |event: &Told<'_>| told.push(serde_json::to_string(event).unwrap());
     let mut longest = 0;

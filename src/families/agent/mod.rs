@@ -131,7 +131,7 @@ fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec
             }
             let failure = start_failure(&launch.program, &failure);
             let end = End { failure: Some(&failure), ..End::default() };
-            let run = AgentRun::new(RunSettings { keep_events: false });
+            let run = AgentRun::new(RunSettings::default());
             return Ok(Err(wire::to_json(&run.report(&end))));
         }
     };
@@ -330,6 +330,7 @@ impl Run {
             duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
             executor_version: cx.books.agent.known(&self.program),
             log_path: log_path.as_deref(),
+            ..End::default()
         };
         wire::to_json(&self.run.report(&end))
     }

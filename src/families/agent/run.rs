@@ -60,7 +60,8 @@ impl Run {
     /// A run that has just been started; `prompt`: the file that has its prompt, where there is
     /// one.
     pub fn new(spec: AgentSpec, program: String, prompt: Option<MemoryFile>) -> Self {
-        let run = AgentRun::new(RunSettings { keep_events: spec.keep_events });
+        let run =
+            AgentRun::new(RunSettings { keep_events: spec.keep_events, ..RunSettings::default() });
         Self {
             spec,
             program,

@@ -44,9 +44,9 @@ const KNOWN: [(&str, &[&str]); 26] = [
     ("bash_execution_update", &["id", "delta"]),
 ];
 
-/// The fields of an event besides `type`; None if the event is not known.
-pub fn known_fields(event: &str) -> Option<&'static [&'static str]> {
-    KNOWN.iter().find(|(name, _)| *name == event).map(|(_, fields)| *fields)
+/// The name of an event, and its fields besides `type`; None if the event is not known.
+pub fn known(event: &str) -> Option<(&'static str, &'static [&'static str])> {
+    KNOWN.iter().find(|(name, _)| *name == event).copied()
 }
 
 /// What a line is, as far as it was looked at.
@@ -145,7 +145,7 @@ impl<'de> Visitor<'de> for Line<'_, 'de> {
             return Err(enough());
         }
         let mut update = Update::default();
-        let known = known_fields("message_update").unwrap_or_default();
+        let (_, known) = known("message_update").unwrap_or_default();
         while let Some(Name(name)) = fields.next_key()? {
             if name == "assistantMessageEvent" {
                 let read = fields.next_value_seed(Message(&mut update));

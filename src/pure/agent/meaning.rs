@@ -9,7 +9,8 @@ use std::str;
 use serde_json::value::RawValue;
 
 use super::drift::count;
-use super::event::{Look, Update, known_fields, look, update_of};
+use super::event::{Look, Update, known, look, update_of};
+use super::model::Answered;
 use super::run::AgentRun;
 use super::text::Block;
 use super::told::{Tell, Told};
@@ -23,6 +24,14 @@ use crate::pure::json::text::{Bounded, append, mended, quoted_text, string};
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";
+/// The events that something is told of, but for those of messages.
+const TELLING: [&str; 5] = [
+    "turn_end",
+    "tool_execution_start",
+    "tool_execution_end",
+    "auto_retry_start",
+    "auto_retry_end",
+];
 /// The kinds of a message_update that are known, as JSON has them.
 const UPDATES: [&str; 12] = [
     r#""start""#,
@@ -42,8 +51,15 @@ const UPDATES: [&str; 12] = [
 impl AgentRun {
     /// An event of which all of the line was read.
     pub(super) fn event(&mut self, kind: &str, fields: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
-        self.clocks.last_event_ms = now_ms;
-        let Some(known) = known_fields(kind) else { return self.drift.event(kind) };
+        let Some((name, known)) = known(kind) else {
+            self.came("", now_ms);
+            self.last_event = Some(Cow::Owned(kind.to_owned()));
+            return self.drift.event(kind);
+        };
+        self.came(name, now_ms);
+        if TELLING.contains(&kind) {
+            self.release_turn(tell);
+        }
         for (name, value) in &fields.0 {
             if name != "type" && !known.contains(&name.as_ref()) {
                 self.drift.field(kind, name, value);
@@ -75,7 +91,9 @@ impl AgentRun {
             "turn_end" => self.turn_end(fields, tell),
             "message_start" => {
                 self.clocks.settled_ms = None;
-                if is_assistant(&Fields::of(fields.get("message"))) {
+                let message = Fields::of(fields.get("message"));
+                if is_assistant(&message) {
+                    self.answered_by(&message, tell);
                     self.clocks.first_event_ms.get_or_insert(now_ms);
                     self.answer_began_ms = Some(now_ms);
                     self.transcript.next_message(now_ms, tell);
@@ -91,6 +109,7 @@ impl AgentRun {
                 if is_assistant(&message) {
                     // Where pi tells nothing before it, the model has answered all the same.
                     self.clocks.first_event_ms.get_or_insert(now_ms);
+                    self.answered_by(&message, tell);
                     self.answer(&message, now_ms, tell);
                 }
             }
@@ -108,6 +127,7 @@ impl AgentRun {
 
     /// What was needed of a message_update.
     pub(super) fn update(&mut self, update: &Update<'_>, now_ms: u64, tell: Tell<'_>) {
+        self.release_turn(tell);
         self.updated(update, now_ms);
         let Some(value) = update.value else {
             if !update.kind.is_empty() && !UPDATES.contains(&update.kind) {
@@ -126,7 +146,7 @@ impl AgentRun {
 
     /// What any message_update means.
     fn updated(&mut self, update: &Update<'_>, now_ms: u64) {
-        self.clocks.last_event_ms = now_ms;
+        self.came("message_update", now_ms);
         self.clocks.first_event_ms.get_or_insert(now_ms);
         for (name, value) in &update.unknown {
             self.drift.field("message_update", name, value);
@@ -141,6 +161,7 @@ impl AgentRun {
             let quoted = update.value.and_then(quoted_text);
             let told = thinking || update.kind == r#""text_delta""#;
             let Some(quoted) = quoted.filter(|_| told) else { return false };
+            self.release_turn(tell);
             self.updated(&update, now_ms);
             let block = Block { thinking, index: update.content_index };
             self.transcript.begin_delta(block, now_ms, tell);
@@ -152,6 +173,9 @@ impl AgentRun {
         let message = Fields::of(fields.get("message"));
         let ending = string(fields.get("type"), AGENT_NAME_BYTES).as_deref() == Some("message_end");
         let content = message.get("content").filter(|_| ending && is_assistant(&message));
+        if content.is_some() {
+            self.release_turn(tell);
+        }
         content.is_some_and(|content| self.transcript.begin_text(content, now_ms, tell))
     }
 
@@ -164,14 +188,47 @@ impl AgentRun {
         }
     }
 
+    /// A turn is told when it is known who answers, or when there is something else to tell of it.
     fn turn_start(&mut self, tell: Tell<'_>) {
+        self.release_turn(tell);
         self.clocks.settled_ms = None;
         self.turn_starts += 1;
         self.turn = Totals::default();
         // Some providers count their calls anew in each answer.
         self.tools_told.clear();
         self.tools_running.clear();
-        tell(&Told { event: "turn_start", turn: Some(self.turn_starts), ..Told::default() });
+        self.held_turn = Some(self.turn_starts);
+    }
+
+    /// Tells the turn that has begun, if that is not told yet. Nobody has answered in it.
+    pub(super) fn release_turn(&mut self, tell: Tell<'_>) {
+        self.tell_turn(None, tell);
+    }
+
+    /// An assistant's message tells which model it comes from.
+    fn answered_by(&mut self, message: &Fields<'_>, tell: Tell<'_>) {
+        let answered = Answered::by(message);
+        if self.other_model.is_none() && self.settings.asked.is_other(&answered) {
+            self.other_model = Some(answered.clone());
+        }
+        self.tell_turn(Some(&answered), tell);
+        if answered != Answered::default() {
+            self.answered = answered;
+        }
+    }
+
+    fn tell_turn(&mut self, answered: Option<&Answered>, tell: Tell<'_>) {
+        let Some(turn) = self.held_turn.take() else { return };
+        let asked = self.settings.asked.known();
+        tell(&Told {
+            event: "turn_start",
+            turn: Some(turn),
+            provider: asked.map(|asked| asked.provider.as_str()),
+            model: asked.map(|asked| asked.model.as_str()),
+            response_provider: answered.and_then(|one| one.provider.as_deref()),
+            response_model: answered.and_then(Answered::model),
+            ..Told::default()
+        });
     }
 
     fn turn_end(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {

@@ -10,7 +10,10 @@
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
+//! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
+//! | `output.rs` | all of that text within its bound, and the last message of it |
+//! | `raw.rs` | the raw events that are kept |
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
@@ -28,6 +31,9 @@ mod lines;
 mod long;
 pub mod mask;
 mod meaning;
+mod model;
+mod output;
+mod raw;
 mod report;
 mod run;
 mod stop;
@@ -37,7 +43,8 @@ mod usage;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
-pub use report::{AgentReport, End, ProviderData};
+pub use model::Asked;
+pub use report::{AgentReport, End, Policy, ProviderData};
 pub use run::{AgentRun, Clocks, RunSettings};
 pub use stop::Stop;
 pub use told::{Cost, Retries, Tell, Told, UsageReport};

@@ -7,11 +7,31 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::model::Answered;
 use super::run::AgentRun;
 use super::stop::Stop;
 use super::told::{Cost, Retries, UsageReport};
 use crate::limits::AGENT_STDERR_BYTES;
 use crate::pure::text::utf8::ceil_boundary;
+
+/// What a run of pi may do, as pi was called.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Policy<'a> {
+    /// Its tools; None: pi's own defaults.
+    pub tools: Option<&'a [String]>,
+    /// The extensions that were named.
+    pub extensions: &'a [String],
+    /// The session of pi that it goes on with; None: none is kept.
+    pub session: Option<&'a str>,
+    /// `shared` or `run`: whose agent directory pi has.
+    pub isolation: &'a str,
+}
+
+impl Default for Policy<'_> {
+    fn default() -> Self {
+        Self { tools: None, extensions: &[], session: None, isolation: "shared" }
+    }
+}
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +52,20 @@ pub struct End<'a> {
     pub executor_version: Option<&'a str>,
     /// Where its log is.
     pub log_path: Option<&'a str>,
+    /// When it was started, as `2026-11-22T17:45:03.123Z`; empty if that is not known.
+    pub started_at: &'a str,
+    /// The time that its processes have had on a processor, as far as they were reaped.
+    pub cpu_seconds: Option<f64>,
+    /// The most memory that one of them has had.
+    pub max_rss_kib: Option<u64>,
+    /// What it may do.
+    pub policy: Policy<'a>,
+    /// The program and its arguments, without a key.
+    pub args: &'a [String],
+    /// The agent directory that was made for it and kept.
+    pub agent_dir: Option<&'a str>,
+    /// How many runs started at once, where a default limit of time was made longer for that.
+    pub started_at_once: Option<u64>,
 }
 
 /// The result of agent_execute.
@@ -41,11 +75,37 @@ pub struct AgentReport<'a> {
     pub success: bool,
     /// All text of the assistant; of more than AGENT_OUTPUT_BYTES the middle is left out.
     pub output: String,
+    /// The text of the last of the assistant's messages alone, bounded as `output`.
+    pub final_output: String,
     /// What went wrong, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Why the run ended.
     pub finish_reason: &'a str,
+    /// What the provider itself said of why the last answer ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_stop_reason: Option<&'a str>,
+    /// The provider that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<&'a str>,
+    /// The model that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    /// The provider of the last of the assistant's messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_provider: Option<&'a str>,
+    /// Its model, as the provider calls it where that is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<&'a str>,
+    /// Another model than the one that was asked has answered; absent if none has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub model_mismatch: bool,
+    /// What the client calls the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
+    /// When pi was started.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub started_at: &'a str,
     /// From pi's start to its end.
     pub duration_ms: u64,
     /// Turns begun.
@@ -75,9 +135,25 @@ pub struct AgentReport<'a> {
     /// When its first text came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_text_ms: Option<u64>,
+    /// When the first tool was called that changes something: write, edit or bash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_attempt_ms: Option<u64>,
     /// Output and reasoning by the time between the start and the end of the answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<f64>,
+    /// The time that pi's processes have had on a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// The most memory that one of them has had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rss_kib: Option<u64>,
+    /// What the run was allowed.
+    pub policy: Policy<'a>,
+    /// The program and its arguments, as they were run, without a key.
+    pub args: &'a [String],
+    /// The agent directory that was made for the run and kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_dir: Option<&'a str>,
     /// What is pi's alone.
     pub provider_data: ProviderData<'a>,
     /// Where the log is.
@@ -86,6 +162,8 @@ pub struct AgentReport<'a> {
     /// pi's exit code; absent if a signal ended it or it never ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The last of pi's stderr.
+    pub stderr_tail: String,
 }
 
 /// What pi said that is no part of the result's own fields. Counts of nothing are absent.
@@ -123,11 +201,21 @@ impl AgentRun {
             && (end.exit_code == Some(0) || lingered)
             && matches!(finish_reason, "stop" | "length" | "tool_calls");
         let clocks = self.clocks();
+        let asked = self.settings.asked.known();
         AgentReport {
             success,
-            output: self.transcript.output(),
+            output: self.transcript.output.all(),
+            final_output: self.transcript.output.last(),
             error: (!success).then(|| self.error(end, finish_reason)),
             finish_reason,
+            raw_stop_reason: self.raw_stop_reason.as_deref(),
+            provider: asked.map(|asked| asked.provider.as_str()),
+            model: asked.map(|asked| asked.model.as_str()),
+            response_provider: self.answered.provider.as_deref(),
+            response_model: self.answered.model(),
+            model_mismatch: self.other_model.is_some(),
+            label: self.settings.label.as_deref(),
+            started_at: end.started_at,
             duration_ms: end.duration_ms,
             num_turns: self.turn_starts.max(self.turn_ends),
             tool_call_count: self.tool_call_count,
@@ -140,7 +228,13 @@ impl AgentRun {
             executor_version: end.executor_version,
             first_event_ms: clocks.first_event_ms,
             first_text_ms: self.transcript.first_text_ms,
+            first_attempt_ms: self.first_attempt_ms,
             tokens_per_second: self.tokens_per_second(),
+            cpu_seconds: end.cpu_seconds,
+            max_rss_kib: end.max_rss_kib,
+            policy: end.policy,
+            args: end.args,
+            agent_dir: end.agent_dir,
             provider_data: ProviderData {
                 unparsed_lines: self.unparsed_lines,
                 unknown_events: &self.drift.events,
@@ -153,6 +247,7 @@ impl AgentRun {
             },
             log_path: end.log_path,
             exit_code: end.exit_code,
+            stderr_tail: stderr_tail(end).to_owned(),
         }
     }
 
@@ -164,7 +259,11 @@ impl AgentRun {
             Some(Stop::Cost(_)) => return "cost_exhausted",
             Some(Stop::Tokens(_)) => return "token_exhausted",
             Some(Stop::Cancelled) => return "cancelled",
+            Some(Stop::ModelMismatch) => return "model_mismatch",
             Some(Stop::Lingered) | None => {}
+        }
+        if self.mismatch() {
+            return "model_mismatch";
         }
         if self.wire_fault.is_some() {
             return "wire_drift";
@@ -196,14 +295,27 @@ impl AgentRun {
                 format!("{used} tokens used, the limit is {limit} (max_tokens)")
             }
             Some(Stop::Cancelled) => String::from("cancelled"),
-            Some(Stop::Lingered) | None => self.fault(end, finish_reason),
+            _ if finish_reason == "model_mismatch" => self.model_fault(),
+            Some(Stop::ModelMismatch | Stop::Lingered) | None => self.fault(end, finish_reason),
         };
-        let from = end.stderr.len().saturating_sub(AGENT_STDERR_BYTES);
-        let stderr = end.stderr[ceil_boundary(end.stderr, from)..].trim_end();
+        let stderr = stderr_tail(end);
         if end.exit_code.is_some_and(|code| code != 0) && !stderr.is_empty() {
             let _ = write!(text, ": {stderr}");
         }
         text
+    }
+
+    /// Which model has answered in place of which.
+    fn model_fault(&self) -> String {
+        let asked = &self.settings.asked;
+        let other = self.other_model.as_ref();
+        let provider = other.and_then(|one| one.provider.as_deref()).unwrap_or("?");
+        let model = other.and_then(Answered::model).unwrap_or("?");
+        format!(
+            "{provider}/{model} has answered, {}/{} was asked (strict_model): does pi know a \
+             model of that name?",
+            asked.provider, asked.model
+        )
     }
 
     /// What went wrong when execd has not ended the run.
@@ -242,6 +354,12 @@ impl AgentRun {
         let rate = self.answers_tokens as f64 * 1000.0 / self.answers_ms as f64;
         (self.answers_ms > 0).then(|| (rate * 100.0).round() / 100.0)
     }
+}
+
+/// The last AGENT_STDERR_BYTES of what pi wrote to stderr.
+fn stderr_tail<'a>(end: &End<'a>) -> &'a str {
+    let from = end.stderr.len().saturating_sub(AGENT_STDERR_BYTES);
+    end.stderr[ceil_boundary(end.stderr, from)..].trim_end()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde gives a reference.

@@ -1,31 +1,41 @@
 //! One run of pi: its stream is cut into lines, each is read as far as it is needed, and handed to
 //! what its event means (`meaning.rs`).
 
+use std::borrow::Cow;
 use std::str;
 
 use memchr::memchr;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::drift::Drift;
 use super::event::{Look, look};
 use super::lines::{Known, OpenLine};
 use super::long::{Cut, Flow, LongLine};
+use super::model::{Answered, Asked};
 use super::text::Transcript;
-use super::told::{Retries, Tell};
+use super::told::{Retries, Tell, Told};
 use super::usage::Totals;
 use crate::limits::{
-    AGENT_DELTA_BYTES, AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH,
-    AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES, AGENT_NAME_BYTES,
+    AGENT_DELTA_BYTES, AGENT_HEAD_BYTES, AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES,
+    AGENT_NAME_BYTES,
 };
 use crate::pure::json::fields::Fields;
-use crate::pure::json::text::{mended, string};
+use crate::pure::json::text::string;
+
+/// The type of the events that are told apart by nothing but their type.
+const TOOL_UPDATE: &str = "tool_execution_update";
 
 /// How a run is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RunSettings {
     /// Whether raw events are kept for the report.
     pub keep_events: bool,
+    /// The model that is to answer.
+    pub asked: Asked,
+    /// What the client calls the run: each event has it, and the report.
+    pub label: Option<String>,
+    /// What nobody may read in the texts that are told.
+    pub secret: Option<Vec<u8>>,
 }
 
 /// What the deadlines of a run go by. Times are milliseconds since its start.
@@ -45,7 +55,7 @@ pub struct Clocks {
 /// The stream of one run: bytes in, normalized events out, totals kept.
 #[derive(Debug, Default)]
 pub struct AgentRun {
-    settings: RunSettings,
+    pub(super) settings: RunSettings,
     line: OpenLine,
     /// A longer line is not kept.
     pub(super) long_bytes: usize,
@@ -57,6 +67,14 @@ pub struct AgentRun {
     pub(super) unparsed_lines: u64,
     pub(super) drift: Drift,
     pub(super) clocks: Clocks,
+    /// The type of the last event that came.
+    pub(super) last_event: Option<Cow<'static, str>>,
+    /// The turn that has begun and is not told yet.
+    pub(super) held_turn: Option<u64>,
+    /// What pi told last of the model that answers.
+    pub(super) answered: Answered,
+    /// The first answer that came from another model than the one that was asked.
+    pub(super) other_model: Option<Answered>,
     /// An agent_end came, and no agent_start since.
     pub(super) agent_ended: bool,
     pub(super) transcript: Transcript,
@@ -82,6 +100,10 @@ pub struct AgentRun {
     pub(super) failure: Option<String>,
     /// The first thing that is wrong with what an answer says it has used.
     pub(super) wire_fault: Option<String>,
+    /// What the provider itself said of why the last answer ended.
+    pub(super) raw_stop_reason: Option<String>,
+    /// When the first tool was called that changes something.
+    pub(super) first_attempt_ms: Option<u64>,
     pub(super) retries: Retries,
     pub(super) session_id: Option<String>,
 }
@@ -94,22 +116,45 @@ impl AgentRun {
 
     /// Takes bytes of pi's stdout as they came. `now_ms` is the time since the run's start.
     pub fn push(&mut self, bytes: &[u8], now_ms: u64, tell: Tell<'_>) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let end = memchr(b'\n', rest);
-            let part = &rest[..end.unwrap_or(rest.len())];
-            rest = end.map_or(&[], |end| &rest[end + 1..]);
-            self.part(part, end.is_some(), now_ms, tell);
-        }
+        self.labelled(tell, |run, tell| {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let end = memchr(b'\n', rest);
+                let part = &rest[..end.unwrap_or(rest.len())];
+                rest = end.map_or(&[], |end| &rest[end + 1..]);
+                run.part(part, end.is_some(), now_ms, tell);
+            }
+        });
     }
 
     /// The stream has ended. What is left of it without an end of line was cut and counts as
     /// unparsed, unless it is an event as a whole. (Of a message_update that is not known: its end
     /// is never looked at.)
     pub fn finish(&mut self, now_ms: u64, tell: Tell<'_>) {
+        self.labelled(tell, |run, tell| {
+            run.last_line(now_ms, tell);
+            run.release_turn(tell);
+            run.transcript.close_half(now_ms, tell);
+        });
+    }
+
+    /// Each event that is told meanwhile has the run's label.
+    fn labelled(&mut self, tell: Tell<'_>, read: impl FnOnce(&mut Self, Tell<'_>)) {
+        // Taken out of self for as long as self tells.
+        let label = self.settings.label.take();
+        match &label {
+            None => read(self, tell),
+            Some(label) => read(self, &mut |told: &Told<'_>| {
+                tell(&Told { label: Some(label), ..*told });
+            }),
+        }
+        self.settings.label = label;
+    }
+
+    /// Reads what is left of the stream.
+    fn last_line(&mut self, now_ms: u64, tell: Tell<'_>) {
         if self.line.long.is_some() {
-            self.end_of_long(now_ms, tell);
-            return self.transcript.close_half(now_ms, tell);
+            return self.end_of_long(now_ms, tell);
         }
         let line = std::mem::take(&mut self.line.kept);
         if self.line.known == Known::Nothing {
@@ -122,12 +167,21 @@ impl AgentRun {
             _ => Known::Unparsed,
         };
         self.end_of_line(&line, now_ms, tell);
-        self.transcript.close_half(now_ms, tell);
     }
 
     /// What the deadlines go by.
     pub fn clocks(&self) -> Clocks {
         Clocks { tools_running: self.tools_running.len(), ..self.clocks }
+    }
+
+    /// Whether another model has answered than the only one that may.
+    pub fn mismatch(&self) -> bool {
+        self.other_model.is_some() && self.settings.asked.strict_model
+    }
+
+    /// The type of the last event that came; None if pi has said nothing.
+    pub fn last_event(&self) -> Option<&str> {
+        self.last_event.as_deref()
     }
 
     /// USD spent so far.
@@ -148,6 +202,12 @@ impl AgentRun {
             + self.drift.heap_bytes()
             + self.transcript.heap_bytes()
             + (self.tools_told.capacity() + self.tools_running.capacity()) * size_of::<u64>()
+    }
+
+    /// An event of this type came.
+    pub(super) fn came(&mut self, kind: &'static str, now_ms: u64) {
+        self.last_event = Some(Cow::Borrowed(kind));
+        self.clocks.last_event_ms = now_ms;
     }
 
     /// Takes a part of a line: all of it that was read now. `ended`: its end was read too.
@@ -281,7 +341,7 @@ impl AgentRun {
         match look(short, true) {
             Look::More | Look::Nothing => return self.unparsed_lines += 1,
             Look::Whole => return self.whole(short, raw, now_ms, tell),
-            Look::ToolUpdate => self.clocks.last_event_ms = now_ms,
+            Look::ToolUpdate => self.came(TOOL_UPDATE, now_ms),
             Look::Update(update) => self.update(&update, now_ms, tell),
         }
         self.keep_raw(raw);
@@ -304,7 +364,7 @@ impl AgentRun {
                 Look::Nothing => return self.line.known = Known::Unparsed,
                 Look::Whole => return self.line.known = Known::Whole,
                 Look::ToolUpdate => {
-                    self.clocks.last_event_ms = now_ms;
+                    self.came(TOOL_UPDATE, now_ms);
                     return self.line.known = Known::Told;
                 }
                 Look::Update(update) => {
@@ -342,46 +402,6 @@ impl AgentRun {
         };
         self.keep_raw(raw);
         self.event(&kind, fields, now_ms, tell);
-    }
-
-    /// The raw events that are kept; None if they were not asked for.
-    pub(super) fn raw_events(&self) -> Option<Vec<&RawValue>> {
-        let lines = self.events.lines().filter_map(|line| serde_json::from_str(line).ok());
-        self.settings.keep_events.then(|| lines.collect())
-    }
-
-    fn has_room(&self, bytes: usize) -> bool {
-        self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
-    }
-
-    /// Keeps a raw event, which may have been too long to be there.
-    fn keep_raw(&mut self, raw: Option<&[u8]>) {
-        match raw {
-            Some(line) => self.keep_event(line),
-            None => self.events_dropped += u64::from(self.settings.keep_events),
-        }
-    }
-
-    /// Keeps a raw event, if that was asked for.
-    fn keep_event(&mut self, line: &[u8]) {
-        if !self.settings.keep_events {
-            return;
-        }
-        // Of a line that was told by its beginning nobody knows yet that it is JSON to its end.
-        let text = str::from_utf8(line).ok().filter(|_| self.has_room(line.len()));
-        let raw = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-        match raw.and_then(|raw| mended(raw.get(), AGENT_JSON_DEPTH)) {
-            Some(json) => {
-                let needed = self.events.len() + json.len() + 1;
-                if needed > self.events.capacity() {
-                    let room = (2 * needed).min(AGENT_EVENTS_BYTES) - self.events.len();
-                    self.events.reserve_exact(room);
-                }
-                self.events.push_str(&json);
-                self.events.push('\n');
-            }
-            None => self.events_dropped += 1,
-        }
     }
 }
 

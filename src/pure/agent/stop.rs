@@ -13,6 +13,8 @@ pub enum Stop {
     Cost(f64),
     /// The run has used more than so many tokens.
     Tokens(u64),
+    /// Another model has answered than the one that was asked.
+    ModelMismatch,
     /// Somebody cancelled it.
     Cancelled,
     /// The run was done, and pi did not exit: the run keeps its success.

@@ -135,7 +135,9 @@ fn a_plain_answer() {
     assert_eq!(
         outcome.report,
         json!({
-            "success": true, "output": "Hello.", "finish_reason": "stop", "duration_ms": 0,
+            "success": true, "output": "Hello.", "final_output": "Hello.",
+            "finish_reason": "stop", "duration_ms": 0, "stderr_tail": "", "args": [],
+            "policy": {"tools": null, "extensions": [], "session": null, "isolation": "shared"},
             "num_turns": 1, "tool_call_count": 0, "tool_calls": {},
             "input_tokens": 10, "output_tokens": 5, "reasoning_tokens": 0,
             "cache_read_tokens": 0, "cache_write_tokens": 0, "total_tokens": 15,
@@ -201,9 +203,8 @@ fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
     assert!(places.is_sorted(), "{text}");
     let mut first = String::new();
     let mut run = AgentRun::new(RunSettings::default());
-    run.push(b"{\"type\":\"turn_start\"}\n", 0, &mut |told| {
-        first = serde_json::to_string(told).unwrap();
-    });
+    run.push(b"{\"type\":\"turn_start\"}\n", 0, &mut |_| panic!("a turn is told with its answer"));
+    run.finish(0, &mut |told| first = serde_json::to_string(told).unwrap());
     assert_eq!(first, r#"{"event":"turn_start","turn":1}"#);
 }
 

@@ -172,7 +172,7 @@ fn an_unterminated_line_is_an_event_if_it_is_whole() {
         ("{\"type\":\"mess", 1, 0, 0),
     ] {
         for keep_events in [false, true] {
-            let mut run = AgentRun::new(RunSettings { keep_events });
+            let mut run = AgentRun::new(RunSettings { keep_events, ..RunSettings::default() });
             let mut count = 0;
             run.push(line.as_bytes(), 0, &mut |_| count += 1);
             run.finish(0, &mut |_| count += 1);
@@ -198,8 +198,8 @@ fn raw_events_are_kept_up_to_their_bound() {
     given[3] = given[3].replace('\u{FFFD}', "\\ud83d");
     given.push("banner".into());
     given.push("{\"type\":\"tool_execution_update\",\"cut".into());
-    let settings = RunSettings { keep_events: true };
-    let outcome = feed(&given, settings, &done());
+    let settings = RunSettings { keep_events: true, ..RunSettings::default() };
+    let outcome = feed(&given, settings.clone(), &done());
     assert_eq!(outcome.report["provider_data"]["events"], json!(all));
     assert_eq!(outcome.report["provider_data"]["events_dropped"], 1);
     assert_eq!(run(&given).report["provider_data"]["events"], Value::Null);

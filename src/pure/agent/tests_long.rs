@@ -7,7 +7,7 @@ use super::{AgentRun, RunSettings};
 
 /// Reads bytes with lines over so many bytes as long ones, in pieces of this size.
 fn read(bytes: &[u8], long_bytes: usize, piece_bytes: usize, keep_events: bool) -> Vec<Value> {
-    let mut run = AgentRun::new(RunSettings { keep_events });
+    let mut run = AgentRun::new(RunSettings { keep_events, ..RunSettings::default() });
     run.long_bytes = long_bytes;
     let mut told = Vec::new();
     let mut tell = |event: &super::Told<'_>| told.push(serde_json::to_value(event).unwrap());
@@ -167,7 +167,7 @@ fn comparable(events: Vec<Value>) -> Vec<Value> {
         all.push(event);
     }
     for event in &mut all {
-        for field in ["delta", "output"] {
+        for field in ["delta", "output", "final_output"] {
             let Some(text) = event[field].as_str() else { continue };
             let parts = text.split(LEFT_OUT);
             let parts = parts.map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AgentRun, End, RunSettings, Stop};
+use super::{AgentRun, End, Policy, RunSettings, Stop};
 
 /// A run whose assistant's messages ended like this.
 fn ended(messages: &[Value]) -> AgentRun {
@@ -32,6 +32,13 @@ const OK: End<'static> = End {
     duration_ms: 0,
     executor_version: None,
     log_path: None,
+    started_at: "",
+    cpu_seconds: None,
+    max_rss_kib: None,
+    policy: Policy { tools: None, extensions: &[], session: None, isolation: "shared" },
+    args: &[],
+    agent_dir: None,
+    started_at_once: None,
 };
 
 /// rule: agent.md, The result: finish_reason is the last settled stopReason, mapped; what is new

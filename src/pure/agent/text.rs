@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hasher};
 
 use serde_json::value::RawValue;
 
+use super::output::{Output, left_out};
 use super::told::{Tell, Told};
 use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
-use crate::pure::buffer::head_tail::HeadTail;
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::{REPLACEMENT, pieces, quoted_text};
-use crate::pure::text::utf8::{continuation_len, floor_boundary, incomplete_suffix_len, lossy};
+use crate::pure::text::utf8::floor_boundary;
 
 /// What lies between two blocks of text.
 const BETWEEN_BLOCKS: &str = "\n\n";
@@ -123,15 +123,11 @@ struct Flowing {
     in_message: bool,
 }
 
-/// The line that stands for text that is left out.
-fn left_out(bytes: u64) -> String {
-    format!("\n\n[{bytes} bytes of text are left out here]\n\n")
-}
-
 /// The text so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Transcript {
-    output: HeadTail,
+    /// All of it, within its bound.
+    pub output: Output,
     /// Message and contentIndex of the last block of text that was told.
     last_block: Option<(u64, u64)>,
     /// Counts the messages.
@@ -148,22 +144,6 @@ pub struct Transcript {
     flowing: Option<Box<Flowing>>,
     /// A message that is ending, between two such texts.
     whole: Option<Box<Whole>>,
-}
-
-impl Default for Transcript {
-    fn default() -> Self {
-        Self {
-            output: HeadTail::new(AGENT_OUTPUT_BYTES),
-            last_block: None,
-            message: 0,
-            spoken: Spoken::default(),
-            mismatches: 0,
-            half: None,
-            first_text_ms: None,
-            flowing: None,
-            whole: None,
-        }
-    }
 }
 
 impl Transcript {
@@ -253,6 +233,10 @@ impl Transcript {
         tell: Tell<'_>,
     ) {
         let begun = self.whole.take();
+        if self.spoken.bytes == 0 {
+            // The last message is this one, whether it has text or not.
+            self.output.next_message(0);
+        }
         let Some(content) = content else { return self.close_half(now_ms, tell) };
         let whole = begun.or_else(|| self.begin_whole(now_ms, tell).map(Box::new));
         let Some(mut whole) = whole else { return };
@@ -409,28 +393,15 @@ impl Transcript {
         // What stands between two messages is part of neither.
         let in_message = if self.spoken.bytes == 0 { Some(text) } else { joined.as_deref() };
         self.spoken.add(in_message.unwrap_or(text));
+        let in_message_bytes = in_message.unwrap_or(text).len();
         let text = joined.as_deref().unwrap_or(text);
-        self.output.push(text.as_bytes());
+        if self.spoken.bytes == in_message_bytes {
+            self.output.next_message(text.len() - in_message_bytes);
+        }
+        self.output.push(text);
         self.last_block = here;
         self.first_text_ms.get_or_insert(now_ms);
         tell(&Told { event: "text", delta: Some(text), ..Told::default() });
-    }
-
-    /// All of the text; where there was too much of it, its middle is a line that says so.
-    pub fn output(&self) -> String {
-        let kept = self.output.peek();
-        let (mut head, mut tail) = (kept.head, kept.tail.as_slice());
-        let mut omitted_bytes = kept.omitted_bytes;
-        if omitted_bytes > 0 {
-            let cut = incomplete_suffix_len(&head);
-            head.truncate(head.len() - cut);
-            let rest = continuation_len(tail);
-            tail = &tail[rest..];
-            omitted_bytes += (cut + rest) as u64;
-            head.extend_from_slice(left_out(omitted_bytes).as_bytes());
-        }
-        head.extend_from_slice(tail);
-        String::from_utf8(head).unwrap_or_else(|fault| lossy(fault.as_bytes()))
     }
 
     /// Bytes of heap owned.

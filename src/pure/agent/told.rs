@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 pub type Tell<'t> = &'t mut dyn FnMut(&Told<'_>);
 
 /// One normalized event, named by `event`, with the fields that it has: one flat object, whose
-/// first field is `event`.
+/// first field is `event`. Each has the run's `label`, where it has one.
 ///
 /// | event | fields |
 /// |---|---|
-/// | `turn_start` | turn |
+/// | `turn_start` | turn, provider, model, response_provider, response_model |
 /// | `text`, `thinking` | delta |
 /// | `tool_use` | id, name, input, omitted_bytes |
 /// | `tool_result` | id, name, output, is_error, omitted_bytes |
@@ -23,9 +23,24 @@ pub type Tell<'t> = &'t mut dyn FnMut(&Told<'_>);
 pub struct Told<'a> {
     /// Which event it is.
     pub event: &'static str,
+    /// What the client calls the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
     /// The turn's number, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
+    /// The provider that was asked for the turn's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<&'a str>,
+    /// The model that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    /// The provider that answers; absent if pi has not told it yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_provider: Option<&'a str>,
+    /// The model that answers; absent as `response_provider` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<&'a str>,
     /// Text that follows what was told before, at most AGENT_DELTA_BYTES and a separator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<&'a str>,
