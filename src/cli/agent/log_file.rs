@@ -99,10 +99,20 @@ impl LogFile {
             return Some(format!("{path} is still being written: the disk is slow"));
         }
         if self.state != State::Refused {
-            // A directory that cannot be removed is in nobody's way.
-            let _ = fs::remove_dir_all(&self.dir);
+            self.remove_dir();
         }
         note
+    }
+
+    /// Takes the directory away, with what execd has written there. An agent directory of pi that
+    /// is kept stays in it.
+    fn remove_dir(&self) {
+        // What cannot be removed is in nobody's way.
+        let names = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        for entry in names.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())) {
+            let _ = fs::remove_file(entry.path());
+        }
+        let _ = fs::remove_dir(&self.dir);
     }
 
     /// The log of a session, by its name.
