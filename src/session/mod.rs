@@ -320,6 +320,13 @@ impl Session {
         self.start.fail(why);
     }
 
+    /// What the leader and what it started used, as far as we have reaped it; None before the
+    /// leader has ended, and where it never ran.
+    pub fn tree_usage(&self) -> Option<Usage> {
+        let ran = self.status().is_some() && self.start.failure().is_none();
+        ran.then(|| self.usage.with(self.orphans))
+    }
+
     /// How the leader ended, once it was reaped.
     pub fn status(&self) -> Option<ExitStatus> {
         self.life.status()

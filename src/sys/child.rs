@@ -39,6 +39,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Its time on a processor, in seconds.
+    #[allow(clippy::cast_precision_loss)] // Microseconds of CPU time fit a float's mantissa.
+    pub fn cpu_seconds(self) -> f64 {
+        self.cpu_us as f64 / 1e6
+    }
+
     /// What both used together.
     pub fn with(self, other: Self) -> Self {
         Self {

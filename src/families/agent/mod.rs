@@ -29,6 +29,7 @@ use crate::session::view::View;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Session, SessionId, Ways};
 use crate::sys::agent_dirs::SWEEP_FLAG;
+use crate::sys::child::Usage;
 use crate::wire::{self, Reason, RpcError};
 use run::{AgentSpec, Probe, Run};
 
@@ -321,6 +322,7 @@ impl Run {
         });
         // The stream's last line may have had no end, and is read only now.
         self.stop = self.stop.or_else(|| self.over_budget());
+        let usage = core.tree_usage();
         let end = End {
             stop: self.stop,
             failure: failure.as_deref(),
@@ -330,6 +332,8 @@ impl Run {
             duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
             executor_version: cx.books.agent.known(&self.program),
             log_path: log_path.as_deref(),
+            cpu_seconds: usage.map(Usage::cpu_seconds),
+            max_rss_kib: usage.map(|usage| usage.max_rss_kib),
             ..End::default()
         };
         wire::to_json(&self.run.report(&end))

@@ -148,7 +148,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         ..ExecReport::default()
     };
     if exited {
-        report.cpu_seconds = Some(cpu_seconds(core));
+        report.cpu_seconds = Some(core.usage.cpu_seconds());
         report.max_rss_kib = Some(core.usage.max_rss_kib);
     } else if let (true, Some(ExitStatus::Code(code))) = (core.life.shell_gone(), core.status()) {
         report.shell_exit_code = Some(code);
@@ -243,9 +243,4 @@ fn kill_summary(core: &Session, gone: bool) -> String {
     }
     let escalated = if ending.escalated { " — escalated to SIGKILL" } else { "" };
     format!("Killed session {id} (pid {pid}) with {sent}{escalated} — {end}")
-}
-
-#[allow(clippy::cast_precision_loss)] // Microseconds of CPU time fit a float's mantissa.
-fn cpu_seconds(core: &Session) -> f64 {
-    core.usage.cpu_us as f64 / 1e6
 }
