@@ -76,7 +76,8 @@ pub(super) fn complaints(stderr: &str) -> Vec<String> {
 /// Whether node itself ended the process: an exception that nobody caught, or no memory was left.
 pub(super) fn is_crash(stderr: &str) -> bool {
     let end = last_bytes(stderr, AGENT_ERROR_BYTES);
-    end.lines().any(|line| line.starts_with("Node.js v") || line.starts_with("FATAL ERROR: "))
+    let by_exception = end.lines().any(|line| line.starts_with("Node.js v"));
+    by_exception || end.contains("JavaScript heap out of memory")
 }
 
 fn last_bytes(text: &str, most_bytes: usize) -> &str {
@@ -131,17 +132,33 @@ fn kind_of_line(line: &str) -> Line {
     if (text.starts_with("at ") && line != text && text.contains(['(', ':', '<'])) || is_place {
         return if text.contains("node:") { Line::Inside } else { Line::Place };
     }
-    let numbers_of_heap = (text.starts_with('[') && text.contains(":0x"))
-        || (behind_number.len() < text.len() && behind_number.starts_with(": 0x"));
+    let of_heap = (text.contains(":0x") && text.contains(" ms: "))
+        || (behind_number.len() < text.len() && behind_number.starts_with(": 0x"))
+        || (text.ends_with("/node]") && text.contains(" [/"));
+    let is_field = line != text && FIELDS.iter().any(|name| text.starts_with(name));
     let nothing = text.bytes().all(|byte| byte.is_ascii_punctuation());
-    let asides = ["Node.js v", "<--- ", "(Use `node ", "Emitted 'error' event", "---"];
-    if nothing || numbers_of_heap || asides.iter().any(|start| text.starts_with(start)) {
+    if nothing || of_heap || is_field || ASIDES.iter().any(|start| text.starts_with(start)) {
         return Line::Place;
     }
     let warning = text.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("warning"))
         || (text.starts_with("(node:") && text.contains("Warning: "));
     if warning { Line::Warning } else { Line::Words }
 }
+
+/// What node writes around an exception and a full heap.
+const ASIDES: [&str; 5] = ["Node.js v", "<--- ", "(Use `node ", "Emitted 'error' event", "---"];
+/// The fields of an exception that repeat its message.
+const FIELDS: [&str; 9] = [
+    "errno: ",
+    "code: ",
+    "syscall: ",
+    "path: ",
+    "dest: ",
+    "url: ",
+    "address: ",
+    "port: ",
+    "hostname: ",
+];
 
 /// The lines that people need: words and warnings. The same line again says nothing new.
 fn lines_for_people(text: &str) -> (Vec<String>, Vec<String>) {
@@ -158,6 +175,7 @@ fn lines_for_people(text: &str) -> (Vec<String>, Vec<String>) {
 
 /// Without characters that act on a terminal, and with single blanks.
 fn one_line(line: &str) -> String {
+    let line = line.trim_end().strip_suffix(" {").unwrap_or(line);
     let seen: String = line.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
     seen.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
@@ -258,7 +276,10 @@ fn without_page(text: String) -> String {
         let to = from + lower[from..].find(&format!("</{tag}>"))?;
         Some(text[from..to].trim()).filter(|title| !title.is_empty())
     });
-    format!("{}{}", &text[..begin], title.unwrap_or("an HTML page"))
+    // Most titles begin with the status that stands before the page.
+    let before = title.filter(|title| title.starts_with(text[..begin].trim()));
+    let before = before.map_or(&text[..begin], |_| "");
+    format!("{before}{}", title.unwrap_or("an HTML page"))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub enum ErrorKind {
     Timeout,
     /// One of the two budgets.
     Budget,
-    /// pi is missing, too old or set up wrongly: the model was never asked.
+    /// pi is missing, too old, or could not work with what it was given.
     NotStarted,
     /// pi's stream lacks what the sums are made of.
     Drift,
@@ -74,9 +74,11 @@ impl Evidence<'_> {
         failed && self.stop.is_none()
     }
 
-    /// Whether files of pi's agent directory were held by another pi.
+    /// Whether the run failed because another pi held files of the agent directory. pi warns of
+    /// such files too where it can do without them.
     fn locked(&self) -> bool {
-        let texts = [self.words, self.failure, Some(self.stderr)];
+        let stderr = self.died().then_some(self.stderr);
+        let texts = [self.words, self.failure, stderr];
         texts.into_iter().flatten().any(|text| any(&lower(text), LOCKED))
     }
 }
@@ -110,7 +112,7 @@ pub fn kind_of(evidence: &Evidence<'_>) -> ErrorKind {
     if let Some(kind) = evidence.words.and_then(kind_of_text) {
         return kind;
     }
-    if died && evidence.locked() {
+    if evidence.locked() {
         // pi reads no key while another one holds its file: what it says then misleads.
         return ErrorKind::NotStarted;
     }

@@ -30,7 +30,7 @@ fn bodies_are_reduced_to_their_message() {
         ),
         (
             "502 <html>\n<head><title> 502 Bad Gateway </title></head>\n<body>x</body></html>",
-            "502 502 Bad Gateway",
+            "502 Bad Gateway",
         ),
         ("503 <!DOCTYPE html><p>x", "503 an HTML page"),
         ("İ <HTML><h1>Ł</h1>", "İ Ł"),

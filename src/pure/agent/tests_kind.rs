@@ -1,6 +1,136 @@
 //! Tests of the kinds of failures.
 
+use serde::Deserialize;
+
 use super::*;
+use crate::pure::agent::cause::{paragraph, with_stderr};
+
+/// What a real pi wrote when it failed (tests/fixtures/pi-errors).
+#[derive(Debug, Deserialize)]
+struct Entry {
+    version: String,
+    case: String,
+    kind: String,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    stop_reason: Option<String>,
+    error_message: Option<String>,
+    final_error: Option<String>,
+    stderr: String,
+}
+
+impl Entry {
+    fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            exit_code: self.exit_code,
+            signal: self.signal.as_deref(),
+            words: self.final_error.as_deref().or(self.error_message.as_deref()),
+            stderr: &self.stderr,
+            ..Evidence::default()
+        }
+    }
+}
+
+fn real_errors() -> Vec<Entry> {
+    let json =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pi-errors/texts.json"));
+    serde_json::from_str(json).expect("the entries of the fixture")
+}
+
+/// rule: agent.md, error_kind: What pi really writes is of the kind that a runner needs
+#[test]
+fn what_real_pis_wrote_is_of_the_right_kind() {
+    let mut wrong = Vec::new();
+    let entries = real_errors();
+    for entry in &entries {
+        let Entry { version, case, kind, .. } = entry;
+        if kind == "none" {
+            let well = (entry.stop_reason.as_deref(), entry.exit_code) == (Some("stop"), Some(0));
+            assert!(well, "{entry:?}");
+            continue;
+        }
+        let found = serde_json::to_value(kind_of(&entry.evidence())).expect("a kind");
+        if found != kind.as_str() {
+            wrong.push(format!("{version} {case}: {found}, not {kind}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for version in ["0.73.1", "0.87.1", "1.5.2"] {
+        let count = entries.iter().filter(|entry| entry.version == version).count();
+        assert!(count >= 70, "{count} of {version}");
+    }
+}
+
+/// What is made of what some of them wrote: version, case, text.
+const TEXTS: [(&str, &str, &str); 16] = [
+    ("0.73.1", "openai-503", "503 The engine is currently overloaded, please try again later"),
+    ("1.5.2", "openai-503", "503: The engine is currently overloaded, please try again later"),
+    ("1.5.2", "anthropic-529", "529 Overloaded"),
+    ("1.5.2", "proxy-502", "502 Bad Gateway"),
+    ("1.5.2", "google-400-key", "API key not valid. Please pass a valid API key."),
+    (
+        "1.5.2",
+        "openrouter-429-upstream",
+        "429: Provider returned error: vendor/model:free is temporarily rate-limited upstream. \
+         Please retry shortly.",
+    ),
+    ("1.5.2", "refused", "Connection error.: connect ECONNREFUSED 127.0.0.1:8079"),
+    (
+        "0.87.1",
+        "no-key",
+        "No API key found for anthropic. Use /login to log into a provider via OAuth or API key. \
+         See: /home/user/pi/docs/providers.md; /home/user/pi/docs/models.md",
+    ),
+    (
+        "1.5.2",
+        "unknown-model",
+        "404: The model `nope` does not exist: Warning: Model \"nope\" not found for provider \
+         \"fake\". Using custom model id.",
+    ),
+    ("0.87.1", "unknown-flag", "Error: Unknown option: --nope"),
+    (
+        "1.5.2",
+        "agent-dir-closed",
+        "Error: EACCES: permission denied, mkdir '/home/user/agent/trust.json.lock'",
+    ),
+    ("0.87.1", "uncaught", "Error: late"),
+    (
+        "1.5.2",
+        "rejected",
+        "[TypeError: fetch failed]; [cause]: Error: getaddrinfo ENOTFOUND models.invalid",
+    ),
+    ("1.5.2", "syntax-error", "SyntaxError: Unexpected token '=>'"),
+    (
+        "1.5.2",
+        "out-of-memory",
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+    ),
+    ("0.87.1", "out-of-memory", "ailed - JavaScript heap out of memory"),
+];
+
+/// rule: agent.md, error_kind: An error's text has no source code and no frames of a stack
+#[test]
+fn what_real_pis_wrote_becomes_one_paragraph() {
+    let mut told = 0;
+    for entry in real_errors() {
+        let words = entry.final_error.as_deref().or(entry.error_message.as_deref());
+        let text = with_stderr(&paragraph(words.unwrap_or("")), &entry.stderr);
+        let place = format!("{} {}: {text}", entry.version, entry.case);
+        let bare = matches!(entry.kind.as_str(), "none") || entry.case.starts_with("sig");
+        assert_eq!(text.is_empty(), bare && entry.stderr.is_empty(), "{place}");
+        let signs = ["\n", "\u{1b}", "node:internal", "    at ", "=>{", "{\"", "<html", "0x"];
+        for sign in signs {
+            assert!(!text.contains(sign), "{sign:?} in {place}");
+        }
+        assert!(text.len() < 1_000, "{place}");
+        let expected = TEXTS.iter().find(|one| (one.0, one.1) == (&entry.version, &entry.case));
+        if let Some((.., expected)) = expected {
+            assert_eq!(text, *expected, "{place}");
+            told += 1;
+        }
+    }
+    assert_eq!(told, TEXTS.len());
+}
 
 /// The kind of an error that pi tells in words.
 fn of_words(words: &str) -> ErrorKind {
@@ -185,8 +315,11 @@ fn a_pi_that_ends_without_words_is_told_by_its_stderr() {
 ///   what to do
 #[test]
 fn locks_have_an_advice_and_nothing_else_has() {
-    let locked = Evidence { stderr: "x ELOCKED y", ..Evidence::default() };
+    let warned = Evidence { stderr: "Warning: ELOCKED", exit_code: Some(0), ..Evidence::default() };
+    let locked = Evidence { exit_code: Some(1), ..warned };
     assert!(advice(&locked).is_some_and(|words| words.contains("execd agent --isolate")));
+    // pi went on, and failed by something else.
+    assert_eq!(advice(&Evidence { words: Some("529 Overloaded"), ..warned }), None);
     let words = Evidence { words: Some("Lock file is already being held"), ..Evidence::default() };
     assert!(advice(&words).is_some());
     let other = Evidence { words: Some("529"), stderr: "unlocked", ..Evidence::default() };

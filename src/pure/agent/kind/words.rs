@@ -226,7 +226,7 @@ pub const NOT_STARTED: &[&str] = &[
     "failed to load extension",
     "unknown option",
     "no session found",
-    "session file",
+    "error: file not found: ",
     "eacces",
     "erofs",
     "enospc",
