@@ -267,6 +267,15 @@ fn accept<F: Families>(
     if core.output.dropped {
         return;
     }
+    let filtered = core.stream(source).is_some_and(|stream| stream.visible.is_some());
+    let length = if filtered {
+        // The family reads more than others may see.
+        family.take(core, source, length, cx);
+        let visible = core.stream(source).and_then(|stream| stream.visible.as_mut());
+        visible.map_or(0, |visible| visible.take_out(&mut cx.reading.buffer, length))
+    } else {
+        length
+    };
     let bytes = &cx.reading.buffer[..length];
     core.take(source, bytes, cx.now_ns);
     if !logged {
@@ -277,8 +286,16 @@ fn accept<F: Families>(
     if core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
         cx.touch(core);
     }
-    family.take(core, source, length, cx);
+    if !filtered {
+        family.take(core, source, length, cx);
+    }
     cx.pass_on(core.id, length);
+}
+
+/// Puts a line of execd's own where a session's output is seen, before there is any.
+pub fn begin_with<F: Families>(core: &mut Session, line: &[u8], cx: &mut Cx<F>) {
+    core.take(Source::Output, line, cx.now_ns);
+    cx.keeper.append(core.id, Source::Output, line);
 }
 
 /// End of file or hang-up of one of a session's streams. The output has ended when both have.

@@ -36,6 +36,13 @@ pub const AGENT_DIR_READ_PAUSE_MS: u64 = 20;
 pub const AGENT_SECRET_MIN_BYTES: usize = 8;
 /// A longer one is refused.
 pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
+/// How much of an api_key's beginning, and never more than a quarter of the key, is told as the end
+/// of a text when it is not known yet whether the key goes on.
+pub const AGENT_SECRET_HINT_BYTES: usize = 16;
+/// Blocks of a message whose last bytes may be the beginning of an api_key at once.
+pub const AGENT_HOLDS_MAX: usize = 64;
+/// First bytes of a line of pi's stream in which its type must stand, where an api_key is masked.
+pub const AGENT_TYPE_BYTES: usize = 128;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.

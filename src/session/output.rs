@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::limits::FLOOD_READ_BYTES;
-use crate::pure::agent::mask::Mask;
+use crate::pure::agent::visible::Visible;
 use crate::pure::process::life::Fact;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
@@ -25,8 +25,8 @@ pub struct Output {
     pub dropped: bool,
     /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
     pub flooding: bool,
-    /// A secret that nobody may read in it.
-    pub mask: Option<Mask>,
+    /// What others than the session's family may see of it, where it may hold a secret.
+    pub visible: Option<Box<Visible>>,
     /// Reads that failed, one after the other.
     pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
@@ -71,7 +71,7 @@ impl Output {
             held: [false; Hold::ALL.len()],
             dropped: false,
             flooding: false,
-            mask: None,
+            visible: None,
             failures: 0,
             pipe_bytes,
         }
@@ -115,18 +115,18 @@ impl Output {
             self.ready = false;
             return Piece::Nothing;
         };
-        let held = self.mask.as_ref().map_or(&[][..], Mask::held);
+        let held = self.visible.as_ref().map_or(&[][..], |visible| visible.held());
         let lead = held.len();
         buffer[..lead].copy_from_slice(held);
-        let piece = match (io::read_or_errno(fd, &mut buffer[lead..]), &mut self.mask) {
-            (Ok(bytes @ 1..), mask) => {
+        let piece = match (io::read_or_errno(fd, &mut buffer[lead..]), &mut self.visible) {
+            (Ok(bytes @ 1..), visible) => {
                 self.failures = 0;
-                let Some(mask) = mask else {
+                let Some(visible) = visible else {
                     // The pages of a flood are passed on unseen.
                     self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
                     return Piece::Bytes(bytes);
                 };
-                return Piece::Bytes(mask.mask(&mut buffer[..lead + bytes]));
+                return Piece::Bytes(visible.mask(&mut buffer[..lead + bytes]));
             }
             (Err(errno), _) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
             (Err(errno), _) if !(self.tty && errno == TERMINAL_CLOSED) => {
@@ -135,7 +135,7 @@ impl Output {
                 return Piece::Failed(errno);
             }
             // What was held back comes first; the end is still there for the next read.
-            (_, Some(mask)) if lead > 0 => return Piece::Bytes(mask.release()),
+            (_, Some(visible)) if lead > 0 => return Piece::Bytes(visible.release()),
             // A PTY's master says EIO while no slave is open, and may go on later.
             _ if self.tty => Piece::Changed(Fact::TtyHangUp),
             _ => Piece::Changed(Fact::PipeEof),

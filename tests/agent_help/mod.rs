@@ -37,7 +37,25 @@ pub fn stream_file(execd: &Execd, name: &str, lines: &[Value]) -> PathBuf {
 
 /// Events as lines.
 pub fn ndjson(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(|line| wire(line) + "\n").collect()
+}
+
+/// JSON as pi writes it: the type of an object is its first field.
+pub fn wire(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let (first, others): (Vec<_>, Vec<_>) =
+                fields.iter().partition(|(name, _)| *name == "type");
+            let field =
+                |(name, value): (&String, &Value)| format!("{}:{}", json!(name), wire(value));
+            let all: Vec<String> = first.into_iter().chain(others).map(field).collect();
+            format!("{{{}}}", all.join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(wire).collect::<Vec<String>>().join(","))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The params of a run of our pi.

@@ -6,6 +6,7 @@ pub mod agent_capabilities;
 pub mod agent_dir;
 pub mod agent_execute;
 pub mod agent_health;
+pub mod keys;
 mod prompt;
 pub mod run;
 pub mod versions;
@@ -18,10 +19,12 @@ use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
+use crate::engine::streams::begin_with;
 use crate::limits::{
     AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX,
 };
-use crate::pure::agent::mask::Mask;
+use crate::pure::agent::mask::Secret;
+use crate::pure::agent::visible::{NOTE, Visible};
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::output::Source;
@@ -143,12 +146,15 @@ fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec
         // A tool that prints its environment would have the key in the log. A word that short
         // is no key, and may well be a part of the stream's own.
         let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
-        let mask = secret.map(|secret| Mask::new(secret.as_bytes()));
-        core.output.mask.clone_from(&mask);
-        if let Some(errors) = &mut core.errors {
-            errors.mask = mask;
+        let secret = secret.map(|secret| Secret::new(secret.as_bytes()));
+        if let Some(secret) = &secret {
+            core.output.visible = Some(Visible::of_events(secret.clone()).into());
+            if let Some(errors) = &mut core.errors {
+                errors.visible = Some(Visible::of_text(secret.clone()).into());
+            }
+            begin_with(core, NOTE.as_bytes(), &mut engine.cx);
         }
-        let mut run = Run::new(spec, program, file);
+        let mut run = Run::new(spec, program, file, secret);
         run.leaves_files = !launch.first.is_empty();
         *family = Agent::Run(Box::new(run)).into();
         engine.cx.touch(core);

@@ -4,6 +4,7 @@
 use crate::limits::{
     AGENT_EXIT_MS, AGENT_STDERR_BYTES, AGENT_VERSION_BYTES, AGENT_VERSION_MS, NS_PER_MS,
 };
+use crate::pure::agent::mask::Secret;
 use crate::pure::agent::{AgentRun, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, floor_boundary, lossy};
@@ -58,10 +59,18 @@ pub struct Run {
 
 impl Run {
     /// A run that has just been started; `prompt`: the file that has its prompt, where there is
-    /// one.
-    pub fn new(spec: AgentSpec, program: String, prompt: Option<MemoryFile>) -> Self {
-        let run =
-            AgentRun::new(RunSettings { keep_events: spec.keep_events, ..RunSettings::default() });
+    /// one; `secret`: what nobody may read in its output.
+    pub fn new(
+        spec: AgentSpec,
+        program: String,
+        prompt: Option<MemoryFile>,
+        secret: Option<Secret>,
+    ) -> Self {
+        let run = AgentRun::new(RunSettings {
+            keep_events: spec.keep_events,
+            secret,
+            ..RunSettings::default()
+        });
         Self {
             spec,
             program,

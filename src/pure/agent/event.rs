@@ -15,7 +15,7 @@ use crate::limits::MAX_PARAMS;
 use crate::pure::json::fields::Name;
 
 /// The events that are known, with their fields besides `type`.
-const KNOWN: [(&str, &[&str]); 26] = [
+const KNOWN: [(&str, &[&str]); 27] = [
     ("session", &["version", "id", "timestamp", "cwd", "parentSession"]),
     ("agent_start", &[]),
     ("agent_end", &["messages", "willRetry"]),
@@ -42,6 +42,8 @@ const KNOWN: [(&str, &[&str]); 26] = [
     ("summarization_retry_finished", &[]),
     ("entry_appended", &["entry"]),
     ("bash_execution_update", &["id", "delta"]),
+    // A line of execd's own, at the beginning of the log of a run that has an api_key.
+    ("execd", &["note"]),
 ];
 
 /// The name of an event, and its fields besides `type`; None if the event is not known.
@@ -72,6 +74,8 @@ pub struct Update<'a> {
     pub kind: &'a str,
     /// `contentIndex`, 0 if there is none.
     pub content_index: u64,
+    /// It was there.
+    index_seen: bool,
     /// `delta` of a text_delta or thinking_delta, `toolCall` of a toolcall_end.
     pub value: Option<&'a RawValue>,
     /// Fields of the event that are not known.
@@ -170,7 +174,17 @@ struct Message<'t, 'a>(&'t mut Update<'a>);
 impl Update<'_> {
     /// Whether nothing more is needed.
     fn is_enough(&self) -> bool {
-        self.value.is_some() || !(self.kind.is_empty() || self.wanted().is_some())
+        let index_wanted = self.block_ended().is_some() && !self.index_seen;
+        self.value.is_some() || !(self.kind.is_empty() || self.wanted().is_some() || index_wanted)
+    }
+
+    /// Where the event ends a block: whether that is one of thinking.
+    pub fn block_ended(&self) -> Option<bool> {
+        match self.kind {
+            r#""text_end""# => Some(false),
+            r#""thinking_end""# => Some(true),
+            _ => None,
+        }
     }
 
     /// The field that is needed of an event of this kind.
@@ -204,7 +218,10 @@ impl<'de> Visitor<'de> for Message<'_, 'de> {
             let value: &RawValue = fields.next_value()?;
             match name.as_ref() {
                 "type" => self.0.kind = value.get(),
-                "contentIndex" => self.0.content_index = value.get().parse().unwrap_or_default(),
+                "contentIndex" => {
+                    self.0.content_index = value.get().parse().unwrap_or_default();
+                    self.0.index_seen = true;
+                }
                 "delta" => delta = Some(value),
                 "toolCall" => tool_call = Some(value),
                 _ => {}

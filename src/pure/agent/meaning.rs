@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::drift::count;
 use super::event::{Look, Update, known, look, update_of};
+use super::mask::{Form, Secret};
 use super::model::Answered;
 use super::run::AgentRun;
 use super::text::Block;
@@ -129,14 +130,23 @@ impl AgentRun {
     pub(super) fn update(&mut self, update: &Update<'_>, now_ms: u64, tell: Tell<'_>) {
         self.release_turn(tell);
         self.updated(update, now_ms);
+        let ended = update.block_ended();
+        if let Some(thinking) = ended {
+            let block = Block { thinking, index: update.content_index };
+            self.transcript.end_block(block, now_ms, tell);
+        }
         let Some(value) = update.value else {
+            self.transcript.pause(None, now_ms, tell);
             if !update.kind.is_empty() && !UPDATES.contains(&update.kind) {
-                self.drift.event(&format!("message_update.{}", update.kind.trim_matches('"')));
+                let kind = masked(self.settings.secret.as_ref(), update.kind);
+                self.drift.event(&format!("message_update.{}", kind.trim_matches('"')));
             }
             return;
         };
         if update.kind == r#""toolcall_end""# {
-            let call = Fields::of(Some(value));
+            self.transcript.pause(None, now_ms, tell);
+            let value = masked_value(self.settings.secret.as_ref(), value);
+            let call = Fields::of(Some(&value));
             return self.tool_use(call.get("id"), call.get("name"), call.get("arguments"), tell);
         }
         let thinking = update.kind == r#""thinking_delta""#;
@@ -149,7 +159,9 @@ impl AgentRun {
         self.came("message_update", now_ms);
         self.clocks.first_event_ms.get_or_insert(now_ms);
         for (name, value) in &update.unknown {
-            self.drift.field("message_update", name, value);
+            let secret = self.settings.secret.as_ref();
+            let (name, value) = (masked(secret, name), masked_value(secret, value));
+            self.drift.field("message_update", &name, &value);
         }
     }
 
@@ -383,6 +395,27 @@ fn append_blocks(content: &RawValue, output: &mut Bounded) {
         output.omitted_bytes == 0
     });
     output.omitted_bytes += behind as u64;
+}
+
+/// JSON of a message_update, whose line comes as pi wrote it, with the secret masked in it.
+fn masked<'a>(secret: Option<&Secret>, json: &'a str) -> Cow<'a, str> {
+    let Some(secret) = secret.filter(|secret| secret.is_in(json.as_bytes())) else {
+        return Cow::Borrowed(json);
+    };
+    let mut bytes = json.as_bytes().to_vec();
+    let (length, _) = secret.hide(&mut bytes, Form::Json);
+    bytes.truncate(length);
+    Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
+}
+
+/// The same of a value.
+fn masked_value<'a>(secret: Option<&Secret>, value: &'a RawValue) -> Cow<'a, RawValue> {
+    match masked(secret, value.get()) {
+        Cow::Borrowed(_) => Cow::Borrowed(value),
+        Cow::Owned(text) => {
+            RawValue::from_string(text).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned)
+        }
+    }
 }
 
 fn is_assistant(message: &Fields<'_>) -> bool {

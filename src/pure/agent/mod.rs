@@ -4,7 +4,9 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `agent_files.rs` | the files of a run's own agent directory |
-//! | `mask.rs` | a secret made unreadable in the stream |
+//! | `mask.rs` | a secret made unreadable in a text |
+//! | `visible.rs` | what others may see of a stream that holds a secret |
+//! | `hold.rs` | text in pieces, a secret masked that comes in several of them |
 //! | `lines.rs` | the open line: what is kept of it, and what is known of it |
 //! | `long.rs` | a line that is too long to be taken apart at once |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
@@ -12,6 +14,7 @@
 //! | `meaning.rs` | what each event means for the run |
 //! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
+//! | `known.rs` | what was told of a message, and what is new |
 //! | `output.rs` | all of that text within its bound, and the last message of it |
 //! | `raw.rs` | the raw events that are kept |
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
@@ -26,7 +29,9 @@ pub mod agent_files;
 mod cause;
 mod drift;
 mod event;
+mod hold;
 mod kind;
+mod known;
 mod lines;
 mod long;
 pub mod mask;
@@ -40,6 +45,7 @@ mod stop;
 mod text;
 mod told;
 mod usage;
+pub mod visible;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
@@ -51,6 +57,8 @@ pub use told::{Cost, Retries, Tell, Told, UsageReport};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_keys;
 #[cfg(test)]
 mod tests_lines;
 #[cfg(test)]

@@ -19,9 +19,15 @@ impl AgentRun {
         self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
     }
 
-    /// Keeps a raw event, which may have been too long to be there.
-    pub(super) fn keep_raw(&mut self, raw: Option<&[u8]>) {
+    pub(super) fn leave_out_event(&mut self) {
+        self.events_left_out += u64::from(self.settings.keep_events);
+    }
+
+    /// Keeps a raw event, which may have been too long to be there; `whole`: what it tells is there
+    /// as a whole.
+    pub(super) fn keep_raw(&mut self, raw: Option<&[u8]>, whole: bool) {
         match raw {
+            _ if !whole && self.settings.secret.is_some() => self.leave_out_event(),
             Some(line) => self.keep_event(line),
             None => self.events_dropped += u64::from(self.settings.keep_events),
         }

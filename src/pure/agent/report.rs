@@ -189,6 +189,9 @@ pub struct ProviderData<'a> {
     /// How many events did not fit AGENT_EVENTS_BYTES.
     #[serde(skip_serializing_if = "is_zero")]
     pub events_dropped: u64,
+    /// How many were left out since they could give away the api_key.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub events_left_out: u64,
 }
 
 impl AgentRun {
@@ -244,6 +247,7 @@ impl AgentRun {
                 retries: self.retries,
                 events: self.raw_events(),
                 events_dropped: self.events_dropped,
+                events_left_out: self.events_left_out,
             },
             log_path: end.log_path,
             exit_code: end.exit_code,

@@ -11,10 +11,12 @@ use super::drift::Drift;
 use super::event::{Look, look};
 use super::lines::{Known, OpenLine};
 use super::long::{Cut, Flow, LongLine};
+use super::mask::Secret;
 use super::model::{Answered, Asked};
 use super::text::Transcript;
 use super::told::{Retries, Tell, Told};
 use super::usage::Totals;
+use super::visible::is_whole;
 use crate::limits::{
     AGENT_DELTA_BYTES, AGENT_HEAD_BYTES, AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES,
     AGENT_NAME_BYTES,
@@ -34,8 +36,8 @@ pub struct RunSettings {
     pub asked: Asked,
     /// What the client calls the run: each event has it, and the report.
     pub label: Option<String>,
-    /// What nobody may read in the texts that are told.
-    pub secret: Option<Vec<u8>>,
+    /// What nobody may read in what is told. (Lines that hold a text whole come with it masked.)
+    pub secret: Option<Secret>,
 }
 
 /// What the deadlines of a run go by. Times are milliseconds since its start.
@@ -64,6 +66,8 @@ pub struct AgentRun {
     /// Raw events, one a line.
     pub(super) events: String,
     pub(super) events_dropped: u64,
+    /// Raw events that tell in pieces what others hold whole, where there is a secret.
+    pub(super) events_left_out: u64,
     pub(super) unparsed_lines: u64,
     pub(super) drift: Drift,
     pub(super) clocks: Clocks,
@@ -111,7 +115,8 @@ pub struct AgentRun {
 impl AgentRun {
     /// A run of which nothing was read.
     pub fn new(settings: RunSettings) -> Self {
-        Self { settings, long_bytes: AGENT_LONG_LINE_BYTES, ..Self::default() }
+        let transcript = Transcript::new(settings.secret.clone());
+        Self { settings, transcript, long_bytes: AGENT_LONG_LINE_BYTES, ..Self::default() }
     }
 
     /// Takes bytes of pi's stdout as they came. `now_ms` is the time since the run's start.
@@ -134,7 +139,7 @@ impl AgentRun {
         self.labelled(tell, |run, tell| {
             run.last_line(now_ms, tell);
             run.release_turn(tell);
-            run.transcript.close_half(now_ms, tell);
+            run.transcript.end_blocks(now_ms, tell);
         });
     }
 
@@ -344,7 +349,7 @@ impl AgentRun {
             Look::ToolUpdate => self.came(TOOL_UPDATE, now_ms),
             Look::Update(update) => self.update(&update, now_ms, tell),
         }
-        self.keep_raw(raw);
+        self.keep_raw(raw, false);
     }
 
     /// Looks at the beginning of a line, and at more of it until it is known what it is.
@@ -382,6 +387,7 @@ impl AgentRun {
             Known::Whole => self.whole(line, Some(line), now_ms, tell),
             // Its beginning was told, but nobody would take all of it for a line.
             Known::Told if self.line.bytes > AGENT_LINE_MAX_BYTES => self.unparsed_lines += 1,
+            Known::Told if self.settings.secret.is_some() => self.leave_out_event(),
             Known::Told if self.line.lost => {
                 self.events_dropped += u64::from(self.settings.keep_events);
             }
@@ -400,7 +406,7 @@ impl AgentRun {
             self.unparsed_lines += 1;
             return;
         };
-        self.keep_raw(raw);
+        self.keep_raw(raw, is_whole(&kind));
         self.event(&kind, fields, now_ms, tell);
     }
 }

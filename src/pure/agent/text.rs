@@ -1,10 +1,15 @@
 //! The assistant's text: deltas joined, blocks kept apart, told once however often pi repeats it,
 //! and all of it kept for the result within its bound.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::borrow::Cow;
+use std::hash::Hasher;
 
 use serde_json::value::RawValue;
 
+pub use super::hold::Block;
+use super::hold::Holds;
+use super::known::{LineText, Spoken};
+use super::mask::Secret;
 use super::output::{Output, left_out};
 use super::told::{Tell, Told};
 use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
@@ -15,91 +20,9 @@ use crate::pure::text::utf8::floor_boundary;
 /// What lies between two blocks of text.
 const BETWEEN_BLOCKS: &str = "\n\n";
 
-/// Which block a delta belongs to: text or thinking, and its place in the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Whether it is thinking.
-    pub thinking: bool,
-    /// Its contentIndex.
-    pub index: u64,
-}
-
 /// Blocks that only the end of a message tells of have this place and those behind it, so that none
 /// is taken for one that deltas told of.
 const ONLY_WHOLE: u64 = 1 << 63;
-
-/// What was told of a message: enough to know the text again, and no copy of it.
-#[derive(Debug, Default)]
-struct Spoken {
-    bytes: usize,
-    /// However the text was cut into pieces. (That is so of `write`, and a test holds it.)
-    hash: DefaultHasher,
-    /// Not all of it was told.
-    cut: bool,
-}
-
-impl Spoken {
-    fn add(&mut self, text: &str) {
-        self.bytes += text.len();
-        self.hash.write(text.as_bytes());
-    }
-}
-
-/// The text of one line on its way: what of it was told before, and for how much more there is
-/// room.
-#[derive(Debug)]
-struct LineText {
-    /// So many bytes at its beginning were told by deltas, and this is their hash.
-    known_bytes: usize,
-    hash: u64,
-    /// The hash of the known bytes that were seen again.
-    seen: DefaultHasher,
-    /// What was seen again is not what was told.
-    differs: bool,
-    /// A block of text came.
-    begun: bool,
-    room_bytes: usize,
-    left_out_bytes: usize,
-}
-
-impl Default for LineText {
-    fn default() -> Self {
-        Self {
-            known_bytes: 0,
-            hash: 0,
-            seen: DefaultHasher::new(),
-            differs: false,
-            begun: false,
-            room_bytes: AGENT_OUTPUT_BYTES,
-            left_out_bytes: 0,
-        }
-    }
-}
-
-impl LineText {
-    /// Gives what is to be told of a piece of its text.
-    fn take<'a>(&mut self, piece: &'a str) -> &'a str {
-        let (known, new) = piece.as_bytes().split_at(self.known_bytes.min(piece.len()));
-        if !known.is_empty() {
-            self.seen.write(known);
-            self.known_bytes -= known.len();
-            self.differs |= self.known_bytes == 0 && self.seen.finish() != self.hash;
-        }
-        if self.differs || new.is_empty() {
-            return "";
-        }
-        let new = piece.get(known.len()..).unwrap_or_default();
-        let fits = floor_boundary(new, self.room_bytes.min(new.len()));
-        self.room_bytes -= fits;
-        self.left_out_bytes += new.len() - fits;
-        &new[..fits]
-    }
-
-    /// Whether more of it is wanted.
-    fn goes_on(&self) -> bool {
-        !self.differs && self.left_out_bytes == 0
-    }
-}
 
 /// The content of a message on its way, compared with what was told of it.
 #[derive(Debug, Default)]
@@ -138,6 +61,8 @@ pub struct Transcript {
     pub mismatches: u64,
     /// A delta ended inside a surrogate pair.
     half: Option<(Block, u32)>,
+    /// What may be the beginning of the secret.
+    holds: Holds,
     /// When the first text came.
     pub first_text_ms: Option<u64>,
     /// The text that is told as it comes.
@@ -147,9 +72,14 @@ pub struct Transcript {
 }
 
 impl Transcript {
+    /// No text yet; this secret is masked in what deltas tell together.
+    pub fn new(secret: Option<Secret>) -> Self {
+        Self { holds: Holds::new(secret), ..Self::default() }
+    }
+
     /// Another message begins, or could.
     pub fn next_message(&mut self, now_ms: u64, tell: Tell<'_>) {
-        self.close_half(now_ms, tell);
+        self.end_blocks(now_ms, tell);
         self.message += 1;
         self.spoken = Spoken::default();
     }
@@ -167,8 +97,10 @@ impl Transcript {
         if self.half.is_some_and(|(other, _)| other != block) {
             self.close_half(now_ms, tell);
         }
+        self.pause(Some(block), now_ms, tell);
         let half = self.half.take().map(|(_, unit)| unit);
-        let (whole, in_message) = (Whole::default(), false);
+        let line = LineText::of_delta();
+        let (whole, in_message) = (Whole { line, ..Whole::default() }, false);
         self.flowing = Some(Box::new(Flowing { block, half, whole, in_message }));
     }
 
@@ -192,6 +124,27 @@ impl Transcript {
         self.flowing = Some(Box::new(Flowing { block, half: None, whole, in_message: true }));
         self.flow(&last.unwrap_or_default(), now_ms, tell);
         true
+    }
+
+    /// Something else comes than more of this block: see [`Holds::hint`].
+    pub fn pause(&mut self, block: Option<Block>, now_ms: u64, tell: Tell<'_>) {
+        while let Some((block, text)) = self.holds.hint(block) {
+            self.say(block, &text, now_ms, tell);
+        }
+    }
+
+    /// A block has ended: what was held back of it is told.
+    pub fn end_block(&mut self, block: Block, now_ms: u64, tell: Tell<'_>) {
+        let text = self.holds.end(block);
+        self.say(block, &text, now_ms, tell);
+    }
+
+    /// All blocks have ended: what was held back of them is told.
+    pub fn end_blocks(&mut self, now_ms: u64, tell: Tell<'_>) {
+        self.close_half(now_ms, tell);
+        while let Some((block, text)) = self.holds.end_one() {
+            self.say(block, &text, now_ms, tell);
+        }
     }
 
     /// Tells the next part of a text, in JSON between its quotes; no escape, no character is cut.
@@ -259,15 +212,15 @@ impl Transcript {
     /// The content of a message that has ended is compared with what was told of it. None where
     /// that cannot be.
     fn begin_whole(&mut self, now_ms: u64, tell: Tell<'_>) -> Option<Whole> {
+        let half = self.half.take_if(|(block, _)| !block.thinking);
+        self.end_blocks(now_ms, tell);
+        self.half = half;
         if self.spoken.cut || self.spoken.bytes > AGENT_OUTPUT_BYTES {
             self.close_half(now_ms, tell);
             return None;
         }
-        if self.half.is_some_and(|(block, _)| block.thinking) {
-            self.close_half(now_ms, tell);
-        }
         let (known_bytes, hash) = (self.spoken.bytes, self.spoken.hash.finish());
-        let line = LineText { known_bytes, hash, ..LineText::default() };
+        let line = LineText::of_message(known_bytes, hash);
         // Its other half may be in what is told now.
         Some(Whole { line, half: self.half.take(), told_bytes: known_bytes, seen: 0 })
     }
@@ -343,12 +296,14 @@ impl Transcript {
         tell: Tell<'_>,
     ) -> Option<u32> {
         if half.is_none() && quoted.len() <= AGENT_DELTA_BYTES && !quoted.contains('\\') {
-            self.say(block, line.take(quoted), now_ms, tell);
+            let text = self.masked(block, quoted, line);
+            self.say(block, line.take(&text), now_ms, tell);
             return None;
         }
         let mut joined = String::new();
         let read = pieces(quoted, &mut half, &mut |piece| {
-            let mut piece = line.take(piece);
+            let text = self.masked(block, piece, line);
+            let mut piece = line.take(&text);
             while !piece.is_empty() {
                 let room = (AGENT_DELTA_BYTES - joined.len()).min(piece.len());
                 let fits = floor_boundary(piece, room);
@@ -366,9 +321,16 @@ impl Transcript {
         half.filter(|_| line.goes_on())
     }
 
+    /// What may be told now of more text of a block. (A line that is no delta is masked as a whole
+    /// before it is read.)
+    fn masked<'a>(&mut self, block: Block, text: &'a str, line: &LineText) -> Cow<'a, str> {
+        if line.is_delta { self.holds.take(block, text) } else { Cow::Borrowed(text) }
+    }
+
     /// Tells that there was no room for all of the text of a line.
     fn gap(&mut self, block: Block, line: &LineText, now_ms: u64, tell: Tell<'_>) {
         if line.left_out_bytes > 0 {
+            self.end_block(block, now_ms, tell);
             self.say(block, &left_out(line.left_out_bytes as u64), now_ms, tell);
         }
     }
@@ -376,7 +338,8 @@ impl Transcript {
     /// The other half of a surrogate pair will not come.
     pub fn close_half(&mut self, now_ms: u64, tell: Tell<'_>) {
         if let Some((block, _)) = self.half.take() {
-            self.say(block, REPLACEMENT, now_ms, tell);
+            let text = self.holds.take(block, REPLACEMENT);
+            self.say(block, &text, now_ms, tell);
         }
     }
 
