@@ -7,13 +7,11 @@
  * what pi of this version wrote into FILE.json, in the place of what it has of this version. What
  * other versions wrote stays.
  */
-import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
@@ -24,23 +22,16 @@ import { createServer } from "node:http";
 import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CASES } from "./error-cases.ts";
 import type { Changes, ErrorCase, Place, Reply } from "./error-cases.ts";
-import { MODEL_ID, PROVIDER, QUIET_SETTINGS, STUBBED_PROGRAMS } from "./model-server.ts";
+import { MODEL_ID, PROVIDER, QUIET_SETTINGS } from "./model-server.ts";
+import { DEFAULT_PI, NEUTRAL_HOME, packageOf, prepareHome, runPi, versionOf } from "./real-pi.ts";
+import type { Run } from "./real-pi.ts";
 
-const DEFAULT_PI = resolve(
-  import.meta.dirname,
-  "../node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js",
-);
-/** A run takes a few seconds, with the waits of its retries. */
-const RUN_LIMIT_MS = 120_000;
 /** So much of a stderr is kept, as execd does. */
 const STDERR_CHARS = 4096;
-/** Where the runs seem to have taken place. */
-const NEUTRAL_HOME = "/home/user";
-
 /** What is kept of a run. What pi did not tell is absent. */
 interface Entry {
   version: string;
@@ -54,14 +45,6 @@ interface Entry {
   error_message?: string;
   final_error?: string;
   stderr: string;
-}
-
-/** What a run left. */
-interface Run {
-  stdout: string;
-  stderr: string;
-  code: number | null;
-  signal: string | null;
 }
 
 async function main(): Promise<void> {
@@ -96,22 +79,6 @@ async function main(): Promise<void> {
   writeFileSync(file, `[\n${lines.join(",\n")}\n]\n`);
 }
 
-function versionOf(cli: string): string {
-  const home = mkdtempSync(join(tmpdir(), "pi-version-"));
-  try {
-    const told = spawnSync(process.execPath, [cli, "--version"], {
-      env: environment(home),
-      encoding: "utf8",
-    });
-    // pi 0.73 tells its version on stderr.
-    const version = (told.stdout || told.stderr).trim();
-    if (!/^\d+\.\d+\.\d+\S*$/.test(version)) throw new Error(`${cli} is no pi: ${version}`);
-    return version;
-  } finally {
-    rmSync(home, { recursive: true });
-  }
-}
-
 /** One run in a home of its own, with what it wrote made neutral. */
 async function capture(cli: string, one: ErrorCase, version: string): Promise<Omit<Entry, "version" | "case">> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), "pi-errors-")));
@@ -127,7 +94,8 @@ async function capture(cli: string, one: ErrorCase, version: string): Promise<Om
     const place = { home, agentDir: join(home, "agent"), cli, port, closedPort };
     prepare(place, one);
     const changes = one.change?.(place) ?? {};
-    const run = await runPi(place, one, changes, running);
+    const started = (pi: ChildProcess) => (running.pi = pi);
+    const run = await runPi(home, argsOf(place, one, changes), { ...changes, started });
     const neutral = (text: string) => neutralText(text, place);
     return { what: one.what, kind: kindOf(one, version), ...whatItSaid(run, neutral) };
   } finally {
@@ -173,13 +141,7 @@ function answer(reply: Reply, response: ServerResponse, pi: ChildProcess | undef
 }
 
 function prepare({ home, agentDir, port, closedPort }: Place, one: ErrorCase): void {
-  for (const dir of ["project", "tmp", "agent/bin"]) {
-    mkdirSync(join(home, dir), { recursive: true });
-  }
-  writeFileSync(join(agentDir, "settings.json"), JSON.stringify(QUIET_SETTINGS));
-  for (const name of STUBBED_PROGRAMS) {
-    writeFileSync(join(agentDir, "bin", name), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
-  }
+  prepareHome(home, QUIET_SETTINGS);
   if (one.noModels === true) return;
   const api = one.api ?? "openai-completions";
   const base = `http://127.0.0.1:${port}${api === "openai-completions" ? "/v1" : ""}`;
@@ -197,43 +159,11 @@ function prepare({ home, agentDir, port, closedPort }: Place, one: ErrorCase): v
   writeFileSync(join(agentDir, "models.json"), JSON.stringify(models));
 }
 
-function environment(home: string): Record<string, string> {
-  return {
-    PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
-    HOME: home,
-    TMPDIR: join(home, "tmp"),
-    LANG: "C.UTF-8",
-    PI_CODING_AGENT_DIR: join(home, "agent"),
-    PI_OFFLINE: "1",
-    PI_TELEMETRY: "0",
-    PI_SKIP_VERSION_CHECK: "1",
-  };
-}
-
-async function runPi(
-  { home, cli }: Place,
-  one: ErrorCase,
-  changes: Changes,
-  running: { pi?: ChildProcess },
-): Promise<Run> {
-  const { args = [], nodeArgs = [], env = {}, uid } = changes;
+function argsOf({ cli }: Place, one: ErrorCase, changes: Changes): string[] {
+  const { args = [], nodeArgs = [] } = changes;
   const session = args.includes("--session") ? [] : ["--no-session"];
   const words = ["--mode", "json", "--model", one.model ?? `${PROVIDER}/${MODEL_ID}`, ...session];
-  const all = [...nodeArgs, changes.cli ?? cli, ...words, "-p", ...args, "Say hello"];
-  const child = spawn(process.execPath, all, {
-    cwd: join(home, "project"),
-    env: { ...environment(home), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: RUN_LIMIT_MS,
-    killSignal: "SIGUSR1",
-    ...(uid === undefined ? {} : { uid }),
-  });
-  running.pi = child;
-  const run: Run = { stdout: "", stderr: "", code: null, signal: null };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (run.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (run.stderr += text));
-  const [code, signal] = await once(child, "close");
-  return { ...run, code, signal };
+  return [...nodeArgs, changes.cli ?? cli, ...words, "-p", ...args, "Say hello"];
 }
 
 /** What pi told of its failure. */
@@ -271,12 +201,6 @@ function neutralText(text: string, { home, cli, port, closedPort }: Place): stri
     .replaceAll(`127.0.0.1:${closedPort}`, "127.0.0.1:8079")
     .replace(/\[\d+:0x[0-9a-f]+\]/g, "[4242:0x2f0e2000]")
     .replace(/\(node:\d+\)/g, "(node:4242)");
-}
-
-/** The directory of the package that a file is in. */
-function packageOf(file: string): string {
-  const dir = dirname(file);
-  return dir === "/" || existsSync(join(dir, "package.json")) ? dir : packageOf(dir);
 }
 
 await main();
