@@ -286,6 +286,16 @@ fn assert_logged(place: &Place, result: &str, text: &str) {
     assert!(!names.any(|name| name.starts_with(".run.log")), "nothing is left beside it");
 }
 
+/// Whether the beginning of what pi says is in the log, which is not at its file yet.
+fn log_is_begun(place: &Place) -> bool {
+    let names = std::fs::read_dir(place.path()).expect("a directory").flatten();
+    let mut paths = names.map(|entry| entry.path());
+    let dir = paths.find(|path| path.to_string_lossy().contains("/.run.log."));
+    let logs = dir.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let mut texts = logs.flat_map(|entry| std::fs::read_to_string(entry.path()));
+    texts.any(|log| log.contains("Half"))
+}
+
 /// rule: agent.md, execd agent: `--log FILE`: pi's raw stream and stderr are there, however the run
 ///   ended
 #[test]
@@ -322,9 +332,8 @@ fn the_log_is_at_its_file_however_the_run_ended() {
     assert_logged(&place, &err, "");
     // Its execd was killed: the log is there all the same.
     let place = Place::new(&begun(), "sleep 1000");
-    let mut child = place.spawn(&["--log", "run.log", "x"]);
-    let mut stdout = child.stdout.take().expect("a pipe");
-    stdout.read_exact(&mut [0; 4]).expect("the text so far");
+    let child = place.spawn(&["--log", "run.log", "x"]);
+    eventually("the log is begun", || log_is_begun(&place));
     send_signal(execd_of(&child), 9);
     let (status, _, err) = told(child.wait_with_output().expect("its end"));
     assert_eq!(status, 1, "{err}");
@@ -369,6 +378,7 @@ fn a_disk_that_takes_no_log_costs_no_result() {
     std::fs::write(place.path().join("rest"), ndjson(rest)).expect("a stream");
     let mut child = place.spawn(&["--log", "run.log", "--json", "x"]);
     place.pi();
+    eventually("the log is begun", || log_is_begun(&place));
     let writer = outside::helper_of(execd_of(&child), "execd-keeper").expect("a log writer");
     outside::stop(writer);
     std::fs::write(place.path().join("go"), "").expect("a file");

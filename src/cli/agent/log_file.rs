@@ -86,22 +86,27 @@ impl LogFile {
     }
 
     /// When the execd of the run has ended: places a log that was not there before, and takes the
-    /// directory away. `session`: the run's, where it was told. Gives what people should know.
-    pub fn finish(mut self, session: Option<u64>) -> Option<String> {
-        let mut note = None;
-        if self.state == State::Open
-            && let Some(log) = session.and_then(|session| self.log_of(session))
-        {
-            note = self.place(&log).err();
+    /// directory away. `expected`: pi was started, so that there is a log; `session`: the run's,
+    /// where it was told. Gives what people should know.
+    pub fn finish(mut self, expected: bool, session: Option<u64>) -> Option<String> {
+        if self.state == State::Open && expected {
+            let log = session.and_then(|session| within_time(|| self.log_of(session)));
+            let Some(log) = log else {
+                let dir = self.dir.display();
+                return Some(format!("the log is not written yet (a slow disk): look in {dir}"));
+            };
+            if let Err(reason) = self.place(&log) {
+                return Some(reason);
+            }
         }
-        if self.state == State::Placed && !is_done(&self.path) {
+        if self.state == State::Placed && within_time(|| is_done(&self.path)).is_none() {
             let path = self.path.display();
             return Some(format!("{path} is still being written: the disk is slow"));
         }
         if self.state != State::Refused {
             self.remove_dir();
         }
-        note
+        None
     }
 
     /// Takes the directory away, with what execd has written there. An agent directory of pi that
@@ -126,18 +131,21 @@ impl LogFile {
     }
 }
 
-/// Waits until nobody writes a log any more: whoever does holds a lock on it. False where that
-/// takes too long.
-fn is_done(log: &Path) -> bool {
-    let Ok(file) = File::open(log) else { return true };
+/// What is there within LAST_FLUSH_MS.
+fn within_time<T>(look: impl Fn() -> Option<T>) -> Option<T> {
     let until_ns = clock::now_ns() + LAST_FLUSH_MS * NS_PER_MS;
     loop {
-        match file.try_lock() {
-            Err(fs::TryLockError::WouldBlock) if clock::now_ns() < until_ns => {
-                poll::pause(AGENT_LOG_LOOK_MS);
-            }
-            Err(fs::TryLockError::WouldBlock) => return false,
-            _ => return true,
+        let found = look();
+        if found.is_some() || clock::now_ns() >= until_ns {
+            return found;
         }
+        poll::pause(AGENT_LOG_LOOK_MS);
     }
+}
+
+/// Whether nobody writes a log any more: whoever does holds a lock on it.
+fn is_done(log: &Path) -> Option<()> {
+    let file = File::open(log).ok();
+    let locked = file.map(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
+    (locked != Some(true)).then_some(())
 }

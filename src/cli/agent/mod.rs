@@ -103,6 +103,8 @@ struct Run {
     teller: Teller,
     /// Where the log is to be.
     log: Option<LogFile>,
+    /// Whether pi was started, so that there is a log, as far as is known.
+    log_expected: bool,
     /// The session of the run, once execd has told of it.
     session: Option<u64>,
     began_ns: u64,
@@ -165,6 +167,7 @@ impl Run {
             json,
             teller: Teller::new(verbose),
             log,
+            log_expected: true,
             session: None,
             began_ns,
             status_due_ns: began_ns + AGENT_STATUS_MS * NS_PER_MS,
@@ -315,10 +318,12 @@ impl Run {
         #[derive(Deserialize)]
         struct Logged {
             log_path: Option<String>,
+            exit_code: Option<i32>,
         }
         let Some(log) = &mut self.log else { return (None, None) };
-        let logged = serde_json::from_str::<Logged>(result).ok();
-        let Some(written) = logged.and_then(|logged| logged.log_path) else { return (None, None) };
+        let Ok(logged) = serde_json::from_str::<Logged>(result) else { return (None, None) };
+        self.log_expected = logged.exit_code.is_some() || self.session.is_some();
+        let Some(written) = logged.log_path else { return (None, None) };
         if let Err(reason) = log.place(Path::new(&written)) {
             return (None, Some(reason));
         }
@@ -336,6 +341,7 @@ impl Run {
         let line = format!("{reason} (try {HELP})");
         // Whoever has asked for the end already is told nothing new.
         let lines = if self.signal.is_none() { vec![line] } else { Vec::new() };
+        self.log_expected = false;
         self.take_answer(RunEnd { lines, status: EXIT_USAGE });
     }
 
@@ -358,7 +364,8 @@ impl Run {
             RunEnd { lines: line.into_iter().collect(), status: EXIT_FAILED }
         });
         lines.extend(end.lines);
-        lines.extend(self.log.and_then(|log| log.finish(self.session)));
+        let (expected, session) = (self.log_expected, self.session);
+        lines.extend(self.log.and_then(|log| log.finish(expected, session)));
         let fit = |line: &String| {
             let line = format!("execd: {line}");
             self.streams.columns().map_or(vec![line.clone()], |most| wrapped(&line, most, "  "))
