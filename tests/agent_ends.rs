@@ -240,7 +240,8 @@ fn a_run_that_was_killed_is_cancelled_however_fast_it_dies() {
     let mut execd = Execd::start();
     for (round, signal) in ["SIGTERM", "SIGKILL"].into_iter().cycle().take(16).enumerate() {
         let id = start(&mut execd, &begun(), "exec sleep 1000", json!({}));
-        let session = round as u64 + 1 + u64::from(round > 0);
+        // Each time it is a new file, which is asked for its version in a session before.
+        let session = 2 * (round as u64 + 1);
         execd.notification("session_started", |note| note["session_id"] == session);
         execd.result("kill_session", json!({"session_id": session, "signal": signal}));
         assert_ended(&execd.result_of(id), "cancelled", "");
@@ -381,7 +382,8 @@ fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
     let started = execd.notification("session_started", |_| true);
     let session = started["session_id"].as_u64().expect("an id");
 
-    execd.result("reserve_session_ids", json!({"up_to": session + 65_535}));
+    // One more session asks the second pi for its version.
+    execd.result("reserve_session_ids", json!({"up_to": session + 65_534}));
     let file = stream_file(&execd, "second", &answer("Done."));
     let pi = execd.file("second-pi");
     let until = "touch up; until [ -e end ]; do sleep 0.02; done";

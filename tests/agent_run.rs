@@ -73,7 +73,7 @@ fn pi_is_started_as_the_invocation_says() {
             json!({"extensions": ["/a", "/b"], "extra_args": ["--offline"]}),
             vec!["--no-session", "-p", "-e", "/a", "-e", "/b", "--offline", "Do it"],
         ),
-        (json!({"api_key": "key"}), vec!["--no-session", "-p", "--api-key", "key", "Do it"]),
+        (json!({"api_key": "key"}), vec!["--no-session", "-p", "Do it"]),
     ] {
         let (words, result) = arguments(&mut execd, more.clone());
         assert_eq!(words, [&head[..], &rest[..]].concat(), "{more}");
@@ -83,7 +83,7 @@ fn pi_is_started_as_the_invocation_says() {
 }
 
 /// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that is
-///   known, else to `--api-key`
+///   known, else into a file of pi's; never on a command line
 /// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
 #[test]
 fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
@@ -101,16 +101,17 @@ fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
             "prompt": format!("the key is {key}")});
         let (words, _) = arguments(&mut execd, more);
         assert_eq!(noted(&execd, "keys"), keys, "{model}");
-        assert_eq!(words.contains(&key.to_owned()), model == "mistral/x", "{words:?}");
+        assert!(!words.contains(&key.to_owned()), "{words:?}");
         // Once more, for the lists while it runs.
         let pi = fake_pi(&execd, "sleep 1000");
         let more = json!({"model": model, "api_key": key});
         let id = execd.start_request("agent_execute", params(&pi, more));
-        execd.notification("session_started", |note| note["session_id"] == 3);
-        let row = execd.listed(3).expect("it is listed");
+        // It is another file, which is asked for its version in a session before.
+        execd.notification("session_started", |note| note["session_id"] == 4);
+        let row = execd.listed(4).expect("it is listed");
         let command = row["command"].as_str().expect("a command");
         assert!(command.contains(" --mode json --model "), "{command}");
-        assert_eq!(command.contains("--api-key ***"), model == "mistral/x", "{command}");
+        assert!(!command.contains("api-key"), "{command}");
         execd.cancel(id);
         execd.reply(id);
         for note in execd.notifications_so_far() {
@@ -269,6 +270,12 @@ fn bad_params_name_the_field_and_start_nothing() {
         (json!({"max_cost_usd": "1"}), "max_cost_usd"),
         (json!({"max_tokens": -1}), "max_tokens"),
         (json!({"timeout_ms": "10s"}), "timeout_ms"),
+        (json!({"timeout_ms": 99}), "timeout_ms"),
+        (json!({"label": "x".repeat(1025)}), "label"),
+        (json!({"isolation": "none"}), "isolation"),
+        (json!({"strict_model": "no"}), "strict_model"),
+        (json!({"min_version": "0.70"}), "min_version"),
+        (json!({"min_version": "latest"}), "min_version"),
         (json!({"budget": 1}), "budget"),
     ] {
         execd.refused("agent_execute", params("pi", more), param);
@@ -310,26 +317,26 @@ fn health_tells_the_version_or_why_there_is_none() {
     execd.until_no_session_process();
 }
 
-/// rule: agent.md, The result: executor_version: `pi --version`, once for each path
 /// rule: agent.md, agent_health, agent_capabilities: agent_health takes 5 s at most
 #[test]
 fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
     let mut execd = Execd::start();
     let hangs = execd.file("hangs");
-    let script = "#!/bin/bash\n[ \"$1\" = --version ] && { sleep 1000 & sleep 1000; }\n\
-                  cat answer.ndjson\n";
+    let script = "#!/bin/bash\n[ \"$1\" = --version ] && { sleep 1000 & sleep 1000; }\ntouch ran\n";
     std::fs::write(&hangs, script).expect("a script");
     std::fs::set_permissions(&hangs, PermissionsExt::from_mode(0o700)).expect("its mode");
-    stream_file(&execd, "answer.ndjson", &answer("Done."));
     let begun = now();
     let health = execd.start_request("agent_health", json!({"pi_path": hangs}));
     let pi = hangs.to_string_lossy().into_owned();
     let result = execd.result("agent_execute", params(&pi, json!({})));
-    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Done.")));
-    assert_absent(&result, &["executor_version"]);
+    let late = "did not answer within 5000 ms";
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(false), &json!("error")));
+    let error = result["error"].as_str().expect("an error");
+    assert!(error.contains(late) && error.contains("0.70.0"), "{error}");
+    assert_absent(&result, &["executor_version", "exit_code", "log_path"]);
     let health = execd.result_of(health);
     let error = health["error"].as_str().expect("an error");
-    assert!(error.contains("did not answer within 5000 ms"), "{error}");
+    assert!(error.contains(late), "{error}");
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     // One that is cancelled answers at once.
     let id = execd.start_request("agent_health", json!({"pi_path": hangs}));
@@ -338,6 +345,7 @@ fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
     assert_eq!(health["ok"], false, "{health}");
     assert!(health["error"].as_str().is_some_and(|text| text.contains("cancelled")), "{health}");
     execd.until_no_session_process();
+    assert!(!execd.file("ran").exists(), "a pi without a version was started");
 }
 
 /// The answer touched its own session in each turn while it had no room: execd spun.
@@ -382,4 +390,72 @@ fn capabilities_are_those_of_the_harness() {
         "cost_model": {"provider": "pi", "source": "reported"}});
     assert_eq!(execd.result("agent_capabilities", json!({})), expected);
     execd.refused("agent_capabilities", json!({"x": 1}), "x");
+}
+
+/// rule: agent.md, The result: policy and args: what was really run, without the key, also where
+///   nothing was started
+/// rule: agent.md, The result: label, in each event too; started_at
+#[test]
+fn the_record_tells_what_was_run_and_what_it_was_called() {
+    let mut execd = Execd::start();
+    stream_file(&execd, "answer.ndjson", &answer("Done."));
+    let key = "k3y-of-a-test";
+    let more = json!({"label": "task é 1", "allowed_tools": ["Read", "bash"], "api_key": key,
+        "model": "anthropic/x", "extensions": ["/e.ts"], "session": "abc",
+        "prompt": format!("Say {key}"), "strict_model": false});
+    let pi = fake_pi(&execd, NOTE);
+    let id = execd.start_request("agent_execute", params(&pi, more.clone()));
+    let result = execd.result_of(id);
+    assert_eq!(result["success"], true, "{result}");
+    let policy = json!({"tools": ["read", "bash"], "extensions": ["/e.ts"], "session": "abc",
+        "isolation": "shared"});
+    assert_eq!(result["policy"], policy);
+    let mut ran: Vec<String> = noted(&execd, "argv").split('\0').map(str::to_owned).collect();
+    ran.pop();
+    assert_eq!(ran.last().map(String::as_str), Some("Say k3y-of-a-test"), "what pi was given");
+    ran.pop();
+    let args = json!([&[pi][..], &ran, &["Say ***".to_owned()]].concat());
+    assert_eq!(result["args"], args, "{result}");
+    let asked = (&result["provider"], &result["model"], &result["label"]);
+    assert_eq!(asked, (&json!("anthropic"), &json!("x"), &json!("task é 1")));
+    let events = events_of(&mut execd, id);
+    assert!(!events.is_empty() && events.iter().all(|event| event["label"] == "task é 1"));
+    let started = result["started_at"].as_str().expect("a time");
+    assert!(started.len() == 24 && started.ends_with('Z'), "{started}");
+    // The same of one that was not started.
+    let result = execd.result("agent_execute", merged(params("/no/such/pi", more), json!({})));
+    assert_eq!(
+        (&result["finish_reason"], &result["policy"]["session"]),
+        (&json!("error"), &json!("abc"))
+    );
+    assert_eq!((&result["label"], &result["provider"]), (&json!("task é 1"), &json!("anthropic")));
+    let args = result["args"].as_array().expect("arguments");
+    assert_eq!((&args[0], args.last()), (&json!("/no/such/pi"), Some(&json!("Say ***"))));
+    assert!(result["started_at"].is_string(), "{result}");
+    assert!(!result.to_string().contains(key), "{result}");
+}
+
+/// rule: agent.md, agent_execute, params: strict_model: another model ends the run at the first
+///   event that shows it; false lets it go on
+#[test]
+fn a_run_that_another_model_answers_is_ended_unless_any_may() {
+    let mut execd = Execd::start();
+    let message = json!({"role": "assistant", "content": [], "provider": "fake", "model": "other"});
+    let mut lines = answer("Done.");
+    lines[3] = json!({"type": "message_start", "message": message});
+    let file = stream_file(&execd, "begun", &lines[..5]);
+    let rest = stream_file(&execd, "rest", &lines[5..]);
+    // The end comes at the first event that shows it, not at the answer's.
+    let script = format!("cat {}; {}; cat {}", file.display(), until_file("go"), rest.display());
+    let pi = fake_pi(&execd, &script);
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
+    assert_eq!(found, (&json!(false), &json!("model_mismatch"), &json!(true)), "{result}");
+    let told = (&result["model"], &result["response_model"]);
+    assert_eq!(told, (&json!("scripted"), &json!("other")), "{result}");
+    execd.until_no_session_process();
+    go(&execd, "go");
+    let result = execd.result("agent_execute", params(&pi, json!({"strict_model": false})));
+    let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
+    assert_eq!(found, (&json!(true), &json!("stop"), &json!(true)), "{result}");
 }

@@ -75,7 +75,7 @@ fn stamp(c: char) -> bool {
 /// the word for it.
 type Rule<'a> = (&'a str, fn(char) -> bool, &'a str, &'a str);
 
-const RULES: [Rule; 36] = [
+const RULES: [Rule; 37] = [
     // Fields.
     ("\"pid\":", digits, "", "PID"),
     ("\"backgroundPids\":[", digits, "]", "PID"),
@@ -85,6 +85,7 @@ const RULES: [Rule; 36] = [
     ("\"startedAt\":\"", stamp, "\"", "STAMP"),
     ("\"endedAt\":\"", stamp, "\"", "STAMP"),
     ("\"tool_time_utc\":\"", stamp, "\"", "STAMP"),
+    ("\"started_at\":\"", stamp, "\"", "STAMP"),
     ("\"started_at_ms\":", digits, "", "MS"),
     ("\"elapsed_ms\":", digits, "", "MS"),
     ("\"uptime_ms\":", digits, "", "MS"),

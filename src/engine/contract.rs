@@ -102,6 +102,8 @@ pub struct Call<'a> {
     pub id: Option<RequestId>,
     /// JSON text of the request's params: an object.
     pub params: &'a str,
+    /// The session that the request was put off for, where it is asked again.
+    pub after: Option<SessionId>,
 }
 
 /// What a method leads to at once.

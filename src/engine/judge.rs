@@ -128,7 +128,9 @@ impl<F: Families> Engine<F> {
             }
             let wait = entry.core.waits.remove(at);
             let (core, cx) = (&mut entry.core, &mut self.cx);
+            let ticket = wait.ticket;
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
+            core.forget_request(ticket);
             output_taken |= output;
             if end {
                 tell_end(entry, true, cx);
@@ -139,7 +141,7 @@ impl<F: Families> Engine<F> {
     /// What follows when nobody waits (any more): the word of the exit, and what is remembered.
     fn conclude(&mut self, entry: &mut Entry<F>) {
         let (core, cx) = (&mut entry.core, &mut self.cx);
-        if !core.waits.is_empty() {
+        if core.is_awaited() {
             return;
         }
         if let Some(ended_ns) = core.finished_ns {

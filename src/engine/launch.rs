@@ -2,6 +2,7 @@
 //! environment, descriptors, place in poll and table. The system calls of the start are left to
 //! `sys/spawn.rs`, and what becomes of the session to its family.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -301,16 +302,24 @@ impl<F: Families> Engine<F> {
         self.launcher.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
     }
 
-    /// What tells programs that are looked up apart, without looking: the name where there is
-    /// one answer only, else all the places.
-    pub fn program_key(&self, spec: &LaunchSpec) -> String {
+    /// What tells programs that are looked up apart: the name where there is one answer only, else
+    /// all the places, and the file that is found there now, as far as no look can hang. A program
+    /// that takes the place of another is another one. Also gives whether the working directory
+    /// decides which program is meant.
+    pub fn program_key(&mut self, spec: &LaunchSpec) -> (String, bool) {
         let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
-        let (places, looked_up) = places_of(&spec.program, &path);
-        let relative = !looked_up || places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
-        let cwd =
-            if relative { self.cx.resolved_cwd(spec.workdir.as_deref()) } else { String::new() };
+        let (places, _) = places_of(&spec.program, &path);
+        let relative = places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
+        let cwd = self.cx.resolve(spec.workdir.as_deref());
+        let absolute = |place: &CString| {
+            cwd.join(OsStr::from_bytes(place.to_bytes())).into_os_string().into_vec()
+        };
+        let absolute: Vec<Vec<u8>> = places.iter().map(absolute).collect();
+        let stamp = self.launcher.mounts.stamp(&absolute).unwrap_or_default();
+        let cwd = if relative { cwd.to_string_lossy() } else { Cow::default() };
         let places = places.iter().map(|place| place.to_string_lossy());
-        [std::borrow::Cow::from(cwd)].into_iter().chain(places).collect::<Vec<_>>().join(":")
+        let key = [Cow::from(stamp), cwd].into_iter().chain(places).collect::<Vec<_>>().join(":");
+        (key, relative)
     }
 
     fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {

@@ -6,6 +6,7 @@ use super::contract::{Answer, Call, Families, Method};
 use super::{Engine, Owner, Pending};
 use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
+use crate::session::deferred::Deferred;
 use crate::session::wait::Wait;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
@@ -19,6 +20,9 @@ impl<F: Families> Engine<F> {
         for _ in 0..REQUESTS_PER_TURN {
             if self.launcher.spawns_left == 0 {
                 break;
+            }
+            if self.ask_again() {
+                continue;
             }
             let has_line = |one: &Client| !one.stopped && one.lines.has_complete_line();
             let Some(client) = self.cx.clients.next_in_turn(has_line) else { break };
@@ -98,7 +102,37 @@ impl<F: Families> Engine<F> {
             let error = RpcError::invalid_request(&message);
             return self.cx.clients.refuse_to(client, id, &error);
         }
-        let outcome = self.carry_out(client, &request);
+        self.answer(client, &request, None);
+    }
+
+    /// Asks the oldest request again that was put off for a session that has told what it was to
+    /// tell; whether something was done. It comes before what clients ask now. What the end of
+    /// execd has overtaken is left to the families.
+    fn ask_again(&mut self) -> bool {
+        let told = &mut self.cx.queues.told;
+        if self.cx.closing.is_some() {
+            told.clear();
+        }
+        let Some(session) = told.front().copied() else { return false };
+        let entry = self.sessions.get_mut(session);
+        let next = entry.and_then(|entry| {
+            self.cx.touch(&mut entry.core);
+            entry.core.next_deferred()
+        });
+        let Some(Deferred { ticket, client, method, params }) = next else {
+            self.cx.queues.told.pop_front();
+            return true;
+        };
+        let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
+        let request = wire::Request { id, method: method.to_owned(), params: &params };
+        self.answer(client, &request, Some(session));
+        true
+    }
+
+    /// Carries out a request and answers it, unless it waits or has no id. `after`: the session
+    /// that the request was put off for.
+    fn answer(&mut self, client: ClientId, request: &wire::Request<'_>, after: Option<SessionId>) {
+        let outcome = self.carry_out(client, request, after);
         let Some(id) = &request.id else { return };
         match outcome {
             Ok(Answer::Json(json)) => {
@@ -116,6 +150,7 @@ impl<F: Families> Engine<F> {
         &mut self,
         client: ClientId,
         request: &wire::Request<'_>,
+        after: Option<SessionId>,
     ) -> Result<Answer, RpcError> {
         let method = self
             .method(&request.method)
@@ -131,7 +166,7 @@ impl<F: Families> Engine<F> {
                 format!("{waiting} requests are waiting already: await or cancel some first");
             return Err(RpcError::failed(Reason::TooManyRequests, message));
         }
-        let call = Call { client, id: request.id.clone(), params: request.params };
+        let call = Call { client, id: request.id.clone(), params: request.params, after };
         (method.call)(self, &call)
     }
 
@@ -175,6 +210,29 @@ impl<F: Families> Engine<F> {
         make: impl FnOnce(Ticket, u64) -> Wait,
     ) -> Answer {
         if let Some(ticket) = self.open_ticket(call, Some(id)) {
+            let wait = make(ticket, self.cx.now_ns);
+            self.add_wait(id, wait);
+        }
+        Answer::Waits
+    }
+
+    /// Puts a request off until a session has told what must be known first. When that is, the
+    /// session's family says ([`Cx::ask_again`](super::contract::cx::Cx::ask_again)); until then
+    /// the request has the wait that `make` makes of its ticket, by which the family answers it
+    /// where it is cancelled or execd ends.
+    pub fn defer(
+        &mut self,
+        call: &Call<'_>,
+        method: &'static str,
+        id: SessionId,
+        make: impl FnOnce(Ticket, u64) -> Wait,
+    ) -> Answer {
+        let ticket = self.open_ticket(call, Some(id));
+        let params = call.params.to_owned();
+        if let Some(entry) = self.sessions.get_mut(id) {
+            entry.core.deferred.push_back(Deferred { ticket, client: call.client, method, params });
+        }
+        if let Some(ticket) = ticket {
             let wait = make(ticket, self.cx.now_ns);
             self.add_wait(id, wait);
         }

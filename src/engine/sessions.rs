@@ -290,7 +290,7 @@ impl<F: Families> Sessions<F> {
         if core.finished_ns.is_none()
             || core.awaits_log
             || core.listing != Listing::Gone
-            || !core.waits.is_empty()
+            || core.is_awaited()
             || held
             || ending
         {

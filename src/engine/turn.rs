@@ -122,6 +122,7 @@ impl<F: Families> Engine<F> {
         let queues = &self.cx.queues;
         !queues.readable.is_empty()
             || !queues.touched.is_empty()
+            || !queues.told.is_empty()
             || !queues.feedable.is_empty()
             || !queues.ended_leaders.is_empty()
             || self.reaping.look_for_children

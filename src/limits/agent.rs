@@ -4,17 +4,29 @@
 pub const RUNNING_AGENTS_MAX: usize = 64;
 /// A run of pi is ended after this, unless the call says otherwise.
 pub const AGENT_TIMEOUT_MS: u64 = 600_000;
+/// A shorter timeout of a run is refused: pi does not even start within it, and most often the
+/// number was meant to be seconds.
+pub const AGENT_TIMEOUT_MIN_MS: i64 = 100;
+/// Bytes of the label of a run.
+pub const AGENT_LABEL_MAX_BYTES: usize = 1024;
 /// A run of pi is ended when no event came for this long, unless the call says otherwise.
 pub const AGENT_IDLE_TIMEOUT_MS: u64 = 180_000;
 /// A run of pi is ended when the model's first event took longer, unless the call says otherwise.
 pub const AGENT_FIRST_EVENT_TIMEOUT_MS: u64 = 30_000;
 /// How long pi may take to exit after its last agent_end.
 pub const AGENT_EXIT_MS: u64 = 10_000;
-/// How long `pi --version` may take.
+/// How much longer each run that starts at the same time makes the start of pi: about two seconds
+/// of a processor's time, which may be one for all of them.
+pub const AGENT_STARTING_MS: u64 = 2_000;
+/// How long `pi --version` may take where no run starts at the same time.
 pub const AGENT_VERSION_MS: u64 = 5_000;
-/// Bytes of what it said that are told.
+/// How long `pi --help` may take, likewise: it reads settings and catalogues of models first.
+pub const AGENT_HELP_MS: u64 = 10_000;
+/// Names of tools that are taken from what `pi --help` prints.
+pub const AGENT_TOOLS_MAX: usize = 256;
+/// Bytes of a version, and of what was said in its place, that are told.
 pub const AGENT_VERSION_BYTES: usize = 200;
-/// Programs whose version is remembered.
+/// Programs whose version and tools are remembered.
 pub const AGENT_VERSIONS_MAX: usize = 64;
 /// A longer prompt goes through a file: an argument is 128 KiB at most, and pi's other
 /// arguments need room too.

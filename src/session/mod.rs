@@ -6,6 +6,7 @@
 //! of its turn; nothing in here waits.
 
 pub mod census;
+pub mod deferred;
 pub mod drain;
 pub mod ending;
 mod facts;
@@ -21,6 +22,7 @@ pub mod view;
 pub mod viewers;
 pub mod wait;
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -33,6 +35,7 @@ use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
+use deferred::Deferred;
 use drain::Draining;
 use ending::Ending;
 pub use facts::Facts;
@@ -124,6 +127,8 @@ pub struct Session {
     pub tail: TailRing,
     /// The requests that wait, oldest first.
     pub waits: Vec<Wait>,
+    /// The requests that were put off until the session has told something, oldest first.
+    pub deferred: VecDeque<Deferred>,
     /// Its place in the table.
     pub listing: Listing,
     /// The client whose wake is armed.
@@ -194,6 +199,7 @@ impl Session {
             view: View::default(),
             tail: TailRing::new(tail_bytes),
             waits: Vec::new(),
+            deferred: VecDeque::new(),
             listing: Listing::Early,
             wake: None,
             ending: None,

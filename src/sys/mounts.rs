@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 
 use super::poll;
 use crate::limits::MOUNTINFO_BYTES;
@@ -55,6 +56,23 @@ impl MountTable {
         paths.any(|path| self.mounts.may_hang(&path, &mut entry))
     }
 
+    /// What tells the file that is run, of these absolute paths the first that is a program, from
+    /// another one that takes its place: its device, inode, size and times (mtime alone would not
+    /// do: npm gives all files the same). `None`: nothing is there, or looking may hang.
+    pub fn stamp(&mut self, paths: &[Vec<u8>]) -> Option<String> {
+        if self.may_hang(paths.iter().cloned()) {
+            return None;
+        }
+        let found = paths.iter().filter_map(|path| std::fs::metadata(OsStr::from_bytes(path)).ok());
+        let mut programs = found.filter(|found| found.is_file() && found.mode() & 0o111 != 0);
+        programs.next().map(|found| {
+            let (changed, modified) = (found.ctime(), found.mtime());
+            let (changed_ns, modified_ns) = (found.ctime_nsec(), found.mtime_nsec());
+            let (dev, ino, size) = (found.dev(), found.ino(), found.size());
+            format!("{dev}.{ino}.{size}.{modified}.{modified_ns}.{changed}.{changed_ns}")
+        })
+    }
+
     /// Reads the list again where it has changed: one poll(2) tells, so that nobody is woken up
     /// for mounts that concern no command.
     fn refresh(&mut self) {
@@ -101,5 +119,11 @@ mod tests {
         assert_eq!(look(b"/proc/self/root"), Entry::Link(b"/".to_vec()));
         assert_eq!(look(b"/proc"), Entry::Other);
         assert_eq!(look(b"/no/such/thing"), Entry::Missing);
+        let stamp = |table: &mut MountTable, paths: &[&[u8]]| {
+            table.stamp(&paths.iter().map(|path| path.to_vec()).collect::<Vec<_>>())
+        };
+        assert_eq!(stamp(&mut table, &[b"/no/such/thing", b"/proc"]), None);
+        let own = stamp(&mut table, &[b"/no/such/thing", b"/proc", b"/proc/self/exe"]);
+        assert!(own.is_some() && own == stamp(&mut table, &[b"/proc/self/exe"]));
     }
 }

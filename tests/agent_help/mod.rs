@@ -14,6 +14,14 @@ use crate::common::{Execd, merged};
 /// What our pi says to --version.
 pub const VERSION: &str = "9.8.7";
 
+/// The end of what our pi says to --help.
+pub const HELP: &str = "Built-in Tool Names:
+  read   - Read file contents
+  bash   - Execute bash commands
+  edit   - Edit files with find/replace
+  write  - Write files (creates/overwrites)
+";
+
 /// Makes a pi that runs this bash script in its working directory; gives its path.
 pub fn fake_pi(execd: &Execd, script: &str) -> String {
     let path = execd.tmpdir().join("pi");
@@ -23,7 +31,11 @@ pub fn fake_pi(execd: &Execd, script: &str) -> String {
 
 /// The same at this path.
 pub fn write_pi(path: &Path, script: &str) {
-    let head = format!("#!/bin/bash\n[ \"$1\" = --version ] && {{ echo {VERSION}; exit; }}\n");
+    let head = format!(
+        "#!/bin/bash\n\
+         [ \"$1\" = --version ] && {{ echo {VERSION}; exit; }}\n\
+         [ \"$1\" = --help ] && {{ printf '%s' '{HELP}'; exit; }}\n"
+    );
     std::fs::write(path, format!("{head}{script}\n")).expect("a script");
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("its mode");
 }

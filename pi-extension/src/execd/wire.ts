@@ -290,9 +290,9 @@ export interface MethodParams {
    * cost at its end.
    */
   agent_execute: {
-    /** tools by name; absent: pi's own defaults, empty: none at all */
+    /** tools by name, in any case; absent: pi's own defaults, empty: none at all */
     allowed_tools?: readonly string[];
-    /** handed to pi in its provider's variable, or by --api-key; shown nowhere */
+    /** handed to pi in its provider's variable, or in a file of its own; shown nowhere */
     api_key?: string;
     /** hands system_prompt to pi's --append-system-prompt instead */
     append_system_prompt?: boolean;
@@ -302,16 +302,30 @@ export interface MethodParams {
     extensions?: readonly string[];
     /** further arguments of pi, before the prompt */
     extra_args?: readonly string[];
-    /** it is ended when the model's first event took more ms; default 30000 */
+    /**
+     * it is ended when the model's first event took more ms; where more runs start at once there is
+     * more time; default 30000
+     */
     first_event_timeout_ms?: number;
     /** it is ended when no event came for so many ms and no tool runs; default 180000 */
     idle_timeout_ms?: number;
+    /** run: pi has an agent directory of its own for this run; default shared */
+    isolation?: "shared" | "run";
+    /** keeps that directory, and the result says where it is */
+    keep_agent_dir?: boolean;
     /** keeps pi's raw events for the result */
     keep_events?: boolean;
-    /** it is ended when it has cost more */
+    /** told again in each event and in the result; 1 KiB at most */
+    label?: string;
+    /** it is ended when it has cost more; 0: it may cost nothing, absent: no limit */
     max_cost_usd?: number;
-    /** it is ended when input, cache writes and output are more tokens */
+    /**
+     * it is ended when input, cache writes and output are more tokens; 0: none may be used, absent:
+     * no limit
+     */
     max_tokens?: number;
+    /** an older pi is not started, nor one that tells no version; default 0.70.0 */
+    min_version?: string;
     /** provider/id, as pi's --model takes it; pi's own default is google */
     model: string;
     /** pi's path, or its name on the PATH; default $EXECD_PI, else pi */
@@ -322,17 +336,23 @@ export interface MethodParams {
     session?: string;
     /** sends its events as they come; default true */
     stream?: boolean;
+    /**
+     * false: another model than the one asked for may answer; default true: then the run is ended
+     */
+    strict_model?: boolean;
     /** put before the prompt, with a blank line between them */
     system_prompt?: string;
     /** how much the model thinks */
     thinking?: "off" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
-    /** the run is ended after so many ms; default 600000 */
+    /** the run is ended after so many ms, 100 at least; default 600000 */
     timeout_ms?: number;
     /** working directory; default execd's own, against which a relative one is resolved */
     workspace?: string;
   };
   /** Runs pi --version, 5 s at most: whether pi is there, and which. */
   agent_health: {
+    /** an older pi is not ok, nor one that tells no version; default 0.70.0 */
+    min_version?: string;
     /** pi's path, or its name on the PATH; default $EXECD_PI, else pi */
     pi_path?: string;
   };

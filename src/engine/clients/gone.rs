@@ -56,7 +56,7 @@ impl<F: Families> Engine<F> {
         self.forget_page(ticket);
         self.forget_shutdown(ticket);
         if let Some(entry) = pending.session.and_then(|id| self.sessions.get_mut(id)) {
-            entry.core.waits.retain(|wait| wait.ticket != ticket);
+            entry.core.forget_request(ticket);
             self.cx.touch(&mut entry.core);
         }
     }

@@ -199,7 +199,8 @@ impl<F: Families> Engine<F> {
         self.sessions.iter().any(|one| {
             let core = &one.core;
             let untold = core.announced && !core.exit_told;
-            core.listing != Listing::Gone && (!core.life.finished() || untold)
+            let live = core.listing != Listing::Gone && (!core.life.finished() || untold);
+            live || !core.deferred.is_empty()
         })
     }
 

@@ -4,22 +4,28 @@
 
 use std::collections::BTreeMap;
 
-use super::run::AgentSpec;
-use super::{Agent, AgentStart, pi_program, room_for_one};
+use super::keys;
+use super::run::{AgentSpec, Called};
+use super::versions::{self, Found};
+use super::{Agent, AgentStart, MASK, masked, pi_program, room_for_one, unstarted, version_param};
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::families::{Engine, Entry, Method, Numbered, State};
+use crate::families::{Cx, Engine, Entry, Method, Numbered, State};
 use crate::limits::{
-    AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_IDLE_TIMEOUT_MS, AGENT_SECRET_MAX_BYTES, AGENT_SHOWN_CHARS,
-    AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
+    AGENT_IDLE_TIMEOUT_MS, AGENT_LABEL_MAX_BYTES, AGENT_SECRET_MAX_BYTES, AGENT_SECRET_MIN_BYTES,
+    AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MIN_MS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
 };
+use crate::pure::agent::mask::Secret;
+use crate::pure::agent::program::{Version, mapped_tools};
+use crate::pure::agent::{Asked, RunSettings, Stop};
+use crate::session::SessionId;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, RpcError};
 
 /// What pi's --thinking takes.
 pub const THINKING: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
-/// What an api_key is replaced by wherever it could be seen.
-const MASK: &str = "***";
+/// Whose agent directory a run of pi has: that of all, or its own.
+const ISOLATION: &[&str] = &["shared", "run"];
 
 pub(crate) const METHOD: Method = Method {
     name: "agent_execute",
@@ -54,7 +60,7 @@ wire::params! {
         );
         allowed_tools "allowed_tools": Option<Vec<String>> = optional(
             Kind::Words,
-            "tools by name; absent: pi's own defaults, empty: none at all",
+            "tools by name, in any case; absent: pi's own defaults, empty: none at all",
         );
         thinking "thinking": Option<String> = optional(
             Kind::Choice(THINKING),
@@ -78,12 +84,12 @@ wire::params! {
         );
         api_key "api_key": Option<String> = optional(
             Kind::NonEmptyText,
-            "handed to pi in its provider's variable, or by --api-key; shown nowhere",
+            "handed to pi in its provider's variable, or in a file of its own; shown nowhere",
         );
         extensions "extensions": Vec<String> = optional(Kind::Words, "extensions to load, by path");
         timeout_ms "timeout_ms": Option<Int> = optional(
             Kind::Integer,
-            "the run is ended after so many ms; default 600000",
+            "the run is ended after so many ms, 100 at least; default 600000",
         );
         idle_timeout_ms "idle_timeout_ms": Option<Int> = optional(
             Kind::Integer,
@@ -91,15 +97,17 @@ wire::params! {
         );
         first_event_timeout_ms "first_event_timeout_ms": Option<Int> = optional(
             Kind::Integer,
-            "it is ended when the model's first event took more ms; default 30000",
+            "it is ended when the model's first event took more ms; where more runs start at once \
+             there is more time; default 30000",
         );
         max_cost_usd "max_cost_usd": Option<f64> = optional(
             Kind::Number,
-            "it is ended when it has cost more",
+            "it is ended when it has cost more; 0: it may cost nothing, absent: no limit",
         );
         max_tokens "max_tokens": Option<Int> = optional(
             Kind::Integer,
-            "it is ended when input, cache writes and output are more tokens",
+            "it is ended when input, cache writes and output are more tokens; 0: none may be \
+             used, absent: no limit",
         );
         stream "stream": Option<bool> = optional(
             Kind::Bool,
@@ -108,6 +116,27 @@ wire::params! {
         keep_events "keep_events": bool = optional(
             Kind::Bool,
             "keeps pi's raw events for the result",
+        );
+        strict_model "strict_model": Option<bool> = optional(
+            Kind::Bool,
+            "false: another model than the one asked for may answer; default true: then the run \
+             is ended",
+        );
+        label "label": Option<String> = optional(
+            Kind::Chars,
+            "told again in each event and in the result; 1 KiB at most",
+        );
+        isolation "isolation": Option<String> = optional(
+            Kind::Choice(ISOLATION),
+            "run: pi has an agent directory of its own for this run; default shared",
+        );
+        keep_agent_dir "keep_agent_dir": bool = optional(
+            Kind::Bool,
+            "keeps that directory, and the result says where it is",
+        );
+        min_version "min_version": Option<String> = optional(
+            Kind::NonEmptyText,
+            "an older pi is not started, nor one that tells no version; default 0.70.0",
         );
     }
 }
@@ -153,23 +182,20 @@ fn read(raw: &str) -> Result<Params, RpcError> {
     if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
         return Err(invalid("api_key", KEY_WANTED));
     }
+    if params.timeout_ms.is_some_and(|ms| ms.0 < AGENT_TIMEOUT_MIN_MS) {
+        return Err(invalid("timeout_ms", "must be 100 or more"));
+    }
+    if params.label.as_ref().is_some_and(|label| label.len() > AGENT_LABEL_MAX_BYTES) {
+        return Err(invalid("label", "must be of at most 1024 bytes"));
+    }
     if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
         return Err(invalid("max_cost_usd", "must be 0 or more"));
     }
     if params.max_tokens.is_some_and(|tokens| tokens.0 < 0) {
         return Err(invalid("max_tokens", "must be 0 or more"));
     }
+    version_param(params.min_version.as_deref())?;
     Ok(params)
-}
-
-/// The variable that pi takes a provider's key from, where it is known.
-fn key_variable(model: &str) -> Option<&'static str> {
-    match model.split('/').next() {
-        Some("anthropic") => Some("ANTHROPIC_API_KEY"),
-        Some("openai") => Some("OPENAI_API_KEY"),
-        Some("google" | "gemini") => Some("GEMINI_API_KEY"),
-        _ => None,
-    }
 }
 
 /// pi's arguments before the prompt (agent.md, How pi is called).
@@ -195,9 +221,6 @@ fn arguments(params: &Params) -> Vec<String> {
     for extension in &params.extensions {
         words.extend(["-e", extension]);
     }
-    if let Some(key) = params.api_key.as_ref().filter(|_| key_variable(&params.model).is_none()) {
-        words.extend(["--api-key", key]);
-    }
     words.extend(params.extra_args.iter().map(String::as_str));
     words.into_iter().map(str::to_owned).collect()
 }
@@ -221,7 +244,7 @@ fn prompt(params: &Params) -> String {
 fn shown(words: &[String], key: Option<&str>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     let show = |word: &String| {
-        let word = key.map_or_else(|| word.clone(), |key| word.replace(key, MASK));
+        let word = masked(word, key);
         let word = match word.char_indices().nth(AGENT_SHOWN_CHARS) {
             Some((at, _)) => format!("{}…", &word[..at]),
             None => word,
@@ -232,48 +255,111 @@ fn shown(words: &[String], key: Option<&str>) -> String {
     words.iter().map(show).collect::<Vec<String>>().join(" ")
 }
 
-/// From the params to what is started.
-fn read_agent(engine: &Engine, raw: &str) -> Result<AgentStart, RpcError> {
-    let params = read(raw)?;
-    room_for_one(engine)?;
-    let (words, prompt) = (arguments(&params), prompt(&params));
-    let limit = |given: Option<Int>, default_ms| {
-        given.map_or(default_ms, |given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS))
-    };
-    let spec = AgentSpec {
-        timeout_ms: limit(params.timeout_ms, AGENT_TIMEOUT_MS),
-        idle_timeout_ms: limit(params.idle_timeout_ms, AGENT_IDLE_TIMEOUT_MS),
-        first_event_timeout_ms: limit(params.first_event_timeout_ms, AGENT_FIRST_EVENT_TIMEOUT_MS),
-        max_cost_usd: params.max_cost_usd,
-        max_tokens: params.max_tokens.map(|tokens| tokens.clamped(0, u64::MAX)),
-        stream: params.stream.unwrap_or(true),
-        keep_events: params.keep_events,
-    };
-    let program = pi_program(&engine.cx, params.pi_path);
-    let mut env = params.env;
-    let key = params.api_key;
-    if let (Some(name), Some(key)) = (key_variable(&params.model), &key) {
-        env.insert(name.to_owned(), Some(key.clone()));
-    }
-    let all = [std::slice::from_ref(&program), &words, std::slice::from_ref(&prompt)].concat();
-    let launch = LaunchSpec {
-        command: shown(&all, key.as_deref()),
-        program,
-        arguments: words,
+/// The pi of a run, without what is the run's alone: what is asked about itself.
+fn program_of(cx: &Cx, params: &Params) -> LaunchSpec {
+    LaunchSpec {
+        program: pi_program(cx, params.pi_path.clone()),
+        arguments: Vec::new(),
         first: vec![],
+        command: String::new(),
         name: None,
-        workdir: params.workspace,
-        env: env.into_iter().collect(),
+        workdir: params.workspace.clone(),
+        env: params.env.clone().into_iter().collect(),
         stdin: Stdin::Null,
         tty: None,
         split: true,
         whole: true,
+    }
+}
+
+/// From the params to what is started.
+fn planned(params: Params, program: LaunchSpec) -> AgentStart {
+    let (words, prompt) = (arguments(&params), prompt(&params));
+    let limit = |given: Option<Int>, default_ms| {
+        given.map_or(default_ms, |given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS))
     };
-    Ok(AgentStart { launch, spec, prompt, secret: key })
+    let first_event = params.first_event_timeout_ms;
+    let strict_model = params.strict_model.unwrap_or(true);
+    let spec = AgentSpec {
+        timeout_ms: limit(params.timeout_ms, AGENT_TIMEOUT_MS),
+        idle_timeout_ms: limit(params.idle_timeout_ms, AGENT_IDLE_TIMEOUT_MS),
+        first_event_timeout_ms: first_event.map(|ms| ms.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
+        max_cost_usd: params.max_cost_usd,
+        max_tokens: params.max_tokens.map(|tokens| tokens.clamped(0, u64::MAX)),
+        stream: params.stream.unwrap_or(true),
+        strict_model,
+    };
+    // A word that short is no key, and may well be a part of what pi writes of itself.
+    let secret = params.api_key.clone().filter(|key| key.len() >= AGENT_SECRET_MIN_BYTES);
+    let settings = RunSettings {
+        keep_events: params.keep_events,
+        asked: Asked::of(&params.model, strict_model),
+        label: params.label,
+        secret: secret.map(|key| Secret::new(key.as_bytes())),
+    };
+    let called = Called {
+        tools: params.allowed_tools,
+        extensions: params.extensions,
+        session: params.session,
+        isolated: params.isolation.as_deref() == Some("run"),
+        ..Called::default()
+    };
+    let mut launch = program;
+    let key = params.api_key;
+    let provider = settings.asked.provider.clone();
+    let mut key_of = None;
+    match (keys::variable_of(&provider), &key) {
+        (_, None) => {}
+        (None, Some(_)) => key_of = Some(provider),
+        (Some(name), Some(key)) => {
+            launch.env.retain(|(other, _)| other != name);
+            launch.env.push((name.to_owned(), Some(key.clone())));
+        }
+    }
+    let program = std::slice::from_ref(&launch.program);
+    let all = [program, &words, std::slice::from_ref(&prompt)].concat();
+    launch.command = shown(&all, key.as_deref());
+    launch.arguments = words;
+    let keep_agent_dir = params.keep_agent_dir;
+    AgentStart { launch, spec, settings, called, prompt, secret: key, key_of, keep_agent_dir }
+}
+
+/// The result of a run that was cancelled before its pi has told what it is.
+pub(super) fn cancelled(cx: &Cx, raw: &str) -> Result<Vec<u8>, RpcError> {
+    let params = read(raw)?;
+    let program = program_of(cx, &params);
+    unstarted(cx, planned(params, program), Some(Stop::Cancelled), None)
+}
+
+/// Puts a run off until this session has found out what its pi is.
+fn put_off(engine: &mut Engine, call: &Call<'_>, id: SessionId) -> Answer {
+    engine.defer(call, METHOD.name, id, |ticket, now_ns| Wait {
+        saw_leader: false,
+        ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
+    })
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let start = read_agent(engine, call.params)?;
+    let mut params = read(call.params)?;
+    room_for_one(engine)?;
+    let program = program_of(&engine.cx, &params);
+    let oldest = version_param(params.min_version.as_deref())?;
+    let version = match versions::version(engine, call.after, &program, &oldest) {
+        Found::Known(version) => version,
+        Found::Asked(id) => return Ok(put_off(engine, call, id)),
+        Found::Never(why) => {
+            let start = planned(params, program);
+            return unstarted(&engine.cx, start, None, Some(&why)).map(Answer::Json);
+        }
+    };
+    if params.allowed_tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        match versions::tools(engine, call.after, &program, &version) {
+            Err(id) => return Ok(put_off(engine, call, id)),
+            Ok(tools) => map_tools(&mut params, &tools, &version)?,
+        }
+    }
+    let mut start = planned(params, program);
+    start.called.version = Some(version.to_string());
     let id = match super::start(engine, start)? {
         Err(result) => return Ok(Answer::Json(result)),
         Ok(id) => id,
@@ -289,6 +375,23 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         run.awaited = !core.waits.is_empty();
     }
     Ok(answer)
+}
+
+/// Names the tools as pi does. A name that pi does not have may be an extension's, where one is
+/// named.
+fn map_tools(params: &mut Params, tools: &[String], version: &Version) -> Result<(), RpcError> {
+    let Some(asked) = &params.allowed_tools else { return Ok(()) };
+    let extra = params.extra_args.iter();
+    let mut extra = extra.map(|word| word.split('=').next().unwrap_or_default());
+    let extended =
+        !params.extensions.is_empty() || extra.any(|word| matches!(word, "-e" | "--extension"));
+    let mapped = mapped_tools(asked, tools, extended).map_err(|name| {
+        let (name, known) = (wire::quoted(&format!("{name:?}")), tools.join(", "));
+        let message = format!("allowed_tools: pi {version} has no tool {name}: it has {known}");
+        RpcError::invalid_param("allowed_tools", message)
+    })?;
+    params.allowed_tools = Some(mapped);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -313,7 +416,7 @@ mod tests {
     }
 
     /// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that
-    ///   is known, else to `--api-key`
+    ///   is known, else into a file of pi's; never on a command line
     /// rule: agent.md, Invocation: `pi --mode json --model M --no-session -p … PROMPT`, argv
     ///   exactly
     #[test]
@@ -332,7 +435,7 @@ mod tests {
         );
         assert_eq!(line(more), expected);
         let other = json!({"model": "mistral/y", "api_key": "k"});
-        assert_eq!(line(other), "--mode json --model mistral/y --no-session -p --api-key k Do it");
+        assert_eq!(line(other), "--mode json --model mistral/y --no-session -p Do it");
         assert_eq!(line(json!({"api_key": "k"})), format!("{head} --no-session -p Do it"));
     }
 

@@ -1,10 +1,11 @@
 //! agent_health: whether pi is there, and which (agent.md).
 
-use super::versions::ask_health;
-use super::{Agent, pi_program};
+use super::probe::{Question, ask, unhealthy};
+use super::{Agent, pi_program, version_param};
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Engine, Method, Numbered};
+use crate::pure::agent::program::Version;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Kind, RpcError};
 
@@ -15,7 +16,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
-    check: wire::check::<Params>,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
@@ -25,11 +26,21 @@ wire::params! {
             Kind::NonEmptyText,
             "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
         );
+        min_version "min_version": Option<String> = optional(
+            Kind::NonEmptyText,
+            "an older pi is not ok, nor one that tells no version; default 0.70.0",
+        );
     }
 }
 
+fn read(raw: &str) -> Result<(Params, Version), RpcError> {
+    let params: Params = wire::read_params(raw)?;
+    let oldest = version_param(params.min_version.as_deref())?;
+    Ok((params, oldest))
+}
+
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params)?;
+    let (params, oldest) = read(call.params)?;
     let program = pi_program(&engine.cx, params.pi_path);
     let launch = LaunchSpec {
         program,
@@ -44,8 +55,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: false,
         whole: true,
     };
-    match ask_health(engine, &launch) {
-        Err(health) => Ok(Answer::of(&health)),
+    match ask(engine, &launch, Question::Health(oldest), 0) {
+        Err(why) => Ok(Answer::of(&unhealthy(launch.program, why))),
         Ok(id) => Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
             saw_leader: false,
             ..Wait::new(ticket, Agent::ID, WaitKind::Poll, now_ns)

@@ -1,31 +1,31 @@
 //! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
-//! meanwhile. `run` has a run's clocks and budgets, `versions` what pi says of itself; what the
-//! stream of pi means is decided in `pure/agent/`.
+//! meanwhile. `run` has a run's clocks and budgets, `probe` and `versions` what pi says of itself;
+//! what the stream of pi means is decided in `pure/agent/`.
 
 pub mod agent_capabilities;
 pub mod agent_dir;
 pub mod agent_execute;
 pub mod agent_health;
 pub mod keys;
+pub mod probe;
 mod prompt;
 pub mod run;
 pub mod versions;
 
 pub use versions::Versions;
 
-use super::{Cx, Engine, Entry, Family, Method, Numbered};
+use super::{Cx, Engine, Entry, Family, Method, Numbered, State};
 use crate::engine::client::Client;
 use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
 use crate::engine::streams::begin_with;
-use crate::limits::{
-    AGENT_SECRET_MIN_BYTES, AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX,
-};
-use crate::pure::agent::mask::Secret;
+use crate::limits::{AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
+use crate::pure::agent::program::Version;
 use crate::pure::agent::visible::{NOTE, Visible};
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
+use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::output::Source;
 use crate::session::view::View;
@@ -33,8 +33,12 @@ use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Session, SessionId, Ways};
 use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::child::Usage;
+use crate::sys::clock;
+use crate::sys::memory_file::MemoryFile;
 use crate::wire::{self, Reason, RpcError};
-use run::{AgentSpec, Probe, Run};
+use agent_dir::Isolation;
+use probe::Probe;
+use run::{AgentSpec, Called, Run};
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] =
@@ -45,9 +49,12 @@ pub const METHODS: &[Method] =
 pub enum Agent {
     /// Pi runs a task.
     Run(Box<Run>),
-    /// Pi only tells its version.
+    /// Pi is only asked about itself.
     Probe(Probe),
 }
+
+/// What an api_key is replaced by wherever it could be seen.
+const MASK: &str = "***";
 
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
@@ -60,10 +67,41 @@ pub struct AgentStart {
     pub launch: LaunchSpec,
     /// What the run goes by.
     pub spec: AgentSpec,
+    /// How its stream is read.
+    pub settings: RunSettings,
+    /// What the record tells of how pi is called.
+    pub called: Called,
     /// The last argument of pi: the task.
     pub prompt: String,
     /// What nobody may read in the output of pi: the key.
     pub secret: Option<String>,
+    /// The provider of a key that no variable of pi's takes.
+    pub key_of: Option<String>,
+    /// The run's own agent directory is kept.
+    pub keep_agent_dir: bool,
+}
+
+impl AgentStart {
+    /// Completes what pi is called with. Gives the file of a prompt that is too long for an
+    /// argument. Errors: there is no room for that file.
+    fn complete(&mut self, cx: &Cx) -> Result<Option<MemoryFile>, RpcError> {
+        let isolation = match self.called.isolated {
+            true => Isolation::Run { keep: self.keep_agent_dir },
+            false => Isolation::Shared,
+        };
+        let key = self.key_of.as_deref().zip(self.secret.as_deref());
+        self.called.agent_dir = agent_dir::prepare(cx, &mut self.launch, isolation, key);
+        let file = prompt::add(&mut self.launch, std::mem::take(&mut self.prompt))?;
+        let words = std::iter::once(&self.launch.program).chain(&self.launch.arguments);
+        let key = self.secret.as_deref();
+        self.called.args = words.map(|word| masked(word, key)).collect();
+        Ok(file)
+    }
+}
+
+/// A word of a command line without the key.
+fn masked(word: &str, key: Option<&str>) -> String {
+    key.map_or_else(|| word.to_owned(), |key| word.replace(key, MASK))
 }
 
 /// Whether everything that a session's end is about is over: gone, or given up.
@@ -100,10 +138,11 @@ fn tell_event(client: &mut Client, request: &str, told: &Told<'_>) {
     client.notify_json("agent_event", &note);
 }
 
-/// Refuses one more run when as many go on as may.
+/// Refuses one more run when as many go on as may, or wait for pi to tell what it is.
 fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
     let is_run = |family: &super::State| matches!(family.agent(), Some(Agent::Run(_)));
-    let running = engine.sessions.running(is_run);
+    let waiting = engine.sessions.iter().map(|one| one.core.deferred.len());
+    let running = engine.sessions.running(is_run) + waiting.sum::<usize>();
     if running < RUNNING_AGENTS_MAX.min(engine.cx.config.max_running) {
         return Ok(());
     }
@@ -114,6 +153,22 @@ fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
     Err(RpcError::failed(Reason::TooManySessions, message))
 }
 
+/// How many runs have begun and not come to the model's first event.
+fn starting(engine: &Engine) -> u64 {
+    let is_starting = |one: &&Entry| match one.family.agent() {
+        Some(Agent::Run(run)) => run.is_starting() && one.core.status().is_none(),
+        _ => false,
+    };
+    engine.sessions.iter().filter(is_starting).count() as u64
+}
+
+/// The oldest version that a call takes.
+fn version_param(given: Option<&str>) -> Result<Version, RpcError> {
+    let wanted = "min_version must be a version, 0.70.0 say";
+    let given = given.unwrap_or(probe::OLDEST);
+    Version::parse(given).ok_or_else(|| RpcError::invalid_param("min_version", wanted.to_owned()))
+}
+
 /// The pi that is meant: the one given, or that of the settings. A path counts from where execd
 /// is, whatever the workspace.
 fn pi_program(cx: &Cx, given: Option<String>) -> String {
@@ -121,45 +176,75 @@ fn pi_program(cx: &Cx, given: Option<String>) -> String {
     if program.contains('/') { cx.resolved_cwd(Some(&program)) } else { program }
 }
 
+/// The result of a run that is not started, as JSON. Errors: as of [`start`].
+fn unstarted(
+    cx: &Cx,
+    mut start: AgentStart,
+    stop: Option<Stop>,
+    failure: Option<&str>,
+) -> Result<Vec<u8>, RpcError> {
+    start.complete(cx)?;
+    Ok(without_start(start, stop, failure))
+}
+
+/// The same of a run that was about to be started.
+fn without_start(mut start: AgentStart, stop: Option<Stop>, failure: Option<&str>) -> Vec<u8> {
+    // No such directory was made.
+    start.called.agent_dir = None;
+    let started_at = format_utc_ms(clock::wall_ms());
+    let end = End { stop, failure, started_at: &started_at, ..start.called.end() };
+    wire::to_json(&AgentRun::new(start.settings).report(&end))
+}
+
 /// Starts a run. Gives the result of one that could not be started, as JSON. Errors: the prompt is
 /// too long for an argument, and there is no room for a file.
-fn start(engine: &mut Engine, start: AgentStart) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
-    let AgentStart { mut launch, spec, prompt, secret } = start;
-    let file = prompt::add(&mut launch, prompt)?;
-    let program = engine.program_key(&launch);
-    let id = match engine.launch(&launch) {
+fn start(
+    engine: &mut Engine,
+    mut start: AgentStart,
+) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
+    let file = start.complete(&engine.cx)?;
+    let leaves_files = !start.launch.first.is_empty();
+    let id = match engine.launch(&start.launch) {
         Ok(id) => id,
         Err(failure) => {
-            if !launch.first.is_empty() {
+            if leaves_files {
                 engine.tidy_up(SWEEP_FLAG);
             }
-            let failure = start_failure(&launch.program, &failure);
-            let end = End { failure: Some(&failure), ..End::default() };
-            let run = AgentRun::new(RunSettings::default());
-            return Ok(Err(wire::to_json(&run.report(&end))));
+            let failure = start_failure(&start.launch.program, &failure);
+            return Ok(Err(without_start(start, None, Some(&failure))));
         }
     };
-    versions::ask(engine, &launch, &program);
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
         core.view = View::new(AGENT_UNREAD_BYTES);
         core.ways = Ways { own_cap: true, leader_first: true, ..core.ways };
-        // A tool that prints its environment would have the key in the log. A word that short
-        // is no key, and may well be a part of the stream's own.
-        let secret = secret.filter(|secret| secret.len() >= AGENT_SECRET_MIN_BYTES);
-        let secret = secret.map(|secret| Secret::new(secret.as_bytes()));
-        if let Some(secret) = &secret {
+        // A tool that prints its environment would have the key in the log.
+        if let Some(secret) = &start.settings.secret {
             core.output.visible = Some(Visible::of_events(secret.clone()).into());
             if let Some(errors) = &mut core.errors {
                 errors.visible = Some(Visible::of_text(secret.clone()).into());
             }
             begin_with(core, NOTE.as_bytes(), &mut engine.cx);
         }
-        let mut run = Run::new(spec, program, file, secret);
-        run.leaves_files = !launch.first.is_empty();
+        let mut run = Run::new(start.spec, start.called, start.settings, file);
+        run.leaves_files = leaves_files;
         *family = Agent::Run(Box::new(run)).into();
         engine.cx.touch(core);
     }
+    note_starting(engine);
     Ok(Ok(id))
+}
+
+/// One more run has begun: each that is starting has so many more beside it.
+fn note_starting(engine: &mut Engine) {
+    let others = starting(engine).saturating_sub(1);
+    for one in engine.sessions.iter_mut() {
+        if let State::Agent(own) = &mut one.family
+            && let Agent::Run(run) = &mut **own
+        {
+            run.others_starting =
+                run.others_starting.max(if run.is_starting() { others } else { 0 });
+        }
+    }
 }
 
 /// The wait of agent_execute for its result, where somebody waits.
@@ -200,7 +285,7 @@ impl Family for Agent {
         match self {
             _ if core.status().is_some() => None,
             Self::Run(run) => run.stop.is_none().then(|| started_ns + run.due_ms() * NS_PER_MS),
-            Self::Probe(probe) => (!probe.timed_out).then(|| probe.due_ns(started_ns)),
+            Self::Probe(probe) => probe.due_ns(core),
         }
     }
 
@@ -219,15 +304,15 @@ impl Family for Agent {
         _at: &Moment,
         cx: &Cx,
     ) -> Option<Why> {
-        let over = match own? {
-            Self::Probe(_) => told_all(core) || wait.cancelled,
-            Self::Run(run) => {
-                // Who cancels a run does not wait for a program that does not tell its version.
-                let cancelled = run.stop == Some(Stop::Cancelled);
-                told_all(core) && (cancelled || !cx.books.agent.is_asked(&run.program))
+        let (over, why) = match own? {
+            // The others are asked again, and begin to run then.
+            Self::Probe(_) if wait.kind == WaitKind::Start => {
+                (wait.cancelled || cx.closing.is_some(), Why::Cancelled)
             }
+            Self::Probe(_) => (told_all(core) || wait.cancelled, Why::Completed),
+            Self::Run(_) => (told_all(core), Why::Completed),
         };
-        over.then_some(Why::Completed)
+        over.then_some(why)
     }
 
     fn answer(
@@ -244,6 +329,17 @@ impl Family for Agent {
                 if let Some(client) = cx.clients.get_mut(pending.client) {
                     client.reply_json(&pending.id, &result, false);
                 }
+            }
+            Some(Self::Probe(_)) if wait.kind == WaitKind::Start => {
+                let mut put_off = core.deferred.iter();
+                let own = put_off.find(|one| one.ticket == Some(wait.ticket));
+                let params = own.map_or("", |one| &one.params);
+                if let (Ok(result), Some(client)) =
+                    (agent_execute::cancelled(cx, params), cx.clients.get_mut(pending.client))
+                {
+                    client.reply_json(&pending.id, &result, false);
+                }
+                return Answered::default();
             }
             Some(Self::Probe(probe)) => {
                 let health = probe.health(core, wait.cancelled);
@@ -290,7 +386,7 @@ impl Run {
         let wait = wait_of(core);
         let waits = wait.is_some();
         let cancelled = wait.is_some_and(|one| one.cancelled || cx.closes_for(cx.client_of(one)));
-        self.stop = self.stop.or_else(|| self.over_budget());
+        self.stop = self.stop.or_else(|| self.over_bounds());
         if core.status().is_some() {
             let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
             if !std::mem::replace(&mut self.swept, true) && !being_ended {
@@ -305,6 +401,9 @@ impl Run {
         let asked = cancelled || core.ending.is_some() || (self.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
         self.note_held(core.output.is_held(), now_ms);
+        if core.start.fd().is_none() {
+            self.exec_ms.get_or_insert(now_ms);
+        }
         self.stop = self.stop.or(asked).or_else(|| self.late(now_ms));
         if let Some(stop) = self.stop
             && core.ending.is_none()
@@ -318,6 +417,7 @@ impl Run {
     fn result(&mut self, core: &Session, cx: &mut Cx) -> Vec<u8> {
         self.advance(core, None, cx);
         let log_path = cx.log_path(core.id);
+        let started_at = format_utc_ms(core.facts.started_wall_ms);
         let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
         let (exit_code, signal) = status_fields(core.status());
         let stderr = self.stderr();
@@ -327,7 +427,7 @@ impl Run {
             None => start_failure(&core.start.program, why),
         });
         // The stream's last line may have had no end, and is read only now.
-        self.stop = self.stop.or_else(|| self.over_budget());
+        self.stop = self.stop.or_else(|| self.over_bounds());
         let usage = core.tree_usage();
         let end = End {
             stop: self.stop,
@@ -336,11 +436,12 @@ impl Run {
             signal: signal.as_deref(),
             stderr: &stderr,
             duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
-            executor_version: cx.books.agent.known(&self.program),
             log_path: log_path.as_deref(),
             cpu_seconds: usage.map(Usage::cpu_seconds),
             max_rss_kib: usage.map(|usage| usage.max_rss_kib),
-            ..End::default()
+            started_at: &started_at,
+            started_at_once: self.started_at_once(),
+            ..self.called.end()
         };
         wire::to_json(&self.run.report(&end))
     }

@@ -2,12 +2,11 @@
 //! why it was ended.
 
 use crate::limits::{
-    AGENT_EXIT_MS, AGENT_STDERR_BYTES, AGENT_VERSION_BYTES, AGENT_VERSION_MS, NS_PER_MS,
+    AGENT_EXIT_MS, AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STARTING_MS, AGENT_STDERR_BYTES,
 };
-use crate::pure::agent::mask::Secret;
-use crate::pure::agent::{AgentRun, RunSettings, Stop};
+use crate::pure::agent::{AgentRun, End, Policy, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::text::utf8::{ceil_boundary, continuation_len, floor_boundary, lossy};
+use crate::pure::text::utf8::{ceil_boundary, continuation_len, lossy};
 use crate::sys::memory_file::MemoryFile;
 
 /// What a run goes by.
@@ -18,16 +17,55 @@ pub struct AgentSpec {
     /// The run is ended when no event came for so long, after the model's first one; not while a
     /// tool runs.
     pub idle_timeout_ms: u64,
-    /// The run is ended when the model's first event did not come within this.
-    pub first_event_timeout_ms: u64,
+    /// The run is ended when the model's first event did not come within this, where the call says
+    /// so.
+    pub first_event_timeout_ms: Option<u64>,
     /// The run is ended when it has cost more.
     pub max_cost_usd: Option<f64>,
     /// The run is ended when it has used more.
     pub max_tokens: Option<u64>,
     /// The run's events are sent as they come.
     pub stream: bool,
-    /// Pi's raw events are kept for the result.
-    pub keep_events: bool,
+    /// The run is ended when another model answers.
+    pub strict_model: bool,
+}
+
+/// How pi was called, for the record.
+#[derive(Debug, Default)]
+pub struct Called {
+    /// Its version, once that is known.
+    pub version: Option<String>,
+    /// The tools that it may use; `None`: its own defaults.
+    pub tools: Option<Vec<String>>,
+    /// The extensions that were named.
+    pub extensions: Vec<String>,
+    /// Its session that was named.
+    pub session: Option<String>,
+    /// It has an agent directory of its own.
+    pub isolated: bool,
+    /// Where that directory is, where it is kept.
+    pub agent_dir: Option<String>,
+    /// The program and its arguments, without the key.
+    pub args: Vec<String>,
+}
+
+impl Called {
+    /// The end of a run, as far as it is known from how pi was called.
+    pub fn end(&self) -> End<'_> {
+        let policy = Policy {
+            tools: self.tools.as_deref(),
+            extensions: &self.extensions,
+            session: self.session.as_deref(),
+            isolation: if self.isolated { "run" } else { "shared" },
+        };
+        End {
+            executor_version: self.version.as_deref(),
+            policy,
+            args: &self.args,
+            agent_dir: self.agent_dir.as_deref(),
+            ..End::default()
+        }
+    }
 }
 
 /// A run of pi.
@@ -35,8 +73,8 @@ pub struct AgentSpec {
 pub struct Run {
     /// What the run goes by.
     pub spec: AgentSpec,
-    /// The key that the version of the run's program is known by.
-    pub program: String,
+    /// How pi was called.
+    pub called: Called,
     /// The stream of pi so far.
     pub run: AgentRun,
     /// Why execd ended the run, where it did.
@@ -52,6 +90,10 @@ pub struct Run {
     pub leaves_files: bool,
     /// When the stream was last read again after such a time.
     released_ms: u64,
+    /// When the program was exec'ed; `None` while it is on its way there.
+    pub exec_ms: Option<u64>,
+    /// How many other runs have been starting while this one was.
+    pub others_starting: u64,
     stderr: TailRing,
     /// The file that the run's prompt is in; gone with the run.
     _prompt: Option<MemoryFile>,
@@ -59,21 +101,17 @@ pub struct Run {
 
 impl Run {
     /// A run that has just been started; `prompt`: the file that has its prompt, where there is
-    /// one; `secret`: what nobody may read in its output.
+    /// one.
     pub fn new(
         spec: AgentSpec,
-        program: String,
+        called: Called,
+        settings: RunSettings,
         prompt: Option<MemoryFile>,
-        secret: Option<Secret>,
     ) -> Self {
-        let run = AgentRun::new(RunSettings {
-            keep_events: spec.keep_events,
-            secret,
-            ..RunSettings::default()
-        });
+        let run = AgentRun::new(settings);
         Self {
             spec,
-            program,
+            called,
             run,
             stop: None,
             swept: false,
@@ -81,6 +119,8 @@ impl Run {
             held: false,
             leaves_files: false,
             released_ms: 0,
+            exec_ms: None,
+            others_starting: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
             _prompt: prompt,
         }
@@ -97,8 +137,12 @@ impl Run {
         last_text(&bytes, starts_at > 0)
     }
 
-    /// Whether its budget is used up, checked at each message_end.
-    pub fn over_budget(&self) -> Option<Stop> {
+    /// Whether its stream has told what the run is ended for: another model has answered, or its
+    /// budget is used up.
+    pub fn over_bounds(&self) -> Option<Stop> {
+        if self.spec.strict_model && self.run.mismatch() {
+            return Some(Stop::ModelMismatch);
+        }
         let cost = self.run.cost_usd();
         if let Some(limit) = self.spec.max_cost_usd.filter(|limit| cost > *limit) {
             return Some(Stop::Cost(limit));
@@ -113,6 +157,25 @@ impl Run {
             self.released_ms = now_ms;
         }
         self.held = held;
+    }
+
+    /// Whether the run's program is on its way to the model's first event.
+    pub fn is_starting(&self) -> bool {
+        self.stop.is_none() && self.run.clocks().first_event_ms.is_none()
+    }
+
+    /// How many runs were starting at once, this one with them, where that has made the time for
+    /// the model's first event longer.
+    pub fn started_at_once(&self) -> Option<u64> {
+        let grown = self.spec.first_event_timeout_ms.is_none() && self.others_starting > 0;
+        grown.then_some(self.others_starting + 1)
+    }
+
+    /// How long the model's first event may take. Runs that start at once share the processors:
+    /// unless the call says otherwise, each makes it later.
+    fn first_event_timeout_ms(&self) -> u64 {
+        let grown = AGENT_FIRST_EVENT_TIMEOUT_MS + self.others_starting * AGENT_STARTING_MS;
+        self.spec.first_event_timeout_ms.unwrap_or(grown)
     }
 
     /// Which of its deadlines has passed `now_ms` after its start, if one has.
@@ -140,8 +203,10 @@ impl Run {
             // A tool may be silent for as long as it likes.
             _ if self.held || clocks.tools_running > 0 => return hard,
             (_, None) => {
-                let limit = spec.first_event_timeout_ms;
-                (after(0, limit), Stop::FirstEventTimeout(limit))
+                let limit = self.first_event_timeout_ms();
+                // The way of a program that hangs is no fault of the model.
+                let Some(exec_ms) = self.exec_ms else { return hard };
+                (after(exec_ms, limit), Stop::FirstEventTimeout(limit))
             }
             (_, Some(_)) => {
                 let limit = spec.idle_timeout_ms;
@@ -159,35 +224,4 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
     // What is no UTF-8 has become longer.
     let from = ceil_boundary(&text, text.len().saturating_sub(AGENT_STDERR_BYTES));
     text[from..].trim().to_owned()
-}
-
-/// A session that asks a pi for its version.
-#[derive(Debug)]
-pub struct Probe {
-    /// The key that the version of the program that is asked is known by.
-    pub program: String,
-    /// Runs wait for the version.
-    pub for_runs: bool,
-    /// The session's time was over, and it was ended for that.
-    pub timed_out: bool,
-    /// The program has ended, and what it left behind is being ended.
-    pub swept: bool,
-}
-
-impl Probe {
-    /// When an answer that has not come is given up, for one that was started at `started_ns`.
-    pub fn due_ns(&self, started_ns: u64) -> u64 {
-        started_ns + AGENT_VERSION_MS * NS_PER_MS
-    }
-}
-
-/// The version in what a program said to `--version`: its first line that begins with a number,
-/// or else its first one with something in it (Node's warnings come before).
-pub fn version_of(output: &[u8]) -> Option<String> {
-    let text = lossy(output);
-    let numbered = |line: &&str| line.trim_start_matches('v').starts_with(|c: char| c.is_numeric());
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.clone().next()?;
-    let line = lines.find(numbered).unwrap_or(first);
-    Some(line[..floor_boundary(line, AGENT_VERSION_BYTES)].to_owned())
 }

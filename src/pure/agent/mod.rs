@@ -24,6 +24,7 @@
 //! | `stop.rs` | why execd ended a run |
 //! | `kind.rs` | of which kind a failure is, for who decides on another try |
 //! | `cause.rs` | what pi and node write of a failure, made readable |
+//! | `program.rs` | what pi says of itself: its version, its tools |
 
 pub mod agent_files;
 mod cause;
@@ -38,6 +39,7 @@ pub mod mask;
 mod meaning;
 mod model;
 mod output;
+pub mod program;
 mod raw;
 mod report;
 mod run;
