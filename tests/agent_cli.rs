@@ -170,6 +170,7 @@ fn what_makes_no_sense_is_said_in_a_line() {
         (vec!["--timeout", "soon", "x"], "--timeout must be a time (600s, 10m), not \"soon\""),
         (vec!["--max-cost", "x", "x"], "--max-cost must be a number of dollars, not \"x\""),
         (vec!["--max-cost", "-1", "x"], "--max-cost must be 0 or more"),
+        (vec!["--timeout", "50ms", "x"], "--timeout must be 100 ms or more"),
         (
             vec!["--model", "gpt", "x"],
             "--model must be provider/id, anthropic/claude-haiku-4-5 say",
@@ -253,6 +254,12 @@ fn health_is_a_line_for_people_and_an_exit_status() {
     let (status, out, _) = health(&place, &["--pi", "/nowhere/pi", "--json"]);
     let object: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((status, &object["ok"]), (1, &json!(false)));
+    let (status, out, err) = health(&place, &["--min-version", "10.0.0"]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    assert!(err.contains(VERSION) && err.contains("10.0.0"), "both versions: {err}");
+    let (status, _, err) = health(&place, &["--min-version", "new"]);
+    assert_eq!(status, 2);
+    assert!(err.starts_with("execd: --min-version"), "{err}");
 }
 
 /// rule: agent.md, execd agent: Its help fits a screen and has the exit statuses
@@ -575,4 +582,61 @@ fn failures_and_thoughts_are_lines_of_their_own() {
     let mut plain = place.command(&["x"]);
     let (_, _, err) = told(plain.env("LC_ALL", "C.UTF-8").output().expect("it runs"));
     assert!(!err.contains("The test") && err.contains("\n✗ bash failed: make: "), "{err}");
+}
+/// rule: agent.md, execd agent: `--label` is in each event and in the result; `--keep-events` has
+///   pi's events in the result
+#[test]
+fn a_label_and_the_raw_events_are_in_what_json_prints() {
+    let place = Place::new(&with_a_tool(), "");
+    let (status, out, err) = place.said(&["--json", "--label", "task 7", "--keep-events", "x"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let lines: Vec<Value> = lines.collect();
+    assert!(lines.iter().all(|line| line["label"] == "task 7"), "{out}");
+    let result = lines.last().expect("a result");
+    let events = result["provider_data"]["events"].as_array().expect("the raw events");
+    assert_eq!(events.len(), with_a_tool().len());
+    assert!(result["args"].as_array().expect("the arguments").len() > 5);
+}
+
+/// An answer of another model.
+fn of_another_model() -> Vec<Value> {
+    let mut all = answer("Done.");
+    for line in [3, 5] {
+        all[line]["message"]["provider"] = json!("fake");
+        all[line]["message"]["model"] = json!("cheaper");
+    }
+    all
+}
+
+/// rule: agent.md, execd agent: `--any-model` goes on with another model, and the summary names it
+#[test]
+fn another_model_is_named() {
+    let place = Place::new(&of_another_model(), "");
+    let (status, _, err) = place.said(&["x"]);
+    assert_eq!(status, 1, "{err}");
+    assert!(err.contains("execd: model_mismatch"), "{err}");
+    assert!(err.trim_end().ends_with(", answered by fake/cheaper"), "{err}");
+    let (status, out, err) = place.said(&["--any-model", "x"]);
+    assert_eq!((status, out.as_str()), (0, "Done.\n"), "{err}");
+    assert!(err.trim_end().ends_with(" s, answered by fake/cheaper"), "{err}");
+}
+
+/// rule: agent.md, execd agent: `--isolate` gives pi an agent directory of its own, which
+///   `--keep-agent-dir` keeps
+#[test]
+fn an_agent_directory_of_its_own_is_kept_where_that_is_asked_for() {
+    let place = Place::new(&answer("Done."), "printf %s \"$PI_CODING_AGENT_DIR\" > agent_dir");
+    let (status, _, err) = place.said(&["--isolate", "x"]);
+    assert_eq!(status, 0, "{err}");
+    let dir = place.read("agent_dir");
+    assert!(dir.starts_with('/'), "{dir}");
+    eventually("it is removed", || !std::path::Path::new(&dir).exists());
+    let words = ["--isolate", "--keep-agent-dir", "--json", "--log", "run.log", "x"];
+    let (status, out, err) = place.said(&words);
+    assert_eq!(status, 0, "{err}");
+    let result: Value = serde_json::from_str(out.lines().last().expect("a result")).expect("JSON");
+    let dir = result["agent_dir"].as_str().expect("its path");
+    assert_eq!(place.read("agent_dir"), dir);
+    assert!(std::path::Path::new(dir).is_dir(), "{dir}");
 }

@@ -86,6 +86,36 @@ for (const pi of PIS) {
       assert.match(textOfMessage(asked?.messages[0]), new RegExp(stage.place.tmp));
     });
 
+    // rule: agent.md, execd agent: A tool that fails is a line on stderr, with the first line of its
+    //   output
+    // rule: agent.md, execd agent: `--log FILE`: pi's raw stream and stderr are there, however the run
+    //   ended
+    test(`pi ${pi.version}: a tool that fails is told, --log has pi's stream`, async (t) => {
+      const stage = await Stage.set(t, pi, [
+        { text: TEXTS[0] ?? "", calls: [bash("echo no such rule; exit 3")] },
+        { text: "It failed." },
+      ]);
+      const log = stage.place.path("run.log");
+      const { stdout, stderr, code } = await agent(stage, ["--model", MODEL, "--log", log, "Go"]);
+      assert.equal(code, 0, stderr);
+      assert.equal(stdout, `${TEXTS[0]}\n\nIt failed.\n`);
+      assert.match(stderr, /\n(✗|x) bash failed: no such rule\n/);
+      const lines = readFileSync(log, "utf8").split("\n");
+      const types = lines.map((line) => /^\{"type":"(\w+)"/.exec(line)?.[1]);
+      assert.ok(["session", "turn_end", "agent_end"].every((type) => types.includes(type)), log);
+    });
+
+    // rule: agent.md, execd agent: `--health` says whether pi is there, and exits 1 where it is not
+    test(`pi ${pi.version}: --health`, async (t) => {
+      const stage = await Stage.set(t, pi, []);
+      const well = await agent(stage, ["--health"]);
+      const line = `pi ${pi.version} at ${stage.wrapper}: ok\n`;
+      assert.deepEqual([well.code, well.stdout, well.stderr], [0, line, ""]);
+      const old = await agent(stage, ["--health", "--min-version", "99.0.0"]);
+      assert.equal(old.code, 1);
+      assert.match(old.stderr, new RegExp(`pi ${pi.version} is older than 99\\.0\\.0`));
+    });
+
     // rule: agent.md, execd agent: Exit 0, 1, 124
     test(`pi ${pi.version}: exit codes 1 and 124`, async (t) => {
       const stage = await Stage.set(t, pi, (asked) =>

@@ -198,6 +198,10 @@ fn param_of(flag: &str) -> Option<&'static str> {
 pub fn as_of_flags(reason: &str) -> String {
     let (name, rest) = reason.split_at(reason.find([' ', ':']).unwrap_or(reason.len()));
     match of_agent().find(|flag| param_of(flag) == Some(name)) {
+        // The name of the param tells the unit, that of the flag does not.
+        Some(flag) if name.ends_with("_ms") => {
+            format!("{flag}{}", rest.replacen(" or more", " ms or more", 1))
+        }
         Some(flag) => format!("{flag}{rest}"),
         None => reason.to_owned(),
     }
