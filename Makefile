@@ -67,8 +67,9 @@ bench-quick:
 	cargo bench --locked -- --quick
 
 # Tests that take minutes and gibibytes, each of which has a smaller form in `make test`.
-test-large:
+test-large: build $(NPM_DONE)
 	cargo nextest run --locked --run-ignored only
+	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm run test:many
 
 # tests/SPEC.md from the lines `rule:` above the tests.
 spec:

@@ -560,7 +560,8 @@ fn snake_case(name: &str) -> String {
 // ---- The rest ---------------------------------------------------------------------------
 
 /// Flags of pi that docs/agent.md names besides those that `execd agent` has too.
-const PI_FLAGS: [&str; 5] = ["--mode", "--no-session", "--api-key", "--skill", "--flag"];
+const PI_FLAGS: [&str; 6] =
+    ["--mode", "--no-session", "--no-extensions", "--api-key", "--skill", "--flag"];
 
 /// The flags in a text: words that begin with two dashes.
 fn flags(text: &str) -> BTreeSet<String> {
@@ -597,7 +598,8 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
                 // docs/agent.md says what pi itself is called with.
                 let called = name == "docs/agent.md" && PI_FLAGS.contains(&flag.as_str());
                 // What execd starts itself as is in no help.
-                let helper = ["--keeper", "--look"].contains(&flag.as_str());
+                let helpers = ["--keeper", "--look", "--start-pi", "--sweep-agent-files"];
+                let helper = helpers.contains(&flag.as_str());
                 let ours = known.contains(&flag) || helper || pis || called;
                 assert!(ours, "{name}: `{one}` has no such flag");
             }

@@ -15,6 +15,7 @@ use crate::limits::{
     AGENT_IDLE_TIMEOUT_MS, AGENT_LABEL_MAX_BYTES, AGENT_SECRET_MAX_BYTES, AGENT_SECRET_MIN_BYTES,
     AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MIN_MS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
 };
+use crate::pure::agent::agent_files::is_plain_key;
 use crate::pure::agent::mask::Secret;
 use crate::pure::agent::program::{Version, mapped_tools};
 use crate::pure::agent::{Asked, RunSettings, Stop};
@@ -188,6 +189,12 @@ fn read(raw: &str) -> Result<Params, RpcError> {
     if params.label.as_ref().is_some_and(|label| label.len() > AGENT_LABEL_MAX_BYTES) {
         return Err(invalid("label", "must be of at most 1024 bytes"));
     }
+    let provider = params.model.split('/').next().unwrap_or_default();
+    let in_a_file = keys::variable_of(provider).is_none() || params.isolation.is_some();
+    if in_a_file && params.api_key.as_deref().is_some_and(|key| !is_plain_key(key)) {
+        let wanted = "must not begin with ! nor have $ in it where it stands in pi's auth.json";
+        return Err(invalid("api_key", wanted));
+    }
     if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
         return Err(invalid("max_cost_usd", "must be 0 or more"));
     }
@@ -307,15 +314,14 @@ fn planned(params: Params, program: LaunchSpec) -> AgentStart {
     let mut launch = program;
     let key = params.api_key;
     let provider = settings.asked.provider.clone();
-    let mut key_of = None;
-    match (keys::variable_of(&provider), &key) {
-        (_, None) => {}
-        (None, Some(_)) => key_of = Some(provider),
-        (Some(name), Some(key)) => {
-            launch.env.retain(|(other, _)| other != name);
-            launch.env.push((name.to_owned(), Some(key.clone())));
-        }
+    let variable = keys::variable_of(&provider);
+    if let (Some(name), Some(key)) = (variable, &key) {
+        launch.env.retain(|(other, _)| other != name);
+        launch.env.push((name.to_owned(), Some(key.clone())));
     }
+    // A directory of the run's own has it too: a key that was copied there would come first.
+    let in_a_file = variable.is_none() || called.isolated;
+    let key_of = (key.is_some() && in_a_file).then_some(provider);
     let program = std::slice::from_ref(&launch.program);
     let all = [program, &words, std::slice::from_ref(&prompt)].concat();
     launch.command = shown(&all, key.as_deref());
