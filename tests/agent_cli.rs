@@ -411,7 +411,7 @@ fn exit_statuses_tell_how_it_ended() {
     let place = Place::new(&answer("Done.")[..7], "sleep 1000");
     let (status, out, err) = place.said(&["--max-cost", "0.1", "x"]);
     assert_eq!((status, out.as_str()), (1, "Done.\n"), "{err}");
-    assert!(err.contains("execd: cost_exhausted: 1 turn"), "{err}");
+    assert!(err.contains("execd: cost_exhausted (budget): 1 turn"), "{err}");
     // 124: too slow.
     let place = Place::new(&begun(), "sleep 1000");
     let (status, out, err) = place.said(&["--timeout", "400ms", "x"]);

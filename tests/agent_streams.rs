@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::data::Random;
-use execd::pure::agent::{AgentRun, End, RunSettings, Told};
+use execd::pure::agent::{AgentRun, Asked, End, RunSettings, Told};
 use serde_json::{Value, json};
 
 /// Streams may be tried that are not in the repository: a directory of .ndjson files.
@@ -16,21 +16,6 @@ const MORE_STREAMS: &str = "EXECD_PI_STREAMS";
 const CUT_ENDS: usize = 200;
 /// Memory that a run may own that has read nothing long.
 const HEAP_BYTES: usize = 8 * 1024 * 1024;
-
-/// Fields of totals.json that results do not have yet, and scenarios that need them.
-const NOT_YET: [&str; 9] = [
-    "raw_stop_reason",
-    "provider",
-    "model",
-    "response_provider",
-    "response_model",
-    "model_mismatch",
-    "compactions",
-    "final_output",
-    "first_attempt",
-];
-const NOT_YET_TOLD: [&str; 6] =
-    ["compaction", "overflow-for-good", "tool-usage", "cache-warming", "refusal", "no-usage"];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi-json")
@@ -93,7 +78,11 @@ impl Outcome {
 
 /// Reads pieces, all at the same time: how long a piece took to come is told elsewhere.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, keep_events: bool) -> Outcome {
-    let mut run = AgentRun::new(RunSettings { keep_events, ..RunSettings::default() });
+    read_with(pieces, RunSettings { keep_events, ..RunSettings::default() })
+}
+
+fn read_with<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, settings: RunSettings) -> Outcome {
+    let mut run = AgentRun::new(settings);
     let mut told = Vec::new();
     let mut keep = |event: &Told<'_>| told.push(serde_json::to_string(event).unwrap());
     let mut longest = 0;
@@ -122,15 +111,24 @@ fn totals_are_those_beside_the_streams() {
     for (name, stream) in streams() {
         let Some(expected) = totals.get(&name) else { continue };
         seen += 1;
-        if NOT_YET_TOLD.iter().any(|scenario| name.contains(scenario)) {
-            continue;
-        }
-        let outcome = read([stream.as_slice()], false);
+        let name_of = |field: &str| expected[field].as_str().unwrap().to_owned();
+        let asked =
+            Asked { provider: name_of("provider"), model: name_of("model"), strict_model: false };
+        let outcome =
+            read_with([stream.as_slice()], RunSettings { asked, ..RunSettings::default() });
         let report = outcome.report();
         for (field, value) in expected.as_object().unwrap() {
             let found = match field.as_str() {
                 "what" | "exit_code" => continue,
-                later if NOT_YET.contains(&later) => continue,
+                "compactions" => report["provider_data"]["compactions"].clone(),
+                "first_attempt" => {
+                    assert_eq!(
+                        report.get("first_attempt_ms").is_some(),
+                        !value.is_null(),
+                        "{name}"
+                    );
+                    continue;
+                }
                 "thinking" => json!(outcome.text("thinking")),
                 "tool_errors" => {
                     json!(outcome.told().iter().filter(|told| told["is_error"] == true).count())

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::limits::MAX_PARAMS;
-use crate::pure::json::fields::Name;
+use crate::pure::json::fields::{Fields, Name};
 
 /// The events that are known, with their fields besides `type`.
 const KNOWN: [(&str, &[&str]); 27] = [
@@ -115,6 +115,11 @@ pub fn update_of(event: &RawValue) -> Update<'_> {
     // The reader stops by an error, when it has what it needs.
     let _ = serde_json::Deserializer::from_str(event.get()).deserialize_map(Message(&mut update));
     update
+}
+
+/// Whether a message is the model's.
+pub fn is_assistant(message: &Fields<'_>) -> bool {
+    message.get("role").is_some_and(|role| role.get() == r#""assistant""#)
 }
 
 /// Stops the parser.

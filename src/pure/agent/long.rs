@@ -311,7 +311,9 @@ impl LongLine {
         let Some(parent) = parent else { return Place::Line };
         match (parent.place, self.name.as_slice(), object) {
             (Place::Line, b"message", true) => Place::Message,
-            (Place::Line, b"result", true) => Place::Result,
+            // Of an entry of the session only what it has used is looked at, as of a compaction's
+            // result.
+            (Place::Line, b"result" | b"entry", true) => Place::Result,
             (Place::Line, b"assistantMessageEvent", true) => Place::Update,
             (Place::Line, b"args", _) | (Place::ToolCall, b"arguments", _) => Place::Input,
             (Place::Update, b"toolCall", true) => Place::ToolCall,

@@ -1,6 +1,6 @@
 //! What each event means for the run: what the client is told, and what is counted (agent.md,
-//! Events). Which event a line is, event.rs has found out; sums and texts are kept by usage.rs and
-//! text.rs.
+//! Events). Which event a line is, event.rs has found out; answers, and what they have used, are in
+//! answers.rs, texts in text.rs.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,13 +9,11 @@ use std::str;
 use serde_json::value::RawValue;
 
 use super::drift::count;
-use super::event::{Look, Update, known, look, update_of};
+use super::event::{Look, Update, is_assistant, known, look, update_of};
 use super::mask::{Form, Secret};
-use super::model::Answered;
 use super::run::AgentRun;
 use super::text::Block;
 use super::told::{Tell, Told};
-use super::usage::{Totals, of_answer};
 use crate::limits::{
     AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES, AGENT_TOOL_IDS, AGENT_TOOL_NAMES,
     AGENT_TOOL_OUTPUT_BYTES,
@@ -25,6 +23,8 @@ use crate::pure::json::text::{Bounded, append, mended, quoted_text, string};
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";
+/// Tools that change something: the first call of one is the first attempt at the task.
+const ATTEMPTS: [&str; 3] = ["write", "edit", "bash"];
 /// The events that something is told of, but for those of messages.
 const TELLING: [&str; 5] = [
     "turn_end",
@@ -72,6 +72,7 @@ impl AgentRun {
             }
             "agent_start" => (self.agent_ended, self.clocks.settled_ms) = (false, None),
             "agent_end" => {
+                self.last_resort(fields.get("messages"), now_ms, tell);
                 self.agent_ended = true;
                 self.tools_running.clear();
                 self.settle(!fields.is_true("willRetry"), now_ms);
@@ -85,19 +86,18 @@ impl AgentRun {
             }
             "compaction_end" | "auto_compaction_end" => {
                 self.settle(!fields.is_true("willRetry"), now_ms);
+                self.compaction(kind, fields.get("result"), tell);
             }
+            "entry_appended" => self.entry(fields, tell),
             "compaction_start" | "auto_compaction_start" => self.clocks.settled_ms = None,
             "auto_retry_start" => self.retry(fields, tell),
             "turn_start" => self.turn_start(tell),
-            "turn_end" => self.turn_end(fields, tell),
+            "turn_end" => self.turn_end(fields, now_ms, tell),
             "message_start" => {
                 self.clocks.settled_ms = None;
                 let message = Fields::of(fields.get("message"));
                 if is_assistant(&message) {
-                    self.answered_by(&message, tell);
-                    self.clocks.first_event_ms.get_or_insert(now_ms);
-                    self.answer_began_ms = Some(now_ms);
-                    self.transcript.next_message(now_ms, tell);
+                    self.answer_begins(&message, now_ms, tell);
                 }
             }
             "message_update" => {
@@ -105,15 +105,7 @@ impl AgentRun {
                 let update = fields.get("assistantMessageEvent").map(update_of);
                 self.update(&update.unwrap_or_default(), now_ms, tell);
             }
-            "message_end" => {
-                let message = Fields::of(fields.get("message"));
-                if is_assistant(&message) {
-                    // Where pi tells nothing before it, the model has answered all the same.
-                    self.clocks.first_event_ms.get_or_insert(now_ms);
-                    self.answered_by(&message, tell);
-                    self.answer(&message, now_ms, tell);
-                }
-            }
+            "message_end" => self.message_end(&Fields::of(fields.get("message")), now_ms, tell),
             "tool_execution_start" => {
                 let id = fields.get("toolCallId");
                 self.tool_use(id, fields.get("toolName"), fields.get("args"), tell);
@@ -158,6 +150,7 @@ impl AgentRun {
     fn updated(&mut self, update: &Update<'_>, now_ms: u64) {
         self.came("message_update", now_ms);
         self.clocks.first_event_ms.get_or_insert(now_ms);
+        self.answer_open = true;
         for (name, value) in &update.unknown {
             let secret = self.settings.secret.as_ref();
             let (name, value) = (masked(secret, name), masked_value(secret, value));
@@ -183,7 +176,12 @@ impl AgentRun {
         let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
         let Some(fields) = fields else { return false };
         let message = Fields::of(fields.get("message"));
-        let ending = string(fields.get("type"), AGENT_NAME_BYTES).as_deref() == Some("message_end");
+        let ending = match string(fields.get("type"), AGENT_NAME_BYTES).as_deref() {
+            Some("message_end") => true,
+            // Only where it has to stand for the answer's own end.
+            Some("turn_end") => !self.turn_answered,
+            _ => false,
+        };
         let content = message.get("content").filter(|_| ending && is_assistant(&message));
         if content.is_some() {
             self.release_turn(tell);
@@ -200,66 +198,6 @@ impl AgentRun {
         }
     }
 
-    /// A turn is told when it is known who answers, or when there is something else to tell of it.
-    fn turn_start(&mut self, tell: Tell<'_>) {
-        self.release_turn(tell);
-        self.clocks.settled_ms = None;
-        self.turn_starts += 1;
-        self.turn = Totals::default();
-        // Some providers count their calls anew in each answer.
-        self.tools_told.clear();
-        self.tools_running.clear();
-        self.held_turn = Some(self.turn_starts);
-    }
-
-    /// Tells the turn that has begun, if that is not told yet. Nobody has answered in it.
-    pub(super) fn release_turn(&mut self, tell: Tell<'_>) {
-        self.tell_turn(None, tell);
-    }
-
-    /// An assistant's message tells which model it comes from.
-    fn answered_by(&mut self, message: &Fields<'_>, tell: Tell<'_>) {
-        let answered = Answered::by(message);
-        if self.other_model.is_none() && self.settings.asked.is_other(&answered) {
-            self.other_model = Some(answered.clone());
-        }
-        self.tell_turn(Some(&answered), tell);
-        if answered != Answered::default() {
-            self.answered = answered;
-        }
-    }
-
-    fn tell_turn(&mut self, answered: Option<&Answered>, tell: Tell<'_>) {
-        let Some(turn) = self.held_turn.take() else { return };
-        let asked = self.settings.asked.known();
-        tell(&Told {
-            event: "turn_start",
-            turn: Some(turn),
-            provider: asked.map(|asked| asked.provider.as_str()),
-            model: asked.map(|asked| asked.model.as_str()),
-            response_provider: answered.and_then(|one| one.provider.as_deref()),
-            response_model: answered.and_then(Answered::model),
-            ..Told::default()
-        });
-    }
-
-    fn turn_end(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {
-        let message = Fields::of(fields.get("message"));
-        if is_assistant(&message) {
-            self.stopped_by(&message);
-        }
-        self.turn_ends += 1;
-        let turn = std::mem::take(&mut self.turn);
-        let known = turn.answers > 0;
-        tell(&Told {
-            event: "turn_end",
-            turn: Some(self.turn_starts.max(self.turn_ends)),
-            usage: known.then(|| turn.report()),
-            cost_usd: known.then_some(turn.cost.total),
-            ..Told::default()
-        });
-    }
-
     fn retry(&mut self, fields: &Fields<'_>, tell: Tell<'_>) {
         self.clocks.settled_ms = None;
         let number = |name| fields.get(name)?.get().parse().ok();
@@ -269,48 +207,6 @@ impl AgentRun {
         let message = string(fields.get("errorMessage"), AGENT_ERROR_BYTES);
         let message = message.as_deref();
         tell(&Told { event: "retry", attempt, max_attempts, message, ..Told::default() });
-    }
-
-    /// The end of an assistant's message: the only place where its tokens and costs are settled.
-    fn answer(&mut self, message: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
-        self.transcript.whole(message.get("content"), self.cut.text_bytes, now_ms, tell);
-        self.transcript.next_message(now_ms, tell);
-        let (used, fault) = of_answer(message);
-        self.totals.add(&used);
-        self.turn.add(&used);
-        if let Some(began_ms) = self.answer_began_ms.take() {
-            self.answers_ms += now_ms.saturating_sub(began_ms);
-            self.answers_tokens = self.answers_tokens.saturating_add(used.written_tokens());
-        }
-        self.failure = None;
-        match self.stopped_by(message).as_deref() {
-            Some("error") => self.fail(message.get("errorMessage"), "the model failed", tell),
-            Some("aborted") => self.fail(message.get("errorMessage"), "pi has aborted", tell),
-            _ => {}
-        }
-        if let Some(fault) = fault.filter(|_| self.wire_fault.is_none()) {
-            let number = self.totals.answers;
-            let text = format!("{fault} in the message_end of the assistant's message {number}");
-            tell(&Told { event: "error", message: Some(&text), ..Told::default() });
-            self.wire_fault = Some(text);
-        }
-    }
-
-    /// Takes the stopReason of a message, if it has a settled one, and gives it.
-    fn stopped_by(&mut self, message: &Fields<'_>) -> Option<String> {
-        let reason = string(message.get("stopReason"), AGENT_NAME_BYTES)?.into_owned();
-        if reason != "pending" && !reason.is_empty() {
-            self.stop_reason = Some(reason.clone());
-        }
-        Some(reason)
-    }
-
-    /// Tells an error, in pi's words if it has some, and keeps it for the report.
-    fn fail(&mut self, words: Option<&RawValue>, otherwise: &str, tell: Tell<'_>) {
-        let words = string(words, AGENT_ERROR_BYTES).filter(|words| !words.is_empty());
-        let text = words.map_or_else(|| otherwise.to_owned(), Cow::into_owned);
-        tell(&Told { event: "error", message: Some(&text), ..Told::default() });
-        self.failure = Some(text);
     }
 
     /// A tool call, told once whichever event tells of it first.
@@ -330,6 +226,9 @@ impl AgentRun {
             if self.tools_told.len() < AGENT_TOOL_IDS {
                 self.tools_told.push(id);
             }
+        }
+        if ATTEMPTS.contains(&name.as_ref()) {
+            self.first_attempt_ms.get_or_insert(self.clocks.last_event_ms);
         }
         self.tool_call_count += 1;
         let known = self.tool_calls.contains_key(name.as_ref());
@@ -416,10 +315,6 @@ fn masked_value<'a>(secret: Option<&Secret>, value: &'a RawValue) -> Cow<'a, Raw
             RawValue::from_string(text).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned)
         }
     }
-}
-
-fn is_assistant(message: &Fields<'_>) -> bool {
-    message.get("role").is_some_and(|role| role.get() == r#""assistant""#)
 }
 
 /// A name or an id; empty if there is none.

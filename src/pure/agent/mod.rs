@@ -12,6 +12,7 @@
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
+//! | `answers.rs` | answers from their beginning to their end, and all that is paid for |
 //! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
 //! | `known.rs` | what was told of a message, and what is new |
@@ -20,6 +21,8 @@
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
+//! | `end.rs` | how the process has ended, as its owner tells it |
+//! | `ending.rs` | why a run has ended, in a word, a kind and a text |
 //! | `report.rs` | the result of agent_execute |
 //! | `stop.rs` | why execd ended a run |
 //! | `kind.rs` | of which kind a failure is, for who decides on another try |
@@ -27,8 +30,11 @@
 //! | `program.rs` | what pi says of itself: its version, its tools |
 
 pub mod agent_files;
+mod answers;
 mod cause;
 mod drift;
+mod end;
+mod ending;
 mod event;
 mod hold;
 mod kind;
@@ -50,15 +56,18 @@ mod usage;
 pub mod visible;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
+pub use end::{End, Policy};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
 pub use model::Asked;
-pub use report::{AgentReport, End, Policy, ProviderData};
+pub use report::{AgentReport, ProviderData};
 pub use run::{AgentRun, Clocks, RunSettings};
 pub use stop::Stop;
-pub use told::{Cost, Retries, Tell, Told, UsageReport};
+pub use told::{Compactions, Cost, Retries, Tell, Told, UsageReport};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_answers;
 #[cfg(test)]
 mod tests_keys;
 #[cfg(test)]

@@ -1,72 +1,16 @@
 //! The result of agent_execute: how the run ended, in fields and in words (agent.md, The result). A
 //! field that could not be known is absent.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::model::Answered;
+use super::cause::cleaned_stderr;
+use super::end::{End, Policy};
+use super::ending::is_success;
+use super::kind::ErrorKind;
 use super::run::AgentRun;
-use super::stop::Stop;
-use super::told::{Cost, Retries, UsageReport};
-use crate::limits::AGENT_STDERR_BYTES;
-use crate::pure::text::utf8::ceil_boundary;
-
-/// What a run of pi may do, as pi was called.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Policy<'a> {
-    /// Its tools; None: pi's own defaults.
-    pub tools: Option<&'a [String]>,
-    /// The extensions that were named.
-    pub extensions: &'a [String],
-    /// The session of pi that it goes on with; None: none is kept.
-    pub session: Option<&'a str>,
-    /// `shared` or `run`: whose agent directory pi has.
-    pub isolation: &'a str,
-}
-
-impl Default for Policy<'_> {
-    fn default() -> Self {
-        Self { tools: None, extensions: &[], session: None, isolation: "shared" }
-    }
-}
-
-/// How the process ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct End<'a> {
-    /// Why execd ended it, if it did.
-    pub stop: Option<Stop>,
-    /// Why pi could not be started: the whole text for people.
-    pub failure: Option<&'a str>,
-    /// Its exit code, if it exited.
-    pub exit_code: Option<i32>,
-    /// The name of the signal that ended it, if one did.
-    pub signal: Option<&'a str>,
-    /// The last of its stderr; of a longer one the last AGENT_STDERR_BYTES are told.
-    pub stderr: &'a str,
-    /// From its start to its end.
-    pub duration_ms: u64,
-    /// What `pi --version` says.
-    pub executor_version: Option<&'a str>,
-    /// Where its log is.
-    pub log_path: Option<&'a str>,
-    /// When it was started, as `2026-11-22T17:45:03.123Z`; empty if that is not known.
-    pub started_at: &'a str,
-    /// The time that its processes have had on a processor, as far as they were reaped.
-    pub cpu_seconds: Option<f64>,
-    /// The most memory that one of them has had.
-    pub max_rss_kib: Option<u64>,
-    /// What it may do.
-    pub policy: Policy<'a>,
-    /// The program and its arguments, without a key.
-    pub args: &'a [String],
-    /// The agent directory that was made for it and kept.
-    pub agent_dir: Option<&'a str>,
-    /// How many runs started at once, where a default limit of time was made longer for that.
-    pub started_at_once: Option<u64>,
-}
+use super::told::{Compactions, Cost, Retries, UsageReport};
 
 /// The result of agent_execute.
 #[derive(Debug, Serialize)]
@@ -80,6 +24,9 @@ pub struct AgentReport<'a> {
     /// What went wrong, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Of which kind that is, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<ErrorKind>,
     /// Why the run ended.
     pub finish_reason: &'a str,
     /// What the provider itself said of why the last answer ended.
@@ -181,6 +128,12 @@ pub struct ProviderData<'a> {
     /// Messages whose end has another text than their deltas.
     #[serde(skip_serializing_if = "is_zero")]
     pub text_mismatches: u64,
+    /// Answers of which only another event than their own end has told what they have used.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recovered: u64,
+    /// How often pi has made its conversation shorter; absent if it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compactions: Option<Compactions>,
     /// pi's attempts to have an answer after a failure.
     pub retries: Retries,
     /// The raw events, if they were asked for.
@@ -198,18 +151,21 @@ impl AgentRun {
     /// The result of the run, after [`AgentRun::finish`].
     pub fn report<'a>(&'a self, end: &'a End<'_>) -> AgentReport<'a> {
         let finish_reason = self.finish_reason(end);
-        let lingered = end.stop == Some(Stop::Lingered);
-        let success = (end.stop.is_none() || lingered)
-            && end.failure.is_none()
-            && (end.exit_code == Some(0) || lingered)
-            && matches!(finish_reason, "stop" | "length" | "tool_calls");
+        let success = is_success(finish_reason);
+        let (error, error_kind) = if success {
+            (None, None)
+        } else {
+            let (text, kind) = self.error(end, finish_reason);
+            (Some(text), Some(kind))
+        };
         let clocks = self.clocks();
         let asked = self.settings.asked.known();
         AgentReport {
             success,
             output: self.transcript.output.all(),
             final_output: self.transcript.output.last(),
-            error: (!success).then(|| self.error(end, finish_reason)),
+            error,
+            error_kind,
             finish_reason,
             raw_stop_reason: self.raw_stop_reason.as_deref(),
             provider: asked.map(|asked| asked.provider.as_str()),
@@ -244,6 +200,8 @@ impl AgentRun {
                 unknown_fields: &self.drift.fields,
                 drift_dropped: self.drift.dropped,
                 text_mismatches: self.transcript.mismatches,
+                recovered: self.recovered,
+                compactions: self.compactions,
                 retries: self.retries,
                 events: self.raw_events(),
                 events_dropped: self.events_dropped,
@@ -251,104 +209,7 @@ impl AgentRun {
             },
             log_path: end.log_path,
             exit_code: end.exit_code,
-            stderr_tail: stderr_tail(end).to_owned(),
-        }
-    }
-
-    fn finish_reason(&self, end: &End<'_>) -> &str {
-        match end.stop {
-            Some(Stop::FirstEventTimeout(_) | Stop::IdleTimeout(_) | Stop::HardTimeout(_)) => {
-                return "timeout";
-            }
-            Some(Stop::Cost(_)) => return "cost_exhausted",
-            Some(Stop::Tokens(_)) => return "token_exhausted",
-            Some(Stop::Cancelled) => return "cancelled",
-            Some(Stop::ModelMismatch) => return "model_mismatch",
-            Some(Stop::Lingered) | None => {}
-        }
-        if self.mismatch() {
-            return "model_mismatch";
-        }
-        if self.wire_fault.is_some() {
-            return "wire_drift";
-        }
-        match self.stop_reason.as_deref() {
-            _ if end.failure.is_some() => "error",
-            None | Some("aborted" | "error") => "error",
-            Some("stop" | "endTurn") => "stop",
-            Some("toolUse") => "tool_calls",
-            Some("maxTokens" | "length") => "length",
-            Some("refusal" | "safety") => "content_filter",
-            Some(other) => other,
-        }
-    }
-
-    /// What went wrong, for people, and what they can do where that is known.
-    fn error(&self, end: &End<'_>, finish_reason: &str) -> String {
-        let mut text = match end.stop {
-            Some(Stop::FirstEventTimeout(ms)) => {
-                format!("no event from the model within {ms} ms (first_event_timeout_ms)")
-            }
-            Some(Stop::IdleTimeout(ms)) => format!("no event for {ms} ms (idle_timeout_ms)"),
-            Some(Stop::HardTimeout(ms)) => format!("not done within {ms} ms (timeout_ms)"),
-            Some(Stop::Cost(limit)) => {
-                format!("{} USD spent, the limit is {limit} (max_cost_usd)", self.cost_usd())
-            }
-            Some(Stop::Tokens(limit)) => {
-                let used = self.budget_tokens();
-                format!("{used} tokens used, the limit is {limit} (max_tokens)")
-            }
-            Some(Stop::Cancelled) => String::from("cancelled"),
-            _ if finish_reason == "model_mismatch" => self.model_fault(),
-            Some(Stop::ModelMismatch | Stop::Lingered) | None => self.fault(end, finish_reason),
-        };
-        let stderr = stderr_tail(end);
-        if end.exit_code.is_some_and(|code| code != 0) && !stderr.is_empty() {
-            let _ = write!(text, ": {stderr}");
-        }
-        text
-    }
-
-    /// Which model has answered in place of which.
-    fn model_fault(&self) -> String {
-        let asked = &self.settings.asked;
-        let other = self.other_model.as_ref();
-        let provider = other.and_then(|one| one.provider.as_deref()).unwrap_or("?");
-        let model = other.and_then(Answered::model).unwrap_or("?");
-        format!(
-            "{provider}/{model} has answered, {}/{} was asked (strict_model): does pi know a \
-             model of that name?",
-            asked.provider, asked.model
-        )
-    }
-
-    /// What went wrong when execd has not ended the run.
-    fn fault(&self, end: &End<'_>, finish_reason: &str) -> String {
-        let how = match (end.exit_code, end.signal) {
-            (_, Some(signal)) => format!(" ({signal})"),
-            (Some(code), None) => format!(" (exit code {code})"),
-            (None, None) => String::new(),
-        };
-        match (&self.wire_fault, end.failure, &self.failure) {
-            (Some(fault), _, failure) => {
-                // Most often the failure is why the answer has no sums: it is what helps.
-                let (words, colon) = failure.as_ref().map_or(("", ""), |words| (words, "; "));
-                format!(
-                    "{words}{colon}{fault}: tokens and costs would be wrong. Is this version of pi \
-                     known?"
-                )
-            }
-            (None, Some(failure), _) => failure.to_owned(),
-            (None, None, Some(failure)) if end.exit_code == Some(0) => failure.clone(),
-            (None, None, Some(failure)) => format!("{failure}{how}"),
-            (None, None, None) if self.stop_reason.is_none() => {
-                format!("pi ended without an answer{how}")
-            }
-            (None, None, None) => match finish_reason {
-                "content_filter" => String::from("the answer was refused or filtered"),
-                "stop" | "length" | "tool_calls" => format!("pi failed after its answer{how}"),
-                other => format!("pi stopped by {other:?}, which is no answer{how}"),
-            },
+            stderr_tail: cleaned_stderr(end.stderr),
         }
     }
 
@@ -358,12 +219,6 @@ impl AgentRun {
         let rate = self.answers_tokens as f64 * 1000.0 / self.answers_ms as f64;
         (self.answers_ms > 0).then(|| (rate * 100.0).round() / 100.0)
     }
-}
-
-/// The last AGENT_STDERR_BYTES of what pi wrote to stderr.
-fn stderr_tail<'a>(end: &End<'a>) -> &'a str {
-    let from = end.stderr.len().saturating_sub(AGENT_STDERR_BYTES);
-    end.stderr[ceil_boundary(end.stderr, from)..].trim_end()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde gives a reference.

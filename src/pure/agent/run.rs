@@ -14,7 +14,7 @@ use super::long::{Cut, Flow, LongLine};
 use super::mask::Secret;
 use super::model::{Answered, Asked};
 use super::text::Transcript;
-use super::told::{Retries, Tell, Told};
+use super::told::{Compactions, Failure, Retries, Tell, Told};
 use super::usage::Totals;
 use super::visible::is_whole;
 use crate::limits::{
@@ -101,7 +101,15 @@ pub struct AgentRun {
     /// The last settled one, as pi has it.
     pub(super) stop_reason: Option<String>,
     /// What the last answer, or the last of pi's retries, failed with.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
+    /// An answer has begun, and its end has not come.
+    pub(super) answer_open: bool,
+    /// The answer of this turn is settled.
+    pub(super) turn_answered: bool,
+    /// Answers that were settled by another event than their own end.
+    pub(super) recovered: u64,
+    /// None while pi has not made its conversation shorter.
+    pub(super) compactions: Option<Compactions>,
     /// The first thing that is wrong with what an answer says it has used.
     pub(super) wire_fault: Option<String>,
     /// What the provider itself said of why the last answer ended.
@@ -139,6 +147,7 @@ impl AgentRun {
         self.labelled(tell, |run, tell| {
             run.last_line(now_ms, tell);
             run.release_turn(tell);
+            run.unsettled(&mut |_| {});
             run.transcript.end_blocks(now_ms, tell);
         });
     }

@@ -336,7 +336,7 @@ fn sums_are_those_of_the_assistants_message_ends() {
         // Its sum is missing, and it says of more reasoning than it has put out.
         answer(&json!({"usage": {"input": 1, "output": 2, "reasoning": 3, "cacheRead": 4,
             "cacheWrite": 5, "cost": {"total": 0.25}}})),
-        json!({"type": "message_end", "message": {"role": "toolResult", "usage": big}}),
+        json!({"type": "message_end", "message": {"role": "user", "usage": big}}),
         partial("turn_end"),
         event("turn_start"),
         answer(&json!({"usage": {"input": 7, "output": 0, "cost": {"total": 0}}})),
@@ -505,10 +505,19 @@ fn numbers_of_a_stop_are_in_its_words() {
         (
             Stop::FirstEventTimeout(30_000),
             "timeout",
-            "no event from the model within 30000 ms (first_event_timeout_ms)",
+            "no event from the model within 30000 ms of pi's start (first_event_timeout_ms); pi has \
+             told \"message_end\" last",
         ),
-        (Stop::IdleTimeout(5), "timeout", "no event for 5 ms (idle_timeout_ms)"),
-        (Stop::HardTimeout(7), "timeout", "not done within 7 ms (timeout_ms)"),
+        (
+            Stop::IdleTimeout(5),
+            "timeout",
+            "no event for 5 ms (idle_timeout_ms); pi has told \"message_end\" last",
+        ),
+        (
+            Stop::HardTimeout(7),
+            "timeout",
+            "not done within 7 ms (timeout_ms); pi has told \"message_end\" last",
+        ),
         (Stop::Cost(0.2), "cost_exhausted", "0.25 USD spent, the limit is 0.2 (max_cost_usd)"),
         (Stop::Tokens(9), "token_exhausted", "15 tokens used, the limit is 9 (max_tokens)"),
         (Stop::Cancelled, "cancelled", "cancelled"),

@@ -89,6 +89,8 @@ fn the_last_settled_stop_reason_counts() {
 }
 
 /// rule: agent.md, The result: A kill wins over the finish_reason that pi told
+/// rule: agent.md, The result: A pi that died by a signal or exited with another code than 0 is
+///   error, whatever came before
 /// rule: agent.md, The result: wire_drift when an assistant message_end has no usage
 /// rule: agent.md, The result: success: exit 0 with stop, length or tool_calls
 #[test]
@@ -100,14 +102,15 @@ fn who_wins() {
     let failure = End { failure: Some("not found"), exit_code: None, ..OK };
     for (message, end, finish_reason, success) in [
         (&well, exit(0), "stop", true),
-        (&well, exit(1), "stop", false),
-        (&well, End { exit_code: None, signal: Some("SIGSEGV"), ..OK }, "stop", false),
+        (&well, exit(1), "error", false),
+        (&well, End { exit_code: None, signal: Some("SIGSEGV"), ..OK }, "error", false),
+        (&drift, exit(1), "error", false),
         (&well, stopped(Stop::Lingered), "stop", true),
         (&well, stopped(Stop::Cancelled), "cancelled", false),
         (&well, failure, "error", false),
         (&drift, exit(0), "wire_drift", false),
         (&drift, stopped(Stop::Lingered), "wire_drift", false),
-        (&drift, failure, "wire_drift", false),
+        (&drift, failure, "error", false),
         (&drift, stopped(Stop::IdleTimeout(1)), "timeout", false),
         (&drift, stopped(Stop::Tokens(1)), "token_exhausted", false),
     ] {
@@ -160,13 +163,13 @@ fn the_words_of_an_error() {
     let well = json!({"stopReason": "stop"});
     let table: Vec<(Vec<Value>, End<'_>, &str)> = vec![
         (vec![], exit(1, "no key\n"), "pi ended without an answer (exit code 1): no key"),
-        (vec![], exit(0, "warning"), "pi ended without an answer (exit code 0)"),
+        (vec![], exit(0, "oh no"), "pi ended without an answer (exit code 0): oh no"),
         (
             vec![],
             End { exit_code: None, signal: Some("SIGKILL"), ..OK },
             "pi ended without an answer (SIGKILL)",
         ),
-        (vec![broken.clone()], exit(0, "warning"), "529 overloaded"),
+        (vec![broken.clone()], exit(0, "overloaded"), "529 overloaded"),
         (vec![broken.clone()], exit(2, "at f"), "529 overloaded (exit code 2): at f"),
         (vec![broken, well.clone()], exit(3, ""), "pi failed after its answer (exit code 3)"),
         (vec![json!({"stopReason": "aborted"})], exit(0, ""), "pi has aborted"),
@@ -184,7 +187,7 @@ fn the_words_of_an_error() {
         (
             vec![well],
             End { stop: Some(Stop::HardTimeout(9)), ..exit(143, "bye") },
-            "not done within 9 ms (timeout_ms): bye",
+            "not done within 9 ms (timeout_ms); pi has told \"message_end\" last: bye",
         ),
     ];
     for (messages, end, words) in table {
@@ -193,7 +196,8 @@ fn the_words_of_an_error() {
     let long = format!("{}é{}", "x".repeat(100), "y".repeat(4095));
     let told = report(&ended(&[]), &exit(1, &long));
     let error = told["error"].as_str().unwrap();
-    assert!(error.ends_with(&format!(": {}", "y".repeat(4095))), "{}", error.len());
+    assert!(error.len() < 4096 && error.contains("exit code 1): y"), "{error}");
+    assert_eq!(told["stderr_tail"], "y".repeat(4095));
 }
 
 /// A model that fails says so by an answer's end without usage: its own words were lost.

@@ -111,6 +111,15 @@ pub struct Cost {
     pub total: f64,
 }
 
+/// How often pi made its conversation shorter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compactions {
+    /// Those that gave a summary.
+    pub count: u64,
+    /// Those of them that do not say what the summary has cost: the totals lack it.
+    pub without_usage: u64,
+}
+
 /// How often pi tried again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Retries {
@@ -121,4 +130,13 @@ pub struct Retries {
     pub max_attempts: Option<u64>,
     /// Whether it has given up.
     pub exhausted: bool,
+}
+
+/// What an answer failed with, or the last of pi's retries.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The text for people.
+    pub text: String,
+    /// Whether it is in pi's words.
+    pub told: bool,
 }

@@ -1,5 +1,5 @@
-//! Tokens and costs of an assistant's answer, and what is wrong with them. Only message_end has
-//! them settled; other events repeat them, or have them in part (agent.md, The result).
+//! Tokens and costs as a usage of pi tells them, and what is wrong with them (agent.md, The
+//! result). Which events have one that is settled is known to answers.rs.
 
 use serde_json::value::RawValue;
 
@@ -46,6 +46,11 @@ impl Totals {
         }
     }
 
+    /// Whether no token is in it.
+    pub fn is_nothing(&self) -> bool {
+        [self.input, self.output, self.cache_read, self.cache_write, self.total] == [0; 5]
+    }
+
     /// What counts for max_tokens: all that was not read from a cache.
     pub fn budget_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_write).saturating_add(self.output)
@@ -72,12 +77,14 @@ impl Totals {
 /// The tokens and cost of one answer, given by the fields of its message. With them comes the first
 /// thing that is wrong: then the sums would be, and the run must say so.
 pub fn of_answer(message: &Fields<'_>) -> (Totals, Option<String>) {
-    let raw = message.get("usage");
+    let (used, fault) = of_usage(message.get("usage"));
+    (Totals { answers: 1, ..used }, fault)
+}
+
+/// The tokens and cost that a usage tells, and the first thing that is wrong with it.
+pub fn of_usage(raw: Option<&RawValue>) -> (Totals, Option<String>) {
     if raw.is_none_or(|raw| !raw.get().starts_with('{')) {
-        return (
-            Totals { answers: 1, ..Totals::default() },
-            Some(wrong("usage", raw, "an object")),
-        );
+        return (Totals::default(), Some(wrong("usage", raw, "an object")));
     }
     let usage = Fields::of(raw);
     let costs = Fields::of(usage.get("cost"));
@@ -100,7 +107,7 @@ pub fn of_answer(message: &Fields<'_>) -> (Totals, Option<String>) {
     let all = [input, output, cache_read, cache_write];
     let all = all.into_iter().fold(0, u64::saturating_add);
     let totals = Totals {
-        answers: 1,
+        answers: 0,
         input,
         output,
         reasoning: tokens("reasoning").min(output),

@@ -1,0 +1,431 @@
+//! Tests of what is paid for, of answers whose end was lost, and of the model that answers.
+
+use serde_json::{Value, json};
+
+use super::tests::*;
+use super::{AgentRun, Asked, End, RunSettings, Stop, Told};
+use crate::pure::tests_random::Random;
+
+/// Reads lines in pieces, all at the same time.
+fn read(pieces: &[&[u8]], settings: RunSettings, end: &End<'_>) -> (Vec<Value>, Value) {
+    let mut run = AgentRun::new(settings);
+    let mut told = Vec::new();
+    let mut tell = |event: &Told<'_>| told.push(serde_json::to_value(event).unwrap());
+    for piece in pieces {
+        run.push(piece, 7, &mut tell);
+    }
+    run.finish(7, &mut tell);
+    (told, serde_json::to_value(run.report(end)).unwrap())
+}
+
+fn cut<'a>(bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, more) = rest.split_at(1 + random.below(rest.len().min(400)));
+        pieces.push(piece);
+        rest = more;
+    }
+    pieces
+}
+
+/// What is told of events, and their result: the same however they are cut.
+fn outcome(events: &[Value], settings: &RunSettings, end: &End<'_>) -> (Vec<Value>, Value) {
+    let bytes = (lines(events).join("\n") + "\n").into_bytes();
+    let whole = read(&[&bytes], settings.clone(), end);
+    let mut random = Random(0x51ed_270b);
+    for _ in 0..20 {
+        let pieces = cut(&bytes, &mut random);
+        assert_eq!(read(&pieces, settings.clone(), end), whole, "{events:?}");
+    }
+    whole
+}
+
+fn result(events: &[Value]) -> Value {
+    outcome(events, &RunSettings::default(), &done()).1
+}
+
+fn message(kind: &str, more: &Value) -> Value {
+    let mut event = answer(more);
+    event["type"] = kind.into();
+    event
+}
+
+fn agent_end(messages: &[&Value]) -> Value {
+    let all: Vec<&Value> = messages.iter().map(|event| &event["message"]).collect();
+    json!({"type": "agent_end", "messages": all, "willRetry": false})
+}
+
+/// rule: agent.md, The result: Every paid token counts: answers, results of tools, compactions and
+///   entries of the session
+#[test]
+fn all_that_pi_pays_for_is_in_the_totals() {
+    let paid = usage([1000, 200, 30, 400, 50, 1650], 1.0);
+    let tool = |kind: &str, usage: &Value| json!({"type": kind, "message": {"role": "toolResult", "usage": usage}, "usage": usage});
+    let over = |kind: &str, result: Value| json!({"type": kind, "result": result});
+    let entry =
+        |kind: &str| json!({"type": "entry_appended", "entry": {"type": kind, "usage": paid}});
+    let summary = json!({"summary": "long", "usage": paid});
+    // Events besides one answer for 10 tokens and $0.25; how often they are paid for, and how many
+    // compactions they are.
+    let table: Vec<(Value, u64, Value)> = vec![
+        (over("compaction_end", summary.clone()), 1, json!({"count": 1, "without_usage": 0})),
+        (over("auto_compaction_end", summary.clone()), 1, json!({"count": 1, "without_usage": 0})),
+        (
+            over("compaction_end", json!({"summary": "long"})),
+            0,
+            json!({"count": 1, "without_usage": 1}),
+        ),
+        (
+            over("compaction_end", json!({"summary": "long", "usage": null})),
+            0,
+            json!({"count": 1, "without_usage": 1}),
+        ),
+        (over("compaction_end", json!(null)), 0, Value::Null),
+        (event("compaction_end"), 0, Value::Null),
+        (tool("message_end", &paid), 1, Value::Null),
+        (tool("message_start", &paid), 0, Value::Null),
+        (tool("tool_execution_end", &paid), 0, Value::Null),
+        (tool("message_end", &Value::Null), 0, Value::Null),
+        (json!({"type": "turn_end", "toolResults": [{"usage": paid}]}), 0, Value::Null),
+        (json!({"type": "tool_execution_end", "result": {"usage": paid}}), 0, Value::Null),
+        (json!({"type": "message_update", "usage": paid}), 0, Value::Null),
+        (entry("usage"), 1, Value::Null),
+        (entry("branch_summary"), 1, Value::Null),
+        (entry("compaction"), 1, json!({"count": 1, "without_usage": 0})),
+        (entry("message"), 0, Value::Null),
+        (entry("custom"), 0, Value::Null),
+    ];
+    for (paid_for, times, compactions) in table {
+        // Before the answer, so that an update is one of it.
+        let told = result(&[event("turn_start"), paid_for.clone(), answer(&json!({}))]);
+        assert_eq!(told["input_tokens"], 10 + 1000 * times, "{paid_for}");
+        assert_eq!(told["output_tokens"], 5 + 170 * times, "{paid_for}");
+        assert_eq!(told["reasoning_tokens"], 30 * times, "{paid_for}");
+        assert_eq!(told["total_tokens"], 15 + 1650 * times, "{paid_for}");
+        let cost = if times == 1 { 1.25 } else { 0.25 };
+        assert_eq!(told["cost_usd"], cost, "{paid_for}");
+        assert_eq!(told["provider_data"]["compactions"], compactions, "{paid_for}");
+        assert_eq!(told["finish_reason"], "stop", "{paid_for}");
+    }
+    // A budget sees it at once.
+    let mut run = AgentRun::new(RunSettings::default());
+    let line = wire(&over("compaction_end", summary)) + "\n";
+    run.push(line.as_bytes(), 0, &mut |_| {});
+    assert_eq!((run.cost_usd().to_bits(), run.budget_tokens()), (1.0_f64.to_bits(), 1250));
+}
+
+/// rule: agent.md, The result: Every paid token counts: answers, results of tools, compactions and
+///   entries of the session
+#[test]
+fn what_is_wrong_with_a_usage_is_told_wherever_it_is() {
+    let odd = json!({"input": 1});
+    for (event, words) in [
+        (
+            json!({"type": "compaction_end", "result": {"usage": odd}}),
+            "usage.output is missing in compaction_end",
+        ),
+        (
+            json!({"type": "message_end", "message": {"role": "toolResult", "usage": 5}}),
+            "usage is not an object in the message_end of a tool's result",
+        ),
+        (
+            json!({"type": "entry_appended", "entry": {"type": "usage", "usage": odd}}),
+            "usage.output is missing in entry_appended",
+        ),
+    ] {
+        let told = result(&[answer(&json!({})), event.clone()]);
+        assert_eq!(told["finish_reason"], "wire_drift", "{event}");
+        assert_eq!(told["error_kind"], "drift", "{event}");
+        assert!(told["error"].as_str().unwrap().starts_with(words), "{}", told["error"]);
+    }
+}
+
+/// rule: agent.md, The result: A usage whose message_end was lost is taken from turn_end, then from
+///   agent_end, and counted as recovered; where all are lost it is wire_drift
+#[test]
+fn an_answer_without_its_own_end_is_taken_from_what_repeats_it() {
+    let begun = [event("turn_start"), start("assistant"), delta("text_delta", 0, "All")];
+    let content = json!([{"type": "text", "text": "All of it."}]);
+    let more = json!({"content": content, "stopReason": "length"});
+    let end = message("message_end", &more);
+    let turn = message("turn_end", &more);
+    let bare = event("turn_end");
+    let none = agent_end(&[]);
+    let all = agent_end(&[&start("user"), &end]);
+    let next = [event("turn_start"), start("assistant"), message("message_end", &json!({}))];
+    let cut = json!("{\"type\":\"message_end\",\"message\":{\"usage\":");
+    // Lines behind the beginning; input tokens, recovered, and why it ended.
+    let table: Vec<(Vec<&Value>, u64, u64, &str)> = vec![
+        (vec![&end, &turn, &all], 10, 0, "length"),
+        (vec![&turn, &all], 10, 1, "length"),
+        (vec![&cut, &turn, &all], 10, 1, "length"),
+        (vec![&turn], 10, 1, "length"),
+        (vec![&bare, &all], 10, 1, "length"),
+        (vec![&all], 10, 1, "length"),
+        (vec![&bare, &none], 0, 0, "wire_drift"),
+        (vec![], 0, 0, "wire_drift"),
+        (vec![&end, &bare, &next[0], &next[1], &next[2]], 20, 0, "stop"),
+        (vec![&turn, &next[0], &next[1], &next[2]], 20, 1, "stop"),
+        (vec![&bare, &next[0], &next[1], &next[2]], 10, 0, "wire_drift"),
+        // A retry in the same turn.
+        (vec![&next[1], &next[2]], 10, 0, "wire_drift"),
+    ];
+    for (behind, input, recovered, finish_reason) in table {
+        let mut events = begun.to_vec();
+        events.extend(behind.into_iter().cloned());
+        let (told, report) = outcome(&events, &RunSettings::default(), &done());
+        assert_eq!(report["input_tokens"], input, "{events:?}");
+        let count = report["provider_data"]["recovered"].as_u64().unwrap_or_default();
+        assert_eq!(count, recovered, "{events:?}");
+        assert_eq!(report["finish_reason"], finish_reason, "{events:?}");
+        assert_eq!(report["success"], finish_reason != "wire_drift", "{events:?}");
+        if finish_reason != "wire_drift" {
+            assert!(report["output"].as_str().unwrap().starts_with("All of it."), "{events:?}");
+            let usage = told.iter().find(|told| told["event"] == "turn_end");
+            let counted = usage.is_none_or(|told| told["usage"].is_object() || recovered == 1);
+            assert!(counted, "{events:?}");
+        } else {
+            let error = report["error"].as_str().unwrap();
+            assert!(error.contains("assistant's message 1 is missing"), "{error}");
+        }
+    }
+    // No line told that it had begun.
+    let report = result(&[event("turn_start"), turn]);
+    assert_eq!((&report["input_tokens"], &report["success"]), (&json!(10), &json!(true)));
+    let without = message("turn_end", &json!({"usage": null}));
+    let report = result(&[event("turn_start"), without]);
+    assert_eq!(report["finish_reason"], "wire_drift");
+    let words = "usage is not an object in the turn_end of the assistant's message 1";
+    assert!(report["error"].as_str().unwrap().starts_with(words), "{}", report["error"]);
+}
+
+/// rule: agent.md, The result: A success with 0 tokens does not exist
+#[test]
+fn a_success_without_a_token_does_not_exist() {
+    let free = usage([0; 6], 0.0);
+    for stop_reason in ["stop", "toolUse", "length"] {
+        let report = result(&[answer(&json!({"usage": free, "stopReason": stop_reason}))]);
+        assert_eq!(report["finish_reason"], "wire_drift", "{stop_reason}");
+        assert_eq!(report["success"], false);
+        let error = report["error"].as_str().unwrap();
+        assert!(error.starts_with("pi told of no tokens: "), "{error}");
+    }
+    for (usage, stop_reason, finish_reason) in [
+        (&free, "error", "error"),
+        (&usage([1, 0, 0, 0, 0, 1], 0.0), "stop", "stop"),
+        (&usage([0, 0, 0, 0, 0, 1], 0.0), "stop", "stop"),
+        (&usage([0, 0, 0, 1, 0, 0], 0.0), "stop", "stop"),
+    ] {
+        let report = result(&[answer(&json!({"usage": usage, "stopReason": stop_reason}))]);
+        assert_eq!(report["finish_reason"], finish_reason, "{usage}");
+    }
+}
+
+/// rule: agent.md, The result: finish_reason comes from rawStopReason where the mapped one says
+///   only error or is not known; raw_stop_reason has it as it came
+#[test]
+fn the_providers_own_word_counts_where_pi_has_none() {
+    for (stop_reason, raw, finish_reason) in [
+        ("error", "refusal", "content_filter"),
+        ("error", "safety", "content_filter"),
+        ("error", "content_filter", "content_filter"),
+        ("aborted", "refusal", "content_filter"),
+        ("error", "length", "length"),
+        ("error", "max_tokens", "length"),
+        ("deferred", "max_tokens", "length"),
+        ("deferred", "odd", "deferred"),
+        ("error", "odd", "error"),
+        ("error", "", "error"),
+        ("stop", "refusal", "stop"),
+        ("toolUse", "tool_calls", "tool_calls"),
+    ] {
+        let report = result(&[answer(&json!({"stopReason": stop_reason, "rawStopReason": raw}))]);
+        assert_eq!(report["finish_reason"], finish_reason, "{stop_reason} {raw}");
+        let told = report["raw_stop_reason"].as_str().unwrap_or_default();
+        assert_eq!(told, raw, "{stop_reason}");
+        let filtered = finish_reason == "content_filter";
+        assert_eq!(report["error_kind"] == "refusal", filtered, "{stop_reason} {raw}");
+    }
+    // That of the last answer.
+    let report = result(&[answer(&json!({"rawStopReason": "odd"})), answer(&json!({}))]);
+    assert_eq!(report.get("raw_stop_reason"), None);
+}
+
+fn by(kind: &str, provider: &str, model: &str, concrete: Option<&str>) -> Value {
+    let mut event = message(kind, &json!({"provider": provider, "model": model}));
+    if let Some(concrete) = concrete {
+        event["message"]["responseModel"] = concrete.into();
+    }
+    event
+}
+
+/// rule: agent.md, agent_event: turn_start has the model that was asked, and the one that answers
+/// rule: agent.md, agent_event: Each event has the run's label
+#[test]
+fn a_turn_is_told_with_the_model_that_answers_it() {
+    let asked = Asked::of("p/m:high", true);
+    let settings = RunSettings { asked, label: Some("task 7".into()), ..RunSettings::default() };
+    let user = json!({"type": "message_end", "message": {"role": "user", "model": "no"}});
+    let unknown = json!({"event": "turn_start", "label": "task 7", "turn": 1, "provider": "p",
+        "model": "m:high"});
+    let mut known = unknown.clone();
+    known["response_provider"] = "p".into();
+    known["response_model"] = "m".into();
+    let mut dated = known.clone();
+    dated["response_model"] = "m-20250101".into();
+    let begun = by("message_start", "p", "m", None);
+    // Events behind a turn_start, how many of them pass before it is told, and how.
+    let table: Vec<(Vec<Value>, usize, &Value)> = vec![
+        (vec![user.clone(), begun.clone()], 2, &known),
+        (vec![user, by("message_end", "p", "m", Some("m-20250101"))], 2, &dated),
+        (vec![delta("text_delta", 0, "x"), begun], 1, &unknown),
+        (vec![event("message_update")], 1, &unknown),
+        (vec![event("tool_execution_start")], 1, &unknown),
+        (vec![event("tool_execution_end")], 1, &unknown),
+        (vec![event("auto_retry_start")], 1, &unknown),
+        (vec![event("turn_end")], 1, &unknown),
+        (vec![event("turn_start")], 1, &unknown),
+        (vec![event("tool_execution_update"), event("queue_update")], 3, &unknown),
+        (vec![], 1, &unknown),
+    ];
+    for (behind, passed, expected) in table {
+        let mut run = AgentRun::new(settings.clone());
+        let mut first = None;
+        let all = [&[event("turn_start")], behind.as_slice()].concat();
+        for (number, line) in lines(&all).iter().enumerate() {
+            run.push(format!("{line}\n").as_bytes(), 0, &mut |told| {
+                let told = serde_json::to_value(told).unwrap();
+                assert_eq!(told["label"], "task 7", "{told}");
+                first.get_or_insert((number, told));
+            });
+        }
+        run.finish(0, &mut |told| {
+            let at = first.as_ref().map_or(all.len(), |(number, _)| *number);
+            first.get_or_insert((at, serde_json::to_value(told).unwrap()));
+        });
+        assert_eq!(first, Some((passed, expected.clone())), "{behind:?}");
+    }
+    let (_, report) = outcome(&[by("message_end", "p", "m", None)], &settings, &done());
+    let fields = ["label", "provider", "model", "response_provider", "response_model"];
+    assert_eq!(fields.map(|name| report[name].clone()), ["task 7", "p", "m:high", "p", "m"]);
+    assert_eq!((report.get("model_mismatch"), &report["success"]), (None, &json!(true)));
+}
+
+/// rule: agent.md, The result: Another model than was asked: model_mismatch, and with strict_model
+///   no success, at the first event that shows it
+#[test]
+fn another_model_than_was_asked_is_no_success() {
+    for (strict_model, success, finish_reason) in
+        [(true, false, "model_mismatch"), (false, true, "stop")]
+    {
+        let settings =
+            RunSettings { asked: Asked::of("p/m", strict_model), ..RunSettings::default() };
+        for (event, model) in [
+            (by("message_start", "p", "n", None), "p/n"),
+            (by("message_start", "q", "m", None), "q/m"),
+            (by("message_end", "p", "m", Some("n")), "p/n"),
+            (by("turn_end", "p", "n", None), "p/n"),
+        ] {
+            let mut run = AgentRun::new(settings.clone());
+            run.push(wire(&event).as_bytes(), 0, &mut |_| {});
+            assert!(!run.mismatch());
+            run.push(b"\n", 0, &mut |_| {});
+            assert_eq!(run.mismatch(), strict_model, "{event}");
+            let (_, report) = outcome(&[event, answer(&json!({}))], &settings, &done());
+            assert_eq!(report["model_mismatch"], true);
+            assert_eq!(report["success"], success);
+            assert_eq!(report["finish_reason"], finish_reason);
+            if strict_model {
+                let words = format!("{model} has answered, p/m was asked (strict_model)");
+                let error = report["error"].as_str().unwrap();
+                assert!(error.starts_with(&words), "{error}");
+                assert_eq!(report["error_kind"], "model_not_found");
+            }
+        }
+    }
+    let settings = RunSettings { asked: Asked::of("p/m", true), ..RunSettings::default() };
+    let end = End { stop: Some(Stop::ModelMismatch), signal: Some("SIGTERM"), ..End::default() };
+    let (_, report) = outcome(&[by("message_start", "p", "n", None)], &settings, &end);
+    assert_eq!(report["finish_reason"], "model_mismatch");
+    assert!(report["error"].as_str().unwrap().starts_with("p/n has answered"));
+}
+
+/// rule: agent.md, The result: final_output is the text of the last assistant message alone
+#[test]
+fn the_last_message_stands_alone() {
+    const MUCH: usize = 3 * 1024 * 1024;
+    let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+    let one = [start("assistant"), delta("text_delta", 0, "one"), answer(&text("one"))];
+    // Events, and the last message.
+    let table: Vec<(Vec<Value>, &str)> = vec![
+        (vec![], ""),
+        (one.to_vec(), "one"),
+        ([one.as_slice(), &[answer(&text("two"))]].concat(), "two"),
+        ([one.as_slice(), &[start("assistant"), delta("text_delta", 3, "t")]].concat(), "t"),
+        ([one.as_slice(), &[answer(&json!({}))]].concat(), ""),
+        (
+            vec![answer(&json!({"content": [{"type": "text", "text": "a"},
+                {"type": "text", "text": "b"}]}))],
+            "a\n\nb",
+        ),
+        (vec![answer(&text("one")), event("turn_end"), event("agent_end")], "one"),
+    ];
+    for (events, last) in table {
+        assert_eq!(result(&events)["final_output"], last, "{events:?}");
+    }
+    // Where the output has a gap, it may begin before, in or behind that.
+    for (before, length) in [(0, 5 << 20), (MUCH, MUCH), (MUCH, 10), (10, MUCH), (MUCH, 1 << 20)] {
+        let last: String = "é".repeat(length / 2);
+        let mut run = AgentRun::new(RunSettings::default());
+        for text in [&"q".repeat(before), &last] {
+            for event in [start("assistant"), delta("text_delta", 0, text)] {
+                run.push(format!("{}\n", wire(&event)).as_bytes(), 0, &mut |_| {});
+            }
+        }
+        let report = serde_json::to_value(run.report(&done())).unwrap();
+        let found = report["final_output"].as_str().unwrap();
+        assert!(!found.contains(['q', '\u{FFFD}']), "{before} {length}");
+        if before + length < 4 << 20 || length < 2 << 20 {
+            assert_eq!(found, last, "{before} {length}");
+        } else {
+            assert!(found.contains(" bytes of text are left out here]"), "{before} {length}");
+            assert!(found.contains("éééé"), "{before} {length}");
+        }
+    }
+}
+
+/// rule: agent.md, The result: first_attempt_ms: the first call of write, edit or bash
+/// rule: agent.md, The result: The errors of timeouts say what was waited for
+#[test]
+fn the_first_attempt_and_the_last_event() {
+    let call =
+        |name: &str| json!({"type": "tool_execution_start", "toolCallId": name, "toolName": name});
+    let assembled = json!({"type": "message_update", "assistantMessageEvent": {"type": "toolcall_end",
+        "toolCall": {"id": "e", "name": "edit", "arguments": {}}}});
+    // Events, 10 ms apart; the first attempt, and the last event.
+    let table: Vec<(Vec<Value>, Option<u64>, &str)> = vec![
+        (vec![], None, "pi has said nothing"),
+        (vec![event("agent_start")], None, "pi has told \"agent_start\" last"),
+        (vec![call("read"), call("Bash")], None, "pi has told \"tool_execution_start\" last"),
+        (vec![call("read"), call("bash"), call("write")], Some(20), "\"tool_execution_start\""),
+        (vec![call("write"), event("new one")], Some(10), "pi has told \"new one\" last"),
+        (vec![assembled, call("bash")], Some(10), "\"tool_execution_start\" last"),
+        (vec![event("tool_execution_update")], None, "\"tool_execution_update\" last"),
+        (vec![event("message_update")], None, "\"message_update\" last"),
+    ];
+    for (events, first_attempt_ms, words) in table {
+        let end = End {
+            stop: Some(Stop::FirstEventTimeout(400)),
+            signal: Some("SIGTERM"),
+            started_at_once: Some(64),
+            ..End::default()
+        };
+        let report = feed(&lines(&events), RunSettings::default(), &end).report;
+        assert_eq!(report["first_attempt_ms"].as_u64(), first_attempt_ms, "{events:?}");
+        let error = report["error"].as_str().unwrap();
+        assert!(error.contains(words), "{error}");
+        assert!(error.contains("; 64 runs started at once, and the default limit"), "{error}");
+        assert_eq!(report["error_kind"], "timeout");
+    }
+}
