@@ -111,10 +111,10 @@ impl AgentRun {
             Some(Stop::ModelMismatch) => self.model_fault(),
             Some(Stop::Lingered) | None => self.fault(end, finish_reason),
         };
-        // What pi says while it is ended is not why it was.
-        let ended_by_asking =
-            matches!(stop, Some(Stop::Cancelled | Stop::Cost(_) | Stop::Tokens(_)));
-        let mut text = if ended_by_asking { cause } else { with_stderr(&cause, end.stderr) };
+        // What pi says while it is ended is not why it was, and execd's own words say all.
+        let is_all = end.failure.is_some()
+            || matches!(stop, Some(Stop::Cancelled | Stop::Cost(_) | Stop::Tokens(_)));
+        let mut text = if is_all { cause } else { with_stderr(&cause, end.stderr) };
         if let Some(advice) = advice(&evidence) {
             let _ = write!(text, "; {advice}");
         }

@@ -181,7 +181,12 @@ fn the_words_of_an_error() {
         ),
         (
             vec![well.clone()],
-            End { failure: Some("pi: not found, install it"), exit_code: None, ..OK },
+            End {
+                failure: Some("pi: not found, install it"),
+                exit_code: None,
+                stderr: "execd: pi: not found, install it",
+                ..OK
+            },
             "pi: not found, install it",
         ),
         (
