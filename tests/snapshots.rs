@@ -75,7 +75,7 @@ fn stamp(c: char) -> bool {
 /// the word for it.
 type Rule<'a> = (&'a str, fn(char) -> bool, &'a str, &'a str);
 
-const RULES: [Rule; 37] = [
+const RULES: [Rule; 38] = [
     // Fields.
     ("\"pid\":", digits, "", "PID"),
     ("\"backgroundPids\":[", digits, "]", "PID"),
@@ -92,6 +92,7 @@ const RULES: [Rule; 37] = [
     ("\"durationMs\":", digits, "", "MS"),
     ("\"duration_ms\":", digits, "", "MS"),
     ("\"first_event_ms\":", digits, "", "MS"),
+    ("\"first_attempt_ms\":", digits, "", "MS"),
     ("\"first_text_ms\":", digits, "", "MS"),
     ("\"effective_wait_ms\":", digits, "", "MS"),
     ("\"age_seconds\":", digits, "", "SECONDS"),
