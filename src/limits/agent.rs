@@ -18,10 +18,13 @@ pub const AGENT_EXIT_MS: u64 = 10_000;
 /// How much longer each run that starts at the same time makes the start of pi: about two seconds
 /// of a processor's time, which may be one for all of them.
 pub const AGENT_STARTING_MS: u64 = 2_000;
-/// How long `pi --version` may take where no run starts at the same time.
+/// How long `pi --version` may take.
 pub const AGENT_VERSION_MS: u64 = 5_000;
-/// How long `pi --help` may take, likewise: it reads settings and catalogues of models first.
+/// How long `pi --help` may take, which reads settings and catalogues of models first.
 pub const AGENT_HELP_MS: u64 = 10_000;
+/// How much longer either may take for runs that need the answer, for as long as it has waited for
+/// a processor: where sixty runs start at once, each with an execd of its own, all of them ask.
+pub const AGENT_STARVED_MAX_MS: u64 = 60_000;
 /// Names of tools that are taken from what `pi --help` prints.
 pub const AGENT_TOOLS_MAX: usize = 256;
 /// Bytes of a version, and of what was said in its place, that are told.

@@ -179,6 +179,14 @@ fn printable(bytes: &[u8]) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
+/// How long the first thread of a process has waited for a processor while it could have run, in
+/// nanoseconds; 0 where the kernel does not tell (proc(5), schedstat).
+pub fn starved_ns(pid: i32) -> u64 {
+    let told = read_some(&format!("/proc/{pid}/schedstat"), STAT_BYTES).unwrap_or_default();
+    let told = String::from_utf8_lossy(&told);
+    told.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
 /// Whether a thread of a process is in uninterruptible sleep. It may hold the map of the process's
 /// memory for as long as that lasts, and who reads the command line or the environment waits for
 /// it. Of very many threads the first are asked.

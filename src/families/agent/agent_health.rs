@@ -55,7 +55,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         split: false,
         whole: true,
     };
-    match ask(engine, &launch, Question::Health(oldest), 0) {
+    match ask(engine, &launch, Question::Health(oldest)) {
         Err(why) => Ok(Answer::of(&unhealthy(launch.program, why))),
         Ok(id) => Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
             saw_leader: false,

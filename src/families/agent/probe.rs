@@ -8,7 +8,7 @@ use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry};
 use crate::limits::{
-    AGENT_HELP_MS, AGENT_STARTING_MS, AGENT_VERSION_BYTES, AGENT_VERSION_MS, KILL_GRACE_MS,
+    AGENT_HELP_MS, AGENT_STARVED_MAX_MS, AGENT_VERSION_BYTES, AGENT_VERSION_MS, KILL_GRACE_MS,
     NS_PER_MS,
 };
 use crate::pure::agent::program::{Version, known_tools, tools_in};
@@ -16,6 +16,7 @@ use crate::pure::text::clean::window_text;
 use crate::pure::text::utf8::floor_boundary;
 use crate::session::ending::{SIGKILL, SIGTERM};
 use crate::session::{Listing, Session, SessionId, Ways};
+use crate::sys::proc::starved_ns;
 
 /// The oldest pi that runs are started with, unless a call says otherwise.
 pub const OLDEST: &str = "0.70.0";
@@ -42,7 +43,7 @@ impl Question {
         }
     }
 
-    /// How long the answer may take where no run starts at the same time.
+    /// How long the answer may take, besides the time that it has waited for a processor.
     fn limit_ms(&self) -> u64 {
         match self {
             Self::Version | Self::Health(_) => AGENT_VERSION_MS,
@@ -57,8 +58,8 @@ pub struct Probe {
     /// The key by which the program is known that is asked.
     program: String,
     question: Question,
-    /// How long the answer may take.
-    limit_ms: u64,
+    /// How much longer the answer may take, for want of a processor.
+    starved_ms: u64,
     /// The session's time was over, and it was ended for that.
     timed_out: bool,
     /// The program has ended, and what it left behind is being ended.
@@ -89,13 +90,12 @@ pub fn too_old(version: &Version, oldest: &Version) -> Option<String> {
     })
 }
 
-/// Starts a session that asks the program of a run. `starting`: so many runs start at the same
-/// time. Errors: why the session could not be started, for people.
+/// Starts a session that asks the program of a run. Errors: why the session could not be started,
+/// for people.
 pub fn ask(
     engine: &mut Engine,
     launch: &LaunchSpec,
     question: Question,
-    starting: u64,
 ) -> Result<SessionId, String> {
     let (program, relative) = engine.program_key(launch);
     let arguments = question.arguments();
@@ -115,11 +115,10 @@ pub fn ask(
     };
     let id = engine.launch(&spec).map_err(|why| start_failure(&launch.program, &why))?;
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
-        let limit_ms = question.limit_ms() + starting * AGENT_STARTING_MS;
         core.ways = Ways { own_cap: true, ..core.ways };
         core.listing = Listing::Gone;
-        let (timed_out, swept, noted) = (false, false, false);
-        let probe = Probe { program, question, limit_ms, timed_out, swept, noted };
+        let (starved_ms, timed_out, swept, noted) = (0, false, false, false);
+        let probe = Probe { program, question, starved_ms, timed_out, swept, noted };
         *family = Agent::Probe(probe).into();
     }
     Ok(id)
@@ -128,7 +127,8 @@ pub fn ask(
 impl Probe {
     /// When an answer that has not come is given up.
     pub fn due_ns(&self, core: &Session) -> Option<u64> {
-        let due_ns = core.facts.started_ns + self.limit_ms * NS_PER_MS;
+        let limit_ms = self.question.limit_ms() + self.starved_ms;
+        let due_ns = core.facts.started_ns + limit_ms * NS_PER_MS;
         (!self.timed_out).then_some(due_ns)
     }
 
@@ -142,7 +142,11 @@ impl Probe {
             return cx.ask_again(core);
         }
         let ended = core.status().is_some();
-        let late = self.due_ns(core).is_some_and(|due_ns| due_ns <= cx.now_ns);
+        let is_late = |probe: &Self| probe.due_ns(core).is_some_and(|due_ns| due_ns <= cx.now_ns);
+        if is_late(self) && !ended {
+            self.look_whether_starved(core, cx);
+        }
+        let late = is_late(self);
         // What runs wait for is asked to its end: the next run needs it too.
         let alone = matches!(self.question, Question::Health(_));
         let cancelled = alone && core.waits.iter().any(|wait| wait.cancelled);
@@ -152,6 +156,18 @@ impl Probe {
             self.timed_out = true;
             cx.begin_ending(core, SIGKILL, 0);
         }
+    }
+
+    /// A pi that got no processor is slow through no fault of its own: that time does not count
+    /// where runs need the answer.
+    fn look_whether_starved(&mut self, core: &Session, cx: &Cx) {
+        if matches!(self.question, Question::Health(_)) {
+            return;
+        }
+        let members = cx.living(&cx.members_of(core));
+        let starved = members.iter().map(|one| starved_ns(one.pid)).max().unwrap_or(0);
+        let starved_ms = (starved / NS_PER_MS).min(AGENT_STARVED_MAX_MS);
+        self.starved_ms = self.starved_ms.max(starved_ms);
     }
 
     fn note(&self, core: &Session, cx: &mut Cx) {
@@ -196,7 +212,7 @@ impl Probe {
             return Err(start_failure(&core.start.program, why));
         }
         let how = match status_fields(core.status()) {
-            _ if self.timed_out => format!("did not answer within {} ms", self.limit_ms),
+            _ if self.timed_out => format!("did not answer within {} ms", self.question.limit_ms()),
             (Some(0), _) => return Ok(core.tail.to_vec()),
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, signal) => format!("was ended by {}", signal.unwrap_or_default()),

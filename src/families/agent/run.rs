@@ -225,3 +225,44 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
     let from = ceil_boundary(&text, text.len().saturating_sub(AGENT_STDERR_BYTES));
     text[from..].trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(first_event_timeout_ms: Option<u64>) -> Run {
+        let spec = AgentSpec {
+            timeout_ms: 600_000,
+            idle_timeout_ms: 180_000,
+            first_event_timeout_ms,
+            max_cost_usd: None,
+            max_tokens: None,
+            stream: true,
+            strict_model: true,
+        };
+        Run::new(spec, Called::default(), RunSettings::default(), None)
+    }
+
+    /// rule: agent.md, Timeouts: first_event_timeout_ms counts from when pi was exec'ed; the
+    ///   default grows with the runs that start at once
+    #[test]
+    fn the_first_event_has_more_time_where_more_runs_start_and_counts_from_the_exec() {
+        let mut alone = run(None);
+        assert_eq!(alone.due_ms(), 600_000, "a program that hangs on its way is no silent model");
+        alone.exec_ms = Some(250);
+        assert_eq!((alone.due_ms(), alone.started_at_once()), (30_250, None));
+        let mut of_many = run(None);
+        (of_many.exec_ms, of_many.others_starting) = (Some(0), 63);
+        assert_eq!((of_many.due_ms(), of_many.started_at_once()), (30_000 + 63 * 2_000, Some(64)));
+        assert_eq!(of_many.late(156_000), Some(Stop::FirstEventTimeout(156_000)));
+        let mut given = run(Some(300));
+        (given.exec_ms, given.others_starting) = (Some(0), 63);
+        assert_eq!((given.due_ms(), given.started_at_once()), (300, None));
+        // The model has begun: it is starting no more.
+        assert!(given.is_starting());
+        let begun = b"{\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n";
+        given.run.push(begun, 100, &mut |_| {});
+        assert!(!given.is_starting());
+        assert_eq!(given.due_ms(), 180_100);
+    }
+}

@@ -112,7 +112,7 @@ pub(super) fn version(
             match &engine.cx.books.agent.program(&key).version {
                 Fact::Known(version) => Ok(version.clone()),
                 Fact::Asked(id) => return Found::Asked(*id),
-                Fact::Unknown => match begin(engine, launch, Question::Version) {
+                Fact::Unknown => match ask(engine, launch, Question::Version) {
                     Err(why) => Err(why),
                     Ok(id) => {
                         engine.cx.books.agent.program(&key).version = Fact::Asked(id);
@@ -146,18 +146,9 @@ pub(super) fn tools(
         Fact::Asked(id) => return Err(*id),
         Fact::Unknown => {}
     }
-    let Ok(id) = begin(engine, launch, Question::Tools(of.clone())) else {
+    let Ok(id) = ask(engine, launch, Question::Tools(of.clone())) else {
         return Ok(known_tools());
     };
     engine.cx.books.agent.program(&key).tools = Fact::Asked(id);
     Err(id)
-}
-
-fn begin(
-    engine: &mut Engine,
-    launch: &LaunchSpec,
-    question: Question,
-) -> Result<SessionId, String> {
-    let starting = super::starting(engine);
-    ask(engine, launch, question, starting)
 }
