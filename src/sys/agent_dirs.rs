@@ -224,11 +224,12 @@ fn is_left_over(name: &str) -> bool {
     [DIR_PREFIX, PROMPT_PREFIX, FRESH_PREFIX].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether there is something that may be left over.
+/// Whether there is something that may be left over beside the control sockets. Nobody looks beside
+/// the logs for this: their disk may stand still, and what is there is removed behind the next run.
 pub fn is_something_there() -> bool {
-    our_places()
-        .iter()
-        .any(|place| names(place).iter().any(|name| name.to_str().is_some_and(is_left_over)))
+    let beside_sockets = our_places().into_iter().next();
+    let names = beside_sockets.map(|place| names(&place)).unwrap_or_default();
+    names.iter().any(|name| name.to_str().is_some_and(is_left_over))
 }
 
 /// Removes what nobody has locked.
