@@ -193,7 +193,7 @@ fn status(text: &str) -> Option<u16> {
 
 /// The status that a text begins with: `429`, `429 Too many…`, `429: {…`; not `429 tokens`.
 fn leading(text: &str) -> Option<u16> {
-    let status = code(text)?;
+    let status = code(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()))?;
     let behind = &text[3..];
     let word = behind.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
     let counts = COUNTED.iter().any(|unit| word == *unit || word.strip_suffix('s') == Some(unit));

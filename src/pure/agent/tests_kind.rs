@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::pure::agent::cause::{paragraph, with_stderr};
+use crate::pure::tests_random::random;
 
 /// What a real pi wrote when it failed (tests/fixtures/pi-errors).
 #[derive(Debug, Deserialize)]
@@ -324,4 +325,50 @@ fn locks_have_an_advice_and_nothing_else_has() {
     assert!(advice(&words).is_some());
     let other = Evidence { words: Some("529"), stderr: "unlocked", ..Evidence::default() };
     assert_eq!(advice(&other), None);
+}
+
+/// Nothing that pi or a provider writes makes these panic, and what is a status is one anywhere.
+#[test]
+fn any_text_has_a_kind() {
+    const PIECES: [&str; 26] = [
+        "429",
+        "529",
+        "40",
+        "1",
+        " ",
+        ":",
+        "(",
+        ")",
+        "\"",
+        "{",
+        "}",
+        "\n",
+        "status",
+        "code",
+        "error",
+        "api error (",
+        "tokens",
+        "é",
+        "４",
+        "😀",
+        "model",
+        "not found",
+        "Warning: ",
+        "ELOCKED",
+        "Node.js v",
+        "    at f (/a)",
+    ];
+    let mut below = random(42);
+    for _ in 0..5_000 {
+        let count = below(12);
+        let text: String = (0..count).map(|_| PIECES[below(PIECES.len())]).collect();
+        of_words(&text);
+        of_stderr(&text);
+        advice(&Evidence { words: Some(&text), stderr: &text, ..Evidence::default() });
+        if !text.is_empty() && text.is_ascii() {
+            let told = format!("529 {{{text}");
+            let known = [ErrorKind::Overloaded, ErrorKind::ContextOverflow];
+            assert!(known.contains(&of_words(&told)), "{told:?}");
+        }
+    }
 }
