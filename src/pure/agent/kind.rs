@@ -128,10 +128,8 @@ pub fn kind_of(evidence: &Evidence<'_>) -> ErrorKind {
 
 /// What helps, where execd knows it.
 pub fn advice(evidence: &Evidence<'_>) -> Option<&'static str> {
-    evidence.locked().then_some(
-        "other runs use the same agent directory: give each run a directory of its own: isolation \
-         \"run\" (execd agent --isolate)",
-    )
+    let isolate = "give each run a directory of its own: isolation \"run\" (execd agent --isolate)";
+    evidence.locked().then_some(isolate)
 }
 
 // ---- Texts ------------------------------------------------------------------------------
