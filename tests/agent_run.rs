@@ -453,6 +453,7 @@ fn a_run_that_another_model_answers_is_ended_unless_any_may() {
     assert_eq!(found, (&json!(false), &json!("model_mismatch"), &json!(true)), "{result}");
     let told = (&result["model"], &result["response_model"]);
     assert_eq!(told, (&json!("scripted"), &json!("other")), "{result}");
+    assert_eq!(result["error_kind"], "model_not_found", "{result}");
     execd.until_no_session_process();
     go(&execd, "go");
     let result = execd.result("agent_execute", params(&pi, json!({"strict_model": false})));

@@ -44,6 +44,7 @@ fn calls(execd: &Execd, first: &str) -> Vec<String> {
 fn assert_not_started(result: &Value, words: &[&str]) {
     let found = (&result["success"], &result["finish_reason"], &result["num_turns"]);
     assert_eq!(found, (&json!(false), &json!("error"), &json!(0)), "{result}");
+    assert_eq!(result["error_kind"], "not_started", "{result}");
     assert_absent(result, &["exit_code", "log_path", "executor_version"]);
     let error = result["error"].as_str().expect("an error");
     for word in words {
@@ -218,6 +219,8 @@ fn a_run_that_waits_for_the_version_can_be_cancelled() {
         (&result["success"], &result["finish_reason"]),
         (&json!(false), &json!("cancelled"))
     );
+    assert_eq!(result["error_kind"], "other", "{result}");
+    assert_eq!(result["args"][0], json!(pi), "{result}");
     assert_absent(&result, &["exit_code", "log_path", "executor_version"]);
     drop(other);
     go(&execd, "go");
