@@ -8,7 +8,7 @@ use agent_help::place::Place;
 use agent_help::*;
 use common::eventually;
 use common::tmux::{Tmux, can_draw};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A terminal whose shell knows our pi and our execd.
 fn terminal(place: &Place, cols: u16) -> Tmux {
@@ -41,6 +41,91 @@ fn neutral(screen: &str) -> String {
         }
     }
     out.concat()
+}
+
+/// A turn with a tool that fails, a retry, and a refusal.
+fn refused() -> Vec<Value> {
+    let text = "Let me run the tests of the whole project first, to see what is broken in it.";
+    let mut failed = tool_end("t", "bash", "make: *** No rule to make target 'test'.  Stop.\n");
+    failed["isError"] = json!(true);
+    let call = json!({"type": "toolCall", "id": "t", "name": "bash",
+        "arguments": {"command": "cd /work/projects/a-rather-long-name && make --keep-going test"}});
+    let called = json!({"type": "message_update",
+        "assistantMessageEvent": {"type": "toolcall_end", "contentIndex": 1, "toolCall": call}});
+    let overloaded = "529 overloaded_error: the model is overloaded, try again later";
+    let retry = json!({"type": "auto_retry_start", "attempt": 1, "maxAttempts": 3,
+        "delayMs": 2000, "errorMessage": overloaded});
+    let mut refusal = assistant_end("", &usage(200, 0, 0.5), "error");
+    let message = "The request was declined: it asks for what the provider's rules of use do not \
+                   allow, so nothing was generated";
+    refusal["message"]["rawStopReason"] = json!("refusal");
+    refusal["message"]["errorMessage"] = json!(message);
+    let start = [session(), agent_start(), turn_start(), assistant_start(), delta(text), called];
+    let turn = [
+        assistant_end(text, &usage(100, 10, 0.25), "toolUse"),
+        tool_start("t", "bash", json!({})),
+        failed,
+        turn_end(),
+        retry,
+        turn_start(),
+        assistant_start(),
+        refusal,
+        turn_end(),
+        agent_end(),
+    ];
+    [&start[..], &turn].concat()
+}
+
+/// rule: agent.md, execd agent: A terminal shows tool calls, failures, retries and why a run failed
+///   in lines that fit it
+#[test]
+fn a_run_that_is_refused_reads_well_at_80_columns() {
+    if !can_draw() {
+        return;
+    }
+    let place = Place::new(&refused(), "");
+    let tmux = terminal(&place, 80);
+    tmux.line("run 'Fix the tests'; echo status $?");
+    let screen = tmux.until("status 1\n$");
+    let expected = "\
+Let me run the tests of the whole project first, to see what is broken in it.
+bash {\"command\":\"cd /work/projects/a-rather-long-name && make --keep-going test…
+✗ bash failed: make: *** No rule to make target 'test'.  Stop.
+retry 1 of 3: 529 overloaded_error: the model is overloaded, try again later
+execd: The request was declined: it asks for what the provider's rules of use do
+  not allow, so nothing was generated
+execd: content_filter (refusal): 2 turns, 1 tool call, 310 tokens (300 in, 10
+  out), $0.7500, T s
+status 1
+$";
+    assert_eq!(neutral(&screen), expected, "{screen}");
+}
+
+/// rule: agent.md, execd agent: Lines are cut or broken at the terminal's width
+#[test]
+fn the_same_run_fits_40_columns() {
+    if !can_draw() {
+        return;
+    }
+    let place = Place::new(&refused(), "");
+    let tmux = terminal(&place, 40);
+    tmux.line("run 'Fix the tests'; echo status $?");
+    let screen = tmux.until("status 1\n$");
+    let expected = "\
+Let me run the tests of the whole projec
+t first, to see what is broken in it.
+bash {\"command\":\"cd /work/projects/a-ra…
+✗ bash failed: make: *** No rule to mak…
+retry 1 of 3: 529 overloaded_error: the…
+execd: The request was declined: it asks
+  for what the provider's rules of use
+  do not allow, so nothing was generated
+execd: content_filter (refusal): 2
+  turns, 1 tool call, 310 tokens (300
+  in, 10 out), $0.7500, T s
+status 1
+$";
+    assert_eq!(neutral(&screen), expected, "{screen}");
 }
 
 /// rule: agent.md, execd agent: While it waits a terminal shows for how long, in a line that is
