@@ -183,6 +183,7 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     );
     let pi = fake_pi(&execd, &script);
     let more = json!({"api_key": KEY, "model": model, "keep_events": true,
+        "env": {"PI_CODING_AGENT_DIR": execd.file("agent")},
         "prompt": format!("Say {}", &KEY[..PART_BYTES - 1])});
     let id = execd.start_request("agent_execute", params(&pi, more));
     let own = execd.notification("session_started", |note| note["command"] != "");
@@ -250,7 +251,7 @@ fn a_key_is_nowhere_where_pi_tells_deltas() {
 ///   stderr and no command line of a process
 #[test]
 fn a_key_is_nowhere_where_pi_repeats_the_message_in_each_update() {
-    a_key_is_nowhere(Style::Repeats, "openai/x");
+    a_key_is_nowhere(Style::Repeats, "fake/scripted");
 }
 
 /// rule: agent.md, Keys: A key with slashes is masked too where JSON writes them with a backslash
@@ -318,4 +319,52 @@ fn other_text_of_a_run_with_a_key_is_unchanged() {
         }
     }
     assert!(compared > 0, "something was left out");
+}
+
+/// rule: agent.md, Keys: The api_key of a run wins over what stands for its provider in pi's
+///   auth.json and models.json, and over variables that pi would rather take
+#[test]
+fn a_given_key_wins_over_what_stands_in_pis_files() {
+    let mut execd =
+        Execd::with(&[], &[("ANTHROPIC_AUTH_TOKEN", "x"), ("ANTHROPIC_OAUTH_TOKEN", "x")]);
+    stream_file(&execd, "answer", &answer("Done."));
+    let shared = execd.file("agent");
+    std::fs::create_dir(&shared).expect("a directory");
+    let theirs = json!({"type": "api_key", "key": "another one"});
+    let ours = json!({"type": "api_key", "key": KEY});
+    let script = "printf '%s' \"$ANTHROPIC_API_KEY|$OPENAI_API_KEY|$ANTHROPIC_AUTH_TOKEN|\
+                  $ANTHROPIC_OAUTH_TOKEN\" > keys; echo \"$PI_CODING_AGENT_DIR\" > dir; \
+                  cp \"$PI_CODING_AGENT_DIR/auth.json\" auth; cat answer";
+    let pi = fake_pi(&execd, script);
+    let models = json!({"providers": {"anthropic": {"apiKey": "another one"}}}).to_string();
+    // The model, the files, and whether the shared directory will do.
+    for (model, auth, models, is_shared) in [
+        ("anthropic/x", json!({}), "{}", true),
+        ("anthropic/x", json!({"openai": theirs}), "{}", true),
+        ("anthropic/x", json!({"openai": theirs, "anthropic": theirs}), "{}", false),
+        ("anthropic/x", json!({}), models.as_str(), false),
+        ("openai/x", json!({"openai": {"type": "oauth"}}), "{}", false),
+    ] {
+        std::fs::write(shared.join("auth.json"), auth.to_string()).expect("a file");
+        std::fs::write(shared.join("models.json"), models).expect("a file");
+        let more = json!({"api_key": KEY, "model": model, "strict_model": false,
+            "env": {"PI_CODING_AGENT_DIR": shared}});
+        execd.result("agent_execute", params(&pi, more));
+        let read = |name: &str| std::fs::read_to_string(execd.file(name)).expect("a file");
+        let provider = model.split('/').next().expect("a provider");
+        let variables = match provider {
+            "anthropic" => format!("{KEY}|||"),
+            _ => format!("|{KEY}|x|x"),
+        };
+        assert_eq!(read("keys"), variables, "{model}");
+        assert_eq!(Path::new(read("dir").trim()) == shared, is_shared, "{model} {auth} {models}");
+        let mut expected = auth.clone();
+        if !is_shared {
+            expected[provider] = ours.clone();
+        }
+        let its: Value = serde_json::from_str(&read("auth")).expect("JSON");
+        assert_eq!(its, expected, "{model}");
+        let kept = std::fs::read_to_string(shared.join("auth.json")).expect("a file");
+        assert_eq!(kept, auth.to_string(), "the shared file is as it was");
+    }
 }

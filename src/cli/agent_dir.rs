@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain};
 use crate::engine::launch::{path_of, places_of};
 use crate::families::agent::agent_dir::{KEY_VARIABLE, Kind, Needs};
+use crate::families::agent::keys::variable_of;
 use crate::limits::{AGENT_DIR_READ_PAUSE_MS, AGENT_DIR_READS};
-use crate::pure::agent::agent_files::{is_object, with_key, without_extensions};
+use crate::pure::agent::agent_files::{is_object, names, with_key, without_extensions};
 use crate::sys::spawn::second_start;
 use crate::sys::{agent_dirs, host, poll};
 
@@ -17,12 +18,14 @@ use crate::sys::{agent_dirs, host, poll};
 const DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";
 /// The file with pi's keys and logins.
 const AUTH: &str = "auth.json";
+/// The file with models, and with keys for them.
+const MODELS: &str = "models.json";
 /// The file with pi's settings.
 const SETTINGS: &str = "settings.json";
 /// What a directory of a run's own has copies of, besides those two: the models and which projects
 /// are trusted, and what the user has written for every model to read.
 const COPIED: [&str; 10] = [
-    "models.json",
+    MODELS,
     "models-store.json",
     "trust.json",
     "SYSTEM.md",
@@ -36,7 +39,7 @@ const COPIED: [&str; 10] = [
 /// What it leads to: programs that pi would load anew else, and more of what the user has written.
 const LINKED: [&str; 3] = ["bin", "skills", "prompts"];
 /// What pi makes in the shared directory where it is not there yet.
-const MADE_LATER: [&str; 4] = [SETTINGS, "models.json", "models-store.json", "trust.json"];
+const MADE_LATER: [&str; 4] = [SETTINGS, MODELS, "models-store.json", "trust.json"];
 /// The end of the names of pi's locks, which are for the file beside them.
 const LOCK_ENDING: &str = ".lock";
 
@@ -86,7 +89,7 @@ impl Start {
         let key = self.variable(KEY_VARIABLE).map(|key| key.to_string_lossy().into_owned());
         self.environment.retain(|(name, _)| name != KEY_VARIABLE);
         let key = needs.provider.as_deref().zip(key.as_deref());
-        if needs.kind != Kind::None {
+        if needs.kind != Kind::None && !self.will_take_variable(needs)? {
             let dir = self.agent_dir(needs, key);
             let dir =
                 dir.map_err(|why| format!("no agent directory could be made for pi: {why}"))?;
@@ -118,6 +121,22 @@ impl Start {
             },
         };
         std::path::absolute(&dir).map_err(|error| format!("{}: {error}", dir.display()))
+    }
+
+    /// Whether the shared directory will do: pi takes the key from its variable where no file there
+    /// says something of the provider, which would come first.
+    fn will_take_variable(&self, needs: &Needs) -> Result<bool, String> {
+        let provider = needs.provider.as_deref().filter(|_| needs.kind == Kind::Linked);
+        let Some(provider) = provider.filter(|provider| variable_of(provider).is_some()) else {
+            return Ok(false);
+        };
+        let shared = self.shared_dir()?;
+        for name in [AUTH, MODELS] {
+            if agent_dirs::read(&shared.join(name))?.is_some_and(|text| names(&text, provider)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn agent_dir(&self, needs: &Needs, key: Option<(&str, &str)>) -> Result<PathBuf, String> {

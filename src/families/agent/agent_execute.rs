@@ -314,14 +314,17 @@ fn planned(params: Params, program: LaunchSpec) -> AgentStart {
     let mut launch = program;
     let key = params.api_key;
     let provider = settings.asked.provider.clone();
-    let variable = keys::variable_of(&provider);
-    if let (Some(name), Some(key)) = (variable, &key) {
-        launch.env.retain(|(other, _)| other != name);
-        launch.env.push((name.to_owned(), Some(key.clone())));
+    if let Some(key) = &key {
+        let rivals = keys::rivals_of(&provider).iter().map(|name| (*name, None));
+        let variable = keys::variable_of(&provider).map(|name| (name, Some(key.clone())));
+        for (name, value) in rivals.chain(variable) {
+            launch.env.retain(|(other, _)| other != name);
+            launch.env.push((name.to_owned(), value));
+        }
     }
-    // A directory of the run's own has it too: a key that was copied there would come first.
-    let in_a_file = variable.is_none() || called.isolated;
-    let key_of = (key.is_some() && in_a_file).then_some(provider);
+    // In a file of the run's own it comes before what was copied there. (One that pi would not take
+    // for a key there goes into the variable alone.)
+    let key_of = key.as_deref().filter(|key| is_plain_key(key)).map(|_| provider);
     let program = std::slice::from_ref(&launch.program);
     let all = [program, &words, std::slice::from_ref(&prompt)].concat();
     launch.command = shown(&all, key.as_deref());

@@ -25,6 +25,12 @@ pub fn with_key(auth: Option<&[u8]>, provider: &str, key: &str) -> Vec<u8> {
     serde_json::to_vec(&all).unwrap_or_default()
 }
 
+/// Whether a file of pi's may say something of the provider: its name stands there as a string.
+/// (Whether the file is JSON that every pi takes, who reads only that need not know.)
+pub fn names(text: &[u8], provider: &str) -> bool {
+    memchr::memmem::find(text, json!(provider).to_string().as_bytes()).is_some()
+}
+
 /// Whether every pi takes the key in its auth.json for what it is, and not for a command or for the
 /// name of a variable.
 pub fn is_plain_key(key: &str) -> bool {
@@ -57,6 +63,7 @@ mod tests {
         let auth = "\u{FEFF}{\"groq\": {\"type\": \"oauth\"}, \"x\": {\"type\": \"api_key\"}}";
         let expected = json!({"groq": key, "x": {"type": "api_key"}});
         assert_eq!(parsed(&with_key(Some(auth.as_bytes()), "groq", "k3y")), expected);
+        assert!(names(br#"{"groq":{}}"#, "groq") && !names(br#"{"groq-2":"groq s"}"#, "groq"));
         assert!(is_plain_key("sk-a!b") && !is_plain_key("!ls") && !is_plain_key("a$HOME"));
         assert!(is_object(auth.as_bytes()) && !is_object(b"{\"half\":"));
     }
