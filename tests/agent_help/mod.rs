@@ -2,6 +2,7 @@
 //! the lines that a real one writes.
 #![allow(dead_code)]
 
+pub mod pi_json;
 pub mod place;
 
 use std::os::unix::fs::PermissionsExt;
