@@ -1,22 +1,20 @@
 //! Streams of the real pi (tests/fixtures/pi-json) with a line lost or an end cut off: what they
 //! come to is right, or the run is no success (agent.md, The stream).
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::print_stderr, clippy::unwrap_used)] // Tests may.
 
 mod agent_help;
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_help::pi_json::{Captured, captured, same_totals};
+use agent_help::pi_json::{Captured, captured, parsed, same_totals};
 use common::data::Random;
 use execd::pure::agent::{AgentRun, Asked, End, RunSettings};
 use serde_json::Value;
 
 /// What a run of these lines is told as, by a pi that then exits with its own exit code.
 fn report(stream: &Captured, bytes: &[u8]) -> Value {
-    let (provider, model) = stream.asked().split_once('/').unwrap();
-    let (provider, model) = (provider.to_owned(), model.to_owned());
-    let asked = Asked { provider, model, strict_model: false };
+    let asked = Asked::of(&stream.asked(), false);
     let mut run = AgentRun::new(RunSettings { asked, ..RunSettings::default() });
     run.push(bytes, 5, &mut |_| {});
     run.finish(5, &mut |_| {});
@@ -74,7 +72,7 @@ const LOSSES: [(&str, &[&str]); 27] = [
 #[test]
 fn a_lost_line_never_makes_a_success_with_wrong_totals() {
     let mut found: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    let mut lost = 0;
+    let (mut lost, mut complaints) = (0, Vec::new());
     for stream in captured() {
         let lines = stream.lines();
         for (at, line) in lines.iter().enumerate() {
@@ -88,58 +86,61 @@ fn a_lost_line_never_makes_a_success_with_wrong_totals() {
                 (success, true) if stream.totals["success"] == success => "same",
                 _ => "failed",
             };
-            let kind = kind_of(&serde_json::from_slice(line).unwrap());
+            let kind = kind_of(&parsed(line));
             let allowed = LOSSES.iter().find(|(name, _)| *name == kind);
             let allowed = allowed.unwrap_or_else(|| panic!("{}: {kind}", stream.name)).1;
-            assert!(allowed.contains(&outcome), "{} {kind}: {outcome}: {told}", stream.name);
+            if !allowed.contains(&outcome) {
+                complaints.push(format!("{} {kind} {at}: {outcome}", stream.name));
+            }
             found.entry(kind).or_default().insert(outcome);
             lost += 1;
         }
     }
+    assert!(complaints.is_empty(), "{complaints:#?} {found:#?}");
     assert!(lost > 1_500, "{lost} lines");
-    println!("{found:#?}");
 }
 
-/// Whether pi has said that it is done, and of nothing since that costs.
-fn says_it_is_done(lines: &[&[u8]]) -> bool {
-    let kinds = lines.iter().map(|line| {
-        let value: Value = serde_json::from_slice(line).unwrap();
-        (value["type"].as_str().unwrap().to_owned(), value["willRetry"] == true)
-    });
-    kinds.fold(false, |done, (kind, will_retry)| match kind.as_str() {
-        "agent_end" => !will_retry,
-        "agent_start" | "compaction_start" => false,
-        "compaction_end" => !will_retry,
-        _ => done,
-    })
+/// Before which lines of a stream pi has said that it is done, and of nothing since that costs. (pi
+/// 0.73 does not wait for the compactions that it begins then.)
+fn done_before(stream: &Captured) -> Vec<bool> {
+    let waits = !stream.name.starts_with("pi-0.73");
+    let mut done = false;
+    let mut before = |line: &[u8]| {
+        let was_done = done;
+        let line = parsed(line);
+        done = match line["type"].as_str().unwrap() {
+            "agent_end" | "compaction_end" => line["willRetry"] != true,
+            "agent_start" => false,
+            "compaction_start" => done && !waits,
+            _ => done,
+        };
+        was_done
+    };
+    stream.lines().into_iter().map(&mut before).collect()
 }
 
 /// rule: agent.md, The stream: Cut off anywhere: the totals are right, or the run is no success
 #[test]
 fn a_cut_stream_never_makes_a_success_with_wrong_totals() {
     let mut random = Random(0x5eed_0001_0002_0006);
-    let mut cuts = 0;
+    let (mut cuts, mut complaints) = (0, Vec::new());
     for stream in captured() {
         let lines = stream.lines();
-        for at in 0..lines.len() {
+        for (at, is_done) in done_before(&stream).into_iter().enumerate() {
             let whole = lines[..at].concat();
-            let mut cut = |bytes: &[u8], is_done: bool| {
+            let mut cut = |bytes: &[u8]| {
                 let told = report(&stream, bytes);
                 let right = same_totals(&told, &stream.totals);
-                if told["success"] == true && !is_done {
-                    right.unwrap_or_else(|wrong| {
-                        panic!("{} cut in line {at} ({}): {wrong}", stream.name, bytes.len())
-                    });
+                if let (true, false, Err(wrong)) = (told["success"] == true, is_done, right) {
+                    complaints.push(format!("{} cut in line {at}: {wrong}", stream.name));
                 }
                 cuts += 1;
             };
-            let is_done = says_it_is_done(&lines[..at]);
-            cut(&whole, is_done);
-            for _ in 0..3 {
-                let inside = random.below(lines[at].len().min(2_000));
-                cut(&[&whole, &lines[at][..inside]].concat(), is_done);
-            }
+            cut(&whole);
+            let inside = random.below(lines[at].len().min(2_000));
+            cut(&[&whole, &lines[at][..inside]].concat());
         }
     }
-    assert!(cuts > 5_000, "{cuts} cuts");
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    assert!(cuts > 4_000, "{cuts} cuts");
 }

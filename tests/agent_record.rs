@@ -1,11 +1,11 @@
 //! Each captured stream of the real pi through the real execd: the result is what
 //! scripts/pi_totals.py has added up, and limits see all that was paid (agent.md, The result).
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::print_stderr, clippy::unwrap_used)] // Tests may.
 
 mod agent_help;
 mod common;
 
-use agent_help::pi_json::{Captured, captured, differences, fixtures};
+use agent_help::pi_json::{Captured, captured, differences, fixtures, parsed};
 use agent_help::{fake_pi, params};
 use common::{Execd, merged};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn another_model_than_asked_ends_the_run() {
 /// What the answers of a stream have cost, without what else was paid.
 fn cost_of_answers(stream: &Captured) -> f64 {
     let lines = stream.lines();
-    let ends = lines.iter().map(|line| serde_json::from_slice::<Value>(line).unwrap());
+    let ends = lines.iter().map(|line| parsed(line));
     ends.filter(|line| line["type"] == "message_end")
         .filter(|line| line["message"]["role"] == "assistant")
         .filter_map(|line| line["message"]["usage"]["cost"]["total"].as_f64())
@@ -105,6 +105,6 @@ fn what_is_paid_beside_the_answers_counts_for_the_budgets() {
         assert_eq!(result["error_kind"], "budget", "{}", stream.name);
         assert!(result["cost_usd"].as_f64().unwrap() > limit, "{}: {result}", stream.name);
     }
-    // Five with compactions, one with a refreshed cache, one with a tool that pays, of two versions.
+    // Of two versions: five compactions, one refreshed cache, one tool that pays.
     assert_eq!(seen, 14);
 }

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::event::is_assistant;
+use super::meaning::{hash, name_of};
 use super::model::Answered;
 use super::run::AgentRun;
 use super::told::{Compactions, Failure, Tell, Told};
 use super::usage::{Totals, of_answer, of_usage};
-use crate::limits::{AGENT_ERROR_BYTES, AGENT_NAME_BYTES};
+use crate::limits::{AGENT_ERROR_BYTES, AGENT_NAME_BYTES, AGENT_TOOL_IDS};
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::string;
 
@@ -26,6 +27,7 @@ impl AgentRun {
         self.turn_answered = false;
         // Some providers count their calls anew in each answer.
         self.tools_told.clear();
+        self.tools_paid.clear();
         self.tools_running.clear();
         self.held_turn = Some(self.turn_starts);
     }
@@ -79,8 +81,7 @@ impl AgentRun {
             self.answered_by(message, tell);
             self.answer("message_end", message, now_ms, tell);
         } else if message.get("role").is_some_and(|role| role.get() == r#""toolResult""#) {
-            // A tool that asks a model of its own says what that has used.
-            self.spend("the message_end of a tool's result", message.get("usage"), tell);
+            self.tool_spent("message_end", message, tell);
         }
     }
 
@@ -99,6 +100,7 @@ impl AgentRun {
         }
         self.turn_answered = false;
         self.release_turn(tell);
+        self.tools_spent(fields.get("toolResults"), tell);
         self.turn_ends += 1;
         let turn = std::mem::take(&mut self.turn);
         let known = turn.answers > 0;
@@ -160,6 +162,40 @@ impl AgentRun {
             let number = self.totals.answers;
             let text = format!("{fault} in the {event} of the assistant's message {number}");
             self.wire_fault(text, tell);
+        }
+    }
+
+    /// The result of a tool, as the event has it that is named: a tool that asks a model of its own
+    /// says what that has used. True if that is counted now.
+    pub(super) fn tool_spent(&mut self, event: &str, result: &Fields<'_>, tell: Tell<'_>) -> bool {
+        let id = hash(&name_of(result.get("toolCallId")));
+        if self.tools_paid.len() == AGENT_TOOL_IDS || self.tools_paid.contains(&id) {
+            return false;
+        }
+        let text = format!("the {event} of a tool's result");
+        let spent = self.spend(&text, result.get("usage"), tell);
+        if spent {
+            self.tools_paid.push(id);
+        }
+        spent
+    }
+
+    /// The end of a turn repeats what its tools have used: it is taken from there where their own
+    /// message_ends were lost.
+    fn tools_spent(&mut self, results: Option<&RawValue>, tell: Tell<'_>) {
+        let Some(results) = results else { return };
+        each_item(results, &mut |result| {
+            let result = Fields::of(Some(result));
+            self.recovered += u64::from(self.tool_spent("turn_end", &result, tell));
+            true
+        });
+        self.tools_paid.clear();
+    }
+
+    /// The stream has ended: says what is missing of it that may have cost something.
+    pub(super) fn incomplete(&mut self, tell: Tell<'_>) {
+        if self.compactions_open > 0 && self.tells_retries {
+            self.wire_fault(String::from("the end of a compaction is missing"), tell);
         }
     }
 

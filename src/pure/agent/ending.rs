@@ -51,7 +51,9 @@ impl AgentRun {
             return DRIFT;
         }
         let reason = self.stop_word();
-        if is_success(reason) && self.totals.is_nothing() { DRIFT } else { reason }
+        // More may have been paid behind what was read last.
+        let unsure = self.totals.is_nothing() || self.agent_open;
+        if is_success(reason) && unsure { DRIFT } else { reason }
     }
 
     /// Why the last answer ended: in pi's word, or in the provider's where pi's says only that it
@@ -154,7 +156,12 @@ impl AgentRun {
         };
         let words = self.failure.as_ref().map(|failure| words_of(&failure.text));
         if finish_reason == DRIFT {
-            let fault = self.wire_fault.as_deref().unwrap_or("pi told of no tokens");
+            let missing = if self.agent_open {
+                "the end of the stream is missing (agent_end)"
+            } else {
+                "pi told of no tokens"
+            };
+            let fault = self.wire_fault.as_deref().unwrap_or(missing);
             // Most often the failure is why the answer has no sums: it is what helps.
             let (words, semicolon) = words.as_ref().map_or(("", ""), |words| (&**words, "; "));
             return format!(

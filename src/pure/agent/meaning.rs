@@ -70,14 +70,18 @@ impl AgentRun {
             "session" => {
                 self.session_id = string(fields.get("id"), AGENT_NAME_BYTES).map(Cow::into_owned);
             }
-            "agent_start" => (self.agent_ended, self.clocks.settled_ms) = (false, None),
+            "agent_start" => {
+                (self.agent_open, self.agent_ended, self.clocks.settled_ms) = (true, false, None);
+            }
             "agent_end" => {
                 self.last_resort(fields.get("messages"), now_ms, tell);
-                self.agent_ended = true;
+                (self.agent_open, self.agent_ended) = (false, true);
+                self.tells_retries |= fields.get("willRetry").is_some();
                 self.tools_running.clear();
                 self.settle(!fields.is_true("willRetry"), now_ms);
             }
             "agent_settled" | "auto_retry_end" => {
+                self.agent_open &= kind != "agent_settled";
                 self.settle(true, now_ms);
                 if fields.get("success").is_some_and(|success| success.get() == "false") {
                     self.retries.exhausted = true;
@@ -86,10 +90,14 @@ impl AgentRun {
             }
             "compaction_end" | "auto_compaction_end" => {
                 self.settle(!fields.is_true("willRetry"), now_ms);
+                self.compactions_open = self.compactions_open.saturating_sub(1);
                 self.compaction(kind, fields.get("result"), tell);
             }
             "entry_appended" => self.entry(fields, tell),
-            "compaction_start" | "auto_compaction_start" => self.clocks.settled_ms = None,
+            "compaction_start" | "auto_compaction_start" => {
+                self.clocks.settled_ms = None;
+                self.compactions_open += 1;
+            }
             "auto_retry_start" => self.retry(fields, tell),
             "turn_start" => self.turn_start(tell),
             "turn_end" => self.turn_end(fields, now_ms, tell),
@@ -318,11 +326,11 @@ fn masked_value<'a>(secret: Option<&Secret>, value: &'a RawValue) -> Cow<'a, Raw
 }
 
 /// A name or an id; empty if there is none.
-fn name_of(value: Option<&RawValue>) -> Cow<'_, str> {
+pub(super) fn name_of(value: Option<&RawValue>) -> Cow<'_, str> {
     string(value, AGENT_NAME_BYTES).unwrap_or_default()
 }
 
-fn hash(text: &str) -> u64 {
+pub(super) fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

@@ -81,6 +81,8 @@ pub struct AgentRun {
     pub(super) other_model: Option<Answered>,
     /// An agent_end came, and no agent_start since.
     pub(super) agent_ended: bool,
+    /// An agent_start came, and no agent_end or agent_settled since.
+    pub(super) agent_open: bool,
     pub(super) transcript: Transcript,
     pub(super) totals: Totals,
     /// Of this turn.
@@ -110,6 +112,12 @@ pub struct AgentRun {
     pub(super) recovered: u64,
     /// None while pi has not made its conversation shorter.
     pub(super) compactions: Option<Compactions>,
+    /// Compactions that have begun, and whose end has not come.
+    pub(super) compactions_open: u64,
+    /// Hashes of the ids of tool calls of this turn whose own usage is counted.
+    pub(super) tools_paid: Vec<u64>,
+    /// This version of pi says whether it tries again (since 0.87), and waits for its compactions.
+    pub(super) tells_retries: bool,
     /// The first thing that is wrong with what an answer says it has used.
     pub(super) wire_fault: Option<String>,
     /// What the provider itself said of why the last answer ended.
@@ -148,6 +156,7 @@ impl AgentRun {
             run.last_line(now_ms, tell);
             run.release_turn(tell);
             run.unsettled(&mut |_| {});
+            run.incomplete(&mut |_| {});
             run.transcript.end_blocks(now_ms, tell);
         });
     }
@@ -215,7 +224,10 @@ impl AgentRun {
             + self.events.capacity()
             + self.drift.heap_bytes()
             + self.transcript.heap_bytes()
-            + (self.tools_told.capacity() + self.tools_running.capacity()) * size_of::<u64>()
+            + [&self.tools_told, &self.tools_running, &self.tools_paid]
+                .map(|ids| ids.capacity() * size_of::<u64>())
+                .iter()
+                .sum::<usize>()
     }
 
     /// An event of this type came.

@@ -87,7 +87,8 @@ fn all_that_pi_pays_for_is_in_the_totals() {
         (tool("message_start", &paid), 0, Value::Null),
         (tool("tool_execution_end", &paid), 0, Value::Null),
         (tool("message_end", &Value::Null), 0, Value::Null),
-        (json!({"type": "turn_end", "toolResults": [{"usage": paid}]}), 0, Value::Null),
+        // Where the result of the tool has no end of its own.
+        (json!({"type": "turn_end", "toolResults": [{"usage": paid}]}), 1, Value::Null),
         (json!({"type": "tool_execution_end", "result": {"usage": paid}}), 0, Value::Null),
         (json!({"type": "message_update", "usage": paid}), 0, Value::Null),
         (entry("usage"), 1, Value::Null),
