@@ -586,3 +586,15 @@ fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
     assert_eq!(events, 3_002, "turn_start, the text, turn_end");
     drop(requests);
 }
+
+/// What is told at the end of the stream was told to nobody: the wait was answered by then.
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+#[test]
+fn what_is_told_at_the_end_of_a_stream_comes_before_the_result() {
+    let mut execd = Execd::start();
+    let before = [session(), agent_start(), turn_start()];
+    let id = start(&mut execd, &before, "exec sleep 1000", json!({"first_event_timeout_ms": 300}));
+    assert_ended(&execd.result_of(id), "timeout", "first_event_timeout_ms");
+    let events = events_of(&mut execd, id);
+    assert_eq!(events[0]["event"], "turn_start", "{events:?}");
+}

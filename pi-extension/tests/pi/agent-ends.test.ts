@@ -193,13 +193,16 @@ for (const pi of PIS) {
         [{ model: "nosuch/model" }, /nosuch\/model/],
         [{ extensions: ["/nowhere/extension.ts"] }, /\/nowhere\/extension\.ts/],
         [{ session: "nosuch" }, /No session found/],
-        [{ pi_path: "/bin/false" }, /exit code 1/],
       ] as const) {
         const { result, events } = await stage.run(params);
         assertEnd(result, "error", reason);
         assert.equal(result.exit_code, 1);
         assert.deepEqual(events.filter((one) => one.event !== "error"), []);
       }
+      // One that tells no version is not even started.
+      const { result } = await stage.run({ pi_path: "/bin/false" });
+      assertEnd(result, "error", /exit code 1/);
+      assert.equal(result.exit_code, undefined);
       assert.equal(stage.model.asked.length, 0);
     });
 

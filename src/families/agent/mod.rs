@@ -352,11 +352,9 @@ impl Family for Agent {
     }
 
     fn remember(own: Option<&mut Self>, _core: &mut Session, cx: &mut Cx) {
-        if let Some(Self::Run(run)) = own
-            && std::mem::take(&mut run.leaves_files)
-        {
-            cx.effects.push(Effect::TidyUp(SWEEP_FLAG));
-        }
+        let Some(Self::Run(run)) = own else { return };
+        let files = std::mem::take(&mut run.leaves_files);
+        cx.effects.extend(files.then_some(Effect::TidyUp(SWEEP_FLAG)));
     }
 }
 
@@ -391,6 +389,10 @@ impl Run {
             let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
             if !std::mem::replace(&mut self.swept, true) && !being_ended {
                 cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
+            }
+            // While somebody still waits: what is told at the stream's end is told like all else.
+            if told_all(core) && !std::mem::replace(&mut self.finished, true) {
+                self.advance(core, None, cx);
             }
             return;
         }

@@ -86,6 +86,8 @@ pub struct Run {
     /// The run's stream is not read now, for want of a reader of its events or of room in its log:
     /// no clock that waits for events counts.
     pub held: bool,
+    /// The stream has been read to its end.
+    pub finished: bool,
     /// The run has files of its own that are to be removed at its end.
     pub leaves_files: bool,
     /// When the stream was last read again after such a time.
@@ -118,6 +120,7 @@ impl Run {
             awaited: false,
             held: false,
             leaves_files: false,
+            finished: false,
             released_ms: 0,
             exec_ms: None,
             others_starting: 0,
