@@ -188,15 +188,21 @@ fn rate(bytes: &[u8], times: &Samples) -> f64 {
 pub fn agent_long_line(scale: Scale, report: &mut Report) {
     const END: &str = r#"{"type":"message_end","message":{"role":"assistant","content":["#;
     const TOOL: &str = r#"{"type":"tool_execution_end","result":{"content":["#;
+    const TURN: &str = r#"{"type":"turn_end","message":{"role":"assistant","content":["#;
+    const ANSWER: &str = r#"{"type":"message_end","message":{"role":"assistant","content":[]}}"#;
     let text = r#"{"type":"text","text":""#;
     let block = r#"{"type":"text","text":"some words"},"#;
     let (in_end, in_tool) = ([END, text].concat(), [TOOL, text].concat());
+    // The end of a turn stands for an answer whose own end was lost, or only repeats it.
+    let (in_turn, repeated) = ([TURN, text].concat(), [ANSWER, "\n", TURN, text].concat());
     let delta =
         r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":""#;
     for (name, head, unit, tail) in [
         ("text of an answer", in_end.as_str(), "some words\\n", r#""}]}}"#),
         ("answer of escapes", &in_end, "\\n", r#""}]}}"#),
         ("answer of blocks", END, block, "{}]}}"),
+        ("answer of a turn", &in_turn, "some words\\n", r#""}]}}"#),
+        ("answer repeated", &repeated, "some words\\n", r#""}]}}"#),
         ("delta", delta, "some words\\n", r#""}}"#),
         ("output of a tool", &in_tool, "some words\\n", r#""}]}}"#),
         ("tool's blocks", TOOL, block, "{}]}}"),
