@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use super::keys;
 use super::run::{AgentSpec, Called};
+use super::start::{AgentStart, begin, masked, unstarted};
 use super::versions::{self, Found};
-use super::{Agent, AgentStart, MASK, masked, pi_program, room_for_one, unstarted, version_param};
+use super::{Agent, MASK, pi_program, room_for_one, version_param};
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry, Method, Numbered, State};
@@ -369,7 +370,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     }
     let mut start = planned(params, program);
     start.called.version = Some(version.to_string());
-    let id = match super::start(engine, start)? {
+    let id = match begin(engine, start)? {
         Err(result) => return Ok(Answer::Json(result)),
         Ok(id) => id,
     };

@@ -1,6 +1,6 @@
 //! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
-//! meanwhile. `run` has a run's clocks and budgets, `probe` and `versions` what pi says of itself;
-//! what the stream of pi means is decided in `pure/agent/`.
+//! meanwhile. `start` has how a run begins, `run` its clocks and budgets, `probe` and `versions`
+//! what pi says of itself; what the stream of pi means is decided in `pure/agent/`.
 
 pub mod agent_capabilities;
 pub mod agent_dir;
@@ -10,35 +10,29 @@ pub mod keys;
 pub mod probe;
 mod prompt;
 pub mod run;
+pub mod start;
 pub mod versions;
 
 pub use versions::Versions;
 
-use super::{Cx, Engine, Entry, Family, Method, Numbered, State};
+use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
 use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
-use crate::engine::launch::LaunchSpec;
-use crate::engine::streams::begin_with;
-use crate::limits::{AGENT_UNREAD_BYTES, KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
+use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
 use crate::pure::agent::program::Version;
-use crate::pure::agent::visible::{NOTE, Visible};
-use crate::pure::agent::{AgentRun, End, RunSettings, Stop, Told};
+use crate::pure::agent::{End, Stop, Told};
 use crate::pure::time::rfc3339::format_utc_ms;
+use crate::session::Session;
 use crate::session::ending::{Ending, SIGTERM};
 use crate::session::output::Source;
-use crate::session::view::View;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
-use crate::session::{Session, SessionId, Ways};
 use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::child::Usage;
-use crate::sys::clock;
-use crate::sys::memory_file::MemoryFile;
 use crate::wire::{self, Reason, RpcError};
-use agent_dir::Isolation;
 use probe::Probe;
-use run::{AgentSpec, Called, Run};
+use run::Run;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] =
@@ -59,50 +53,6 @@ const MASK: &str = "***";
 /// What is told of a run that could not be started, besides the reason.
 const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
                        by pi_path or EXECD_PI";
-
-/// What to start for a run, and what the run goes by.
-#[derive(Debug)]
-pub struct AgentStart {
-    /// pi with its arguments, but for the prompt.
-    pub launch: LaunchSpec,
-    /// What the run goes by.
-    pub spec: AgentSpec,
-    /// How its stream is read.
-    pub settings: RunSettings,
-    /// What the record tells of how pi is called.
-    pub called: Called,
-    /// The last argument of pi: the task.
-    pub prompt: String,
-    /// What nobody may read in the output of pi: the key.
-    pub secret: Option<String>,
-    /// The provider of a key that no variable of pi's takes.
-    pub key_of: Option<String>,
-    /// The run's own agent directory is kept.
-    pub keep_agent_dir: bool,
-}
-
-impl AgentStart {
-    /// Completes what pi is called with. Gives the file of a prompt that is too long for an
-    /// argument. Errors: there is no room for that file.
-    fn complete(&mut self, cx: &Cx) -> Result<Option<MemoryFile>, RpcError> {
-        let isolation = match self.called.isolated {
-            true => Isolation::Run { keep: self.keep_agent_dir },
-            false => Isolation::Shared,
-        };
-        let key = self.key_of.as_deref().zip(self.secret.as_deref());
-        self.called.agent_dir = agent_dir::prepare(cx, &mut self.launch, isolation, key);
-        let file = prompt::add(&mut self.launch, std::mem::take(&mut self.prompt))?;
-        let words = std::iter::once(&self.launch.program).chain(&self.launch.arguments);
-        let key = self.secret.as_deref();
-        self.called.args = words.map(|word| masked(word, key)).collect();
-        Ok(file)
-    }
-}
-
-/// A word of a command line without the key.
-fn masked(word: &str, key: Option<&str>) -> String {
-    key.map_or_else(|| word.to_owned(), |key| word.replace(key, MASK))
-}
 
 /// Whether everything that a session's end is about is over: gone, or given up.
 fn ending_over(core: &Session) -> bool {
@@ -174,77 +124,6 @@ fn version_param(given: Option<&str>) -> Result<Version, RpcError> {
 fn pi_program(cx: &Cx, given: Option<String>) -> String {
     let program = given.unwrap_or_else(|| cx.config.pi.clone());
     if program.contains('/') { cx.resolved_cwd(Some(&program)) } else { program }
-}
-
-/// The result of a run that is not started, as JSON. Errors: as of [`start`].
-fn unstarted(
-    cx: &Cx,
-    mut start: AgentStart,
-    stop: Option<Stop>,
-    failure: Option<&str>,
-) -> Result<Vec<u8>, RpcError> {
-    start.complete(cx)?;
-    Ok(without_start(start, stop, failure))
-}
-
-/// The same of a run that was about to be started.
-fn without_start(mut start: AgentStart, stop: Option<Stop>, failure: Option<&str>) -> Vec<u8> {
-    // No such directory was made.
-    start.called.agent_dir = None;
-    let started_at = format_utc_ms(clock::wall_ms());
-    let end = End { stop, failure, started_at: &started_at, ..start.called.end() };
-    wire::to_json(&AgentRun::new(start.settings).report(&end))
-}
-
-/// Starts a run. Gives the result of one that could not be started, as JSON. Errors: the prompt is
-/// too long for an argument, and there is no room for a file.
-fn start(
-    engine: &mut Engine,
-    mut start: AgentStart,
-) -> Result<Result<SessionId, Vec<u8>>, RpcError> {
-    let file = start.complete(&engine.cx)?;
-    let leaves_files = !start.launch.first.is_empty();
-    let id = match engine.launch(&start.launch) {
-        Ok(id) => id,
-        Err(failure) => {
-            if leaves_files {
-                engine.tidy_up(SWEEP_FLAG);
-            }
-            let failure = start_failure(&start.launch.program, &failure);
-            return Ok(Err(without_start(start, None, Some(&failure))));
-        }
-    };
-    if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
-        core.view = View::new(AGENT_UNREAD_BYTES);
-        core.ways = Ways { own_cap: true, leader_first: true, ..core.ways };
-        // A tool that prints its environment would have the key in the log.
-        if let Some(secret) = &start.settings.secret {
-            core.output.visible = Some(Visible::of_events(secret.clone()).into());
-            if let Some(errors) = &mut core.errors {
-                errors.visible = Some(Visible::of_text(secret.clone()).into());
-            }
-            begin_with(core, NOTE.as_bytes(), &mut engine.cx);
-        }
-        let mut run = Run::new(start.spec, start.called, start.settings, file);
-        run.leaves_files = leaves_files;
-        *family = Agent::Run(Box::new(run)).into();
-        engine.cx.touch(core);
-    }
-    note_starting(engine);
-    Ok(Ok(id))
-}
-
-/// One more run has begun: each that is starting has so many more beside it.
-fn note_starting(engine: &mut Engine) {
-    let others = starting(engine).saturating_sub(1);
-    for one in engine.sessions.iter_mut() {
-        if let State::Agent(own) = &mut one.family
-            && let Agent::Run(run) = &mut **own
-        {
-            run.others_starting =
-                run.others_starting.max(if run.is_starting() { others } else { 0 });
-        }
-    }
 }
 
 /// The wait of agent_execute for its result, where somebody waits.
