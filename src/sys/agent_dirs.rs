@@ -1,8 +1,8 @@
 //! Agent directories of pi that are one run's alone, and files for long prompts (agent.md,
 //! Isolation and How pi is called): made and removed by processes of their own, for a disk may
-//! hang. All of them lie in one private directory. Whoever uses one holds a shared lock on it,
-//! which is inherited and gone with the last who has it, however that ends: what nobody has locked
-//! is left over.
+//! hang. All of them lie in one private directory. Whoever uses one holds a lock on it (on a prompt
+//! a shared one), which is inherited and gone with the last who has it, however that ends: what
+//! nobody has locked is left over.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
@@ -88,9 +88,10 @@ pub fn make(places: &[PathBuf]) -> Result<PathBuf, String> {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(says(&path)(error)),
         }
-        // Whoever removes what is left over may have been faster.
+        // Whoever removes what is left over may have been faster, and another run may have made the
+        // directory anew since: one of the two has it.
         let Ok(dir) = open(&path, libc::O_DIRECTORY) else { continue };
-        if dir.try_lock_shared().is_ok() && is_ours_at(&dir, &path) {
+        if dir.try_lock().is_ok() && is_ours_at(&dir, &path) {
             hold(dir);
             return Ok(path);
         }
@@ -284,6 +285,17 @@ mod tests {
         assert!(
             make(&places).unwrap().starts_with(top.path().join("logs").canonicalize().unwrap())
         );
+    }
+
+    /// rule: agent.md, Isolation: Of two runs that come upon one directory, one has it
+    #[test]
+    fn a_directory_is_one_runs_alone() {
+        let top = tempfile::tempdir().unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let path = make(&[top.path().join(PLACE)]).unwrap();
+        let found = open(&path, libc::O_DIRECTORY).unwrap();
+        assert!(found.try_lock_shared().is_err(), "another run may have made it");
+        assert!(is_ours_at(&found, &path));
     }
 
     #[test]
