@@ -24,7 +24,7 @@ impl AgentRun {
         self.clocks.settled_ms = None;
         self.turn_starts += 1;
         self.turn = Totals::default();
-        self.turn_answered = false;
+        (self.turn_answered, self.turn_ended) = (false, None);
         // Some providers count their calls anew in each answer.
         self.tools_told.clear();
         self.tools_paid.clear();
@@ -88,6 +88,13 @@ impl AgentRun {
     /// The end of a turn repeats its answer, and the results of its tools.
     pub(super) fn turn_end(&mut self, fields: &Fields<'_>, now_ms: u64, tell: Tell<'_>) {
         let message = Fields::of(fields.get("message"));
+        let ended =
+            is_assistant(&message).then(|| hash(fields.get("message").map_or("", RawValue::get)));
+        let repeats = ended.is_some() && self.turn_ended == ended;
+        if repeats && !self.answer_open && !self.turn_answered {
+            return;
+        }
+        self.turn_ended = ended;
         if is_assistant(&message) {
             if std::mem::replace(&mut self.turn_answered, true) {
                 self.stopped_by(&message);
@@ -168,13 +175,17 @@ impl AgentRun {
     /// The result of a tool, as the event has it that is named: a tool that asks a model of its own
     /// says what that has used. True if that is counted now.
     pub(super) fn tool_spent(&mut self, event: &str, result: &Fields<'_>, tell: Tell<'_>) -> bool {
-        let id = hash(&name_of(result.get("toolCallId")));
-        if self.tools_paid.len() == AGENT_TOOL_IDS || self.tools_paid.contains(&id) {
+        let name = name_of(result.get("toolCallId"));
+        let (id, own) = (hash(&name), event == "message_end");
+        let full = self.tools_paid.len() == AGENT_TOOL_IDS;
+        // Results without an id cannot be told apart, but each of their own ends is another one's.
+        let known = self.tools_paid.contains(&id) && !(own && name.is_empty());
+        if known || (full && !own) {
             return false;
         }
         let text = format!("the {event} of a tool's result");
         let spent = self.spend(&text, result.get("usage"), tell);
-        if spent {
+        if spent && !full {
             self.tools_paid.push(id);
         }
         spent

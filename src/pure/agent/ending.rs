@@ -60,7 +60,7 @@ impl AgentRun {
     /// failed, or is new.
     fn stop_word(&self) -> &str {
         let word = match self.stop_reason.as_deref() {
-            None => return "error",
+            None => "error",
             Some("stop" | "endTurn") => return "stop",
             Some("toolUse") => return "tool_calls",
             Some("maxTokens" | "length") => return "length",
@@ -68,11 +68,7 @@ impl AgentRun {
             Some("aborted" | "error") => "error",
             Some(other) => other,
         };
-        match self.raw_stop_reason.as_deref() {
-            Some("refusal" | "safety" | "content_filter") => FILTERED,
-            Some("length" | "max_tokens") => "length",
-            _ => word,
-        }
+        self.raw_stop_reason.as_deref().and_then(meaning_of).unwrap_or(word)
     }
 
     /// What went wrong, for people and for programs, and what people can do where that is known.
@@ -84,7 +80,7 @@ impl AgentRun {
             failure: end.failure,
             wire_fault: finish_reason == DRIFT,
             mismatch: finish_reason == MISMATCH,
-            refused: finish_reason == FILTERED,
+            refused: self.stop_word() == FILTERED,
             exit_code: end.exit_code,
             signal: end.signal,
             words: told.map(|failure| failure.text.as_str()),
@@ -154,7 +150,9 @@ impl AgentRun {
             (Some(code), None) => format!(" (exit code {code})"),
             (None, None) => String::new(),
         };
-        let words = self.failure.as_ref().map(|failure| words_of(&failure.text));
+        // That the model failed says nothing where it is known how.
+        let failure = self.failure.as_ref().filter(|one| one.told || finish_reason != FILTERED);
+        let words = failure.map(|failure| words_of(&failure.text));
         if finish_reason == DRIFT {
             let missing = if self.agent_open {
                 "the end of the stream is missing (agent_end)"
@@ -172,13 +170,30 @@ impl AgentRun {
         match words {
             Some(words) if end.exit_code == Some(0) => words.into_owned(),
             Some(words) => format!("{words}{how}"),
-            None if self.stop_reason.is_none() => format!("pi ended without an answer{how}"),
+            None if self.stop_reason.is_none() && finish_reason != FILTERED => {
+                format!("pi ended without an answer{how}")
+            }
             None => match (self.stop_word(), died(end)) {
                 (FILTERED, false) => String::from("the answer was refused or filtered"),
                 (_, true) => format!("pi failed after its answer{how}"),
                 (other, false) => format!("pi stopped by {other:?}, which is no answer{how}"),
             },
         }
+    }
+}
+
+/// What a provider's own word for the end of an answer means, where it says more than pi's. Google
+/// writes such words in capitals, OpenAI behind a status and a point.
+fn meaning_of(raw: &str) -> Option<&'static str> {
+    let raw = raw.to_ascii_lowercase();
+    match raw.rsplit('.').next().unwrap_or_default() {
+        "refusal" | "safety" | "content_filter" => Some(FILTERED),
+        // Bedrock; then Anthropic.
+        "content_filtered" | "guardrail_intervened" | "sensitive" => Some(FILTERED),
+        "prohibited_content" | "blocklist" | "spii" | "recitation" => Some(FILTERED),
+        "image_safety" | "image_prohibited_content" | "image_recitation" => Some(FILTERED),
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => Some("length"),
+        _ => None,
     }
 }
 

@@ -108,6 +108,8 @@ pub struct AgentRun {
     pub(super) answer_open: bool,
     /// The answer of this turn is settled.
     pub(super) turn_answered: bool,
+    /// What ended the last turn, hashed; None when another one has begun.
+    pub(super) turn_ended: Option<u64>,
     /// Answers that were settled by another event than their own end.
     pub(super) recovered: u64,
     /// None while pi has not made its conversation shorter.

@@ -239,6 +239,17 @@ fn the_providers_own_word_counts_where_pi_has_none() {
         ("error", "odd", "error"),
         ("error", "", "error"),
         ("stop", "refusal", "stop"),
+        // As Google, OpenAI, Bedrock and Anthropic have them.
+        ("error", "SAFETY", "content_filter"),
+        ("error", "PROHIBITED_CONTENT", "content_filter"),
+        ("error", "incomplete.content_filter", "content_filter"),
+        ("error", "guardrail_intervened", "content_filter"),
+        ("error", "content_filtered", "content_filter"),
+        ("error", "sensitive", "content_filter"),
+        ("error", "MAX_TOKENS", "length"),
+        ("error", "incomplete.max_output_tokens", "length"),
+        ("error", "incomplete.odd", "error"),
+        ("pending", "refusal", "content_filter"),
         ("toolUse", "tool_calls", "tool_calls"),
     ] {
         let report = result(&[answer(&json!({"stopReason": stop_reason, "rawStopReason": raw}))]);
@@ -251,6 +262,46 @@ fn the_providers_own_word_counts_where_pi_has_none() {
     // That of the last answer.
     let report = result(&[answer(&json!({"rawStopReason": "odd"})), answer(&json!({}))]);
     assert_eq!(report.get("raw_stop_reason"), None);
+}
+
+/// rule: agent.md, The result: An answer that was refused says so: in error_kind also where pi
+///   exited with another code than 0, in error where pi has no words for it
+#[test]
+fn a_refusal_is_told_as_one() {
+    let refused = [answer(&json!({"stopReason": "error", "rawStopReason": "SAFETY"}))];
+    let told = result(&refused);
+    assert_eq!(told["error"], "the answer was refused or filtered");
+    let failed = End { exit_code: Some(1), ..End::default() };
+    let (_, told) = outcome(&refused, &RunSettings::default(), &failed);
+    assert_eq!((&told["finish_reason"], &told["error_kind"]), (&json!("error"), &json!("refusal")));
+    // An answer without a reason of pi's own.
+    let told = result(&[answer(&json!({"stopReason": null, "rawStopReason": "content_filter"}))]);
+    assert_eq!(told["finish_reason"], "content_filter");
+    assert_eq!(told["error"], "the answer was refused or filtered");
+}
+
+/// rule: agent.md, The result: Every paid token counts, once: the same end of a turn once more
+///   adds nothing; results of tools that have no id are each another one's
+#[test]
+fn what_comes_twice_is_paid_once_and_two_results_are_two() {
+    let end = message("turn_end", &json!({"timestamp": 1}));
+    let told = result(&[event("turn_start"), answer(&json!({"timestamp": 1})), end.clone(), end]);
+    let times = |told: &Value| told["input_tokens"].as_u64().unwrap() / 10;
+    assert_eq!((times(&told), &told["num_turns"]), (1, &json!(1)));
+    assert_eq!(told["provider_data"].get("recovered"), None);
+    // Two turns that end alike are two.
+    let turn = [event("turn_start"), answer(&json!({})), message("turn_end", &json!({}))];
+    let lost = [event("turn_start"), message("turn_end", &json!({}))];
+    let told = result(&[turn.as_slice(), &turn, &lost].concat());
+    assert_eq!((times(&told), &told["num_turns"]), (3, &json!(3)));
+    assert_eq!(told["provider_data"]["recovered"], 1);
+    let paid = usage([10, 5, 0, 0, 0, 15], 0.25);
+    let tool = json!({"role": "toolResult", "usage": paid});
+    let ended = json!({"type": "message_end", "message": tool});
+    let mut end = message("turn_end", &json!({}));
+    end["toolResults"] = json!([tool, tool]);
+    let told = result(&[event("turn_start"), answer(&json!({})), ended.clone(), ended, end]);
+    assert_eq!((times(&told), told["provider_data"].get("recovered")), (3, None));
 }
 
 fn by(kind: &str, provider: &str, model: &str, concrete: Option<&str>) -> Value {
