@@ -161,9 +161,12 @@ pub fn prompt_file(places: &[PathBuf], known_by: &str, text: &[u8]) -> Result<Pa
         // Another number than 0 is for a name that has another text, or belongs to somebody else.
         let more = if number == 0 { String::new() } else { format!("-{number}") };
         let path = place.join(format!("{PROMPT_PREFIX}{known_by}{more}{PROMPT_ENDING}"));
-        while let Some(found) = take_prompt(&path, &place, text)? {
-            if found {
-                return Ok(path);
+        // Whoever removes what is left over may be faster, time and again.
+        for _ in 0..AGENT_DIR_TRIES {
+            match take_prompt(&path, &place, text)? {
+                Some(true) => return Ok(path),
+                Some(false) => {}
+                None => break,
             }
         }
     }
@@ -184,11 +187,11 @@ fn take_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<Option<bool>, S
     if file.lock_shared().is_err() {
         return Ok(None);
     }
-    if path.symlink_metadata().is_err() {
-        // Removed before it was locked.
+    let found = file.metadata().map_err(says(path))?;
+    if path.symlink_metadata().ok().map(|named| identity(&named)) != Some(identity(&found)) {
+        // Removed before it was locked, and perhaps made anew by somebody else.
         return Ok(Some(false));
     }
-    let found = file.metadata().map_err(says(path))?;
     let private = found.is_file() && found.permissions().mode() & 0o7777 == 0o600;
     let mut bytes = Vec::new();
     let same = private
@@ -202,7 +205,8 @@ fn take_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<Option<bool>, S
     Ok(same.then_some(true))
 }
 
-/// Makes the file at this path, whole or not at all; whoever is faster has made the same.
+/// Makes the file at this path, whole or not at all; whoever is faster has made the same. The file
+/// is not there afterwards where it was removed as left over before it was locked.
 fn make_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<(), String> {
     let fresh = place.join(format!("{FRESH_PREFIX}{}", host::random_hex()));
     let mut options = OpenOptions::new();
@@ -214,7 +218,7 @@ fn make_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<(), String> {
         .and_then(|()| file.set_permissions(mode))
         .and_then(|()| file.write_all(text))
         .and_then(|()| match fs::hard_link(&fresh, path) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) if [libc::EEXIST, ENOENT].contains(&errno_of_ref(&error)) => Ok(()),
             linked => linked,
         });
     let _ = fs::remove_file(&fresh);
@@ -264,6 +268,8 @@ fn remove_unused(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn modes(path: &Path) -> u32 {
@@ -335,6 +341,35 @@ mod tests {
         let third = prompt_file(&places, "1", b"text").unwrap();
         assert_eq!(third.file_name().unwrap(), "prompt-1-2.md");
         assert_eq!(names(path.parent().unwrap()).len(), 5, "nothing half-made is left");
+    }
+
+    /// rule: agent.md, How pi is called: The file's name is the same for the same text, also where
+    ///   what is left over is removed at the same time
+    #[test]
+    fn a_prompt_that_is_made_while_others_remove_what_is_left_over_has_its_file() {
+        let top = tempfile::tempdir().unwrap();
+        let places = [top.path().join(PLACE)];
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let done = AtomicBool::new(false);
+        let found = std::thread::scope(|scope| {
+            let sweep = || {
+                while !done.load(Ordering::Relaxed) {
+                    names(&places[0]).iter().for_each(|one| remove_unused(&places[0].join(one)));
+                }
+            };
+            let _sweepers = [scope.spawn(sweep), scope.spawn(sweep)];
+            let numbers = 0..200;
+            let known_by = numbers.map(|number| number.to_string());
+            let made = known_by.map(|one| (prompt_file(&places, &one, b"text"), one)).collect();
+            done.store(true, Ordering::Relaxed);
+            let made: Vec<(Result<PathBuf, String>, String)> = made;
+            made
+        });
+        for (path, known_by) in found {
+            let path = path.unwrap();
+            assert_eq!(path.file_name().unwrap(), &*format!("prompt-{known_by}.md"));
+            assert_eq!(fs::read(&path).unwrap(), b"text");
+        }
     }
 
     #[test]
