@@ -317,6 +317,9 @@ fn a_key_that_pi_would_take_for_something_else_is_refused() {
     let plain = json!({"model": "anthropic/x", "api_key": "of-$HOME-and-more"});
     assert_eq!(stage.run("variable", plain)["success"], true);
     assert!(stage.noted("variable/env").contains("ANTHROPIC_API_KEY=of-$HOME-and-more"));
+    // The default may be said too.
+    let said = json!({"model": "anthropic/x", "api_key": "!of-$HOME", "isolation": "shared"});
+    assert_eq!(stage.run("shared-said", said)["success"], true);
     let both = json!({"model": "anthropic/x", "api_key": KEY});
     assert_eq!(stage.run("both", merged(isolated(), both))["success"], true);
     assert!(stage.noted("both/env").contains(&format!("ANTHROPIC_API_KEY={KEY}")));

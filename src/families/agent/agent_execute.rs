@@ -191,7 +191,8 @@ fn read(raw: &str) -> Result<Params, RpcError> {
         return Err(invalid("label", "must be of at most 1024 bytes"));
     }
     let provider = params.model.split('/').next().unwrap_or_default();
-    let in_a_file = keys::variable_of(provider).is_none() || params.isolation.is_some();
+    let isolated = params.isolation.as_deref() == Some("run");
+    let in_a_file = keys::variable_of(provider).is_none() || isolated;
     if in_a_file && params.api_key.as_deref().is_some_and(|key| !is_plain_key(key)) {
         let wanted = "must not begin with ! nor have $ in it where it stands in pi's auth.json";
         return Err(invalid("api_key", wanted));
