@@ -248,6 +248,7 @@ fn health_is_a_line_for_people_and_an_exit_status() {
     let object: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((status, err.as_str()), (0, ""));
     assert_eq!(object, json!({"ok": true, "version": VERSION, "path": pi}));
+    assert!(out.starts_with(r#"{"ok":true,"version":"#), "as the docs have it: {out}");
     let (status, out, err) = health(&place, &["--pi", "/nowhere/pi"]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.starts_with("execd: ") && err.contains("npm install -g"), "{err}");

@@ -27,7 +27,7 @@ pub fn main(options: &HealthOptions) -> Result<i32, String> {
     };
     let ok = health["ok"] == true;
     let said = match (options.json, ok) {
-        (true, _) => say(&format!("{health}\n")),
+        (true, _) => say(&format!("{{{}}}\n", fields(&health).join(","))),
         (false, true) => say(&line(&health)),
         (false, false) => {
             complain(&format!("execd: {}", health["error"].as_str().unwrap_or("pi is not there")));
@@ -35,6 +35,12 @@ pub fn main(options: &HealthOptions) -> Result<i32, String> {
         }
     };
     Ok(if ok { said } else { EXIT_FAILED })
+}
+
+/// The fields of pi's health as JSON, in the order of the docs.
+fn fields(health: &Value) -> Vec<String> {
+    let names = ["ok", "version", "path", "error"].iter();
+    names.filter_map(|name| Some(format!("\"{name}\":{}", health.get(name)?))).collect()
 }
 
 /// pi's health in a line.

@@ -262,6 +262,8 @@ pub fn end_of(report: &Value) -> RunEnd {
         lines.push(one_line(error));
         lines.extend(report["log_path"].as_str().map(|path| format!("log: {path}")));
     }
+    let kept = report["agent_dir"].as_str();
+    lines.extend(kept.map(|path| format!("agent directory, with a copy of the keys: {path}")));
     lines.push(summary(reason, report));
     RunEnd { lines, status }
 }
@@ -341,5 +343,8 @@ mod tests {
             assert_eq!(lines[..2], ["Why.", "log: /tmp/l"]);
             assert!(lines[2].starts_with(head), "{lines:?}");
         }
+        let kept = json!({"success": true, "finish_reason": "stop", "agent_dir": "/tmp/d"});
+        let lines = end_of(&kept).lines;
+        assert_eq!(lines[0], "agent directory, with a copy of the keys: /tmp/d");
     }
 }
