@@ -314,7 +314,8 @@ fn a_key_that_pi_would_take_for_something_else_is_refused() {
         assert!(!said.contains(key), "{said}");
     }
     // In a variable it is what it is; in a directory of a run's own it is in both.
-    let plain = json!({"model": "anthropic/x", "api_key": "of-$HOME-and-more"});
+    let key = "of-$HOME-and-more";
+    let plain = json!({"model": "anthropic/x", "api_key": key, "isolation": "shared"});
     assert_eq!(stage.run("variable", plain)["success"], true);
     assert!(stage.noted("variable/env").contains("ANTHROPIC_API_KEY=of-$HOME-and-more"));
     // The default may be said too.
