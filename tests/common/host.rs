@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use super::outside::{is_alive, pids, status_number, until_idle};
+use super::outside::{children, is_alive, pids, status_number, until_idle};
 use super::{AT_ONCE, Execd, PATIENCE, PAUSE, eventually, send_signal};
 
 /// The mark in the environment of execd and of all that it starts.
@@ -290,9 +290,16 @@ impl Host {
         self.processes().into_iter().filter(|process| process.session.is_some()).collect()
     }
 
-    /// Waits until no process of execd's sessions is left.
+    /// Waits until no process of execd's sessions is left, nor one on its way out: that has no
+    /// environment any more by which its session could be known, and still counts as alive.
     pub fn until_no_session_process(&self) {
-        eventually("the sessions' processes are gone", || self.session_processes().is_empty());
+        let is_leaving = |(pid, state): &(i32, char)| {
+            *state != 'Z'
+                && std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|e| e.is_empty())
+        };
+        eventually("the sessions' processes are gone", || {
+            self.session_processes().is_empty() && !children(self.pid()).iter().any(is_leaving)
+        });
     }
 
     /// Says that this test leaves processes behind on purpose; the harness ends them.
