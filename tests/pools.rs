@@ -255,6 +255,36 @@ fn the_pool_in_shell_is_killed_and_resumed() {
     killed_and_resumed(&Pool::new("bash", &program("sh")));
 }
 
+/// Runs a pool with a task that is refused before another one; gives what it has written.
+fn with_a_refused_task(pool: &Pool) -> Vec<Value> {
+    let tasks = [("none", String::new()), ("task/6", prompt(6))];
+    let tasks = tasks.map(|(label, prompt)| json!({"label": label, "prompt": prompt}));
+    std::fs::write(pool.at("tasks.ndjson"), ndjson(&tasks)).expect("tasks");
+    let mut running = pool.start();
+    running.goes_on_until(|| false);
+    pool.until_gone();
+    let mut results = pool.results();
+    results.sort_by_key(|result| result["success"] == true);
+    results
+}
+
+/// rule: agent.md, A pool of runs: A task that is refused stops no pool
+#[test]
+fn a_task_that_is_refused_stops_no_pool() {
+    if ["jq", "flock", "xargs", "python3"].iter().any(|program| missing(program)) {
+        return;
+    }
+    let results = with_a_refused_task(&Pool::new("bash", &program("sh")));
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert_eq!(results[0]["success"], true);
+    let results = with_a_refused_task(&Pool::new("python3", &program("python")));
+    assert_eq!(results.len(), 2, "{results:?}");
+    assert_eq!(results[0]["label"], "none");
+    let why = results[0]["error"]["message"].as_str().expect("why it was refused");
+    assert!(why.starts_with("prompt must be"), "{why}");
+    assert_eq!(results[1]["success"], true);
+}
+
 /// rule: agent.md, execd agent: The document ends with a pool in Python, which is killed and
 ///   resumed
 #[test]
