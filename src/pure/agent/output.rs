@@ -40,27 +40,33 @@ impl Output {
         self.from(self.last_from)
     }
 
-    /// The text without so many bytes at its beginning, which end where a character does.
+    /// The text without so many bytes at its beginning, which end where a character does. Each byte
+    /// is copied once: a result with much text is made in one turn of the loop.
     fn from(&self, from: u64) -> String {
-        let kept = self.kept.peek();
-        let (mut head, mut tail) = (kept.head, kept.tail.as_slice());
+        let [mut head, older, newer] = self.kept.parts();
         let at_most =
             |bytes: u64, most: usize| usize::try_from(bytes).map_or(most, |n| n.min(most));
         let behind_head = from.saturating_sub(head.len() as u64);
-        head.drain(..at_most(from, head.len()));
-        let behind_gap = behind_head.saturating_sub(kept.omitted_bytes);
-        tail = &tail[at_most(behind_gap, tail.len())..];
-        let mut omitted_bytes = kept.omitted_bytes.saturating_sub(behind_head);
+        head = &head[at_most(from, head.len())..];
+        let mut omitted_bytes = self.kept.omitted_bytes();
+        let behind_gap = behind_head.saturating_sub(omitted_bytes);
+        let mut skipped = at_most(behind_gap, older.len() + newer.len());
+        omitted_bytes = omitted_bytes.saturating_sub(behind_head);
+        let mut gap = String::new();
         if omitted_bytes > 0 {
-            let cut = incomplete_suffix_len(&head);
-            head.truncate(head.len() - cut);
-            let rest = continuation_len(tail);
-            tail = &tail[rest..];
-            omitted_bytes += (cut + rest) as u64;
-            head.extend_from_slice(left_out(omitted_bytes).as_bytes());
+            let cut = incomplete_suffix_len(head);
+            head = &head[..head.len() - cut];
+            // No character is longer than this.
+            let begins: Vec<u8> =
+                older.iter().chain(newer).skip(skipped).take(4).copied().collect();
+            let rest = continuation_len(&begins);
+            skipped += rest;
+            gap = left_out(omitted_bytes + (cut + rest) as u64);
         }
-        head.extend_from_slice(tail);
-        String::from_utf8(head).unwrap_or_else(|fault| lossy(fault.as_bytes()))
+        let older_kept = &older[skipped.min(older.len())..];
+        let newer_kept = &newer[skipped.saturating_sub(older.len())..];
+        let text = [head, gap.as_bytes(), older_kept, newer_kept].concat();
+        String::from_utf8(text).unwrap_or_else(|fault| lossy(fault.as_bytes()))
     }
 
     /// Bytes of heap owned.

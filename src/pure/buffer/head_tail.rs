@@ -80,6 +80,12 @@ impl HeadTail {
         }
     }
 
+    /// What is held, in order and without a copy: the head, and the tail in two parts.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        let [older, newer] = self.tail.parts();
+        [&self.head, older, newer]
+    }
+
     /// Bytes of heap owned now, at most the capacity; 0 when empty after a take.
     pub fn heap_bytes(&self) -> usize {
         self.head.capacity() + self.tail.bytes.capacity()
@@ -148,8 +154,13 @@ impl TailRing {
 
     /// A copy of the kept bytes, oldest first.
     pub fn to_vec(&self) -> Vec<u8> {
+        self.parts().concat()
+    }
+
+    /// The kept bytes, the older ones first.
+    fn parts(&self) -> [&[u8]; 2] {
         let (newer, older) = self.bytes.split_at(self.oldest);
-        [older, newer].concat()
+        [older, newer]
     }
 
     /// A copy of the last `most_bytes` of the kept bytes, and the first one's offset in the stream.

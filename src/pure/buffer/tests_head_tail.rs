@@ -97,6 +97,10 @@ fn random_pushes_keep_what_the_model_keeps() {
             all.extend(piece);
             check(&buffer);
             let expected = model(&all, head, tail);
+            assert_eq!(
+                buffer.parts().concat(),
+                [expected.head.clone(), expected.tail.clone()].concat()
+            );
             assert_eq!(buffer.peek(), expected);
             assert_eq!(buffer.total_bytes(), all.len() as u64);
             assert_eq!(buffer.len(), expected.head.len() + expected.tail.len());
