@@ -19,6 +19,8 @@ use crate::limits::{
 
 /// How much more than can be told is kept of a text, so that who reads it sees that there is more.
 const OVER_BYTES: usize = 16;
+/// Of more blanks than this in a row, outside of strings, one is kept: they mean nothing.
+const BLANK_BYTES: usize = 64;
 /// Bytes of a character that may be there before its last one.
 const MOST_CUT_BYTES: usize = 3;
 /// Longest name of a field that is looked at.
@@ -223,7 +225,9 @@ impl LongLine {
         let means = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b',');
         let plain = rest.iter().position(means).unwrap_or(rest.len());
         if plain > 0 {
-            self.copy(&rest[..plain]);
+            let piece = &rest[..plain];
+            let blank = plain > BLANK_BYTES && piece.iter().all(u8::is_ascii_whitespace);
+            self.copy(if blank { b" " } else { piece });
             return from + plain;
         }
         match rest[0] {

@@ -176,3 +176,23 @@ fn comparable(events: Vec<Value>) -> Vec<Value> {
     }
     all
 }
+
+/// rule: agent.md, The stream: A line of blanks is nothing, however long it is; blanks in a long
+///   line are not kept
+#[test]
+fn blanks_of_a_long_line_are_not_kept() {
+    let blanks = " ".repeat(8 * 1024 * 1024);
+    for line in [blanks.clone(), format!("{blanks}{}", wire(&answer(&json!({}))))] {
+        let mut run = AgentRun::new(RunSettings::default());
+        for piece in line.as_bytes().chunks(64 * 1024) {
+            run.push(piece, 0, &mut |_| {});
+            assert!(run.heap_bytes() < 2 * 1024 * 1024, "{}", run.heap_bytes());
+        }
+        run.push(b"\n", 0, &mut |_| {});
+        run.finish(0, &mut |_| {});
+        let end = done();
+        let report = run.report(&end);
+        assert_eq!(report.provider_data.unparsed_lines, 0);
+        assert_eq!(report.usage.input_tokens > 0, line.len() > blanks.len());
+    }
+}
