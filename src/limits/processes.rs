@@ -23,3 +23,10 @@ pub const MOUNTINFO_BYTES: usize = 4 * 1024 * 1024;
 pub const PATH_LINKS_MAX: usize = 40;
 /// Longest name of a file: NAME_MAX, see pathconf(3).
 pub const NAME_MAX_BYTES: usize = 255;
+
+/// Processes of a session that a walk down from its leader looks at.
+pub const TREE_PROCESSES: usize = 512;
+/// Threads of a process that such a walk looks at.
+pub const TREE_THREADS: usize = 64;
+/// Bytes read of the list of a thread's children: more than the pids of all that execd may start.
+pub const CHILDREN_BYTES: u64 = 256 * 1024;

@@ -15,6 +15,7 @@
 //! | `child` | waiting for children |
 //! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `tree` | the processes of a session, from its leader down |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
@@ -62,3 +63,4 @@ pub mod spawn;
 pub mod start_pages;
 pub mod stdio;
 pub mod terminal;
+pub mod tree;

@@ -114,11 +114,13 @@ fn with_spare<T>(make: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     }
 }
 
-fn open(path: &str) -> Result<File, i32> {
+/// Opens a file of /proc, out of a spare descriptor where no other is left. Gives an errno.
+pub(super) fn open(path: &str) -> Result<File, i32> {
     with_spare(|| File::open(path).map_err(errno_of))
 }
 
-fn open_dir(path: &str) -> Result<ReadDir, i32> {
+/// Opens a directory of /proc in the same way.
+pub(super) fn open_dir(path: &str) -> Result<ReadDir, i32> {
     with_spare(|| std::fs::read_dir(path).map_err(errno_of))
 }
 
