@@ -267,10 +267,19 @@ fn examples_of_the_pi_harness_run() {
     assert!(run_examples_of("docs/agent.md") > 0);
 }
 
+/// rule: waits.md, Three idioms: The page's commands run
+#[test]
+fn examples_of_the_page_of_waits_run() {
+    assert!(run_examples_of("docs/waits.md") > 0);
+}
+
+/// The documents whose examples a test of their own runs.
+const OWN_TEST: [&str; 5] =
+    ["README.md", "docs/protocol.md", "docs/unified-exec.md", "docs/waits.md", "docs/agent.md"];
+
 #[test]
 fn examples_of_the_other_documents_run() {
-    let own_test = ["README.md", "docs/protocol.md", "docs/unified-exec.md", "docs/agent.md"];
-    for name in documents().iter().filter(|name| !own_test.contains(&name.as_str())) {
+    for name in documents().iter().filter(|name| !OWN_TEST.contains(&name.as_str())) {
         run_examples_of(name);
     }
 }
@@ -446,6 +455,7 @@ fn every_field_that_execd_sends_is_documented() {
     execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);
     let mut known = quoted_words(&read("docs/protocol.md"));
     known.extend(quoted_words(&read("docs/unified-exec.md")));
+    known.extend(quoted_words(&read("docs/waits.md")));
     let missing: Vec<&String> = seen.iter().filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "fields that no document names: {missing:?}");
     assert!(seen.len() > 60, "the test sees most fields: {seen:?}");

@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The documents of docs/ that have rules, in the order of the table.
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "protocol.md",
     "unified-exec.md",
     "bash-stream.md",
     "bash.md",
+    "waits.md",
     "attach.md",
     "agent.md",
     "pi.md",
@@ -247,15 +248,18 @@ fn the_table_has_the_whole_specification() {
 
 /// The other documents' sections here are chapters of the specification, not headings.
 #[test]
-fn the_rules_of_the_architecture_name_sections_that_it_has() {
-    let text = std::fs::read_to_string(root().join("docs/architecture.md")).expect("it is there");
-    let headings: BTreeSet<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+fn the_rules_of_the_architecture_and_of_waits_name_sections_that_they_have() {
     let tests = all_tests();
-    for rule in tests.iter().flat_map(|test| &test.rules) {
-        let Some(rest) = rule.strip_prefix("architecture.md, ") else { continue };
-        let section = rest.split(": ").next().unwrap_or(rest);
-        assert!(headings.contains(section), "docs/architecture.md has no section {section}");
+    for name in ["architecture.md", "waits.md"] {
+        let path = root().join("docs").join(name);
+        let text = std::fs::read_to_string(path).expect("it is there");
+        let headings: BTreeSet<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        for rule in tests.iter().flat_map(|test| &test.rules) {
+            let Some(rest) = rule.strip_prefix(&format!("{name}, ")) else { continue };
+            let section = rest.split(": ").next().unwrap_or(rest);
+            assert!(headings.contains(section), "docs/{name} has no section {section}");
+        }
     }
 }
 
@@ -298,6 +302,6 @@ fn tests_are_found_with_their_state_and_rules() {
     let skipped = ("three", State::Ignored);
     assert_eq!(names, [runs("one"), runs("two: it's"), skipped, runs("five ${n}: \"x\"")]);
     assert_eq!(found[0].rules, ["pi.md, S: one"]);
-    assert_eq!(parts("pi.md, A, b: c: d"), Some((6, "A, b", "c: d")));
+    assert_eq!(parts("pi.md, A, b: c: d"), Some((7, "A, b", "c: d")));
     assert_eq!(parts("other, A: b"), None);
 }
