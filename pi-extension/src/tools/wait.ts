@@ -4,7 +4,7 @@ import type { Call, ToolResult } from "../pi/host.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { outputAnswer } from "./tool.ts";
-import { PROGRESS_PACE, Updates } from "./updates.ts";
+import { type News, PROGRESS_PACE, Updates } from "./updates.ts";
 
 /** What is known of the session before execd's answer, for the progress. */
 export type Known =
@@ -25,33 +25,70 @@ export async function runWait(
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { running: true, total_bytes: 0, output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, PROGRESS_PACE);
-  const stopExpecting = updates && toldOfSession(context, known, updates);
+  const live = updates && new LiveWait(context, known, updates);
   try {
-    const request = updates ? { ...params, stream: true } : params;
-    const onNotification = updates && ((_method: string, params: object) => {
-      stopExpecting?.();
-      const { request_id: _, elapsed_ms: __, tail, ...fields } = params as Progress;
-      const cwd = context.sessions.get(fields.session_id)?.cwd;
-      updates.show(() => ({ ...fields, output: tail, ...(cwd !== undefined && { cwd }) }));
+    const request = live ? { ...params, stream: true } : params;
+    const onNotification = live && ((_method: string, params: object) => {
+      live.onProgress(params as Progress);
     });
     const reply = await context.request(method, request, { signal, onNotification });
     return waitAnswer(context, call.toolCallId, params, reply);
   } finally {
     watch.stop();
     updates?.stop();
-    stopExpecting?.();
+    live?.stop();
   }
 }
 
-/** Shows which session is waited for, as soon as that is known: the first update has its id. */
-function toldOfSession(context: ToolContext, known: Known, updates: Updates): () => void {
-  if (known.session_id !== undefined) {
-    updates.show(() => ({}));
-    return () => {};
+/**
+ * What pi is shown of a wait: the newest progress, with what execd's notifications have told of the
+ * session. The first progress comes with the first output, which may be all for a long time, and
+ * execd may not have heard yet then that the session's log exists; `session_started`, 150 ms later,
+ * names the log and the directory.
+ */
+class LiveWait {
+  readonly #context: ToolContext;
+  readonly #updates: Updates;
+  readonly #stopExpecting: () => void;
+  #id: number | undefined;
+  #newest: News = {};
+
+  /** Shows which session is waited for, as soon as that is known: the first update has its id. */
+  constructor(context: ToolContext, known: Known, updates: Updates) {
+    this.#context = context;
+    this.#updates = updates;
+    this.#id = known.session_id;
+    const told = ({ session_id }: { session_id: number }) => {
+      this.#id ??= session_id;
+      this.#show();
+    };
+    this.#stopExpecting = this.#id === undefined
+      ? context.sessions.expect(known.command, told)
+      : () => {};
+    if (this.#id !== undefined) this.#show();
   }
-  return context.sessions.expect(known.command, ({ command: _, startedAtMs: __, ...session }) => {
-    updates.show(() => session);
-  });
+
+  onProgress(progress: Progress): void {
+    const { request_id: _, elapsed_ms: __, tail, ...fields } = progress;
+    this.#id = fields.session_id ?? this.#id;
+    this.#newest = { ...fields, output: tail };
+    this.#show();
+  }
+
+  stop(): void {
+    this.#stopExpecting();
+  }
+
+  #show(): void {
+    this.#updates.show(() => ({ ...this.#session(), ...this.#newest }));
+  }
+
+  #session(): News {
+    const session = this.#id === undefined ? undefined : this.#context.sessions.get(this.#id);
+    if (!session) return {};
+    const { command: _, startedAtMs: __, ...facts } = session;
+    return facts;
+  }
 }
 
 /** Makes the tool result, and does what the reply asks for: notices and wakes. */

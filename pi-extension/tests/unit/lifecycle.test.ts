@@ -8,7 +8,9 @@ import { after, it } from "node:test";
 import { promisify } from "node:util";
 import { Client } from "../../src/execd/client.ts";
 import { locate, silenceSeconds } from "../../src/execd/locate.ts";
-import { EXECD, kill, parentOf, outputOf, Pi, processesWith, runs, textOf, until } from "./lib.ts";
+import {
+  EXECD, kill, parentOf, outputOf, Pi, processesWith, type Result, runs, textOf, until,
+} from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -449,6 +451,25 @@ it("lines that a transport prints, and notifications without sense, disturb noth
     const result = await pi.call("exec_command", { cmd: "true" });
     assert.equal(outputOf(result), "fine");
     assert.deepEqual([pi.notices, pi.statuses.at(-1)], [[], undefined]);
+    await pi.shutdown();
+  });
+});
+
+// A row lacked its log to the end of the wait where the first output, and no more, came before
+// execd knew that the log was there: only session_started names it then.
+// rule: pi.md, The extension: onUpdate has the tail and the fields, never after the answer
+it("a log that comes later than the first output is named in the updates", async () => {
+  await withEnv({ EXECD_COMMAND: fake("slow-log") }, async () => {
+    const pi = new Pi();
+    await pi.start();
+    const told: unknown[][] = [];
+    const onUpdate = ({ details: { output, session_id, log_path, cwd } }: Result) =>
+      told.push([session_id, output, log_path, cwd]);
+    await pi.call("exec_command", { cmd: "true" }, { onUpdate });
+    assert.deepEqual(told, [
+      [7, "hi\n", undefined, undefined],
+      [7, "hi\n", "/tmp/7.log", "/there"],
+    ]);
     await pi.shutdown();
   });
 });

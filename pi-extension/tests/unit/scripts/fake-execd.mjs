@@ -1,4 +1,5 @@
-// A stand-in for execd that answers lines wrongly: stranger, noisy or deaf.
+// A stand-in for execd that answers lines wrongly: stranger, noisy or deaf. Or slow-log: its log is
+// made only after the first output was told.
 import { createInterface } from "node:readline";
 
 const how = process.argv[2];
@@ -13,11 +14,22 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     say({ id, result: { name: "execd" } });
   } else if (method === "shutdown") {
     process.exit(0);
+  } else if (how === "slow-log" && method === "exec_command") {
+    slowLog(id);
   } else if (how !== "deaf") {
     noise(id);
     say({ id, result: { exit_code: 0, output: "fine", header: "[exited]" } });
   }
 }).on("close", () => process.exit(0));
+
+function slowLog(request_id) {
+  const session = { session_id: 7, pid: 77 };
+  const soFar = { tail: "hi\n", total_bytes: 3, elapsed_ms: 1, running: true };
+  say({ method: "progress", params: { request_id, ...session, ...soFar } });
+  say({ method: "session_started",
+    params: { ...session, command: "true", tty: false, cwd: "/there", log_path: "/tmp/7.log" } });
+  say({ id: request_id, result: { exit_code: 0, output: "hi\n", header: "[exited]" } });
+}
 
 function noise(request_id) {
   console.log("Last login: Tue");
