@@ -10,6 +10,7 @@ mod logs;
 mod processes;
 mod stream;
 mod turn;
+mod waits;
 mod windows;
 
 pub use agent::*;
@@ -19,6 +20,7 @@ pub use logs::*;
 pub use processes::*;
 pub use stream::*;
 pub use turn::*;
+pub use waits::*;
 pub use windows::*;
 
 // ---- Time -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use mio::Interest;
 
 use super::Engine;
+use super::conditions;
 use super::contract::cx::{Cx, Effect};
 use super::contract::{Answered, Families};
 use super::sessions::Entry;
@@ -89,6 +90,7 @@ impl<F: Families> Engine<F> {
         }
         kill_what_is_late(core, cx);
         entry.family.step(core, cx);
+        conditions::step(core, cx);
         cx.send_progress(core, &entry.family);
         self.answer_waits(entry);
         entry.family.settle(&mut entry.core, &mut self.cx);

@@ -16,6 +16,7 @@
 //! | `streams` | children's output and stdin |
 //! | `input` | what is written to a session: taken or refused |
 //! | `reap` | signals, leaders and orphans |
+//! | `conditions` | what waits are for besides their time and the exit |
 //! | `judge` | waits and exits: what a session's state leads to |
 //! | `notices` | what clients are told without asking |
 //! | `closing` | the end of execd |
@@ -26,6 +27,7 @@
 pub mod client;
 pub mod clients;
 pub mod closing;
+pub mod conditions;
 pub mod contract;
 pub mod helpers;
 pub mod input;

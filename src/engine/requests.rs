@@ -196,6 +196,7 @@ impl<F: Families> Engine<F> {
                 // Output that no reply has told counts as new: the first progress shows it.
                 progress.sent_total = core.told_bytes();
             }
+            wait.began_total = core.output_bytes_total();
             core.waits.push(wait);
             self.cx.touch(core);
         }

@@ -278,12 +278,13 @@ fn accept<F: Families>(
     };
     let bytes = &cx.reading.buffer[..length];
     core.take(source, bytes, cx.now_ns);
+    let matched = core.show_waits(bytes);
     if !logged {
         let source = logged_as(core, source);
         cx.keeper.append(core.id, source, bytes);
     }
     // Most waits are not ended by output; only progress is due for it.
-    if core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
+    if matched || core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
         cx.touch(core);
     }
     if !filtered {

@@ -11,3 +11,4 @@ pub mod terminal;
 pub mod tests_random;
 pub mod text;
 pub mod time;
+pub mod until;

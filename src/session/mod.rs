@@ -5,14 +5,17 @@
 //! a family wants treated otherwise is in [`Ways`]. The engine moves a session along in the steps
 //! of its turn; nothing in here waits.
 
+pub mod asked;
 pub mod census;
 pub mod deferred;
 pub mod drain;
+mod due;
 pub mod ending;
 mod facts;
 
 pub mod holders;
 pub mod input;
+pub mod listening;
 pub mod looks;
 pub mod members;
 pub mod output;
@@ -21,12 +24,13 @@ pub mod start;
 pub mod view;
 pub mod viewers;
 pub mod wait;
+pub mod wait_report;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, LOG_ACK_WAIT_MS, NS_PER_MS};
+use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
@@ -45,7 +49,7 @@ use output::{Output, Source};
 use start::{Start, spawn_failure};
 use view::View;
 use viewers::Viewers;
-use wait::{Moment, Wait, WaitKind, Why};
+use wait::Wait;
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -164,6 +168,8 @@ pub struct Session {
     pub ways: Ways,
     /// Bytes of output that came on stderr, where that is apart.
     pub errors_total: u64,
+    /// When output came last, or when the session began.
+    pub output_ns: u64,
 }
 
 impl Session {
@@ -217,6 +223,7 @@ impl Session {
             chars: None,
             ways: Ways::default(),
             errors_total: 0,
+            output_ns: 0,
         }
     }
 
@@ -276,7 +283,18 @@ impl Session {
         if self.life.stream == Stream::Quiet {
             self.learn(Fact::Bytes, now_ns);
         }
+        self.output_ns = now_ns;
         self.note_output(now_ns);
+    }
+
+    /// Shows output that came to the waits that look for patterns. Whether the session is to be
+    /// judged for it.
+    pub fn show_waits(&mut self, bytes: &[u8]) -> bool {
+        let mut judged = false;
+        for asked in self.waits.iter_mut().filter_map(|wait| wait.asked.as_mut()) {
+            judged |= asked.take(bytes);
+        }
+        judged
     }
 
     /// Bytes of output since the start.
@@ -343,62 +361,6 @@ impl Session {
     pub fn grace_ends_ns(&self) -> Option<u64> {
         let waits = !self.announced && self.listing != Listing::Gone && !self.life.finished();
         waits.then(|| self.facts.started_ns + EARLY_EXIT_GRACE_PERIOD_MS * NS_PER_MS)
-    }
-
-    /// When something about this session has to be looked at next if nothing else happens,
-    /// on the monotonic clock. Waits that are held back for want of room for their answers have
-    /// no deadline: room is an event. `of_family`: when the family wants the session judged.
-    pub fn next_due_ns(&self, of_family: Option<u64>) -> Option<u64> {
-        let log_wait_ns = LOG_ACK_WAIT_MS * NS_PER_MS;
-        let mut due = [self.grace_ends_ns(), self.ending.as_ref().and_then(Ending::next_due_ns)]
-            .into_iter()
-            .flatten()
-            .min();
-        let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
-        also(self.drain_due_ns());
-        also(of_family);
-        also(self.viewers.jiggle_ends_ns());
-        if self.awaits_log && self.waits.is_empty() {
-            also(self.finished_ns.map(|ended| ended + log_wait_ns));
-        }
-        for wait in self.waits.iter().filter(|wait| !wait.held_back) {
-            if let Some(since) = wait.held_since_ns {
-                // This wait has its verdict, and the waits behind it are not answered before it:
-                // only the log's time counts.
-                also(Some(since + log_wait_ns));
-                break;
-            }
-            also(wait.due_ns);
-            let drains = self.draining.is_some() && wait.drains;
-            if wait.saw_leader && wait.kind != WaitKind::Kill && !drains {
-                also(self.shell_grace_ends_ns());
-            }
-            if self.finished_ns.is_none() {
-                also(wait.progress_due_ns(self.output_bytes_total()));
-            }
-        }
-        due
-    }
-
-    /// Why a wait for the session is over; `None` while the wait goes on. The wait of a kill is for
-    /// the end of all members, not of the leader, also while execd ends.
-    pub fn verdict(&self, wait: &Wait, at: &Moment) -> Option<Why> {
-        if wait.kind != WaitKind::Kill || wait.cancelled {
-            return wait.verdict(at);
-        }
-        let over = self.ending.as_ref().is_none_or(Ending::over);
-        let gone = self.ending.as_ref().is_none_or(Ending::all_gone);
-        if over && (self.life.finished() || !gone) {
-            return Some(if gone { Why::Completed } else { Why::Deadline });
-        }
-        wait.due_ns.is_some_and(|due| due <= at.now_ns).then_some(Why::Deadline)
-    }
-
-    /// When the earliest wall-clock wait is over, in milliseconds since 1970.
-    pub fn next_wall_due_ms(&self) -> Option<i64> {
-        let open = |wait: &&Wait| !wait.held_back && wait.held_since_ns.is_none();
-        let waits = self.waits.iter().filter(open);
-        waits.filter_map(|wait| wait.until.as_ref()).map(|until| until.wall_ms).min()
     }
 
     /// The members: those whose end is this session's end. `kill_detached`: whoever has left a

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::wait_report::WaitReport;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
 
@@ -85,6 +86,8 @@ pub struct ExecReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_time_utc: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_exit_code: Option<i32>,
@@ -122,6 +125,7 @@ impl ExecReport {
         line("signal", self.signal.clone());
         line("failure", self.failure_message.clone());
         line("note", self.note.clone());
+        line("wait", self.wait.as_ref().map(|wait| wait.line.clone()));
         line("warning", self.warning.clone());
         line("log_path", self.log_path.clone());
         line("cwd", Some(self.cwd.clone()));

@@ -1,6 +1,7 @@
 //! A waiting request as plain data, judged once a turn (architecture.md, A session).
 
 use super::Ticket;
+use super::asked::{Asked, Outcome, OutcomeKind};
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
 
 /// The family whose call waits, by its number in the families' table. The floors below the
@@ -54,7 +55,7 @@ impl Default for Progress {
 }
 
 /// One waiting request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Wait {
     /// Whom to answer.
     pub ticket: Ticket,
@@ -93,6 +94,17 @@ pub struct Wait {
     pub failure: Option<String>,
     /// A warning that the answer passes on.
     pub warning: Option<String>,
+    /// What the call waits for besides its time and the exit, where it said so.
+    pub asked: Option<Box<Asked>>,
+    /// Whether a wait that nothing but our own input can end is answered then.
+    pub answers_impossible: bool,
+    /// What ended the wait, where that is neither a time nor an exit: set once, before the
+    /// verdict.
+    pub outcome: Option<Box<Outcome>>,
+    /// When what the wait is for is to be looked at again, although nothing happens.
+    pub look_ns: Option<u64>,
+    /// How much output the session had written when the wait began.
+    pub began_total: u64,
 }
 
 impl Wait {
@@ -117,6 +129,11 @@ impl Wait {
             shut_down: false,
             failure: None,
             warning: None,
+            asked: None,
+            answers_impossible: false,
+            outcome: None,
+            look_ns: None,
+            began_total: 0,
         }
     }
 }
@@ -136,6 +153,12 @@ pub enum Why {
     ShuttingDown,
     /// The shell has exited, but others hold its output.
     ShellGone,
+    /// What `until` asked for has come true.
+    Matched,
+    /// What `stop` asked for has come true.
+    Stopped,
+    /// Nothing that was asked for can come true any more.
+    Impossible,
 }
 
 impl Why {
@@ -148,6 +171,7 @@ impl Why {
             Self::AbsoluteDeadline => "absolute_deadline_reached",
             Self::Cancelled => "cancelled",
             Self::ShuttingDown => "shutting_down",
+            Self::Matched | Self::Stopped | Self::Impossible => "condition_met",
         }
     }
 }
@@ -178,19 +202,54 @@ impl Wait {
         if self.shut_down {
             return Some(Why::ShuttingDown);
         }
-        if moment.finished {
+        if moment.finished && !self.waits_for_members() {
             return Some(Why::Completed);
         }
+        if let Some(outcome) = &self.outcome {
+            return Some(match outcome.kind {
+                OutcomeKind::Matched => Why::Matched,
+                OutcomeKind::Stopped => Why::Stopped,
+                OutcomeKind::Impossible => Why::Impossible,
+            });
+        }
+        self.late(moment)
+    }
+
+    /// Why this wait is over although nothing came true that it was for.
+    fn late(&self, moment: &Moment) -> Option<Why> {
+        let time = if moment.finished { Why::Completed } else { Why::Deadline };
         if self.due_ns.is_some_and(|due| due <= moment.now_ns) {
-            return Some(Why::Deadline);
+            return Some(time);
         }
         if self.until.as_ref().is_some_and(|until| until.wall_ms <= moment.wall_ms) {
-            return Some(Why::AbsoluteDeadline);
+            let absolute = if moment.finished { time } else { Why::AbsoluteDeadline };
+            return Some(absolute);
         }
-        if self.saw_leader && moment.left_to_holders {
+        if self.ends_with_shell() && moment.left_to_holders {
             return Some(Why::ShellGone);
         }
         moment.closing.then_some(Why::ShuttingDown)
+    }
+
+    /// Whether the end of the shell ends the wait also where others hold the output. Who says what
+    /// he waits for waits on.
+    pub fn ends_with_shell(&self) -> bool {
+        self.saw_leader && self.asked.is_none()
+    }
+
+    /// Whether the session's end does not end the wait, for members of the session are waited for.
+    fn waits_for_members(&self) -> bool {
+        self.outcome.is_none() && self.asked.as_ref().is_some_and(|asked| asked.awaits_members())
+    }
+
+    /// Asks to be looked at again, no later than at `at_ns`.
+    pub fn look_at(&mut self, at_ns: u64) {
+        self.look_ns = Some(self.look_ns.map_or(at_ns, |sooner| sooner.min(at_ns)));
+    }
+
+    /// Whether it is of interest what the session does: the wait may end by it, and has not yet.
+    pub fn wants_look(&self) -> bool {
+        self.outcome.is_none() && (self.asked.is_some() || self.answers_impossible)
     }
 
     /// Whether its time is over and what it waited for is to be ended then.
@@ -236,9 +295,9 @@ mod tests {
         assert_eq!(wait.verdict(&Moment { closing: true, ..moment() }), Some(Why::ShuttingDown));
         let grace = Moment { left_to_holders: true, ..moment() };
         assert_eq!(wait.verdict(&grace), Some(Why::ShellGone));
-        let later = Wait { saw_leader: false, ..wait.clone() };
+        let later = Wait { saw_leader: false, ..wait };
         assert_eq!(later.verdict(&grace), None, "a later poll waits normally");
-        let cancelled = Wait { cancelled: true, ..wait };
+        let cancelled = Wait { cancelled: true, ..later };
         assert_eq!(cancelled.verdict(&both), Some(Why::Cancelled));
     }
 

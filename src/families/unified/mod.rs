@@ -24,6 +24,7 @@ use crate::session::ending::{Ending, SIGKILL};
 use crate::session::report::{ExecReport, KillReport, TruncationReport};
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
+use crate::session::wait_report;
 use crate::sys::clock;
 
 /// The rows of the table of methods.
@@ -139,6 +140,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         yield_until: wait.until.as_ref().map(|until| until.stamp.clone()),
         effective_wait_ms: Some(waited_ns / NS_PER_MS),
         tool_time_utc: (!exited || wait.until.is_some()).then(tool_time_utc),
+        wait: wait_report::report(wait, why, core),
         note,
         pid: (!exited).then_some(core.facts.pid),
         warning,

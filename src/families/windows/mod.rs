@@ -169,7 +169,7 @@ impl Family for Window {
                 (None, Why::Completed) => Outcome::Ended,
                 (None, Why::ShellGone) => Outcome::Held,
                 (None, Why::ShuttingDown | Why::Cancelled) => Outcome::EndedFor(EndedFor::Abort),
-                (None, Why::Deadline | Why::AbsoluteDeadline) => Outcome::Background,
+                (None, _) => Outcome::Background,
             };
             match outcome {
                 Outcome::Background => own.leave_in_background(core, cx),

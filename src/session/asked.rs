@@ -1,0 +1,134 @@
+//! What a call waits for besides its time and the exit, and what came true of that (waits.md).
+
+use std::rc::Rc;
+
+use super::listening::Listening;
+use crate::pure::until::{Condition, Hit, TextWatch};
+
+/// What a call waits for: `until` ends the wait well, `stop` ends it as a failure.
+#[derive(Debug)]
+pub struct Asked {
+    /// What ends the wait as matched.
+    pub until: Option<Rc<Condition>>,
+    /// What ends the wait as stopped.
+    pub stop: Option<Rc<Condition>>,
+    /// The look-out for the patterns of both, where there are any.
+    pub text: Option<TextWatch>,
+    /// A deadline is set for the end of an unfinished line: further output need not ask for one.
+    pub quiet_asked: bool,
+}
+
+impl Asked {
+    /// What a call waits for that is told a session's output from the byte `offset` on; None where
+    /// it asked for nothing.
+    pub fn new(
+        (until, stop): (Option<Rc<Condition>>, Option<Rc<Condition>>),
+        offset: u64,
+    ) -> Option<Box<Self>> {
+        if until.is_none() && stop.is_none() {
+            return None;
+        }
+        let text = TextWatch::new(until.clone(), stop.clone(), offset);
+        Some(Box::new(Self { until, stop, text, quiet_asked: false }))
+    }
+
+    /// Both conditions, each with whether it is that of `stop`.
+    pub fn conditions(&self) -> impl Iterator<Item = (bool, &Rc<Condition>)> {
+        let until = self.until.iter().map(|one| (false, one));
+        until.chain(self.stop.iter().map(|one| (true, one)))
+    }
+
+    /// Whether the end of everything of the session is waited for, not of its leader alone.
+    pub fn awaits_members(&self) -> bool {
+        self.conditions().any(|(_, one)| one.tree_exit)
+    }
+
+    /// Output came. Whether the session is to be judged for it: a pattern matched, or a match rests
+    /// on the end of the line, and nobody looks for that yet.
+    pub fn take(&mut self, bytes: &[u8]) -> bool {
+        let Some(text) = self.text.as_mut().filter(|text| text.hit().is_none()) else {
+            return false;
+        };
+        text.push(bytes);
+        if text.hit().is_some() {
+            return true;
+        }
+        let asks = text.wants_quiet() && !self.quiet_asked;
+        self.quiet_asked |= asks;
+        asks
+    }
+
+    /// The condition of `stop` or of `until`.
+    pub fn condition(&self, by_stop: bool) -> Option<&Rc<Condition>> {
+        if by_stop { self.stop.as_ref() } else { self.until.as_ref() }
+    }
+}
+
+/// How a wait ended that neither its time nor an exit ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutcomeKind {
+    /// What `until` asked for came true.
+    #[default]
+    Matched,
+    /// What `stop` asked for came true.
+    Stopped,
+    /// Nothing that was asked for can come true any more.
+    Impossible,
+}
+
+/// What ended a wait.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Which way.
+    pub kind: OutcomeKind,
+    /// The field that came true.
+    pub by: &'static str,
+    /// The place of what came true in the list of its field.
+    pub index: Option<usize>,
+    /// The line that matched.
+    pub text: Option<String>,
+    /// The groups of the regular expression that matched.
+    pub captures: Vec<Option<String>>,
+    /// The byte of the session's output at which the line begins.
+    pub offset: Option<u64>,
+    /// The byte behind what was looked at of the line.
+    pub next_offset: Option<u64>,
+    /// The port that is listened on.
+    pub port: Option<Listening>,
+    /// The status that a page was answered with.
+    pub status: Option<u16>,
+    /// What the session does: which kind of input it waits for.
+    pub state: Option<&'static str>,
+    /// The name of the process that waits for input.
+    pub command: Option<String>,
+    /// Whether it was so when the call came.
+    pub present_at_entry: bool,
+    /// Why nothing can come true any more.
+    pub why: Option<String>,
+}
+
+impl Outcome {
+    /// What came true of `until`, or of `stop`.
+    pub fn came_true(by: &'static str, by_stop: bool) -> Self {
+        let kind = if by_stop { OutcomeKind::Stopped } else { OutcomeKind::Matched };
+        Self { kind, by, ..Self::default() }
+    }
+
+    /// Nothing can come true any more.
+    pub fn impossible(why: String) -> Self {
+        Self { kind: OutcomeKind::Impossible, why: Some(why), ..Self::default() }
+    }
+
+    /// A pattern matched in a session that had written `began_total` bytes when the call came.
+    pub fn of_hit(hit: &Hit, began_total: u64) -> Self {
+        Self {
+            index: Some(hit.index),
+            text: Some(hit.text.clone()),
+            captures: hit.captures.clone(),
+            offset: Some(hit.offset),
+            next_offset: Some(hit.next_offset),
+            present_at_entry: hit.next_offset <= began_total,
+            ..Self::came_true(hit.by, hit.by_stop)
+        }
+    }
+}
