@@ -39,7 +39,7 @@ fn assert_ended_well(result: &Value, count: usize) {
     assert!(*code == 0 && failure.is_null(), "{command}: {code} {failure}");
     assert_eq!(result["output_bytes_total"], count, "{command}");
     assert!(result.get("log_truncated").is_none(), "{command}");
-    if result["log_complete"] == false {
+    if result["log_complete"] == false && !result["log_path"].is_null() {
         // On a busy machine the reply did not wait longer for the log, and says so: it comes.
         let path = log_path(result);
         let len = || std::fs::metadata(&path).map_or(0, |data| data.len());
@@ -51,7 +51,7 @@ fn assert_ended_well(result: &Value, count: usize) {
 fn assert_logged(result: &Value, wanted: &[u8]) {
     assert_ended_well(result, wanted.len());
     if result["log_path"].is_null() {
-        // A disk that stood still for a quarter of a second: the answer has not waited longer.
+        // A log writer that was so late that nobody knows the directory yet: the first answers.
         assert_eq!(result["log_complete"], false, "{result}");
         return;
     }

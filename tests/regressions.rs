@@ -161,6 +161,30 @@ fn a_kill_answers_although_the_log_writer_stands_still() {
     drop(stalled);
 }
 
+/// An answer that had waited 250 ms for a slow disk to make the log did not name it: the log came,
+/// and nobody could find it, because the session was forgotten with that answer.
+/// rule: unified-exec.md, Logs: It exists when the first reply or notification that names it is
+///   written, or is still to be made where a reply has waited 250 ms for it
+#[test]
+fn an_answer_names_the_log_that_a_slow_disk_has_not_made_yet() {
+    let mut execd = Execd::start();
+    // The first answer that names a log shows that its directory is known.
+    eventually("the log directory is known", || execd.run("true").get("log_path").is_some());
+    let stalled = StalledKeeper::of(&mut execd);
+    let ended = execd.run("echo at once");
+    let running = execd.open("echo in time; until [ -e go ]; do sleep 0.1; done");
+    for result in [&ended, &running] {
+        assert_eq!(result["log_complete"], false, "{result}");
+        assert!(!log_path(result).exists(), "{result}");
+    }
+    drop(stalled);
+    until_logged(&ended, "at once\n");
+    until_logged(&running, "in time\n");
+    go(&execd, "go");
+    let over = execd.until_exit(session_of(&running));
+    assert_eq!(log_path(&over), log_path(&running));
+}
+
 /// Members of sessions that were over were looked for once when execd began to end; those of
 /// sessions that ended later, or of more than a few at once, ran on after a clean exit.
 #[test]

@@ -158,6 +158,7 @@ impl<F: Families> Engine<F> {
                 cx.keeper.ask_sync(core.id);
                 return;
             }
+            cx.keeper.name_anyway(core.id);
             entry.family.remember(core, cx);
             tell_end(entry, observed, cx);
             if !entry.core.output.dropped {
@@ -284,5 +285,9 @@ fn log_allows<F: Families>(entry: &mut Entry<F>, at: usize, why: Why, cx: &mut C
     if points_at_log {
         cx.keeper.ask_sync(id);
     }
-    since_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= cx.now_ns
+    let due = since_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= cx.now_ns;
+    if due {
+        cx.keeper.name_anyway(id);
+    }
+    due
 }

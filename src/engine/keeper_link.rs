@@ -244,6 +244,11 @@ impl KeeperLink {
         self.logs.get(&id).is_none_or(|log| down || log.named())
     }
 
+    /// An answer names the log now, whether the file exists or not.
+    pub fn name_anyway(&mut self, id: SessionId) {
+        self.logs.get_mut(&id).map(Log::name_anyway);
+    }
+
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
         let bounded = self.plan.bounded;

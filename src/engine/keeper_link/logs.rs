@@ -35,6 +35,8 @@ pub struct Log {
     synced: Option<u64>,
     /// The file exists.
     opened: bool,
+    /// An answer has waited for the file as long as answers do, and names it all the same.
+    overdue: bool,
     /// The latest state the keeper told.
     pub noted: u64,
     pub truncated: bool,
@@ -54,8 +56,10 @@ pub struct Log {
 /// What a reply says about a session's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStatus {
-    /// The file, once it exists.
+    /// The file, once it exists; also before, where an answer has waited long enough for it.
     pub path: Option<String>,
+    /// The file is named although nobody has said yet that it exists.
+    pub unmade: bool,
     /// Nothing of the stream so far is missing from it.
     pub complete: bool,
     /// It ended at a limit.
@@ -104,7 +108,7 @@ impl LogStatus {
         let lacks = match self.missing {
             0 if self.complete => None,
             0 if self.unwritten => Some("the log writer is gone: it may lack some".to_owned()),
-            0 if !over => None,
+            0 if !over && !self.unmade => None,
             // Nobody has counted yet.
             0 => Some("it may not have all of it yet".to_owned()),
             1 => Some("1 byte is missing from it".to_owned()),
@@ -131,7 +135,7 @@ impl LogStatus {
     /// What a reply says of it; `over`: all output has come, so that what is not in the log yet is
     /// missing.
     pub fn trouble(self, over: bool) -> LogTrouble {
-        let incomplete = !self.complete && (over || self.failure.is_some());
+        let incomplete = !self.complete && (over || self.unmade || self.failure.is_some());
         LogTrouble {
             log_complete: incomplete.then_some(false),
             log_truncated: self.truncated.then_some(true),
@@ -154,6 +158,7 @@ impl Log {
             sync_sent: None,
             synced: None,
             opened: false,
+            overdue: false,
             noted: 0,
             truncated: false,
             space: false,
@@ -199,6 +204,12 @@ impl Log {
     /// Whether the file can be named in a reply, or its failure told.
     pub fn named(&self) -> bool {
         self.opened || self.trouble.is_some()
+    }
+
+    /// An answer could wait no longer for the file. Its name is known all along, and whoever reads
+    /// that answer has no other way to learn it: from now on the file is named.
+    pub fn name_anyway(&mut self) {
+        self.overdue = true;
     }
 
     /// Takes in an acknowledgement.
@@ -252,9 +263,12 @@ impl Log {
         let lost = self.missing > 0 && (self.space || !self.truncated);
         // A log that has nothing of the output is not worth looking at.
         let empty = self.missing > 0 && self.logged + self.noted == 0;
-        let path = place.path().filter(|_| self.opened && !empty).map(|dir| dir.join(&self.name));
+        let unmade = self.overdue && !self.named();
+        let shown = (self.opened && !empty) || unmade;
+        let path = place.path().filter(|_| shown).map(|dir| dir.join(&self.name));
         let refused = place.refusal().map(|reason| format!("log write failed: {reason}"));
         LogStatus {
+            unmade: unmade && path.is_some(),
             path: path.map(|path| path.to_string_lossy().into_owned()),
             complete: self.settled() && !self.failing && !lost,
             truncated: self.truncated,
@@ -323,6 +337,26 @@ mod tests {
         let failure = "log write failed: ENOSPC: No space left on device; \
                        5 bytes of the output are missing from the log";
         assert_eq!(status.failure.as_deref(), Some(failure));
+    }
+
+    /// rule: unified-exec.md, Logs: It exists when the first reply or notification that names it is
+    ///   written, or is still to be made where a reply has waited 250 ms for it
+    #[test]
+    fn a_log_that_is_made_late_is_named_by_who_waited_for_it() {
+        let mut log = Log::new("a".into());
+        assert_eq!(log.status(&tmp()).path, None);
+        log.name_anyway();
+        assert_eq!(log.status(&Place::Unknown).path, None, "nobody knows where it will be");
+        let status = log.status(&tmp());
+        assert!(status.unmade && !status.complete);
+        assert_eq!(status.shown(false).as_deref(), Some("/tmp/a (it may not have all of it yet)"));
+        assert_eq!(status.trouble(false).log_complete, Some(false));
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        let status = log.status(&tmp());
+        assert!(!status.unmade && status.complete && status.path.is_some());
+        // It could not be made after all.
+        log.acknowledge(&Ack { errno: 28, failing: true, named: false, ..ack(AckKind::Opened, 0) });
+        assert_eq!(log.status(&tmp()).path, None);
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let lost = std::mem::take(&mut core.input_lost).then(|| STDIN_LOST.to_owned());
     let waited_ns = cx.now_ns - wait.since_ns;
     // What fits an earlier moment of this log is no word about its completeness now.
-    let matters = exited || text.truncation.is_some() || text.omitted_bytes > 0;
+    let matters = exited || log.unmade || text.truncation.is_some() || text.omitted_bytes > 0;
     let incomplete = !log.complete && (matters || log.failure.is_some());
     let mut report = ExecReport {
         session_id: (!exited).then_some(core.id),
