@@ -20,6 +20,8 @@ use window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.
 const LONGER_MS: u64 = 150;
+/// How long an answer waits for holders that work (bash-stream.md, The stream family).
+const WAITED_FOR_AT_MOST: Duration = Duration::from_secs(2);
 /// An answer that waited for nobody, on a machine that is not too busy: tried several times.
 const SOON: Duration = Duration::from_millis(1_000);
 const TRIES: usize = 4;
@@ -130,6 +132,7 @@ print(a.recv(99).decode(), end=\"\")' &"
     }
     for command in commands {
         let mut execd = Execd::start();
+        let begun = now();
         let requests = ["stream", "window"].map(|file| {
             let command = command.replace("FILE", file);
             if file == "stream" {
@@ -144,7 +147,10 @@ print(a.recv(99).decode(), end=\"\")' &"
         go(&execd, "go");
         for request in requests {
             let result = execd.result_of(request);
-            assert_eq!(output_of(&result), "worked\n", "{command}: {result}");
+            // A machine that is so busy that the answer's time was over before the file was there
+            // shows that it was waited for no less.
+            let waited = begun.elapsed() >= WAITED_FOR_AT_MOST && output_of(&result).is_empty();
+            assert!(waited || output_of(&result) == "worked\n", "{command}: {result}");
         }
     }
 }
