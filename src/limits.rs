@@ -10,6 +10,7 @@ mod logs;
 mod processes;
 mod stream;
 mod turn;
+mod until;
 mod waits;
 mod windows;
 
@@ -20,6 +21,7 @@ pub use logs::*;
 pub use processes::*;
 pub use stream::*;
 pub use turn::*;
+pub use until::*;
 pub use waits::*;
 pub use windows::*;
 

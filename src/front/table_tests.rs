@@ -21,6 +21,10 @@ fn sample(kind: Kind) -> String {
         Kind::Signal => "15".to_owned(),
         Kind::Data => r#"{"base64":"AA=="}"#.to_owned(),
         Kind::Words => r#"["x"]"#.to_owned(),
+        Kind::Strings => "\"x\"".to_owned(),
+        Kind::Port => "0".to_owned(),
+        Kind::Statuses => "[200,299]".to_owned(),
+        Kind::InputKind => "true".to_owned(),
         Kind::Object(table) => {
             let fields: Vec<_> = table.iter().map(|one| (one.name, sample(one.kind))).collect();
             object(&fields)

@@ -181,10 +181,10 @@ fn outcome_line(asked: Option<&Asked>, outcome: &Outcome, word: &str) -> String 
 /// A pattern as a line for people shows it.
 fn shown_of(condition: &Condition, by: &str, at: usize) -> Option<String> {
     condition.patterns.iter().find_map(|pattern| match pattern {
-        Pattern::Text { index, text } if by == "text" && *index == at => {
+        Pattern::Text { index, text, .. } if by == "text" && *index == at => {
             Some(format!("\"{text}\""))
         }
-        Pattern::Regex { index, source } if by == "regex" && *index == at => {
+        Pattern::Regex { index, source, .. } if by == "regex" && *index == at => {
             Some(format!("/{source}/"))
         }
         _ => None,

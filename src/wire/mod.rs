@@ -2,8 +2,11 @@
 //! (protocol.md). Knows JSON-RPC, not what the methods do.
 
 mod error;
+mod int;
 mod params;
 mod signal;
+pub mod until;
+mod wanted;
 
 use std::fmt;
 
@@ -11,9 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
+pub use int::Int;
 pub(crate) use params::params;
 pub use params::{
-    Declared, Int, Kind, Param, check_params as check, decode_base64, quoted, read_params, schema,
+    Declared, Kind, Param, check_params as check, decode_base64, quoted, read_params, schema,
 };
 pub use signal::signal_number;
 
@@ -206,3 +210,6 @@ pub fn push_notification_json(out: &mut Vec<u8>, method: &str, params: &[u8]) {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tests_until;

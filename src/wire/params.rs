@@ -1,17 +1,14 @@
 //! Params: one table per method says what there is; a request is checked against it so that
 //! every error names the field and quotes the value, and `--describe` prints the same table.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeOwned, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::RpcError;
+use super::{Int, RpcError, wanted};
 use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
@@ -44,6 +41,14 @@ pub enum Kind {
     Data,
     /// An array of strings.
     Words,
+    /// A string, or an array of strings.
+    Strings,
+    /// A TCP port: its number, or "any" or 0.
+    Port,
+    /// A status of HTTP, or an array of the lowest and the highest.
+    Statuses,
+    /// true, or a kind of input.
+    InputKind,
     /// An object of these fields.
     Object(&'static [Param]),
 }
@@ -70,50 +75,6 @@ impl Param {
     /// A param that may be left out.
     pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self { name, kind, required: false, doc }
-    }
-}
-
-/// A whole number from JSON; what does not fit 64 bits is taken as the nearest that does,
-/// because every integer of the protocol is clamped or looked up anyway.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Int(pub i64);
-
-impl<'de> Deserialize<'de> for Int {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Whole;
-        impl Visitor<'_> for Whole {
-            type Value = Int;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number")
-            }
-            fn visit_i64<E>(self, value: i64) -> Result<Int, E> {
-                Ok(Int(value))
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<Int, E> {
-                Ok(Int(i64::try_from(value).unwrap_or(i64::MAX)))
-            }
-            #[allow(clippy::cast_possible_truncation)] // `as` saturates, which is what is wanted.
-            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Int, E> {
-                if value.fract() == 0.0 {
-                    Ok(Int(value as i64))
-                } else {
-                    Err(E::custom("not a whole number"))
-                }
-            }
-        }
-        from.deserialize_any(Whole)
-    }
-}
-
-impl Int {
-    /// The number clamped into `[low, high]`.
-    pub fn clamped(self, low: u64, high: u64) -> u64 {
-        u64::try_from(self.0).unwrap_or(0).clamp(low, high)
-    }
-
-    /// The same for small numbers: a terminal's rows and columns.
-    pub fn clamped_u16(self, (low, high): (u16, u16)) -> u16 {
-        u16::try_from(self.clamped(u64::from(low), u64::from(high))).unwrap_or(high)
     }
 }
 
@@ -194,13 +155,17 @@ fn unreadable(fault: serde_json::Error) -> RpcError {
     RpcError::invalid_param("params", format!("params: {fault}"))
 }
 
-fn fields_of(raw: &str) -> Result<Fields<'_>, RpcError> {
+pub(super) fn fields_of(raw: &str) -> Result<Fields<'_>, RpcError> {
     Fields::parse(raw).map_err(unreadable)
 }
 
 /// Holds an object against its table. `inside` is the path of the object itself, with a dot at
 /// its end: errors name a field of a param by its whole path.
-fn check_fields(fields: &Fields<'_>, table: &[Param], inside: &str) -> Result<(), RpcError> {
+pub(super) fn check_fields(
+    fields: &Fields<'_>,
+    table: &[Param],
+    inside: &str,
+) -> Result<(), RpcError> {
     for (at, (name, value)) in fields.0.iter().enumerate() {
         let Some(param) = table.iter().find(|param| *name == param.name) else {
             return Err(unknown(name, table, inside));
@@ -282,6 +247,17 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
         Kind::Words => serde_json::from_str::<Vec<String>>(raw)
             .map(drop)
             .or_else(|_| fault("an array of strings")),
+        Kind::Strings if raw.starts_with('"') => check(Kind::Chars, path, raw),
+        Kind::Strings => serde_json::from_str::<Vec<String>>(raw)
+            .map(drop)
+            .or_else(|_| fault("a string or an array of strings")),
+        Kind::Port => wanted::port(raw).map(drop).ok_or(()).or_else(|()| fault(wanted::PORT)),
+        Kind::Statuses => {
+            wanted::statuses(raw).map(drop).ok_or(()).or_else(|()| fault(wanted::STATUSES))
+        }
+        Kind::InputKind => {
+            wanted::input(raw).map(drop).ok_or(()).or_else(|()| fault(wanted::INPUT))
+        }
         Kind::Object(table) if raw.starts_with('{') => {
             check_fields(&fields_of(raw)?, table, &format!("{path}."))
         }
@@ -334,6 +310,21 @@ fn plain_schema(kind: Kind) -> &'static str {
         Kind::Number => r#"{"type":"number"}"#,
         Kind::Bool => r#"{"type":"boolean"}"#,
         Kind::Words => r#"{"type":"array","items":{"type":"string"}}"#,
+        Kind::Strings => {
+            r#"{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}"#
+        }
+        Kind::Port => {
+            r#"{"oneOf":[{"type":"integer","minimum":0,"maximum":65535},
+                {"type":"string","enum":["any"]}]}"#
+        }
+        Kind::Statuses => {
+            r#"{"oneOf":[{"type":"integer"},{"type":"array","items":{"type":"integer"},
+                "minItems":2,"maxItems":2}]}"#
+        }
+        Kind::InputKind => {
+            r#"{"oneOf":[{"type":"boolean","const":true},
+                {"type":"string","enum":["line","password","key"]}]}"#
+        }
         Kind::Env => r#"{"type":"object","additionalProperties":{"type":["string","null"]}}"#,
         Kind::Id => r#"{"type":["string","number","null"]}"#,
         Kind::Signal => r#"{"type":["string","integer"]}"#,

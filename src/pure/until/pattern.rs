@@ -1,0 +1,253 @@
+//! Patterns: what one is, how a regex is compiled within bounds, and its matches in a line.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+
+use memchr::memmem;
+use regex_automata::hybrid::dfa;
+use regex_automata::nfa::thompson::{self, NFA, pikevm};
+use regex_automata::util::captures::Captures;
+use regex_automata::{Anchored, Input, MatchKind};
+
+use super::syntax;
+use crate::limits::{REGEX_CACHE_BYTES, REGEX_NFA_BYTES, UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES};
+
+/// Why a pattern can't be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// In words.
+    pub why: String,
+    /// The character where it is wrong, counted from 1.
+    pub at: Option<usize>,
+}
+
+impl From<&str> for PatternError {
+    fn from(why: &str) -> Self {
+        PatternError { why: why.to_owned(), at: None }
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some(at) => write!(f, "{} (character {at})", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}
+
+/// A text or a regex that is looked for in lines.
+#[derive(Debug)]
+pub enum Pattern {
+    /// A string as it stands.
+    Text {
+        /// Its place in the list of texts.
+        index: usize,
+        /// The string.
+        text: String,
+        /// Looks for it.
+        finder: Box<memmem::Finder<'static>>,
+    },
+    /// A regex.
+    Regex {
+        /// Its place in the list of regexes.
+        index: usize,
+        /// As it was given.
+        source: String,
+        /// Compiled.
+        regex: Box<Regex>,
+    },
+}
+
+impl Pattern {
+    /// A text. Refused are those that are empty, too long, or of more than a line.
+    pub fn text(index: usize, text: &str) -> Result<Self, PatternError> {
+        check(text)?;
+        if text.contains('\n') {
+            let at = text.chars().position(|c| c == '\n').map(|at| at + 1);
+            let why = "a newline is never matched: patterns are matched a line at a time";
+            return Err(PatternError { why: why.to_owned(), at });
+        }
+        let finder = Box::new(memmem::Finder::new(text).into_owned());
+        Ok(Pattern::Text { index, text: text.to_owned(), finder })
+    }
+
+    /// A regex. Refused are those that are empty, too long, wrong, or too large when compiled.
+    pub fn regex(index: usize, source: &str) -> Result<Self, PatternError> {
+        check(source)?;
+        let regex = Box::new(Regex::new(source)?);
+        Ok(Pattern::Regex { index, source: source.to_owned(), regex })
+    }
+
+    /// The name of the field that it was given in.
+    pub fn by(&self) -> &'static str {
+        match self {
+            Pattern::Text { .. } => "text",
+            Pattern::Regex { .. } => "regex",
+        }
+    }
+
+    /// Its place in the list of that field.
+    pub fn index(&self) -> usize {
+        match self {
+            Pattern::Text { index, .. } | Pattern::Regex { index, .. } => *index,
+        }
+    }
+
+    /// As it was given.
+    pub fn source(&self) -> &str {
+        match self {
+            Pattern::Text { text, .. } => text,
+            Pattern::Regex { source, .. } => source,
+        }
+    }
+
+    /// The first match in `line` that begins at `from` or later.
+    pub(super) fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
+        match self {
+            Pattern::Text { text, finder, .. } => {
+                let at = from + finder.find(&line.as_bytes()[from..])?;
+                Some(at..at + text.len())
+            }
+            Pattern::Regex { regex, .. } => regex.find(line, from),
+        }
+    }
+
+    /// Whether what `find` has found in a line that goes on stays the same whatever comes.
+    pub(super) fn is_final(&self, line: &str, from: usize, found: &Range<usize>) -> bool {
+        match self {
+            Pattern::Text { .. } => true,
+            Pattern::Regex { regex, .. } => regex.is_final(line, from, found),
+        }
+    }
+
+    /// What the groups of a regex took of a match.
+    pub(super) fn captures(&self, line: &str, found: &Range<usize>) -> Vec<Option<Range<usize>>> {
+        match self {
+            Pattern::Text { .. } => Vec::new(),
+            Pattern::Regex { regex, .. } => regex.captures(line, found),
+        }
+    }
+}
+
+fn check(pattern: &str) -> Result<(), PatternError> {
+    if pattern.is_empty() {
+        return Err("a pattern must not be empty".into());
+    }
+    if pattern.len() > UNTIL_PATTERN_BYTES {
+        let why = format!("{} bytes, at most {UNTIL_PATTERN_BYTES}", pattern.len());
+        return Err(PatternError { why, at: None });
+    }
+    Ok(())
+}
+
+/// A compiled regex. Its searches need memory that is kept between them; nothing else is.
+pub struct Regex {
+    dfa: dfa::DFA,
+    cache: RefCell<Option<dfa::Cache>>,
+    pike: pikevm::PikeVM,
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Regex").finish_non_exhaustive()
+    }
+}
+
+impl Regex {
+    fn new(source: &str) -> Result<Self, PatternError> {
+        let hir = syntax::parse(source)?;
+        let limits = thompson::Config::new().utf8(false).nfa_size_limit(Some(REGEX_NFA_BYTES));
+        let too_large = "the compiled regex is too large";
+        let nfa: NFA = thompson::Compiler::new()
+            .configure(limits)
+            .build_from_hir(&hir)
+            .map_err(|_| PatternError::from(too_large))?;
+        let config = dfa::Config::new()
+            .match_kind(MatchKind::LeftmostFirst)
+            .cache_capacity(REGEX_CACHE_BYTES)
+            .skip_cache_capacity_check(true);
+        let dfa = dfa::Builder::new()
+            .configure(config)
+            .build_from_nfa(nfa.clone())
+            .map_err(|_| PatternError::from(too_large))?;
+        let pike = pikevm::PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::from(too_large))?;
+        Ok(Regex { dfa, cache: RefCell::new(None), pike })
+    }
+
+    /// Runs with the automaton and its memory.
+    fn with<T>(&self, run: impl FnOnce(&dfa::DFA, &mut dfa::Cache) -> T) -> T {
+        let mut cache = self.cache.borrow_mut();
+        run(&self.dfa, cache.get_or_insert_with(|| self.dfa.create_cache()))
+    }
+
+    /// Whether there is a match at or behind `from`. The automaton never gives up.
+    fn occurs(&self, text: &[u8], from: usize) -> bool {
+        let input = Input::new(text).range(from..).earliest(true);
+        self.with(|dfa, cache| !matches!(dfa.try_search_fwd(cache, &input), Ok(None)))
+    }
+
+    fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
+        if !self.occurs(line.as_bytes(), from) {
+            return None;
+        }
+        let mut slots = [None; 2];
+        let mut cache = self.pike.create_cache();
+        let input = Input::new(line).range(from..);
+        self.pike.search_slots(&mut cache, &input, &mut slots)?;
+        Some(slots[0]?.get()..slots[1]?.get())
+    }
+
+    /// Whether the match that a search from `from` finds is the same whatever comes behind the
+    /// line: no thread of the automaton goes on, for each class of bytes that may come next. Says
+    /// no where the memory was emptied on the way.
+    fn is_final(&self, line: &str, from: usize, found: &Range<usize>) -> bool {
+        let outcome = self.with(|dfa, cache| {
+            let input = Input::new(line).range(from..);
+            let mut state = dfa.start_state_forward(cache, &input).ok()?;
+            for byte in &line.as_bytes()[from..] {
+                state = dfa.next_state(cache, state, *byte).ok()?;
+                if state.is_dead() {
+                    return Some(true);
+                }
+            }
+            let emptied = cache.clear_count();
+            let mut step = |state, byte: u8| {
+                let next = dfa.next_state(cache, state, byte).ok()?;
+                (cache.clear_count() == emptied).then_some(next)
+            };
+            let classes = dfa.byte_classes().representatives(..);
+            let next: Vec<u8> = classes.filter_map(|unit| unit.as_u8()).collect();
+            for first in &next {
+                let after = step(state, *first)?;
+                if found.end < line.len() {
+                    if !after.is_dead() {
+                        return Some(false);
+                    }
+                    continue;
+                }
+                // A match is told one byte behind its end.
+                if !after.is_match() {
+                    return Some(false);
+                }
+                for second in &next {
+                    if !step(after, *second)?.is_dead() {
+                        return Some(false);
+                    }
+                }
+            }
+            Some(true)
+        });
+        outcome.unwrap_or(false)
+    }
+
+    fn captures(&self, line: &str, found: &Range<usize>) -> Vec<Option<Range<usize>>> {
+        let mut cache = self.pike.create_cache();
+        let mut captures = Captures::all(self.pike.get_nfa().group_info().clone());
+        let input = Input::new(line).range(found.start..).anchored(Anchored::Yes);
+        self.pike.search(&mut cache, &input, &mut captures);
+        let groups = captures.group_len().min(UNTIL_CAPTURES_MAX + 1);
+        (1..groups).map(|group| captures.get_group(group).map(|span| span.range())).collect()
+    }
+}
