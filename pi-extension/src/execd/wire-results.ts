@@ -32,8 +32,35 @@ interface Ending {
   log_truncated?: boolean;
 }
 
+/** How a wait ended that said what it waits for, or that only input could end. */
+export interface WaitReport {
+  outcome: "matched" | "stopped" | "exited" | "impossible" | "deadline" | "cancelled";
+  /** The field of until or stop that came true, and which one of a list. */
+  by?: string;
+  index?: number;
+  session_id?: number;
+  /** The matched line, and what the groups of a regex took of it. */
+  text?: string;
+  captures?: (string | null)[];
+  port?: number;
+  /** Of http. */
+  status?: number;
+  /** Of input: what the session waits for. */
+  state?: string;
+  effective_timeout_ms?: number;
+  why?: string;
+}
+
+/** What a session is doing. */
+interface Doing {
+  state?: string;
+  state_detail?: { command: string };
+  full_screen?: true;
+  listening?: { port: number; command: string }[];
+}
+
 /** The reply of exec_command, and of write_stdin with a session_id: one wait on a session. */
-export interface WaitResult extends Ending {
+export interface WaitResult extends Ending, Doing {
   /** Only while something still runs; never together with exit_code. */
   session_id?: number;
   cwd?: string;
@@ -44,6 +71,7 @@ export interface WaitResult extends Ending {
   yield_time_ms?: number;
   effective_wait_ms?: number;
   wait_status?: string;
+  wait?: WaitReport;
   wall_time_seconds?: number;
   omitted_bytes?: number;
   output?: string;
@@ -72,8 +100,34 @@ export interface KillResult extends Ending {
   summary?: string;
 }
 
+/** One session of wait_for. */
+export interface WaitForRow extends Ending, Doing {
+  session_id: number;
+  name?: string;
+  command: string;
+  /** `exited`, or what the session is doing. */
+  state: string;
+  /** `pending`, or what has become of what was waited for. */
+  outcome: string;
+  wait?: WaitReport;
+  note?: string;
+  /** Only where the row tells the output, and the end. */
+  output?: string;
+  omitted_bytes?: number;
+  truncation?: Truncation;
+  footer?: string;
+}
+
+/** The reply of wait_for. */
+export interface WaitForResult {
+  wait: WaitReport;
+  sessions: WaitForRow[];
+  /** Ready-made text for a model. */
+  text: string;
+}
+
 /** One session of list_sessions. */
-export interface SessionInfo extends Ending {
+export interface SessionInfo extends Ending, Doing {
   session_id: number;
   name?: string;
   command: string;
@@ -151,8 +205,22 @@ interface StreamLog {
   late?: true;
 }
 
+/** How a wait of the stream tools ended; as WaitReport, in the family's spelling. */
+export interface StreamWait
+  extends Omit<WaitReport, "session_id" | "effective_timeout_ms"> {
+  sessionId?: number;
+  effectiveTimeoutMs?: number;
+}
+
+/** What a session is doing, in the spelling of the stream tools. */
+interface StreamDoing extends Pick<Doing, "state" | "listening"> {
+  stateDetail?: { command: string };
+  fullScreen?: true;
+}
+
 /** The reply of bash_stream, poll_process and kill_process. */
-export interface StreamReport extends StreamLog {
+export interface StreamReport extends StreamLog, StreamDoing {
+  wait?: StreamWait;
   status: "running" | "completed" | "failed";
   sessionId?: number;
   pid?: number;
@@ -178,7 +246,7 @@ export interface StreamReport extends StreamLog {
 }
 
 /** One session of list_processes. */
-export interface StreamSession {
+export interface StreamSession extends StreamDoing {
   sessionId: number;
   name?: string;
   command: string;

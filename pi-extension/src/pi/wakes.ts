@@ -46,7 +46,7 @@ export class Wakes implements Source {
   readonly #runs: (id: number) => boolean;
   readonly #warn: (message: string) => void;
   readonly #armed = new Set<number>();
-  readonly #direct = new Map<string, Ended[]>();
+  readonly #direct = new Map<string, Ended[][]>();
   #waiting: Ended[] = [];
   /** How many ends that waited were dropped, for want of room. */
   #dropped = 0;
@@ -104,27 +104,46 @@ export class Wakes implements Source {
 
   /** A call told the model of a session's end, of which a wake still waits: the wake is not sent. */
   onRead(toolCallId: string, id: number): void {
-    const ended = this.#waiting.find((one) => one.session_id === id && !one.lost);
-    if (!ended) return;
-    this.#waiting = this.#waiting.filter((one) => one !== ended);
-    this.onDirect(toolCallId, ended);
-    this.#inbox.changed();
+    const ended = this.#takeBack(id);
+    if (ended) this.onDirect(toolCallId, ended);
   }
 
-  /** A tool result told the exit in the wake's place; pi has still to finalise that result. */
-  onDirect(toolCallId: string, ended: Ended): void {
+  /**
+   * A call told the model of the ends of these sessions. Wakes of them that still wait are not sent;
+   * of what was armed before the call, execd sends none.
+   */
+  onReadAll(toolCallId: string, told: Ended[], wasArmed: (id: number) => boolean): void {
+    const ends = told.flatMap((ended) => {
+      const { session_id: id } = ended;
+      if (id === undefined) return [];
+      return this.#takeBack(id) ?? (wasArmed(id) ? ended : []);
+    });
+    if (ends.length > 0) this.onDirect(toolCallId, ...ends);
+  }
+
+  /** Takes a wake that still waits off the list. */
+  #takeBack(id: number): Ended | undefined {
+    const ended = this.#waiting.find((one) => one.session_id === id && !one.lost);
+    if (!ended) return undefined;
+    this.#waiting = this.#waiting.filter((one) => one !== ended);
+    this.#inbox.changed();
+    return ended;
+  }
+
+  /** A tool result told exits in the wake's place; pi has still to finalise that result. */
+  onDirect(toolCallId: string, ...ended: Ended[]): void {
     if (this.#inbox.isClosed) return;
     if (this.#direct.size >= DIRECT_MAX) this.#direct.clear();
     // An id may come twice; each end takes the oldest.
     this.#direct.set(toolCallId, [...(this.#direct.get(toolCallId) ?? []), ended]);
   }
 
-  /** pi finalised a result: as an error, the model did not get the exit from it. */
+  /** pi finalised a result: as an error, the model did not get the exits from it. */
   onToolEnd(toolCallId: string, isError: boolean): void {
-    const [ended, ...others] = this.#direct.get(toolCallId) ?? [];
+    const [ended = [], ...others] = this.#direct.get(toolCallId) ?? [];
     if (others.length > 0) this.#direct.set(toolCallId, others);
     else this.#direct.delete(toolCallId);
-    if (ended && isError) this.onWake({ ...ended, unreadable: true });
+    if (isError) for (const one of ended) this.onWake({ ...one, unreadable: true });
   }
 
   /** Forgets everything: a wake must never reach another session of pi. */

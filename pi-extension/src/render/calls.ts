@@ -2,6 +2,8 @@
  * How the calls of all tools are drawn: one text, and a clock while nothing has come back. Which
  * words a call consists of is the family's; the words that more than one family has are here.
  */
+import { formatSeconds } from "../text/figures.ts";
+import { conditionWords } from "../text/waits.ts";
 import { type Fields, fieldsOf, labelOf } from "./fields.ts";
 import { type Block, type RenderCall, type RowContext, type Span, reuse, span } from "./row.ts";
 import { elapsedMs, keepTicking, rowState, startTicker } from "./state.ts";
@@ -13,16 +15,21 @@ const MAX_COMMAND_CHARS = 32 * 1024;
 /** A call that has no result yet says so after this time; most are faster, and would flicker. */
 const SILENCE_MS = 500;
 
-/** Makes a renderer of a function that gives the call's text. */
-export function call(text: CallText): RenderCall {
+/**
+ * Makes a renderer of a function that gives the call's text. `hasClock`: the seconds stand in the
+ * call's own line, from the first one on; else below it.
+ */
+export function call(text: CallText, hasClock = false): RenderCall {
   return (args, theme, context) => {
     const row = reuse(context.lastComponent);
     const state = rowState(context);
     const waits = context.executionStarted && context.isPartial && !state.settled;
     const draw = (): void => {
       const waiting = waits && !state.hasResult;
-      const blocks: Block[] = [{ kind: "text", spans: text(fieldsOf(args), context) }];
-      if (waiting) blocks.push(...waitingBlocks(elapsedMs(state)));
+      const clock = waiting && hasClock ? [muted(` · ${formatSeconds(elapsedMs(state))}`)] : [];
+      const spans = [...text(fieldsOf(args), context), ...clock];
+      const blocks: Block[] = [{ kind: "text", spans }];
+      if (waiting && !hasClock) blocks.push(...waitingBlocks(elapsedMs(state)));
       row.show(blocks, theme, waiting ? keepTicking(state, context) : undefined);
     };
     state.redrawCall = draw;
@@ -78,6 +85,22 @@ export function signalSpan({ signal }: Fields, context: RowContext, fallback: st
 export function asides(notes: (string | undefined)[]): Span[] {
   const told = notes.filter((note) => note !== undefined);
   return told.length === 0 ? [] : [muted(` (${told.join(" · ")})`)];
+}
+
+/** Takes the arguments of a call and gives what it waits for as notes: `until port 5173`. */
+export function conditionNotes({ until, stop }: Fields): (string | undefined)[] {
+  return [noteOf("until ", until), noteOf("stop at ", stop)];
+}
+
+function noteOf(before: string, condition: unknown): string | undefined {
+  const words = conditionWords(condition);
+  return words === undefined ? undefined : `${before}${words}`;
+}
+
+/** Takes the arguments of a poll and gives its beginning: `⟳ poll`, or `⟳ wait port 5173`. */
+export function pollTitle({ until }: Fields): Span {
+  const words = conditionWords(until);
+  return title(words === undefined ? "⟳ poll" : `⟳ wait ${words}`);
 }
 
 /** Takes a value and what stands around its label; undefined where the value has no label. */

@@ -19,7 +19,7 @@ export const renderers: Record<UnifiedToolName, ToolRenderers> = drawn(UNIFIED);
 export const streamRenderers: Record<StreamToolName, ToolRenderers> = drawn(STREAM);
 
 function drawn<Name extends string>(looks: Record<Name, Look>): Record<Name, ToolRenderers> {
-  const made = Object.entries<Look>(looks).map(([name, look]) =>
-    [name, { renderCall: call(look.call), renderResult: result(orError(look.view)) }]);
+  const made = Object.entries<Look>(looks).map(([name, { call: text, view, hasClock }]) =>
+    [name, { renderCall: call(text, hasClock), renderResult: result(orError(view)) }]);
   return Object.fromEntries(made) as Record<Name, ToolRenderers>;
 }

@@ -7,7 +7,8 @@ import { forgottenText, formatSeconds, formatSize } from "../text/figures.ts";
 import { plainText } from "../text/plain.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, beginningOf, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, labelled, pollTitle,
+  signalSpan, target, title,
 } from "./calls.ts";
 import {
   type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stdinNote,
@@ -15,8 +16,8 @@ import {
 } from "./fields.ts";
 import { type RowContext, type Span, span } from "./row.ts";
 import {
-  type Entry, type Look, type Outcome, type RowView, CAMEL, entryOf, factsOf, muted, notice,
-  saying, shownPath, timeFact,
+  type Entry, type Look, type Outcome, type RowView, CAMEL, doingFacts, endedNotice, entryOf,
+  factsOf, isByCondition, muted, notice, saying, shownPath, timeFact,
 } from "./view.ts";
 
 /** The most background processes that are named. */
@@ -37,6 +38,7 @@ function streamCall(args: Fields): Span[] {
   const workdir = stringOf(args.workdir);
   const notes = [
     timeNote("yield", args.yieldMs),
+    ...conditionNotes(args),
     timeNote("timeout", args.timeoutMs),
     workdir ? `cwd: ${shownPath(workdir)}` : undefined,
     stdinNote(args.stdinMode),
@@ -44,14 +46,16 @@ function streamCall(args: Fields): Span[] {
   return [...commandSpans(args.command), ...asides(notes)];
 }
 
-/** `⟳ poll → 3 (wait 5s)`, or `(to its end, 600s)` */
+/** `⟳ poll → 3 (wait 5s)`, or `(to its end, 600s)`; `⟳ wait port 5173 → 3 (wait 5s)` */
 function pollCall(args: Fields): Span[] {
+  const [, stop] = conditionNotes(args);
   const notes = [
+    stop,
     waitNote("to its end,", args.waitMs),
     waitNote("wait", args.maxDrainMs),
     labelled("kill if ", args.killIf),
   ];
-  return [title("⟳ poll"), ...target(" → ", args.sessionId), ...asides(notes)];
+  return [pollTitle(args), ...target(" → ", args.sessionId), ...asides(notes)];
 }
 
 /** `» 12 bytes → 3 (eof)`; the data itself stands below when expanded. */
@@ -104,7 +108,7 @@ function reportView(outcome: Outcome): RowView {
   const tone = context.isError && output === undefined ? "error" : "toolOutput";
   return {
     body: { text: output ?? text, tone },
-    notices: partial ? liveNotices(details) : reportNotices(details),
+    notices: partial ? liveNotices(details) : reportNotices(details, context.args),
     facts: partial ? runningFacts(outcome, CAMEL) : reportFacts(details),
   };
 }
@@ -129,7 +133,7 @@ function liveNotices(details: Fields): Span[] {
   return notice(details.liveEnded === true ? text : undefined, "warning");
 }
 
-function reportNotices(details: Fields): Span[] {
+function reportNotices(details: Fields, args: unknown): Span[] {
   const { fullOutput } = factsOf(details, CAMEL);
   const pids = arrayOf(details.backgroundPids).slice(0, MAX_NAMED).map(labelOf).filter(Boolean);
   return [
@@ -138,10 +142,16 @@ function reportNotices(details: Fields): Span[] {
     ...notice(details.late === true ? "some came after its end" : "", "warning"),
     ...notice(details.timedOut === true ? "its time was over" : "", "error"),
     ...notice(stringOf(details.error), "error"),
-    ...notice(stringOf(details.note), "warning"),
+    ...endedNotice(details, args),
+    ...notice(isImpossible(details) ? undefined : stringOf(details.note), "warning"),
     ...notice(stringOf(details.failureMessage), "error"),
     ...notice(details.aborted === true ? "ended by Esc" : "", "error"),
   ];
+}
+
+/** Why a wait was impossible stands in a line of its own. */
+function isImpossible(details: Fields): boolean {
+  return fieldsOf(details.wait).outcome === "impossible";
 }
 
 function reportFacts(details: Fields): (Span | undefined)[] {
@@ -150,9 +160,9 @@ function reportFacts(details: Fields): (Span | undefined)[] {
   const runs = details.status === "running";
   const yielded = runs && details.waitedMs !== undefined;
   const ms = numberOf(yielded ? details.waitedMs : details.durationMs);
-  const what = yielded ? "yielded" : runs ? "running" : "took";
+  const what = yielded ? (isByCondition(details) ? "waited" : "yielded") : runs ? "running" : "took";
   const early = details.interrupted === true ? " (a message came)" : "";
-  return [timeFact(what, ms, early), runs ? id : exit, log];
+  return [timeFact(what, ms, early), runs ? id : exit, ...(runs ? doingFacts(details) : []), log];
 }
 
 /** One line for each session. */
@@ -172,6 +182,7 @@ function sessionEntry(session: Unchecked<StreamSession>, expanded: boolean): Ent
   const marks = [
     stdin === undefined ? undefined : muted(stdin),
     session.status === "running" ? undefined : exit,
+    ...doingFacts(session),
   ];
   return entryOf(session, CAMEL, marks, expanded);
 }

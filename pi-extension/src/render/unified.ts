@@ -1,17 +1,19 @@
 /**
- * How the six unified-exec tools look: the words of their calls (`$ cmd (yield 2.5s · cwd: ~/x)`,
+ * How the unified-exec tools look: the words of their calls (`$ cmd (yield 2.5s · cwd: ~/x)`,
  * `⟳ poll → session_id=2`, `» ^C → session_id=2`), and the views of their results.
  */
 import { resolve } from "node:path";
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type {
-  KillResult, ListResult, SessionInfo, Truncation, WaitResult,
+  KillResult, ListResult, SessionInfo, Truncation, WaitForResult, WaitForRow, WaitResult,
 } from "../execd/wire-results.ts";
 import { formatSeconds, formatSize } from "../text/figures.ts";
+import { conditionWords } from "../text/waits.ts";
 import { oneLine } from "../text/width.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, beginningOf, byteCount, commandSpans, eofNote, labelled, signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, labelled, pollTitle,
+  signalSpan, target, title,
 } from "./calls.ts";
 import {
   type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf,
@@ -19,8 +21,8 @@ import {
 import { type RowContext, type Span, span } from "./row.ts";
 import { rowState } from "./state.ts";
 import {
-  type Entry, type Look, type Outcome, type RowView, LIST_CELLS, SNAKE, clipped, entryOf, factsOf,
-  muted, notice, saying, shownPath, timeFact,
+  type Entry, type Look, type Outcome, type RowView, LIST_CELLS, SNAKE, clipped, doingFacts, dotted,
+  endedNotice, entryOf, factsOf, isByCondition, muted, notice, saying, shownPath, timeFact,
 } from "./view.ts";
 
 /** The cells of input that a collapsed row shows. */
@@ -33,6 +35,7 @@ const MAX_NAMED = 16;
 export const UNIFIED = {
   exec_command: { call: execCall, view: waitView },
   write_stdin: { call: writeCall, view: waitView },
+  wait_for: { call: waitForCall, view: waitForView, hasClock: true },
   kill_session: { call: killCall, view: killView },
   list_sessions: { call: listCall, view: listView },
   set_on_exit: { call: setOnExitCall, view: setOnExitView },
@@ -43,6 +46,7 @@ export const UNIFIED = {
 function execCall(args: Fields, context: RowContext): Span[] {
   const notes = [
     yieldNote(args),
+    ...conditionNotes(args),
     `cwd: ${shownPath(effectiveCwd(args, context))}`,
     args.tty === true ? "tty" : undefined,
   ];
@@ -57,13 +61,39 @@ function effectiveCwd(args: Fields, context: RowContext): string {
   return resolve(stringOf(context.cwd) ?? "", clipped(stringOf(args.workdir) ?? ""));
 }
 
-/** `⟳ poll → session_id=2 (yield 5.0s)`, or `» input → session_id=2` */
+/**
+ * `⟳ poll → session_id=2 (yield 5.0s)`, `⟳ wait port 5173 → session_id=2` or
+ * `» input → session_id=2 (until input)`
+ */
 function writeCall(args: Fields, context: RowContext): Span[] {
   const input = inputSpans(args, context);
   const eof = eofNote(args.eof);
-  const notes = [input.length > 0 ? eof : undefined, yieldNote(args)];
-  const head = input.length > 0 ? [title("» "), ...input] : [title(eof ? "» (eof)" : "⟳ poll")];
-  return [...head, ...session(" → ", args), ...asides(notes)];
+  const isPoll = input.length === 0 && eof === undefined;
+  const [until, stop] = conditionNotes(args);
+  const notes = [input.length > 0 ? eof : undefined, isPoll ? undefined : until, stop];
+  const poll = eof ? title("» (eof)") : pollTitle(args);
+  const head = input.length > 0 ? [title("» "), ...input] : [poll];
+  return [...head, ...session(" → ", args), ...asides([...notes, yieldNote(args)])];
+}
+
+/** `⟳ wait port 5173 → session 2`, or `⟳ wait → sessions 1, 2 (all · stop at /rror/ · 60.0s)` */
+function waitForCall(args: Fields, context: RowContext): Span[] {
+  const ids = arrayOf(args.session_ids).map(labelOf).filter((id) => id !== undefined);
+  const shown = ids.slice(0, MAX_NAMED).join(", ");
+  const more = ids.length > MAX_NAMED ? `, and ${ids.length - MAX_NAMED} more` : "";
+  // While the arguments stream in, ids may still come.
+  const streaming = context.isPartial && !context.argsComplete && !context.executionStarted;
+  const sessions = ids.length === 0 ? (streaming ? "…" : "all sessions")
+    : `session${ids.length === 1 ? "" : "s"} ${shown}${more}`;
+  const ms = numberOf(args.timeout_ms);
+  const notes = [
+    ids.length === 1 ? undefined : labelOf(args.mode)?.replace("_", " "),
+    conditionNotes(args)[1],
+    ms === undefined ? undefined : formatSeconds(ms),
+  ];
+  const words = conditionWords(args.until);
+  const head = title(words === undefined ? "⟳ wait" : `⟳ wait ${words}`);
+  return [head, muted(" → "), span(sessions, "accent"), ...asides(notes)];
 }
 
 function inputSpans({ chars, chars_b64 }: Fields, { expanded }: RowContext): Span[] {
@@ -152,11 +182,17 @@ function waitView(outcome: Outcome): RowView {
     notices: [
       ...truncationNotices(details),
       ...notice(stringOf(wait.warning), "warning"),
-      ...notice(stringOf(wait.note), "warning"),
+      ...endedNotice(details, context.args),
+      ...notice(noteOf(wait), "warning"),
       ...notice(stringOf(wait.failure_message), "error"),
     ],
     facts: partial ? runningFacts(outcome, SNAKE) : waitFacts(outcome),
   };
+}
+
+/** What else there is to know; why a wait was impossible stands in a line of its own. */
+function noteOf({ note, wait }: Unchecked<WaitResult>): string | undefined {
+  return fieldsOf(wait).outcome === "impossible" ? undefined : stringOf(note);
 }
 
 /** Takes the model's text, where nothing else is left, and gives what stands below its header. */
@@ -194,7 +230,7 @@ function waitFacts({ details, context }: Outcome): (Span | undefined)[] {
   const seconds = numberOf(details.wall_time_seconds);
   const wallMs = seconds === undefined ? undefined : seconds * 1000;
   if (exit === undefined && details.session_id !== undefined) {
-    return [yieldedFact(details, wallMs), id, log];
+    return [yieldedFact(details, wallMs), id, ...doingFacts(details), log];
   }
   const ms = wallMs ?? numberOf(context.durationMs);
   return [ms === undefined ? undefined : timeFact("took", ms), exit, log];
@@ -205,7 +241,40 @@ function yieldedFact(wait: Unchecked<WaitResult>, wallMs: number | undefined): S
   const ms = numberOf(wait.effective_wait_ms) ?? wallMs ?? numberOf(wait.yield_time_ms);
   const why = stringOf(wait.wait_status);
   const early = why === "cancelled" || why === "shutting_down" ? ` (${why})` : "";
-  return timeFact("yielded", ms, early);
+  return timeFact(isByCondition({ ...wait }) ? "waited" : "yielded", ms, early);
+}
+
+/** What ended the wait, a line for each session, and the text that the model got when expanded. */
+function waitForView({ details, text, context, partial, expanded }: Outcome): RowView {
+  const { wait, sessions }: Unchecked<WaitForResult> = details;
+  if (!Array.isArray(sessions)) return partial ? {} : { body: { text } };
+  const rows = sessions.map(fieldsOf);
+  const deciding = rows.find(({ session_id: id }) => id === fieldsOf(wait).session_id);
+  const report = { wait, listening: deciding?.listening };
+  const ms = numberOf(context.durationMs);
+  return {
+    ...(expanded && { body: { text } }),
+    list: {
+      entries: rows.map((row) => waitForEntry(row, fieldsOf(context.args))),
+      nouns: ["session", "sessions"],
+      none: "no sessions",
+    },
+    notices: endedNotice(report, context.args),
+    facts: [ms === undefined ? undefined : timeFact("waited", ms)],
+  };
+}
+
+function waitForEntry(row: Unchecked<WaitForRow> & Fields, args: Fields): Entry {
+  const id = labelOf(row.session_id) ?? "?";
+  const command = oneLine(stringOf(row.name) ?? stringOf(row.command) ?? "", LIST_CELLS);
+  const spans = [
+    span(`#${id} ${command}`, "toolOutput"),
+    ...endedNotice(row, args),
+    factsOf(row, SNAKE).exit,
+    ...doingFacts(row),
+    ...notice(stringOf(row.failure_message), "error"),
+  ];
+  return { spans: dotted(spans), isCut: true };
 }
 
 /** What kill_session did, and the last output of the session. */
@@ -261,6 +330,7 @@ function sessionEntry(session: Unchecked<SessionInfo>, expanded: boolean): Entry
     session.tty === true ? muted("tty") : undefined,
     session.wake_armed === true ? span("[wake]", "accent") : undefined,
     session.shell_exited === true ? muted("shell exited") : undefined,
+    ...doingFacts(session),
     session.running === false ? exit : undefined,
     ...notice(stringOf(session.failure_message), "error"),
   ];

@@ -10,8 +10,12 @@ import type {
 } from "../execd/wire-results.ts";
 import { formatAge, formatSeconds } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
+import { isObject } from "../text/values.ts";
+import {
+  type Ended, doingWords, endedWords, listeningWords, stateWords,
+} from "../text/waits.ts";
 import { oneLine } from "../text/width.ts";
-import { type Fields, labelOf, numberOf, stringOf } from "./fields.ts";
+import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
 import { type RowContext, type Span, span } from "./row.ts";
 import type { RowState } from "./state.ts";
 
@@ -71,6 +75,8 @@ export interface Entry {
 export interface Look {
   call: CallText;
   view: ResultView;
+  /** Whether the call's own line counts the seconds while it waits. */
+  hasClock?: true;
 }
 
 /** Gives a call's text for arguments in any state. */
@@ -192,6 +198,45 @@ export function describeSession(session: Fields, names: Names, cells: number): s
 export function saying(text: string, tone: ThemeColor): RowView {
   const words = oneLine(text, LIST_CELLS);
   return { facts: [words === "" ? undefined : span(words, tone)] };
+}
+
+/** How the end of a wait is marked: a sign, and a colour. */
+const ENDS: Record<Ended["how"], [sign: string, tone: ThemeColor]> = {
+  matched: ["✓ ", "success"],
+  stopped: ["✕ ", "error"],
+  impossible: ["", "warning"],
+  deadline: ["", "muted"],
+  exited: ["", "muted"],
+};
+
+/** Takes the details of a reply and its call's arguments and gives what ended the wait. */
+export function endedNotice(details: Fields, args: unknown): Span[] {
+  const asked = fieldsOf(args);
+  const ended = endedWords(details.wait, asked, details.listening);
+  // Who waits for no more than the end sees that there.
+  if (ended === undefined || (ended.how === "exited" && !isObject(asked.until))) return [];
+  const [sign, tone] = ENDS[ended.how];
+  return [span(`${sign}${ended.words}`, tone)];
+}
+
+/**
+ * Takes the details of a session that goes on and gives what it is doing, but for what the line on
+ * the end of its wait says already.
+ */
+export function doingFacts(details: Fields): Span[] {
+  const { outcome, by, port } = fieldsOf(details.wait);
+  const listens = arrayOf(details.listening).map(fieldsOf);
+  const told = [
+    outcome === "impossible" || by === "input" ? stateWords(details) : undefined,
+    by === "port" && listens.every((one) => one.port === port)
+      ? listeningWords(details.listening) : undefined,
+  ];
+  return doingWords(details).filter((words) => !told.includes(words)).map(muted);
+}
+
+/** Whether a wait ended by itself: by what was waited for, or because that could not come. */
+export function isByCondition(details: Fields): boolean {
+  return ["matched", "stopped", "impossible"].includes(String(fieldsOf(details.wait).outcome));
 }
 
 /** Takes spans and gives those that are there, with ` · ` between them. */

@@ -4,18 +4,19 @@
  * refuse.
  */
 import { isObject, parseObject } from "../text/values.ts";
-import type { ParameterSchema, ToolSchema } from "./schema.ts";
+import { type ParameterSchema, REPAIR, type ToolSchema } from "./schema.ts";
 
 /** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
 export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {
   const given = isObject(args) ? args : {};
   const taken: Record<string, unknown> = {};
-  for (const [name, { type }] of Object.entries(schema.properties)) {
+  for (const [name, parameter] of Object.entries(schema.properties)) {
     const value = given[name];
     if (value === undefined || value === null) continue;
     // An empty string is how some models leave a parameter out.
     if (value === "" && !schema.required?.includes(name)) continue;
-    taken[name] = coerceValue(type, value);
+    const mended = (parameter[REPAIR] ?? ((as) => coerceValue(parameter.type, as)))(value);
+    if (mended !== undefined) taken[name] = mended;
   }
   return taken;
 }
@@ -31,17 +32,21 @@ function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
     case "string":
     case undefined:
       return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
+    case "array":
+      return value;
     case "object":
       return coerceVariables(value);
   }
 }
 
-function coerceNumber(value: unknown, made: (number: number) => number): unknown {
+/** A number that is written as a text becomes one, as `made` has it. */
+export function coerceNumber(value: unknown, made: (number: number) => number): unknown {
   const number = typeof value === "string" ? Number(value.trim() || Number.NaN) : value;
   return typeof number === "number" && Number.isFinite(number) ? made(number) : value;
 }
 
-function coerceBoolean(value: unknown): unknown {
+/** The words for yes and no become booleans. */
+export function coerceBoolean(value: unknown): unknown {
   const text = String(value).trim().toLowerCase();
   if (["true", "1", "yes"].includes(text)) return true;
   if (["false", "0", "no"].includes(text)) return false;

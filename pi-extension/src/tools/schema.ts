@@ -3,13 +3,19 @@
  * reads about each parameter stands with the texts of its tool.
  */
 
+/** The name under which a parameter has a repair of its own; no JSON has it. */
+export const REPAIR = Symbol("repair");
+
 /** A parameter of a tool. One of several types has `anyOf` in place of `type`. */
 export interface ParameterSchema {
-  type?: "string" | "integer" | "number" | "boolean" | "object";
+  type?: "string" | "integer" | "number" | "boolean" | "object" | "array";
   anyOf?: readonly object[];
   description: string;
   enum?: readonly string[];
   additionalProperties?: object;
+  items?: object;
+  /** Brings a value into the schema; undefined stands for a parameter that was not given. */
+  [REPAIR]?: (value: unknown) => unknown;
 }
 
 /** A tool's parameters. */

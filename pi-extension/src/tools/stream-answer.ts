@@ -5,6 +5,7 @@ import type {
 import { stdinNote } from "../render/fields.ts";
 import { forgottenText, formatAge, formatSize } from "../text/figures.ts";
 import { cutSequence, plainText } from "../text/plain.ts";
+import { type Asked, doingWords, endedWords } from "../text/waits.ts";
 import { oneLine } from "../text/width.ts";
 import type { Waited } from "./stream-wait.ts";
 import type { Told } from "./tool.ts";
@@ -12,8 +13,8 @@ import type { Told } from "./tool.ts";
 const COMMAND_CELLS = 200;
 const PATH_CELLS = 240;
 
-/** Takes the report of a session and gives its text. */
-export function reportText(report: Waited): Told {
+/** Takes the report of a session, and what its call asked for, and gives its text. */
+export function reportText(report: Waited, asked: Asked = {}): Told {
   const facts: (keyof Waited)[] = [
     "sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath",
   ];
@@ -21,6 +22,7 @@ export function reportText(report: Waited): Told {
   const lines = facts.filter((name) => name !== "pid" || report.status === "running")
     .filter((name) => report[name] !== undefined)
     .map((name) => `${name}: ${String(report[name])}`);
+  lines.push(...doingLines(report, asked));
   const head = [`[${report.status}]`, ...lines].join("\n");
   const notes = notesOf(report).map((note) => `\n[${note}]`);
   const { output, none } = outputOf(report);
@@ -28,6 +30,13 @@ export function reportText(report: Waited): Told {
   if (notes.length === 0) return told;
   const end = output.endsWith("\n") ? "" : "\n";
   return { ...told, foot: `${told.foot}${end}${notes.join("\n")}` };
+}
+
+/** What ended the wait, and what the session is doing. */
+function doingLines(report: Waited, asked: Asked): string[] {
+  const ended = endedWords(report.wait, asked, report.listening);
+  const lines = ended === undefined ? [] : [`wait: ${ended.words}`];
+  return report.status === "running" ? [...lines, ...doingWords({ ...report })] : lines;
 }
 
 /**
@@ -112,6 +121,7 @@ function rowText(row: StreamSession): string {
     row.signal,
     formatAge(row.durationMs),
     row.status === "running" ? `pid ${row.pid}` : undefined,
+    ...doingWords({ ...row }),
     row.name === undefined ? undefined : oneLine(row.name, COMMAND_CELLS),
     `${oneLine(row.command, COMMAND_CELLS)} (${oneLine(row.cwd, PATH_CELLS)})`,
     stdinNote(row.stdinMode),

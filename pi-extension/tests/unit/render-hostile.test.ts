@@ -20,11 +20,41 @@ function argsWith(text: string): object {
     cols: text,
     rows: text,
     yield_until: text,
+    until: conditionWith(text),
+    stop: { ...conditionWith(text), text: [text, text, text, text, text] },
+    session_ids: [text, 2],
+    mode: text,
+    timeout_ms: text,
+  };
+}
+
+function conditionWith(text: string): object {
+  return {
+    text, regex: [text], count: text, port: text, http: { port: text, path: text }, input: text,
+    idle_ms: text, tree_exit: true,
+  };
+}
+
+/** What ended a wait and what is doing; every outcome and field of these has its words. */
+function waitedWith(text: string, at: number): object {
+  const outcomes = ["matched", "stopped", "impossible", "deadline", "exited", text];
+  const fields = ["text", "regex", "port", "http", "input", "idle_ms", text];
+  return {
+    wait: {
+      outcome: outcomes[at % outcomes.length], by: fields[at % fields.length], index: 0, text,
+      captures: [null, text], port: text, status: text, state: "waiting_for_key", why: text,
+      effective_timeout_ms: text,
+    },
+    state: at % 2 === 0 ? text : "waiting_for_line",
+    state_detail: { command: text },
+    full_screen: true,
+    listening: [{ port: text, command: text }],
   };
 }
 
 function detailsWith(text: string): object {
   return {
+    ...waitedWith(text, text.length),
     output: text,
     final_output: text,
     summary: text,
@@ -46,6 +76,8 @@ function detailsWith(text: string): object {
     sessions: [
       { session_id: text, name: text, command: text, cwd: text, log_path: text, running: false },
       { session_id: 2, command: text, signal: text, failure_message: text, running: false },
+      ...Array.from({ length: 12 }, (_, at) => (
+        { session_id: at, command: text, outcome: text, ...waitedWith(text, at) })),
     ],
   };
 }
