@@ -5,15 +5,24 @@
 
 use super::contract::Families;
 use super::contract::cx::Cx;
-use crate::limits::{NS_PER_MS, QUIET_MS};
+use crate::config::Config;
+use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS};
 use crate::pure::process::life::Stream;
 use crate::session::Session;
 use crate::session::asked::Outcome;
+use crate::session::idle::{Step, Used};
 use crate::session::wait::Wait;
+use crate::sys::proc_work;
+use crate::sys::tree::{self, Orphans};
+
+/// Whether a wait that nothing but input can end any more is answered then, as its call says.
+pub fn answers_impossible(given: Option<&str>, _config: &Config) -> bool {
+    given.is_some_and(|word| word == "answer")
+}
 
 /// Looks at the conditions of a session's waits.
 pub fn step<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
-    if !core.waits.iter().any(Wait::wants_look) {
+    if core.waits.is_empty() {
         return;
     }
     let mut waits = std::mem::take(&mut core.waits);
@@ -21,6 +30,15 @@ pub fn step<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
         wait.look_ns = None;
         if wait.wants_look() {
             look_at_text(core, wait, cx.now_ns);
+        }
+        if wait.wants_look() {
+            look_at_members(core, wait, cx);
+        }
+        if wait.wants_look() && !core.life.finished() {
+            look_at_idle(core, wait, cx);
+        }
+        if wait.outcome.is_some() {
+            wait.look_ns = None;
         }
     }
     core.waits = waits;
@@ -46,4 +64,52 @@ fn look_at_text(core: &Session, wait: &mut Wait, now_ns: u64) {
     if let Some(hit) = text.hit() {
         wait.outcome = Some(Box::new(Outcome::of_hit(hit, wait.began_total)));
     }
+}
+
+/// Whether everything of a session has gone whose leader has.
+fn look_at_members<F: Families>(core: &Session, wait: &mut Wait, cx: &Cx<F>) {
+    let Some(asked) = &mut wait.asked else { return };
+    let Some(by_stop) = asked.awaits_members() else { return };
+    if core.status().is_none() {
+        return;
+    }
+    let members = cx.members_of(core);
+    let ours = |sid: i32| cx.leaders.contains_key(&sid);
+    if members.is_gone(&mut cx.lookout.borrow_mut(), &ours) {
+        let present_at_entry = wait.since_ns == cx.now_ns;
+        let outcome = Outcome { present_at_entry, ..Outcome::came_true("tree_exit", by_stop) };
+        wait.outcome = Some(Box::new(outcome));
+        return;
+    }
+    if core.life.finished() && wait.due_ns.is_some_and(|due| due <= cx.now_ns) {
+        asked.left = Some(cx.living(&members).len()).filter(|left| *left > 0);
+    }
+    wait.look_at(cx.now_ns + MEMBERS_LOOK_MS * NS_PER_MS);
+}
+
+/// Whether a session has been idle for as long as was asked.
+fn look_at_idle<F: Families>(core: &Session, wait: &mut Wait, cx: &Cx<F>) {
+    let Some(asked) = &mut wait.asked else { return };
+    let mut due_ns: Option<u64> = None;
+    for idle in &mut asked.idle {
+        match idle.step(cx.now_ns, core.output_ns, || cpu_times(core, cx)) {
+            Step::Idle => {
+                let outcome = Outcome::came_true("idle_ms", idle.by_stop);
+                wait.outcome = Some(Box::new(outcome));
+                return;
+            }
+            Step::At(at_ns) => due_ns = due_ns.into_iter().chain([at_ns]).min(),
+        }
+    }
+    if let Some(at_ns) = due_ns {
+        wait.look_at(at_ns);
+    }
+}
+
+/// The CPU time that each process of a session has used; None where it can't be told of all.
+fn cpu_times<F: Families>(core: &Session, cx: &Cx<F>) -> Option<Vec<Used>> {
+    let orphans = Orphans::read(|pid| cx.leaders.contains_key(&pid));
+    let found = tree::walk(core.facts.pid, core.status().is_none(), &orphans);
+    let used = |pid: &i32| (*pid, proc_work::cpu_ns(*pid));
+    found.complete.then(|| found.pids.iter().map(used).collect())
 }

@@ -30,6 +30,7 @@ pub fn accept(core: &mut Session, bytes: &mut Vec<u8>, eof: bool) -> Result<(), 
     if let Some(line) = line {
         core.input.line = line;
     }
+    core.note_sent(bytes);
     core.input.push(bytes);
     core.input.given_bytes += bytes.len() as u64;
     if eof && !core.facts.tty {

@@ -2,8 +2,13 @@
 
 use std::rc::Rc;
 
+use super::Session;
+use super::idle::Idle;
 use super::listening::Listening;
-use crate::pure::until::{Condition, Hit, TextWatch};
+use crate::pure::until::{Condition, Echo, Hit, TextWatch};
+
+/// What `until` and `stop` of a call asked for.
+pub type Conditions = (Option<Rc<Condition>>, Option<Rc<Condition>>);
 
 /// What a call waits for: `until` ends the wait well, `stop` ends it as a failure.
 #[derive(Debug)]
@@ -16,20 +21,45 @@ pub struct Asked {
     pub text: Option<TextWatch>,
     /// A deadline is set for the end of an unfinished line: further output need not ask for one.
     pub quiet_asked: bool,
+    /// What is known of the session's quiet, for each that asked for it.
+    pub idle: Vec<Idle>,
+    /// How many of the session's processes were left when the wait was over.
+    pub left: Option<usize>,
 }
 
 impl Asked {
-    /// What a call waits for that is told a session's output from the byte `offset` on; None where
-    /// it asked for nothing.
-    pub fn new(
-        (until, stop): (Option<Rc<Condition>>, Option<Rc<Condition>>),
-        offset: u64,
-    ) -> Option<Box<Self>> {
+    /// What a call waits for that begins at `now_ns` and is told a session's output from the byte
+    /// `offset` on; None where it asked for nothing. What is there of the output already is to be
+    /// shown to `text` first.
+    pub fn new((until, stop): Conditions, offset: u64, now_ns: u64) -> Option<Box<Self>> {
         if until.is_none() && stop.is_none() {
             return None;
         }
         let text = TextWatch::new(until.clone(), stop.clone(), offset);
-        Some(Box::new(Self { until, stop, text, quiet_asked: false }))
+        let (idle, left) = (Vec::new(), None);
+        let mut asked = Self { until, stop, text, quiet_asked: false, idle, left };
+        let idle = |(by_stop, one): (bool, &Rc<Condition>)| {
+            one.idle_ms.map(|ms| Idle::new(by_stop, ms, !one.idle_cpu, now_ns))
+        };
+        asked.idle = asked.conditions().filter_map(idle).collect();
+        Some(Box::new(asked))
+    }
+
+    /// What a call waits for that is told the session's unread output.
+    pub fn of_unread(conditions: Conditions, core: &Session, now_ns: u64) -> Option<Box<Self>> {
+        let offset = core.output_bytes_total().saturating_sub(core.view.shown_bytes());
+        let mut asked = Self::new(conditions, offset, now_ns)?;
+        if let Some(text) = &mut asked.text {
+            core.view.show(text);
+        }
+        Some(asked)
+    }
+
+    /// Input is about to be written, that may come back as output.
+    pub fn sent(&mut self, bytes: &[u8], echo: Echo) {
+        if let Some(text) = self.text.as_mut().filter(|_| echo != Echo::Nothing) {
+            text.sent(bytes, echo);
+        }
     }
 
     /// Both conditions, each with whether it is that of `stop`.
@@ -38,9 +68,18 @@ impl Asked {
         until.chain(self.stop.iter().map(|one| (true, one)))
     }
 
-    /// Whether the end of everything of the session is waited for, not of its leader alone.
-    pub fn awaits_members(&self) -> bool {
-        self.conditions().any(|(_, one)| one.tree_exit)
+    /// Whether the end of everything of the session is waited for, not of its leader alone: and
+    /// then, whether it is `stop` that waits for it.
+    pub fn awaits_members(&self) -> Option<bool> {
+        self.conditions().find(|(_, one)| one.tree_exit).map(|(by_stop, _)| by_stop)
+    }
+
+    /// What an answer says of the members that are left although their end was waited for.
+    pub fn left_words(&self) -> Option<String> {
+        Some(match self.left? {
+            1 => "1 process of the session is left".to_owned(),
+            left => format!("{left} processes of the session are left"),
+        })
     }
 
     /// Output came. Whether the session is to be judged for it: a pattern matched, or a match rests

@@ -14,6 +14,7 @@ pub mod ending;
 mod facts;
 
 pub mod holders;
+pub mod idle;
 pub mod input;
 pub mod listening;
 pub mod looks;
@@ -36,6 +37,7 @@ use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::text::utf8::chars_in;
+use crate::pure::until::Echo;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
@@ -295,6 +297,24 @@ impl Session {
             judged |= asked.take(bytes);
         }
         judged
+    }
+
+    /// What becomes of input that comes back as output.
+    pub fn echo(&self) -> Echo {
+        let terminal = self.output.fd().filter(|_| self.facts.tty);
+        terminal.map_or(Echo::Nothing, pty::echo)
+    }
+
+    /// Input is about to be written: waits that look for patterns do not take its echo for output.
+    pub fn note_sent(&mut self, bytes: &[u8]) {
+        let looks = |wait: &Wait| wait.asked.as_ref().is_some_and(|asked| asked.text.is_some());
+        if !self.waits.iter().any(looks) {
+            return;
+        }
+        let echo = self.echo();
+        for asked in self.waits.iter_mut().filter_map(|wait| wait.asked.as_mut()) {
+            asked.sent(bytes, echo);
+        }
     }
 
     /// Bytes of output since the start.

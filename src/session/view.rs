@@ -5,6 +5,7 @@ use crate::pure::buffer::head_tail::{HeadTail, Kept};
 use crate::pure::text::clean::Cleaner;
 use crate::pure::text::truncate::{Truncation, footer, truncate_tail};
 use crate::pure::text::utf8::{incomplete_suffix_len, lossy};
+use crate::pure::until::TextWatch;
 
 /// How much text a reply may hold.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,24 @@ impl View {
     /// Bytes of output that came since the last text was taken.
     pub fn unread_bytes(&self) -> u64 {
         self.retained.total_bytes()
+    }
+
+    /// Shows a look-out all that the next text will be made of.
+    pub fn show(&self, watch: &mut TextWatch) {
+        let [head, older, newer] = self.retained.parts();
+        watch.push(&self.unfinished);
+        watch.push(head);
+        match self.retained.omitted_bytes() {
+            0 => {}
+            omitted => watch.skip(omitted),
+        }
+        watch.push(older);
+        watch.push(newer);
+    }
+
+    /// How many bytes the next text is made of, dropped ones among them.
+    pub fn shown_bytes(&self) -> u64 {
+        self.retained.total_bytes() + self.unfinished.len() as u64
     }
 
     /// Whether the next text will surely point at the log, or may: it is cut, or has a gap.

@@ -239,7 +239,8 @@ impl Wait {
 
     /// Whether the session's end does not end the wait, for members of the session are waited for.
     fn waits_for_members(&self) -> bool {
-        self.outcome.is_none() && self.asked.as_ref().is_some_and(|asked| asked.awaits_members())
+        self.outcome.is_none()
+            && self.asked.as_ref().is_some_and(|asked| asked.awaits_members().is_some())
     }
 
     /// Asks to be looked at again, no later than at `at_ns`.

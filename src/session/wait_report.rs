@@ -134,7 +134,7 @@ pub fn report(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
         present_at_entry: came_true.then_some(outcome.present_at_entry),
         saw_new_output: core.output_bytes_total() > wait.began_total,
         effective_timeout_ms: timeout_ms,
-        why: outcome.why,
+        why: outcome.why.or_else(|| wait.asked.as_ref().and_then(|asked| asked.left_words())),
         line,
     })
 }

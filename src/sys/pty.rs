@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::io::{done, owned};
 use crate::pure::terminal::line::LineChars;
+use crate::pure::until::Echo;
 
 /// A size in character cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,17 @@ pub fn canonical_mode(master: RawFd) -> Option<LineChars> {
         quit: modes.c_cc[libc::VQUIT],
         susp: modes.c_cc[libc::VSUSP],
     })
+}
+
+/// What becomes of input that is written to the master: whether the terminal gives it back itself,
+/// or the program, which reads each key, may.
+pub fn echo(master: RawFd) -> Echo {
+    let Ok(modes) = modes(master) else { return Echo::Nothing };
+    match (modes.c_lflag & libc::ICANON != 0, modes.c_lflag & libc::ECHO != 0) {
+        (false, _) => Echo::Program,
+        (true, true) => Echo::Terminal,
+        (true, false) => Echo::Nothing,
+    }
 }
 
 /// Makes `slave` the controlling terminal of the calling session leader, whose group becomes

@@ -46,6 +46,10 @@ impl<F: Families> Sessions<F> {
             let Some(entry) = self.by_id.get_mut(id) else { return false };
             let core = &mut entry.core;
             core.number = core.number.now(core.facts.pid);
+            if core.number == Number::Free {
+                // A wait may be for the end of all members.
+                cx.touch(core);
+            }
             if core.number == Number::Free && !core.ways.whole {
                 cx.keeper.guard_remove(core.facts.pid, *id);
             }

@@ -72,6 +72,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         // What write_stdin knows of the open line goes on from here.
         core.input.line = core.input.line.after(&bytes, &chars).unwrap_or_default();
     }
+    core.note_sent(&bytes);
     core.input.push(&bytes);
     if params.eof {
         core.input.close_after();
