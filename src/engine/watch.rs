@@ -86,9 +86,14 @@ impl Watch {
         Poll::new().map(Self)
     }
 
-    /// Waits for events, `timeout` at most. An interrupted wait is one without events.
+    /// Waits for events, `timeout` at most. An interrupted wait has the events that are there: a
+    /// deadline that is over by then must not overtake the output that came before it.
     pub fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
-        if self.0.poll(events, timeout).is_err() {
+        let mut done = self.0.poll(events, timeout);
+        if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+            done = self.0.poll(events, Some(Duration::ZERO));
+        }
+        if done.is_err() {
             events.clear();
         }
     }

@@ -3,6 +3,72 @@
  * change belongs into execd's table of methods.
  */
 
+/** a listener of the session answers a GET on loopback */
+export type Http = {
+  /** the path, which begins with / */
+  path: string;
+  /** where to ask; default any port of the session */
+  port?: number | "any";
+  /** the status that will do, or [lowest, highest]; default [200, 399] */
+  status?: number | readonly number[];
+};
+
+/** the same fields as until, for what marks a failure: outcome "stopped" */
+export type Stop = {
+  /** with text or regex: which match counts, 1..1000000; default 1 */
+  count?: number;
+  /** a listener of the session answers a GET on loopback */
+  http?: Http;
+  /** with the idle time: true leaves the CPU time aside */
+  idle_cpu?: boolean;
+  /**
+   * no output for so many milliseconds, and no CPU time used by the session's processes; clamped to
+   * 1..3600000
+   */
+  idle_ms?: number;
+  /** the session waits for input: true for any, or this kind */
+  input?: boolean | "line" | "password" | "key";
+  /** a process of the session listens on this TCP port; 0 or "any": on any port */
+  port?: number | "any";
+  /**
+   * this pattern, or any of these, matches a line of the clean output; no look-around, no
+   * back-references; (?i) and (?m) are allowed
+   */
+  regex?: string | readonly string[];
+  /** this string, or any of these, stands in a line of the clean output */
+  text?: string | readonly string[];
+  /** true: everything that the session started has gone, not the shell alone */
+  tree_exit?: boolean;
+};
+
+/** ends the wait when any of its fields comes true: outcome "matched" */
+export type Until = {
+  /** with text or regex: which match counts, 1..1000000; default 1 */
+  count?: number;
+  /** a listener of the session answers a GET on loopback */
+  http?: Http;
+  /** with the idle time: true leaves the CPU time aside */
+  idle_cpu?: boolean;
+  /**
+   * no output for so many milliseconds, and no CPU time used by the session's processes; clamped to
+   * 1..3600000
+   */
+  idle_ms?: number;
+  /** the session waits for input: true for any, or this kind */
+  input?: boolean | "line" | "password" | "key";
+  /** a process of the session listens on this TCP port; 0 or "any": on any port */
+  port?: number | "any";
+  /**
+   * this pattern, or any of these, matches a line of the clean output; no look-around, no
+   * back-references; (?i) and (?m) are allowed
+   */
+  regex?: string | readonly string[];
+  /** this string, or any of these, stands in a line of the clean output */
+  text?: string | readonly string[];
+  /** true: everything that the session started has gone, not the shell alone */
+  tree_exit?: boolean;
+};
+
 /** what to write, taken literally: a string, or {"base64": "…"} for exact bytes */
 export type Data = {
   base64: string;
@@ -87,6 +153,11 @@ export interface MethodParams {
     name?: string;
     /** "wake" sends a notification when the session ends and no call observed it */
     on_exit?: "none" | "wake";
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    on_impossible?: "answer" | "wait";
     /** gives output unprocessed instead of clean text */
     raw_output?: boolean;
     /** rows of the terminal, clamped to 5..300; default 30 */
@@ -95,13 +166,20 @@ export interface MethodParams {
     shell?: string;
     /** the command's stdin: "pipe" (default) or "null"; a terminal has its own */
     stdin?: "pipe" | "null";
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: Stop;
     /** sends progress notifications while waiting */
     stream?: boolean;
     /** runs the command on a pseudo-terminal; default false */
     tty?: boolean;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: Until;
     /** working directory; default execd's own, against which a relative one is resolved */
     workdir?: string;
-    /** how long to wait, clamped to 250..30000 ms; default 10000 */
+    /**
+     * how long to wait, clamped to 250..30000 ms, with until or stop to 5000 ms..cap of a poll;
+     * default 10000
+     */
     yield_time_ms?: number;
   };
   /**
@@ -117,14 +195,24 @@ export interface MethodParams {
     eof?: boolean;
     /** the cap of a poll in ms; default execd's own (1800000) */
     max_empty_poll_ms?: number;
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    on_impossible?: "answer" | "wait";
     /** gives output unprocessed instead of clean text */
     raw_output?: boolean;
     /** the session to write to or to poll */
     session_id: number;
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: Stop;
     /** sends progress notifications while waiting */
     stream?: boolean;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: Until;
     /**
-     * how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap (default 5000)
+     * how long to wait: with input 250..30000 ms (default 250), a poll, and with until or stop,
+     * 5000 ms..cap (default 5000)
      */
     yield_time_ms?: number;
     /** polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead */

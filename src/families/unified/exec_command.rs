@@ -3,17 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
+
 use super::Unified;
+use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
-    DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
-    PTY_COLS, PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
+    DEFAULT_EXEC_YIELD_MS, MAX_ARG_BYTES, MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS,
+    MIN_YIELD_TIME_MS, NS_PER_MS, PTY_COLS, PTY_COLS_RANGE, PTY_ROWS, PTY_ROWS_RANGE,
 };
 use crate::pure::text::utf8::floor_boundary;
+use crate::session::asked::Asked;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
+use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -24,7 +29,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
-    check: wire::check::<Params>,
+    check,
     call,
 };
 
@@ -57,7 +62,14 @@ wire::params! {
         );
         yield_time_ms "yield_time_ms": Option<Int> = optional(
             Kind::Integer,
-            "how long to wait, clamped to 250..30000 ms; default 10000",
+            "how long to wait, clamped to 250..30000 ms, with until or stop to 5000 ms..cap of a \
+             poll; default 10000",
+        );
+        until "until": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::UNTIL_DOC);
+        stop "stop": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::STOP_DOC);
+        on_impossible "on_impossible": Option<String> = optional(
+            Kind::Choice(&["answer", "wait"]),
+            super::ON_IMPOSSIBLE_DOC,
         );
         env "env": BTreeMap<String, Option<String>> = optional(
             Kind::Env,
@@ -76,11 +88,25 @@ wire::params! {
     }
 }
 
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    let params: Params = wire::read_params(raw)?;
+    until::read(params.until.as_deref(), params.stop.as_deref(), Snake).map(drop)
+}
+
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
+    let conditions = until::read(params.until.as_deref(), params.stop.as_deref(), Snake)?;
+    let asks = conditions.0.is_some() || conditions.1.is_some();
+    let (low_ms, high_ms) = match asks {
+        true => (MIN_EMPTY_YIELD_TIME_MS, engine.cx.config.max_empty_poll_ms),
+        false => (MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS),
+    };
     let yield_time_ms = params
         .yield_time_ms
-        .map_or(DEFAULT_EXEC_YIELD_MS, |given| given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS));
+        .map_or(DEFAULT_EXEC_YIELD_MS.min(high_ms), |given| given.clamped(low_ms, high_ms));
+    let answers_impossible =
+        conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let size = crate::sys::pty::Size {
         cols: params.cols.map_or(PTY_COLS, |given| given.clamped_u16(PTY_COLS_RANGE)),
         rows: params.rows.map_or(PTY_ROWS, |given| given.clamped_u16(PTY_ROWS_RANGE)),
@@ -114,6 +140,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         raw_output: params.raw_output,
         progress: params.stream.then(Progress::default),
         drains: false,
+        asked: Asked::new(conditions, 0, now_ns),
+        answers_impossible,
         ..Wait::new(ticket, Unified::ID, WaitKind::Start, now_ns)
     }))
 }

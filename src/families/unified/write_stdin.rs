@@ -1,6 +1,9 @@
 //! write_stdin: drives a session with input, or polls it (unified-exec.md).
 
+use serde_json::value::RawValue;
+
 use super::{Unified, tool_time_utc};
+use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::accept;
 use crate::families::stream::job_input;
@@ -11,8 +14,11 @@ use crate::limits::{
 };
 use crate::pure::text::unescape::unescape;
 use crate::pure::time::rfc3339::parse_utc;
+use crate::pure::until::Echo;
 use crate::session::Session;
+use crate::session::asked::{Asked, Conditions};
 use crate::session::wait::{Progress, Until, Wait, WaitKind};
+use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -47,8 +53,14 @@ wire::params! {
         );
         yield_time_ms "yield_time_ms": Option<Int> = optional(
             Kind::Integer,
-            "how long to wait: with input 250..30000 ms (default 250), a poll 5000 ms..cap \
-             (default 5000)",
+            "how long to wait: with input 250..30000 ms (default 250), a poll, and with until or \
+             stop, 5000 ms..cap (default 5000)",
+        );
+        until "until": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::UNTIL_DOC);
+        stop "stop": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::STOP_DOC);
+        on_impossible "on_impossible": Option<String> = optional(
+            Kind::Choice(&["answer", "wait"]),
+            super::ON_IMPOSSIBLE_DOC,
         );
         yield_until "yield_until": Option<String> = optional(
             Kind::Text,
@@ -87,7 +99,7 @@ fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
 
 /// The absolute end of the wait, where one is given. Its errors tell the time, so that a model
 /// can correct itself.
-fn until(params: &Params, empty: bool) -> Result<Option<Until>, RpcError> {
+fn stamp(params: &Params, empty: bool) -> Result<Option<Until>, RpcError> {
     let Some(stamp) = &params.yield_until else { return Ok(None) };
     let fault = |param: &str, what: String| {
         let message = format!("{what}; tool_time_utc: {}", tool_time_utc());
@@ -109,9 +121,15 @@ fn until(params: &Params, empty: bool) -> Result<Option<Until>, RpcError> {
     }
 }
 
-/// The relative wait in milliseconds, clamped.
-fn yield_time_ms(params: &Params, empty: bool, own_cap_ms: u64) -> u64 {
-    if !empty {
+/// What `until` and `stop` ask for.
+fn conditions_of(params: &Params) -> Result<Conditions, RpcError> {
+    until::read(params.until.as_deref(), params.stop.as_deref(), Snake)
+}
+
+/// The relative wait in milliseconds, clamped: `long` that of a poll, or of a call that says what
+/// it waits for.
+fn yield_time_ms(params: &Params, long: bool, own_cap_ms: u64) -> u64 {
+    if !long {
         return params.yield_time_ms.map_or(DEFAULT_WRITE_STDIN_YIELD_MS, |given| {
             given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS)
         });
@@ -133,7 +151,8 @@ fn check(raw: &str) -> Result<(), RpcError> {
     }
     let params: Params = wire::read_params(raw)?;
     let empty = input_bytes(&params)?.is_empty() && !params.eof;
-    until(&params, empty).map(drop)
+    conditions_of(&params)?;
+    stamp(&params, empty).map(drop)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
@@ -151,18 +170,29 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let mut bytes = input_bytes(&params)?;
     let empty = bytes.is_empty() && !params.eof;
-    let until = until(&params, empty)?;
+    let until = stamp(&params, empty)?;
+    let conditions = conditions_of(&params)?;
+    let asks = conditions.0.is_some() || conditions.1.is_some();
     let own_cap_ms = engine.cx.config.max_empty_poll_ms;
-    let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty, own_cap_ms));
+    let relative_ms = until.is_none().then(|| yield_time_ms(&params, empty || asks, own_cap_ms));
+    let answers_impossible =
+        conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
+    let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
     let core = &mut engine.sessions.use_session(id)?.core;
+    // What is there is looked at before the input is known, whose echo comes behind it.
+    let mut asked = Asked::of_unread(conditions, core, now_ns);
     let mut failure = None;
     if !empty {
         if core.life.finished() || core.input.is_broken() {
             failure = Some(undelivered(core));
             bytes.clear();
         } else {
+            let echo = if asked.is_some() { core.echo() } else { Echo::Nothing };
             accept(core, &mut bytes, params.eof)?;
+            if let Some(asked) = &mut asked {
+                asked.sent(&bytes, echo);
+            }
         }
     }
     let saw_leader = core.status().is_none();
@@ -179,6 +209,8 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         saw_leader,
         failure,
         drains: false,
+        asked,
+        answers_impossible,
         ..Wait::new(ticket, Unified::ID, kind, now_ns)
     }))
 }
