@@ -196,6 +196,17 @@ fn call_polls_a_running_command_to_its_end() {
     assert_eq!((&result["output"], &result["exit_code"]), (&"one\ntwo\n".into(), &0.into()));
 }
 
+/// rule: protocol.md, From a shell: One that ended by `until` or `stop`, or because nothing but
+///   input could end it, is not polled
+#[test]
+fn call_answers_when_what_was_waited_for_has_come() {
+    let params = r#"{"cmd":"echo ready; sleep 600","until":{"text":"ready"}}"#;
+    let output = run(&["call", "exec_command", params]);
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(result["wait"]["outcome"], "matched", "{result}");
+    assert_eq!((&result["output"], &result["session_id"]), (&"ready\n".into(), &1.into()));
+}
+
 #[test]
 fn call_passes_flags_on() {
     let output = run(&["call", "--max-sessions", "3", "server_info"]);

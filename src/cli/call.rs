@@ -40,7 +40,8 @@ fn open(place: &Place) -> Result<Connection, String> {
     first.or_else(|why| tried.find_map(Result::ok).ok_or(why))
 }
 
-/// Makes the request. A command that runs on is polled to its end, and its output is put together.
+/// Makes the request. A command that runs on is polled to its end, and its output is put together;
+/// unless a wait ended by what it was for, or because nothing could end it any more.
 fn call_to_its_end(options: &CallOptions, execd: &mut Connection) -> Result<Outcome, String> {
     let params: Value = serde_json::from_str(&options.params)
         .map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))?;
@@ -49,6 +50,7 @@ fn call_to_its_end(options: &CallOptions, execd: &mut Connection) -> Result<Outc
     while options.method == "exec_command"
         && let Ok(result) = &outcome
         && let Some(session) = result.get("session_id").cloned()
+        && result["wait_status"] != "condition_met"
     {
         output.push_str(result["output"].as_str().unwrap_or_default());
         let poll = json!({
