@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod buffer;
+pub mod group;
 pub mod json;
 pub mod process;
 pub mod terminal;
