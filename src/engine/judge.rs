@@ -143,7 +143,7 @@ impl<F: Families> Engine<F> {
     /// What follows when nobody waits (any more): the word of the exit, and what is remembered.
     fn conclude(&mut self, entry: &mut Entry<F>) {
         let (core, cx) = (&mut entry.core, &mut self.cx);
-        if core.is_awaited() {
+        if core.is_awaited_now() {
             return;
         }
         if let Some(ended_ns) = core.finished_ns {
@@ -160,7 +160,9 @@ impl<F: Families> Engine<F> {
             }
             cx.keeper.name_anyway(core.id);
             entry.family.remember(core, cx);
-            tell_end(entry, observed, cx);
+            // Who still waits for others too is going to tell the end: nobody is woken for it.
+            let will_be_told = core.is_awaited();
+            tell_end(entry, observed || will_be_told, cx);
             if !entry.core.output.dropped {
                 // The session needs no descriptors any more.
                 streams::close(&mut entry.core, cx);
@@ -254,8 +256,12 @@ fn kill_what_is_late<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 
 /// Why a wait of a session is over.
 fn verdict<F: Families>(entry: &Entry<F>, wait: &Wait, cx: &Cx<F>) -> Option<Why> {
-    let core = &entry.core;
-    let moment = Moment {
+    entry.family.verdict(&entry.core, wait, &moment(&entry.core, wait, cx), cx)
+}
+
+/// What a wait of a session is judged against now.
+pub fn moment<F: Families>(core: &Session, wait: &Wait, cx: &Cx<F>) -> Moment {
+    Moment {
         now_ns: cx.now_ns,
         wall_ms: if wait.until.is_some() { clock::wall_ms() } else { 0 },
         finished: core.life.finished(),
@@ -265,8 +271,7 @@ fn verdict<F: Families>(entry: &Entry<F>, wait: &Wait, cx: &Cx<F>) -> Option<Why
             core.shell_grace_ends_ns().is_some_and(|at| at <= cx.now_ns)
         },
         closing: cx.closes_for(cx.client_of(wait)),
-    };
-    entry.family.verdict(core, wait, &moment, cx)
+    }
 }
 
 /// Whether the log lets this wait be answered now; else it is held, 250 ms at most.

@@ -91,8 +91,8 @@ pub struct Pending {
     pub client: ClientId,
     /// The request's id; absent for a request that is never answered.
     pub id: RequestId,
-    /// The session that the request waits for; absent for a shutdown.
-    pub session: Option<SessionId>,
+    /// The sessions that the request waits for; none for a shutdown.
+    pub sessions: Vec<SessionId>,
 }
 
 /// Counters of server_info.

@@ -178,13 +178,15 @@ impl<F: Families> Engine<F> {
         self.methods.iter().copied().flatten().find(|method| method.name == name)
     }
 
-    /// A ticket for a request that is to wait; `None` for one that is never answered.
-    pub fn open_ticket(&mut self, call: &Call<'_>, session: Option<SessionId>) -> Option<Ticket> {
+    /// A ticket for a request that is to wait for these sessions, or for none; `None` for one that is
+    /// never answered.
+    pub fn open_ticket(&mut self, call: &Call<'_>, sessions: &[SessionId]) -> Option<Ticket> {
         let id = call.id.clone()?;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.cx.clients.get_mut(call.client)?.in_flight.insert(id.clone(), ticket);
-        self.cx.pending.insert(ticket, Pending { client: call.client, id, session });
+        let sessions = sessions.to_vec();
+        self.cx.pending.insert(ticket, Pending { client: call.client, id, sessions });
         Some(ticket)
     }
 
@@ -210,7 +212,7 @@ impl<F: Families> Engine<F> {
         id: SessionId,
         make: impl FnOnce(Ticket, u64) -> Wait,
     ) -> Answer {
-        if let Some(ticket) = self.open_ticket(call, Some(id)) {
+        if let Some(ticket) = self.open_ticket(call, &[id]) {
             let wait = make(ticket, self.cx.now_ns);
             self.add_wait(id, wait);
         }
@@ -228,7 +230,7 @@ impl<F: Families> Engine<F> {
         id: SessionId,
         make: impl FnOnce(Ticket, u64) -> Wait,
     ) -> Answer {
-        let ticket = self.open_ticket(call, Some(id));
+        let ticket = self.open_ticket(call, &[id]);
         let params = call.params.to_owned();
         if let Some(entry) = self.sessions.get_mut(id) {
             entry.core.deferred.push_back(Deferred { ticket, client: call.client, method, params });
@@ -244,13 +246,17 @@ impl<F: Families> Engine<F> {
     pub fn cancel(&mut self, client: ClientId, id: &RequestId) -> bool {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
-        let session = self.cx.pending.get(&ticket).and_then(|one| one.session);
-        let Some(entry) = session.and_then(|id| self.sessions.get_mut(id)) else { return false };
-        for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {
-            wait.cancelled = true;
+        let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
+        let mut found = false;
+        for id in sessions.unwrap_or_default() {
+            let Some(entry) = self.sessions.get_mut(id) else { continue };
+            for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {
+                wait.cancelled = true;
+            }
+            self.cx.touch(&mut entry.core);
+            found = true;
         }
-        self.cx.touch(&mut entry.core);
-        true
+        found
     }
 
     /// How many requests wait.

@@ -1,6 +1,7 @@
 //! One turn of the loop: wait, note what is ready, then act in fixed steps, each with a bound.
 //! docs/architecture.md has the same steps with the same numbers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mio::event::Event;
@@ -12,11 +13,11 @@ use super::watch::{
     CLOCK, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS, SIGNALS,
     WALL_CLOCK, client_of, session_of,
 };
-use super::{Engine, Owner, streams};
+use super::{Engine, Owner, Pending, streams};
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::output::Source;
-use crate::session::{ClientId, SessionId};
+use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::clock::{self, Timer, wall_ns};
 
 /// The timers, and what they are armed to.
@@ -340,9 +341,19 @@ impl<F: Families> Engine<F> {
         }
         self.sessions.check();
         let pending = &self.cx.pending;
-        let waits: usize = self.sessions.iter().map(|one| one.core.waits.len()).sum();
-        let others = pending.values().filter(|pending| pending.session.is_none()).count();
-        debug_assert_eq!(pending.len(), waits + others, "each pending request waits once");
+        let mut waits: BTreeMap<Ticket, Vec<SessionId>> = BTreeMap::new();
+        for core in self.sessions.iter().map(|one| &one.core) {
+            core.waits.iter().for_each(|wait| waits.entry(wait.ticket).or_default().push(core.id));
+        }
+        for (ticket, sessions) in &waits {
+            let once = |one: &Pending| {
+                let asked = sessions.iter().all(|id| one.sessions.contains(id));
+                asked && sessions.is_sorted_by(|one, next| one < next)
+            };
+            debug_assert!(pending.get(ticket).is_some_and(once), "each wait has its request");
+        }
+        let others = pending.values().filter(|pending| pending.sessions.is_empty()).count();
+        debug_assert_eq!(pending.len(), waits.len() + others, "each pending request waits");
         let in_flight: usize = self.cx.clients.iter().map(|one| one.in_flight.len()).sum();
         debug_assert_eq!(in_flight, pending.len(), "one id each");
         for one in self.sessions.iter().filter(|one| streams::is_readable(&one.core)) {

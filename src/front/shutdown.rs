@@ -23,7 +23,7 @@ wire::params! {
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params)?;
-    let ticket = engine.open_ticket(call, None);
+    let ticket = engine.open_ticket(call, &[]);
     engine.close(Cause::Asked, ticket);
     Ok(Answer::Waits)
 }

@@ -23,6 +23,12 @@ impl Session {
         !self.waits.is_empty() || !self.deferred.is_empty()
     }
 
+    /// Whether somebody is still to be told what becomes of the session: a request that waits for
+    /// others too, and knows the end of this one, keeps nobody from being told of that end.
+    pub fn is_awaited_now(&self) -> bool {
+        self.waits.iter().any(|wait| !wait.parked) || !self.deferred.is_empty()
+    }
+
     /// Takes out the oldest request that is to be asked again, with its wait. One that was
     /// cancelled is not: it keeps its wait until that is answered.
     pub fn next_deferred(&mut self) -> Option<Deferred> {

@@ -19,7 +19,7 @@ impl Session {
         also(self.drain_due_ns());
         also(of_family);
         also(self.viewers.jiggle_ends_ns());
-        if self.awaits_log && self.waits.is_empty() {
+        if self.awaits_log && self.waits.iter().all(|wait| wait.parked) {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
         for wait in self.waits.iter().filter(|wait| !wait.held_back) {
@@ -30,6 +30,9 @@ impl Session {
                 break;
             }
             also(wait.due_ns);
+            if wait.parked {
+                continue;
+            }
             also(wait.look_ns);
             let drains = self.draining.is_some() && wait.drains;
             if wait.ends_with_shell() && wait.kind != WaitKind::Kill && !drains {

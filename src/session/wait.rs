@@ -90,6 +90,9 @@ pub struct Wait {
     pub held_back: bool,
     /// The shutdown reached the wait while its session ran: that is the answer, whatever follows.
     pub shut_down: bool,
+    /// What the wait is for is known of this session, which has ended; the request goes on for
+    /// others, and is answered with them.
+    pub parked: bool,
     /// What went wrong in this call besides the session's own trouble.
     pub failure: Option<String>,
     /// A warning that the answer passes on.
@@ -127,6 +130,7 @@ impl Wait {
             held_since_ns: None,
             held_back: false,
             shut_down: false,
+            parked: false,
             failure: None,
             warning: None,
             asked: None,
@@ -250,7 +254,8 @@ impl Wait {
 
     /// Whether it is of interest what the session does: the wait may end by it, and has not yet.
     pub fn wants_look(&self) -> bool {
-        self.outcome.is_none() && (self.asked.is_some() || self.answers_impossible)
+        let asks = self.asked.is_some() || self.answers_impossible;
+        asks && self.outcome.is_none() && !self.parked
     }
 
     /// Whether its time is over and what it waited for is to be ended then.

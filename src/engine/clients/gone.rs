@@ -55,9 +55,11 @@ impl<F: Families> Engine<F> {
         let Some(pending) = self.cx.pending.remove(&ticket) else { return };
         self.forget_page(ticket);
         self.forget_shutdown(ticket);
-        if let Some(entry) = pending.session.and_then(|id| self.sessions.get_mut(id)) {
-            entry.core.forget_request(ticket);
-            self.cx.touch(&mut entry.core);
+        for id in pending.sessions {
+            if let Some(entry) = self.sessions.get_mut(id) {
+                entry.core.forget_request(ticket);
+                self.cx.touch(&mut entry.core);
+            }
         }
     }
 

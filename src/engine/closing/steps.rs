@@ -215,9 +215,12 @@ impl<F: Families> Engine<F> {
 
     /// Whether nothing but room keeps a waiting request from being answered.
     fn is_held_back(&self, ticket: Ticket) -> bool {
-        let session = self.cx.pending.get(&ticket).and_then(|pending| pending.session);
-        let Some(entry) = session.and_then(|id| self.sessions.get(id)) else { return false };
-        entry.core.waits.iter().any(|wait| wait.ticket == ticket && wait.held_back)
+        let Some(pending) = self.cx.pending.get(&ticket) else { return false };
+        let sessions = pending.sessions.iter().filter_map(|id| self.sessions.get(*id));
+        let waits = sessions.flat_map(|one| &one.core.waits).filter(|wait| wait.ticket == ticket);
+        // A wait for several sessions has one in each of them that is still to be asked.
+        let mut held_back = waits.map(|wait| wait.held_back).peekable();
+        held_back.peek().is_some() && held_back.all(|held_back| held_back)
     }
 
     fn answer_shutdown(&mut self) {

@@ -57,7 +57,7 @@ impl<F: Families> Engine<F> {
         self.next_ticket += 1;
         stdin.in_flight.insert(RequestId::null(), ticket);
         let (client, id) = (STDIN_CLIENT, RequestId::null());
-        self.cx.pending.insert(ticket, Pending { client, id, session: Some(session) });
+        self.cx.pending.insert(ticket, Pending { client, id, sessions: vec![session] });
         let now_ns = self.cx.now_ns;
         let due_ns = timeout_s.map(|seconds| now_ns + seconds * NS_PER_S);
         let wait = Wait::new(ticket, F::FRONT, WaitKind::Start, now_ns);

@@ -66,7 +66,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             Ok(Answer::of(&page.with(late_from, log)))
         }
         PageSource::Log(name, only) => {
-            if let Some(ticket) = engine.open_ticket(call, None) {
+            if let Some(ticket) = engine.open_ticket(call, &[]) {
                 let page = PendingPage { spec, only, finished, late_from, log };
                 engine.ask_page(ticket, name, page);
             }

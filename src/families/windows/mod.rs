@@ -191,7 +191,7 @@ impl Family for Window {
     /// shell has been gone for long enough.
     fn settle(&mut self, core: &mut Session, cx: &mut Cx) {
         let over = core.is_left_to_holders(cx.now_ns) && core.finished_ns.is_none();
-        if over && core.waits.is_empty() {
+        if over && !core.is_awaited_now() {
             self.report_end(core, cx);
         }
     }
