@@ -9,6 +9,7 @@ pub mod attach;
 pub mod echo;
 pub mod stream;
 pub mod unified;
+pub mod waits;
 pub mod windows;
 
 use crate::engine::contract::{Answered, Families};
@@ -16,6 +17,7 @@ use crate::engine::pages::{KeptBytes, PageSpec};
 use crate::session::Session;
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
+use crate::session::view::Text;
 use crate::session::wait::{FamilyId, Moment, Wait, Why};
 
 /// The engine as the families know it.
@@ -86,6 +88,12 @@ pub trait Family: Sized {
         cx: &mut Cx,
     ) -> Answered;
 
+    /// Tells what a poll of a session of its own tells, in at most about `most` bytes; from then on
+    /// that is told.
+    fn tell(&mut self, core: &mut Session, most: usize, cx: &mut Cx) -> Text {
+        waits::tell_view(core, most, cx)
+    }
+
     /// The waits of a session of its own that were over are answered.
     fn settle(&mut self, _core: &mut Session, _cx: &mut Cx) {}
 
@@ -151,6 +159,22 @@ macro_rules! families {
             pub fn $module(&self) -> Option<&$module::$Name> {
                 if let Self::$Name(own) = self { Some(own) } else { None }
             })+
+
+            /// The family that started the session, in a word.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Self::Nobody => "none",
+                    $($(#[$only])* Self::$Name(_) => stringify!($module),)+
+                }
+            }
+
+            /// Tells what a poll of the session tells.
+            pub fn tell(&mut self, core: &mut Session, most: usize, cx: &mut Cx) -> Text {
+                match self {
+                    Self::Nobody => waits::tell_view(core, most, cx),
+                    $($(#[$only])* Self::$Name(own) => own.tell(core, most, cx),)+
+                }
+            }
         }
 
         impl Families for State {
@@ -220,6 +244,9 @@ macro_rules! families {
                 takes_output: bool,
                 cx: &mut Cx,
             ) -> Answered {
+                if wait.asked_by == waits::Waits::ID {
+                    return waits::answer(self, core, wait, takes_output, cx);
+                }
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
                     let own = own!(self, $Name);
@@ -267,6 +294,7 @@ families! {
     windows: Window,
     agent: Agent,
     attach: Attach,
+    waits: Waits,
     #[cfg(test)]
     echo: Echo,
 }

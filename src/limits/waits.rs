@@ -10,3 +10,15 @@ pub const IDLE_LOOKS: u64 = 4;
 /// Members that outlive their session are looked at again after this, where no end of an orphan has
 /// told before that they are gone.
 pub const MEMBERS_LOOK_MS: u64 = 500;
+
+/// Wait of wait_for when none is given.
+pub const DEFAULT_WAIT_FOR_MS: u64 = 30_000;
+/// Sessions in one wait_for: as many as all families may have running at once.
+pub const WAIT_FOR_SESSIONS_MAX: usize = 256;
+/// Output in all rows of one answer of wait_for together.
+pub const WAIT_FOR_TEXT_BYTES: usize = 512 * 1024;
+/// Output that a row of such an answer may have all the same.
+pub const WAIT_FOR_ROW_BYTES: usize = 1_024;
+/// That a session can't go on counts for so long: twice the longest pause between two looks. Only
+/// input of another client changes it, which this client is not told of.
+pub const STUCK_FRESH_MS: u64 = 1_000;

@@ -12,7 +12,7 @@ use crate::pure::until::{Condition, Pattern};
 macro_rules! wait_report {
     ($Name:ident, $case:literal, $doc:literal) => {
         #[doc = $doc]
-        #[derive(Clone, Debug, Serialize)]
+        #[derive(Clone, Debug, Default, Serialize)]
         #[serde(rename_all = $case)]
         #[allow(missing_docs)] // docs/waits.md describes each.
         pub struct $Name {
@@ -21,7 +21,8 @@ macro_rules! wait_report {
             pub by: Option<&'static str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub index: Option<usize>,
-            pub session_id: SessionId,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub session_id: Option<SessionId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub text: Option<String>,
             #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -86,18 +87,27 @@ impl From<WaitReport> for WaitReportCamel {
     }
 }
 
-/// What the answer of a wait that is over says of it: nothing where nothing was asked for, unless
-/// the wait ended because nothing could end it.
-pub fn report(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
-    let ended = wait.outcome.as_deref().filter(|outcome| match why {
+/// What ended a wait that neither its time nor an exit ended.
+fn ended_by(wait: &Wait, why: Why) -> Option<&Outcome> {
+    wait.outcome.as_deref().filter(|outcome| match why {
         // An exit that comes with the match is told beside it.
         Why::Completed => outcome.kind != OutcomeKind::Impossible,
         Why::Matched | Why::Stopped | Why::Impossible => true,
         _ => false,
-    });
-    if wait.asked.is_none() && ended.is_none() {
-        return None;
-    }
+    })
+}
+
+/// What the answer of a wait that is over says of it: nothing where nothing was asked for, unless
+/// the wait ended because nothing could end it.
+pub fn report(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
+    let ended = ended_by(wait, why);
+    let asked = wait.asked.is_some() || ended.is_some();
+    asked.then(|| told(wait, why, core))
+}
+
+/// The same where it is told whatever was asked for.
+pub fn told(wait: &Wait, why: Why, core: &Session) -> WaitReport {
+    let ended = ended_by(wait, why);
     let timeout_ms = wait.due_ns.map(|due| due.saturating_sub(wait.since_ns) / NS_PER_MS);
     let word = match (ended.map(|outcome| outcome.kind), why) {
         (Some(OutcomeKind::Matched), _) => "matched",
@@ -117,11 +127,11 @@ pub fn report(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
     };
     let outcome = ended.cloned().unwrap_or_default();
     let came_true = ended.is_some_and(|one| one.kind != OutcomeKind::Impossible);
-    Some(WaitReport {
+    WaitReport {
         outcome: word,
         by: came_true.then_some(outcome.by),
         index: outcome.index,
-        session_id: core.id,
+        session_id: Some(core.id),
         text: outcome.text,
         captures: outcome.captures,
         offset: outcome.offset,
@@ -136,7 +146,7 @@ pub fn report(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
         effective_timeout_ms: timeout_ms,
         why: outcome.why.or_else(|| wait.asked.as_ref().and_then(|asked| asked.left_words())),
         line,
-    })
+    }
 }
 
 /// What ended a wait, in a line for people.

@@ -49,6 +49,8 @@ pub enum Kind {
     Statuses,
     /// true, or a kind of input.
     InputKind,
+    /// Sessions: an array of their ids, or "all".
+    Sessions,
     /// An object of these fields.
     Object(&'static [Param]),
 }
@@ -258,6 +260,10 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
         Kind::InputKind => {
             wanted::input(raw).map(drop).ok_or(()).or_else(|()| fault(wanted::INPUT))
         }
+        Kind::Sessions if raw == r#""all""# => Ok(()),
+        Kind::Sessions => serde_json::from_str::<Vec<Int>>(raw)
+            .map(drop)
+            .or_else(|_| fault("an array of session ids, or \"all\"")),
         Kind::Object(table) if raw.starts_with('{') => {
             check_fields(&fields_of(raw)?, table, &format!("{path}."))
         }
@@ -331,6 +337,10 @@ fn plain_schema(kind: Kind) -> &'static str {
         Kind::Data => {
             r#"{"oneOf":[{"type":"string"},{"type":"object","required":["base64"],
                 "additionalProperties":false,"properties":{"base64":{"type":"string"}}}]}"#
+        }
+        Kind::Sessions => {
+            r#"{"oneOf":[{"type":"array","items":{"type":"integer"},"minItems":1},
+                {"type":"string","enum":["all"]}]}"#
         }
         Kind::Object(_) => r#"{"type":"object"}"#,
     }

@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::finished::Finished;
 pub use super::finished::Row;
 use super::kept::{file_name, holds, stream_of};
-use super::output::Stream;
+use super::output::{Stream, capped};
 use super::{Report, end_word, final_report};
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::engine::notices::command_for_lists;
 use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
-use crate::families::{Cx, Engine, Entry};
+use crate::families::{Cx, Engine, Entry, waits};
 use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::time::rfc3339::format_utc_ms;
@@ -70,6 +70,29 @@ fn expire(cx: &mut Cx) {
 pub(super) fn finished(id: SessionId, cx: &mut Cx) -> Option<Report> {
     expire(cx);
     cx.books.stream.finished.get(id).map(Finished::report)
+}
+
+/// What wait_for tells of a session that has finished and is remembered; `most`: bytes of output.
+pub fn finished_row(id: SessionId, most: usize, cx: &mut Cx) -> Option<waits::row::Row> {
+    expire(cx);
+    let finished = cx.books.stream.finished.get(id)?;
+    let Report { exit_code, signal, aggregated, log_path, log, note, .. } = finished.report();
+    let all = aggregated.unwrap_or_default();
+    Some(waits::row::Row {
+        session_id: id,
+        name: finished.row.name.clone(),
+        command: finished.row.command.clone(),
+        family: "stream",
+        exit_code,
+        signal,
+        failure_message: log.failure_message.or(finished.report.error.clone()),
+        note,
+        log_complete: log.log_complete,
+        log_truncated: log.log_truncated,
+        output: Some(capped(all, 0, most, log_path.as_deref()).text),
+        log_path,
+        ..waits::row::Row::over()
+    })
 }
 
 /// Whether a session has finished and is remembered.

@@ -31,6 +31,7 @@ use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::SIGKILL;
 use crate::session::output::Source;
+use crate::session::view::Text;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
@@ -212,6 +213,14 @@ impl Family for Stream {
         report.dropped_bytes = (dropped > 0).then_some(dropped);
         cx.clients.reply(&pending, &report);
         Answered { output: false, end }
+    }
+
+    fn tell(&mut self, core: &mut Session, most: usize, cx: &mut Cx) -> Text {
+        cx.text_bytes += 3 * self.spec.max_chars;
+        let (log, over) = (cx.log_shown(core), core.is_over(cx.now_ns));
+        let max_chars = self.spec.max_chars.min(most);
+        let text = self.take_both(max_chars, over, log.as_deref());
+        Text { output: text.text, ..Text::default() }
     }
 
     fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {

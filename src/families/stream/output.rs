@@ -135,10 +135,21 @@ impl Kept {
         self.ring.total_bytes() > self.seen_bytes
     }
 
+    /// Bytes and characters that no call has told.
+    fn untold(&self) -> (u64, u64) {
+        let (total, chars) = self.whole();
+        (total - self.told.0, chars - self.told.1)
+    }
+
+    /// Whether neither what was told nor what came ends within a character.
+    fn ends_with_a_character(&self) -> bool {
+        let last = self.ring.last(MAX_CHAR_BYTES).0;
+        self.told.0 == self.seen_bytes && incomplete_suffix_len(&last) == 0
+    }
+
     /// The clean text of what came since the last call.
     fn take(&mut self, max_chars: usize, log_path: Option<&str>) -> Capped {
-        let (total, chars) = self.whole();
-        let newest = (total - self.told.0, chars - self.told.1);
+        let ((total, chars), newest) = (self.whole(), self.untold());
         let bytes = self.ring.to_vec();
         let unfinished = incomplete_suffix_len(&bytes) as u64;
         self.seen_bytes = total;
@@ -199,6 +210,31 @@ impl Stream {
         }
     }
 
+    /// The clean text of both streams, in the order in which it came: of their whole life where the
+    /// session is `over`, else what came since the last call.
+    pub fn take_both(&mut self, max_chars: usize, over: bool, log_path: Option<&str>) -> Capped {
+        let both = [&self.stdout, &self.stderr];
+        if !over && !both.iter().all(|kept| kept.ends_with_a_character()) {
+            // What belongs to half a character can't be told by its place among the other's bytes.
+            let (mut out, err) =
+                (self.stdout.take(max_chars, log_path), self.stderr.take(max_chars, log_path));
+            out.text.push_str(&err.text);
+            return out;
+        }
+        let [out, err] = both.map(|kept| if over { kept.whole() } else { kept.untold() });
+        let newest = (out.0 + err.0, out.1 + err.1);
+        let text = text_of(&self.merged(), newest, max_chars, over, log_path);
+        for kept in [&mut self.stdout, &mut self.stderr] {
+            (kept.seen_bytes, kept.told) = (kept.ring.total_bytes(), kept.whole());
+        }
+        text
+    }
+
+    fn merged(&self) -> Vec<u8> {
+        let rings = [&self.stdout.ring, &self.stderr.ring].map(TailRing::to_vec);
+        self.arrival.merged(&rings[0], &rings[1], self.spec.ring_bytes())
+    }
+
     /// The clean text of the whole life of `source`; of both streams merged without one. `last`: as
     /// above.
     pub fn life(&self, source: Option<Source>, last: bool, log_path: Option<&str>) -> Capped {
@@ -206,9 +242,7 @@ impl Stream {
             |bytes: &[u8], newest| text_of(bytes, newest, self.spec.max_chars, last, log_path);
         let Some(source) = source else {
             let (out, err) = (self.stdout.whole(), self.stderr.whole());
-            let rings = [&self.stdout.ring, &self.stderr.ring].map(TailRing::to_vec);
-            let merged = self.arrival.merged(&rings[0], &rings[1], self.spec.ring_bytes());
-            return text(&merged, (out.0 + err.0, out.1 + err.1));
+            return text(&self.merged(), (out.0 + err.0, out.1 + err.1));
         };
         let kept = self.kept(source);
         text(&kept.ring.to_vec(), kept.whole())

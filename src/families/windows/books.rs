@@ -9,10 +9,11 @@ use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
 use crate::families::windows::text;
 use crate::families::windows::window::{Clean, PollSpec, Scope, Stage};
-use crate::families::{Cx, Engine, Entry, State};
+use crate::families::{Cx, Engine, Entry, State, waits};
 use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WINDOW_COMMAND_BYTES};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;
+use crate::session::report::TruncationReport;
 use crate::session::view::seconds;
 use crate::session::{Session, SessionId};
 
@@ -178,6 +179,26 @@ pub(super) fn peek(
     let shown = shown(&cut, notice.as_ref());
     let text = text::look("window", named, &row.command, shown);
     Seen { windows: Some(vec![row]), ..Seen::text(text) }
+}
+
+/// What wait_for tells of a window that has ended and can still be looked into; `most`: bytes of
+/// output.
+pub fn finished_row(id: SessionId, most: usize, cx: &Cx) -> Option<waits::row::Row> {
+    let one = cx.books.windows.get(id)?;
+    let cut = one.clean.cut(cx.config.text.max_lines, cx.config.text.max_bytes.min(most));
+    Some(waits::row::Row {
+        session_id: id,
+        name: Some(one.row.name.clone()),
+        command: one.row.command.clone(),
+        family: "windows",
+        exit_code: one.row.exit_code,
+        signal: one.row.signal.clone(),
+        log_path: one.row.log_path.clone(),
+        truncation: TruncationReport::new(&cut.truncation),
+        footer: cut.notice(one.row.log_path.as_deref(), false),
+        output: Some(cut.output),
+        ..waits::row::Row::over()
+    })
 }
 
 /// The name of a window that the caller may end, or why not.

@@ -1,0 +1,219 @@
+//! The requests that wait for several sessions: what has become of each of these, and the rows of
+//! the answer as far as they are made.
+
+use std::collections::BTreeMap;
+
+use super::row::Row;
+use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES, WAIT_FOR_TEXT_BYTES};
+use crate::pure::group::{Mode, One, Over};
+use crate::session::asked::Outcome;
+use crate::session::wait::Why;
+use crate::session::wait_report::WaitReport;
+use crate::session::{SessionId, Ticket};
+
+/// How a group is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What has become of its sessions, and the place of the one that decided.
+    By(Over, usize),
+    /// Its time, its client, or the end of execd.
+    Early(Why),
+}
+
+/// One session of a group.
+#[derive(Debug)]
+struct Member {
+    id: SessionId,
+    one: One,
+    /// When that was last found to be so.
+    found_ns: u64,
+    /// Why it could not go on then.
+    stuck: Option<Box<Outcome>>,
+    row: Option<Row>,
+}
+
+/// A request that waits for several sessions.
+#[derive(Debug)]
+pub struct Group {
+    mode: Mode,
+    /// Whether the output of those whose condition came true is told.
+    take: bool,
+    members: Vec<Member>,
+    end: Option<End>,
+    /// Bytes of output that the rows may still hold.
+    text_left: usize,
+    /// What is said of the wait itself.
+    pub report: Option<WaitReport>,
+    /// Whether output of any of the sessions came meanwhile.
+    pub saw_new_output: bool,
+    /// How long the wait may last.
+    pub timeout_ms: u64,
+}
+
+impl Group {
+    /// A group of these sessions, of none of which anything is known yet.
+    pub fn new(mode: Mode, take: bool, ids: &[SessionId], timeout_ms: u64) -> Self {
+        let member = |id: &SessionId| Member {
+            id: *id,
+            one: One::Waits,
+            found_ns: 0,
+            stuck: None,
+            row: None,
+        };
+        Self {
+            mode,
+            take,
+            members: ids.iter().map(member).collect(),
+            end: None,
+            text_left: WAIT_FOR_TEXT_BYTES,
+            report: None,
+            saw_new_output: false,
+            timeout_ms,
+        }
+    }
+
+    fn place(&self, id: SessionId) -> Option<usize> {
+        self.members.iter().position(|member| member.id == id)
+    }
+
+    /// How the group is over, once it is.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Whether the client has cancelled it: then nothing is told of any output.
+    pub fn is_cancelled(&self) -> bool {
+        self.end == Some(End::Early(Why::Cancelled))
+    }
+
+    /// The group is over for a reason of its own.
+    pub fn end_early(&mut self, why: Why) {
+        self.end.get_or_insert(End::Early(why));
+    }
+
+    /// Notes what has become of a session, and whether the group is over with that. Of one that is
+    /// over already the row tells the more.
+    pub fn learn(&mut self, id: SessionId, one: One, now_ns: u64) {
+        let Some(at) = self.place(id).filter(|_| !self.is_cancelled()) else { return };
+        let member = &mut self.members[at];
+        member.one = self.mode.learn(member.one, one);
+        member.found_ns = now_ns;
+        if self.end.is_some() {
+            return;
+        }
+        // Another client may have given input meanwhile to one that could not go on.
+        let oldest_ns = now_ns.saturating_sub(STUCK_FRESH_MS * NS_PER_MS);
+        let known = |member: &Member| match member.one {
+            One::Stuck if member.found_ns < oldest_ns => One::Waits,
+            one => one,
+        };
+        let all: Vec<One> = self.members.iter().map(known).collect();
+        self.end = self.mode.over(&all, at).map(|(over, by)| End::By(over, by));
+    }
+
+    /// What has become of a session. That it could not go on is told only where that was the end of
+    /// the wait.
+    pub fn one(&self, id: SessionId) -> One {
+        let impossible = matches!(self.end, Some(End::By(Over::Impossible, _)));
+        let one = self.place(id).map_or(One::Waits, |at| self.members[at].one);
+        if one == One::Stuck && !impossible { One::Waits } else { one }
+    }
+
+    /// Whether it is known for good what has become of a session.
+    pub fn is_decided(&self, id: SessionId) -> bool {
+        !matches!(self.one(id), One::Waits | One::Stuck)
+    }
+
+    /// Notes why a session can't go on.
+    pub fn note_stuck(&mut self, id: SessionId, why: Option<Box<Outcome>>) {
+        if let Some(at) = self.place(id) {
+            self.members[at].stuck = why;
+        }
+    }
+
+    /// Why a session could not go on, where that is what has become of it.
+    pub fn stuck_by(&mut self, id: SessionId) -> Option<Box<Outcome>> {
+        let stuck = self.one(id) == One::Stuck;
+        let at = self.place(id).filter(|_| stuck)?;
+        self.members[at].stuck.take()
+    }
+
+    /// The session that decided.
+    pub fn decider(&self) -> Option<SessionId> {
+        let Some(End::By(_, at)) = self.end else { return None };
+        self.members.get(at).map(|member| member.id)
+    }
+
+    /// Notes a session that was over when the call came, with its row.
+    pub fn put_over(&mut self, row: Row, now_ns: u64) {
+        let failed = row.exit_code != Some(0);
+        self.learn(row.session_id, One::Exited { failed }, now_ns);
+        self.put(row);
+    }
+
+    /// Whether the session is the one that decided.
+    pub fn decided_by(&self, id: SessionId) -> bool {
+        self.decider() == Some(id)
+    }
+
+    /// Whether the output of a session is told: its condition came true, or it can't go on.
+    pub fn tells(&self, id: SessionId) -> bool {
+        self.take && !self.is_cancelled() && self.one(id) != One::Waits
+    }
+
+    /// Bytes of output that the next row may have.
+    pub fn row_bytes(&self) -> usize {
+        self.text_left.max(WAIT_FOR_ROW_BYTES)
+    }
+
+    /// Puts the row of a session in its place.
+    pub fn put(&mut self, mut row: Row) {
+        let tells = self.take && !self.is_cancelled();
+        row.output = row.output.filter(|_| tells);
+        self.text_left = self.text_left.saturating_sub(row.output.as_ref().map_or(0, String::len));
+        if let Some(at) = self.place(row.session_id) {
+            self.members[at].row = Some(row);
+        }
+    }
+
+    /// Whether all rows are made.
+    pub fn is_whole(&self) -> bool {
+        self.end.is_some() && self.members.iter().all(|member| member.row.is_some())
+    }
+
+    /// The rows in the order of the request.
+    pub fn into_rows(self) -> Vec<Row> {
+        self.members.into_iter().filter_map(|member| member.row).collect()
+    }
+}
+
+/// All groups, by the ticket of their request.
+#[derive(Debug, Default)]
+pub struct Groups(BTreeMap<Ticket, Group>);
+
+impl Groups {
+    /// The group of a request.
+    pub fn get(&self, ticket: Ticket) -> Option<&Group> {
+        self.0.get(&ticket)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Group> {
+        self.0.get_mut(&ticket)
+    }
+
+    /// Takes a group out, to make a row of it.
+    pub fn take(&mut self, ticket: Ticket) -> Option<Group> {
+        self.0.remove(&ticket)
+    }
+
+    /// Puts a group in.
+    pub fn put_back(&mut self, ticket: Ticket, group: Group) {
+        self.0.insert(ticket, group);
+    }
+
+    /// Forgets the groups of requests that nobody waits for any more: their client is gone.
+    pub fn keep(&mut self, waits: impl Fn(Ticket) -> bool) {
+        self.0.retain(|ticket, _| waits(*ticket));
+    }
+}

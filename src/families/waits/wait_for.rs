@@ -1,0 +1,154 @@
+//! wait_for: waits for one of several sessions, for all of them, or for the first that fails
+//! (waits.md).
+
+use serde_json::value::RawValue;
+
+use super::group::Group;
+use super::{Waits, row};
+use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::{Engine, Method, Numbered, stream, windows};
+use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
+use crate::pure::group::Mode;
+use crate::session::wait::{Wait, WaitKind};
+use crate::session::{Listing, SessionId};
+use crate::wire::{self, Int, Kind, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "wait_for",
+    summary: "Waits for several sessions at once: for one of them, for all, or for the first that \
+              fails. Without until it waits for their exits.",
+    params: Params::TABLE,
+    other_params: None,
+    waits: true,
+    while_closing: false,
+    check,
+    call,
+};
+
+wire::params! {
+    struct Params {
+        session_ids "session_ids": Box<RawValue> = required(
+            Kind::Sessions,
+            "the sessions, of any family; \"all\": every one that list_sessions has",
+        );
+        mode "mode": Option<String> = optional(
+            Kind::Choice(&["any", "all", "first_failure"]),
+            "\"any\" (default): one of them is enough; \"all\": each of them; \"first_failure\": the \
+             first that does not exit with 0, else all",
+        );
+        timeout_ms "timeout_ms": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait, clamped to 0 ms..cap of a poll; default 30000",
+        );
+        take "take": Option<bool> = optional(
+            Kind::Bool,
+            "false leaves the output, and the exits, to later calls; default true",
+        );
+    }
+}
+
+impl Params {
+    fn mode(&self) -> Mode {
+        match self.mode.as_deref() {
+            Some("all") => Mode::All,
+            Some("first_failure") => Mode::FirstFailure,
+            _ => Mode::Any,
+        }
+    }
+
+    /// The sessions as given, each once; None for all of them.
+    fn ids(&self) -> Result<Option<Vec<SessionId>>, RpcError> {
+        let Ok(given) = serde_json::from_str::<Vec<Int>>(self.session_ids.get()) else {
+            return Ok(None);
+        };
+        let mut ids: Vec<SessionId> = Vec::new();
+        for id in given.into_iter().map(session_id) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+            if ids.len() > WAIT_FOR_SESSIONS_MAX {
+                let message = format!("session_ids: at most {WAIT_FOR_SESSIONS_MAX} sessions");
+                return Err(RpcError::invalid_param("session_ids", message));
+            }
+        }
+        if ids.is_empty() {
+            let message = "session_ids must name a session, or be \"all\"";
+            return Err(RpcError::invalid_param("session_ids", message));
+        }
+        Ok(Some(ids))
+    }
+}
+
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    let params: Params = wire::read_params(raw)?;
+    params.ids().map(drop)
+}
+
+/// Where a session is to be found.
+enum Found {
+    /// In the table.
+    There,
+    /// In the books: the session is over.
+    Over(Box<row::Row>),
+}
+
+/// The session of this id, whoever started it, as used now; `most`: bytes of output of one that is
+/// over.
+fn find(engine: &mut Engine, id: SessionId, most: usize) -> Result<Found, RpcError> {
+    let Engine { sessions, cx, .. } = engine;
+    let over = stream::books::finished_row(id, most, cx);
+    if let Some(row) = over.or_else(|| windows::books::finished_row(id, most, cx)) {
+        return Ok(Found::Over(Box::new(row)));
+    }
+    let used = sessions.next_use();
+    let known = sessions
+        .get_mut(id)
+        .filter(|one| one.family.stream().is_some() || one.core.listing == Listing::Listed);
+    if let Some(entry) = known {
+        entry.core.last_used = used;
+        return Ok(Found::There);
+    }
+    let mut error = sessions.unknown_session(id);
+    error.message = format!("session_ids: {}", error.message);
+    Err(error.with("param", "session_ids".into()))
+}
+
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params)?;
+    let cap_ms = engine.cx.config.max_empty_poll_ms;
+    let timeout_ms =
+        params.timeout_ms.map_or(DEFAULT_WAIT_FOR_MS, |given| given.clamped(0, cap_ms));
+    let ids = match params.ids()? {
+        Some(ids) => ids,
+        None => engine.sessions.listed().map(|core| core.id).collect(),
+    };
+    let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
+    let mut there = Vec::new();
+    for id in ids {
+        match find(engine, id, group.row_bytes())? {
+            Found::There => there.push(id),
+            Found::Over(row) => group.put_over(*row, engine.cx.now_ns),
+        }
+    }
+    if there.is_empty() {
+        return Ok(Answer::of(&row::reply(group)));
+    }
+    let Some(ticket) = engine.open_ticket(call, &there) else { return Ok(Answer::Waits) };
+    let Engine { cx, .. } = engine;
+    cx.books.waits.keep(|ticket| cx.pending.contains_key(&ticket));
+    cx.books.waits.put_back(ticket, group);
+    let now_ns = cx.now_ns;
+    for id in there {
+        let Some(entry) = engine.sessions.get(id) else { continue };
+        let core = &entry.core;
+        let wait = Wait {
+            due_ns: Some(now_ns + timeout_ms * NS_PER_MS),
+            drains: core.ways.drains,
+            saw_leader: core.status().is_none(),
+            ..Wait::new(ticket, Waits::ID, WaitKind::Poll, now_ns)
+        };
+        engine.add_wait(id, wait);
+    }
+    Ok(Answer::Waits)
+}

@@ -1,0 +1,371 @@
+//! wait_for: one request for several sessions of any family, and exactly one reply, whatever becomes
+//! of them (waits.md).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+mod stream_help;
+mod window_help;
+
+use common::wire::Wire;
+use common::*;
+use serde_json::{Value, json};
+
+/// Sends a wait for sessions, of a minute unless `more` says otherwise.
+fn wait_for(execd: &mut Execd, ids: &[u64], more: Value) -> u64 {
+    let params = merged(json!({"session_ids": ids, "timeout_ms": 60_000}), more);
+    execd.start_request("wait_for", params)
+}
+
+/// The same, and its result.
+fn waited(execd: &mut Execd, ids: &[u64], more: Value) -> Value {
+    let request = wait_for(execd, ids, more);
+    execd.result_of(request)
+}
+
+/// The rows of an answer.
+fn rows(answer: &Value) -> &Vec<Value> {
+    answer["sessions"].as_array().unwrap_or_else(|| panic!("no sessions in {answer}"))
+}
+
+/// What an answer says of each session in one field.
+fn each<'a>(answer: &'a Value, field: &str) -> Vec<&'a str> {
+    rows(answer).iter().map(|row| row[field].as_str().unwrap_or("-")).collect()
+}
+
+/// A command that prints `word` and ends with `code` once the file of that name is there.
+fn ends_at(word: &str, code: u8) -> String {
+    format!("{}; echo {word}; exit {code}", until_file(word))
+}
+
+/// Starts a command for each word, which ends with its code once the file of that name is there.
+fn gated(execd: &mut Execd, commands: &[(&str, u8)]) -> Vec<u64> {
+    let commands: Vec<String> = commands.iter().map(|(word, code)| ends_at(word, *code)).collect();
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    execd.open_all(&commands)
+}
+
+// ---- Modes ------------------------------------------------------------------------------
+
+/// rule: waits.md, wait_for: One reply with a row for each session in the order given: those whose
+///   condition came true with their output, the others with their state
+#[test]
+fn any_ends_with_the_first_exit_and_leaves_the_others_as_they_are() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 0), ("two", 7)]);
+    let request = wait_for(&mut execd, &ids, json!({}));
+    execd.no_reply_yet(request);
+    go(&execd, "two");
+    let answer = execd.result_of(request);
+    assert_fields(&answer, &["wait", "sessions", "text"]);
+    assert_eq!(answer["wait"]["outcome"], "exited");
+    assert_eq!(answer["wait"]["session_id"], ids[1]);
+    assert_eq!(answer["wait"]["effective_timeout_ms"], 60_000);
+    assert_eq!(each(&answer, "outcome"), ["pending", "exited"]);
+    assert_eq!(each(&answer, "state"), ["running", "exited"]);
+    let (first, second) = (&rows(&answer)[0], &rows(&answer)[1]);
+    assert_absent(first, &["output", "exit_code", "signal"]);
+    assert_eq!((&second["exit_code"], &second["output"]), (&json!(7), &json!("two\n")));
+    assert_eq!((&first["session_id"], &first["family"]), (&json!(ids[0]), &json!("unified")));
+    let text = answer["text"].as_str().expect("a text");
+    assert!(text.contains("exit_code: 7\n") && text.ends_with("---\ntwo"), "{text}");
+
+    // The exit that was told is observed; what was not told is there for the next call.
+    execd.failed("write_stdin", json!({"session_id": ids[1]}), "unknown_session");
+    go(&execd, "one");
+    let answer = waited(&mut execd, &ids[..1], json!({}));
+    assert_eq!(each(&answer, "output"), ["one\n"]);
+}
+
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
+///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+#[test]
+fn all_ends_with_the_last_exit_and_has_the_output_of_each() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 0), ("two", 3), ("three", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    for (word, at) in [("three", 2), ("one", 0)] {
+        go(&execd, word);
+        execd.notification("session_exited", |note| note["session_id"] == ids[at]);
+        execd.no_reply_yet(request);
+    }
+    go(&execd, "two");
+    let answer = execd.result_of(request);
+    assert_eq!(answer["wait"]["outcome"], "exited");
+    assert_eq!(answer["wait"]["session_id"], ids[1]);
+    assert_eq!(each(&answer, "outcome"), ["exited"; 3]);
+    assert_eq!(each(&answer, "output"), ["one\n", "two\n", "three\n"]);
+    let codes: Vec<&Value> = rows(&answer).iter().map(|row| &row["exit_code"]).collect();
+    assert_eq!(codes, [&json!(0), &json!(3), &json!(0)]);
+    assert_eq!(execd.peek()["sessions"], json!([]), "each exit was told");
+}
+
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
+///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+#[test]
+fn first_failure_ends_with_the_first_exit_that_is_no_success() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 0), ("two", 3), ("three", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "first_failure"}));
+    go(&execd, "one");
+    execd.notification("session_exited", |note| note["session_id"] == ids[0]);
+    execd.no_reply_yet(request);
+    go(&execd, "two");
+    let answer = execd.result_of(request);
+    assert_eq!(answer["wait"]["session_id"], ids[1]);
+    assert_eq!(each(&answer, "outcome"), ["exited", "exited", "pending"]);
+    assert_eq!(each(&answer, "output"), ["one\n", "two\n", "-"]);
+    go(&execd, "three");
+    let answer = waited(&mut execd, &ids[2..], json!({"mode": "first_failure"}));
+    assert_eq!(each(&answer, "outcome"), ["exited"], "all have ended, none of them failed");
+}
+
+/// rule: waits.md, wait_for: The timeout is 30 s unless said, 0 looks without waiting; at the
+///   deadline each row has its state, and that is no error
+#[test]
+fn a_deadline_tells_the_state_of_each_and_takes_nothing() {
+    let mut execd = Execd::start();
+    let ids = [execd.open_until("echo kept; read x", "kept"), execd.open_until("read x", "")];
+    for timeout_ms in [0, 300] {
+        let answer = waited(&mut execd, &ids, json!({"timeout_ms": timeout_ms}));
+        assert_eq!(answer["wait"]["outcome"], "deadline");
+        assert_absent(&answer["wait"], &["session_id", "by"]);
+        assert_eq!(answer["wait"]["effective_timeout_ms"], timeout_ms);
+        assert_eq!(each(&answer, "outcome"), ["pending"; 2]);
+        assert_eq!(each(&answer, "output"), ["-"; 2]);
+    }
+}
+
+// ---- Which sessions ---------------------------------------------------------------------
+
+/// rule: waits.md, wait_for: An id that is unknown is refused by name; ids given twice count once
+#[test]
+fn ids_are_checked_before_anything_waits() {
+    let mut execd = Execd::start();
+    let session = execd.open_until("read x", "");
+    let message =
+        execd.failed("wait_for", json!({"session_ids": [session, 99]}), "unknown_session");
+    assert_eq!(message, "session_ids: unknown session_id: 99");
+    for ids in [json!([]), json!("some"), json!(1), json!(["a"]), json!(null)] {
+        let message = execd.refused("wait_for", json!({"session_ids": ids}), "session_ids");
+        assert!(message.starts_with("session_ids must "), "{message}");
+    }
+    let params = json!({"session_ids": [session], "mode": "some"});
+    execd.refused("wait_for", params, "mode");
+    let twice = waited(&mut execd, &[session, session], json!({"timeout_ms": 0}));
+    assert_eq!(rows(&twice).len(), 1);
+}
+
+/// rule: waits.md, wait_for: `"all"` are the sessions that list_sessions has; with none it answers at
+///   once
+#[test]
+fn all_sessions_are_those_that_are_listed() {
+    let mut execd = Execd::start();
+    let none = execd.result("wait_for", json!({"session_ids": "all"}));
+    assert_eq!((&none["wait"]["outcome"], &none["sessions"]), (&json!("exited"), &json!([])));
+    let ids = gated(&mut execd, &[("one", 0), ("two", 0)]);
+    let params = json!({"session_ids": "all", "mode": "all", "timeout_ms": 60_000});
+    let request = execd.start_request("wait_for", params);
+    go(&execd, "two");
+    go(&execd, "one");
+    let answer = execd.result_of(request);
+    let told: Vec<u64> = rows(&answer).iter().map(session_of).collect();
+    assert_eq!(told, ids);
+}
+
+/// rule: waits.md, wait_for: It works on sessions of every family, also on those that have ended and
+///   are remembered
+#[test]
+fn sessions_of_all_families_are_waited_for_together() {
+    let mut execd = Execd::start();
+    let unified = gated(&mut execd, &[("one", 0)])[0];
+    let command = format!("{}; echo err >&2; exit 4", ends_at("two", 0).replace("; exit 0", ""));
+    let stream = stream_help::id_of(&stream_help::open(&mut execd, &command));
+    let window = window_help::background(&mut execd, &ends_at("three", 5));
+    let window = window_help::session(&window);
+    let ids = [unified, stream, window];
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    for word in ["three", "two", "one"] {
+        execd.no_reply_yet(request);
+        go(&execd, word);
+    }
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "family"), ["unified", "stream", "windows"]);
+    assert_eq!(each(&answer, "output"), ["one\n", "two\nerr\n", "three\n"]);
+    let codes: Vec<&Value> = rows(&answer).iter().map(|row| &row["exit_code"]).collect();
+    assert_eq!(codes, [&json!(0), &json!(4), &json!(5)]);
+
+    // A process of bash_stream can be polled on, and waited for again.
+    assert_eq!(stream_help::poll(&mut execd, stream)["aggregated"], "two\nerr\n");
+    for _ in 0..2 {
+        let again = waited(&mut execd, &[stream], json!({}));
+        assert_eq!(each(&again, "output"), ["two\nerr\n"]);
+        assert_eq!(rows(&again)[0]["exit_code"], 4);
+    }
+}
+
+/// rule: waits.md, wait_for: The end of a background command is reported as ever, however long
+///   others are waited for
+#[test]
+fn the_ends_of_others_are_not_kept_back_by_a_wait_for_all() {
+    let mut execd = Execd::start();
+    let window = window_help::background(&mut execd, &ends_at("one", 5));
+    let stream = stream_help::id_of(&stream_help::open(&mut execd, &ends_at("two", 6)));
+    let lasting = execd.open_until("read x", "");
+    let ids = [window_help::session(&window), stream, lasting];
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    go(&execd, "one");
+    assert_eq!(window_help::ended(&mut execd, &window)["exit_code"], 5);
+    go(&execd, "two");
+    assert_eq!(stream_help::until_over(&mut execd, stream)["exitCode"], 6);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": lasting, "eof": true, "yield_time_ms": 250}));
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "outcome"), ["exited"; 3]);
+    assert_eq!(each(&answer, "output"), ["one\n", "two\n", ""]);
+    assert_eq!(window_help::ends_of(&mut execd, &window).len(), 1);
+}
+
+// ---- One reply, whatever happens --------------------------------------------------------
+
+/// rule: waits.md, wait_for: `cancel` ends the wait as any other and takes nothing
+#[test]
+fn a_cancelled_wait_has_taken_nothing() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 2), ("two", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    go(&execd, "one");
+    execd.notification("session_exited", |note| note["session_id"] == ids[0]);
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let answer = execd.result_of(request);
+    assert_eq!(answer["wait"]["outcome"], "cancelled");
+    assert_eq!(each(&answer, "outcome"), ["exited", "pending"]);
+    assert_eq!(each(&answer, "output"), ["-"; 2]);
+    assert!(!execd.cancel(request), "it waits no more");
+    let told = execd.until_exit(ids[0]);
+    assert_eq!((&told["exit_code"], output(&told)), (&json!(2), "one\n"));
+    go(&execd, "two");
+    assert_eq!(output(&execd.until_exit(ids[1])), "two\n");
+}
+
+/// rule: waits.md, wait_for: `take: false` leaves the output and the exits to later calls
+#[test]
+fn what_is_not_taken_is_there_for_the_next_call() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 2)]);
+    go(&execd, "one");
+    for _ in 0..2 {
+        let answer = waited(&mut execd, &ids, json!({"take": false}));
+        assert_eq!(each(&answer, "outcome"), ["exited"]);
+        assert_eq!(rows(&answer)[0]["exit_code"], 2);
+        assert_eq!(each(&answer, "output"), ["-"]);
+    }
+    assert_eq!(output(&execd.until_exit(ids[0])), "one\n");
+}
+
+/// rule: waits.md, wait_for: Who is waited for is not evicted
+/// rule: waits.md, wait_for: A session that somebody kills has ended
+#[test]
+fn a_session_that_is_waited_for_is_not_evicted_and_may_be_killed() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let ids = gated(&mut execd, &[("one", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({}));
+    for _ in 0..4 {
+        execd.open("read x");
+    }
+    execd.no_reply_yet(request);
+    let killed = execd.start_request("kill_session", json!({"session_id": ids[0]}));
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "signal"), ["SIGTERM"]);
+    assert_eq!(execd.result_of(killed)["killed"], true);
+}
+
+/// rule: waits.md, wait_for: Each wait is answered once: those of others for the same sessions too
+#[test]
+fn many_waits_for_many_sessions_are_each_answered_once() {
+    let mut execd = Execd::start();
+    let commands = vec![until_file("gate"); 24];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let ids = execd.open_all(&commands);
+    let modes = ["all", "any", "first_failure"];
+    let requests: Vec<u64> = (0..12)
+        .map(|at| wait_for(&mut execd, &ids[at..], json!({"mode": modes[at % modes.len()]})))
+        .collect();
+    go(&execd, "gate");
+    for (at, request) in requests.iter().enumerate() {
+        let answer = execd.result_of(*request);
+        assert_eq!(answer["wait"]["outcome"], "exited");
+        assert_eq!(rows(&answer).len(), ids.len() - at);
+    }
+    execd.close_stdin();
+    let lines = execd.all_lines();
+    for request in requests {
+        let replies = lines.iter().filter(|line| line["id"] == request);
+        assert_eq!(replies.count(), 1, "request {request}");
+    }
+}
+
+/// rule: waits.md, wait_for: A client that goes away takes its waits along, never a session
+#[test]
+fn a_client_that_goes_away_takes_its_waits_along() {
+    let mut execd = Execd::with(&["--socket", "here.sock"], &[]);
+    let ids = gated(&mut execd, &[("one", 0), ("two", 0)]);
+    let mut other = Wire::connect(&execd.file("here.sock"));
+    other.send("wait_for", json!({"session_ids": ids, "mode": "all", "timeout_ms": 60_000}));
+    other.result("ping", json!({}));
+    drop(other);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    go(&execd, "one");
+    go(&execd, "two");
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "output"), ["one\n", "two\n"]);
+}
+
+/// rule: waits.md, wait_for: The end of execd answers it with what there is
+#[test]
+fn the_end_of_execd_answers_with_what_there_is() {
+    let mut execd = Execd::start();
+    let ids = gated(&mut execd, &[("one", 0), ("two", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    execd.no_reply_yet(request);
+    execd.signal(libc::SIGTERM);
+    let answer = execd.result_of(request);
+    assert_eq!(answer["wait"]["outcome"], "cancelled");
+    assert_eq!(rows(&answer).len(), 2);
+    assert_eq!(execd.exit_code(), Some(143));
+}
+
+/// rule: waits.md, wait_for: An exit that a row tells wakes nobody
+#[test]
+fn an_exit_that_is_waited_for_wakes_nobody() {
+    let mut execd = Execd::start();
+    let opened = execd.open_with(&ends_at("one", 0), json!({"on_exit": "wake"}));
+    let lasting = execd.open_until("read x", "");
+    let ids = [session_of(&opened), lasting];
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    execd.no_reply_yet(request);
+    go(&execd, "one");
+    let note = execd.notification("session_exited", |note| note["session_id"] == ids[0]);
+    assert_eq!(note["observed"], true);
+    assert_absent(&note, &["wake"]);
+    execd.write(json!({"session_id": lasting, "eof": true, "yield_time_ms": 250}));
+    execd.result_of(request);
+}
+
+/// A shell that has ended counts as ended although others hold its output.
+/// rule: waits.md, wait_for: Without `until` a shell's end is its session's, also where others hold
+///   the output
+#[test]
+fn a_shell_that_leaves_others_behind_has_ended() {
+    let mut execd = Execd::start();
+    let command = format!("{}; sleep 60 & exit 3", until_file("one"));
+    let ids = [session_of(&execd.open(&command)), execd.open_until("read x", "")];
+    let request = wait_for(&mut execd, &ids, json!({}));
+    execd.no_reply_yet(request);
+    go(&execd, "one");
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "outcome"), ["exited", "pending"]);
+    assert_eq!(each(&answer, "state"), ["held", "running"]);
+    assert_eq!(rows(&answer)[0]["exit_code"], 3);
+    assert!(execd.listed(ids[0]).is_some(), "it goes on");
+}
