@@ -1,5 +1,5 @@
-//! wait_for: one request for several sessions of any family, and exactly one reply, whatever becomes
-//! of them (waits.md).
+//! wait_for: one request for several sessions of any family, and exactly one reply, whatever
+//! becomes of them (waits.md).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
@@ -76,8 +76,8 @@ fn any_ends_with_the_first_exit_and_leaves_the_others_as_they_are() {
     assert_eq!(each(&answer, "output"), ["one\n"]);
 }
 
-/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
-///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
 #[test]
 fn all_ends_with_the_last_exit_and_has_the_output_of_each() {
     let mut execd = Execd::start();
@@ -99,8 +99,8 @@ fn all_ends_with_the_last_exit_and_has_the_output_of_each() {
     assert_eq!(execd.peek()["sessions"], json!([]), "each exit was told");
 }
 
-/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
-///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
 #[test]
 fn first_failure_ends_with_the_first_exit_that_is_no_success() {
     let mut execd = Execd::start();
@@ -172,8 +172,8 @@ fn all_sessions_are_those_that_are_listed() {
     assert_eq!(told, ids);
 }
 
-/// rule: waits.md, wait_for: It works on sessions of every family, also on those that have ended and
-///   are remembered
+/// rule: waits.md, wait_for: It works on sessions of every family, also on those that have ended
+///   and are remembered
 #[test]
 fn sessions_of_all_families_are_waited_for_together() {
     let mut execd = Execd::start();

@@ -178,8 +178,8 @@ impl<F: Families> Engine<F> {
         self.methods.iter().copied().flatten().find(|method| method.name == name)
     }
 
-    /// A ticket for a request that is to wait for these sessions, or for none; `None` for one that is
-    /// never answered.
+    /// A ticket for a request that is to wait for these sessions, or for none; `None` for one that
+    /// is never answered.
     pub fn open_ticket(&mut self, call: &Call<'_>, sessions: &[SessionId]) -> Option<Ticket> {
         let id = call.id.clone()?;
         let ticket = self.next_ticket;

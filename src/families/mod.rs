@@ -290,11 +290,11 @@ macro_rules! families {
 
 families! {
     unified: Unified,
+    waits: Waits,
     stream: Stream,
     windows: Window,
     agent: Agent,
     attach: Attach,
-    waits: Waits,
     #[cfg(test)]
     echo: Echo,
 }

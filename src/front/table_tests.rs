@@ -25,6 +25,7 @@ fn sample(kind: Kind) -> String {
         Kind::Port => "0".to_owned(),
         Kind::Statuses => "[200,299]".to_owned(),
         Kind::InputKind => "true".to_owned(),
+        Kind::Sessions => "[1]".to_owned(),
         Kind::Object(table) => {
             let fields: Vec<_> = table.iter().map(|one| (one.name, sample(one.kind))).collect();
             object(&fields)

@@ -101,12 +101,13 @@ mod tests {
     const BAD: One = One::Exited { failed: true };
     use One::{Matched, Stopped, Stuck, Waits};
 
-    /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
-    ///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+    /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+    ///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
     #[test]
     fn each_mode_is_over_with_the_session_that_decides() {
         use Mode::{All, Any, FirstFailure};
-        let cases: [(Mode, &[One], usize, Option<(Over, usize)>); 25] = [
+        type Case<'a> = (Mode, &'a [One], usize, Option<(Over, usize)>);
+        let cases: [Case<'_>; 25] = [
             (Any, &[Waits, Waits], 0, None),
             (Any, &[Waits, Matched], 1, Some((Over::Matched, 1))),
             (Any, &[OK, Waits], 0, Some((Over::Exited, 0))),
@@ -169,8 +170,8 @@ mod tests {
             }
     }
 
-    /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the last,
-    ///   `first_failure` with the first that fails or else with the last; `stop` in one ends it
+    /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+    ///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
     #[test]
     fn random_stories_of_sessions_end_where_the_words_say_so_and_never_earlier() {
         let mut random = Random(18);

@@ -263,6 +263,23 @@ export interface MethodParams {
     session_id: number;
   };
   /**
+   * Waits for several sessions at once: for one of them, for all, or for the first that fails.
+   * Without until it waits for their exits.
+   */
+  wait_for: {
+    /**
+     * "any" (default): one of them is enough; "all": each of them; "first_failure": the first that
+     * does not exit with 0, else all
+     */
+    mode?: "any" | "all" | "first_failure";
+    /** the sessions, of any family; "all": every one that list_sessions has */
+    session_ids: readonly number[] | "all";
+    /** false leaves the output, and the exits, to later calls; default true */
+    take?: boolean;
+    /** how long to wait, clamped to 0 ms..cap of a poll; default 30000 */
+    timeout_ms?: number;
+  };
+  /**
    * Runs a command with stdout and stderr apart and its output live. Answers when it has ended, or
    * when yieldMs is over: then poll_process goes on with it.
    */

@@ -1,12 +1,12 @@
 //! wait_for (waits.md): one request that waits for several sessions, whoever started them. Each of
 //! these has a wait of this family, judged like any other; `group` puts together what has become of
-//! them, and `row` what the answer says of each. When all of it is over is decided in
-//! `pure/group.rs`.
+//! them, and `reply` makes the answer. When all of it is over is decided in `pure/group.rs`.
 //!
 //! Once a group is over, the wait of each session is answered when that session is judged: this
 //! makes the session's row. The last row sends the reply, so there is exactly one.
 
 pub mod group;
+pub mod reply;
 pub mod row;
 pub mod wait_for;
 
@@ -147,12 +147,12 @@ pub fn answer(
     let Some(mut group) = cx.books.waits.take(wait.ticket) else { return Answered::default() };
     let tells = group.tells(core.id);
     wait.outcome = wait.outcome.take().or_else(|| group.stuck_by(core.id));
-    let row = row::row((state, core), &wait, &mut group, takes_output, cx);
+    let row = reply::row((state, core), &wait, &mut group, takes_output, cx);
     let exited = row.exited && !group.is_cancelled();
     group.put(row);
     if group.is_whole() {
         if let Some(pending) = cx.take_pending(wait.ticket) {
-            cx.clients.reply(&pending, &row::reply(group));
+            cx.clients.reply(&pending, &reply::reply(group));
         }
     } else {
         cx.books.waits.put_back(wait.ticket, group);

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::group::Group;
-use super::{Waits, row};
+use super::{Waits, reply, row};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method, Numbered, stream, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
@@ -132,7 +132,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         }
     }
     if there.is_empty() {
-        return Ok(Answer::of(&row::reply(group)));
+        return Ok(Answer::of(&reply::reply(group)));
     }
     let Some(ticket) = engine.open_ticket(call, &there) else { return Ok(Answer::Waits) };
     let Engine { cx, .. } = engine;

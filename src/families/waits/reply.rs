@@ -1,0 +1,164 @@
+//! How the answer of wait_for is made (waits.md): a row for each session, and all of it as a text
+//! for models.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::group::{End, Group};
+use super::row::Row;
+use crate::engine::judge::status_fields;
+use crate::engine::notices::command_for_lists;
+use crate::families::{Cx, State, unified};
+use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES};
+use crate::pure::group::{One, Over};
+use crate::pure::text::visible::one_line;
+use crate::session::Session;
+use crate::session::report::TruncationReport;
+use crate::session::view::Text;
+use crate::session::wait::{Wait, Why};
+use crate::session::wait_report::{WaitReport, told};
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub struct Reply {
+    wait: WaitReport,
+    sessions: Vec<Row>,
+    text: String,
+}
+
+/// The word for what has become of a session.
+fn word(one: One) -> &'static str {
+    match one {
+        One::Waits => "pending",
+        One::Stuck => "impossible",
+        One::Matched => "matched",
+        One::Stopped => "stopped",
+        One::Exited { .. } => "exited",
+    }
+}
+
+/// Makes the row of a session whose group is over.
+pub fn row(
+    (state, core): (&mut State, &mut Session),
+    wait: &Wait,
+    group: &mut Group,
+    takes_output: bool,
+    cx: &mut Cx,
+) -> Row {
+    let one = group.one(core.id);
+    let exited = core.life.finished() || matches!(one, One::Exited { .. });
+    let text = if group.tells(core.id) && takes_output {
+        state.tell(core, group.row_bytes(), cx)
+    } else {
+        Text::default()
+    };
+    group.saw_new_output |= core.output_bytes_total() > wait.began_total;
+    let why = match one {
+        One::Waits => None,
+        One::Stuck => Some(Why::Impossible),
+        One::Matched => Some(Why::Matched),
+        One::Stopped => Some(Why::Stopped),
+        One::Exited { .. } => Some(Why::Completed),
+    };
+    let mut report = why.map(|why| told(wait, why, core));
+    if group.decided_by(core.id) {
+        group.report = report.take();
+    }
+    let log = cx.log_status(core).unwrap_or_default();
+    let trouble = cx.log_trouble(core, core.life.finished());
+    let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
+    Row {
+        session_id: core.id,
+        exited,
+        name: core.facts.name.clone(),
+        command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
+        family: state.name(),
+        state: state_of(core),
+        outcome: word(one),
+        wait: report.filter(|_| !matches!(one, One::Exited { .. })),
+        exit_code,
+        signal,
+        failure_message: trouble.failure_message,
+        note: unified::note(core, core.life.finished(), cx),
+        log_path: log.path,
+        log_complete: trouble.log_complete,
+        log_truncated: trouble.log_truncated,
+        omitted_bytes: (text.omitted_bytes > 0).then_some(text.omitted_bytes),
+        truncation: text.truncation.as_ref().and_then(TruncationReport::new),
+        footer: text.footer,
+        output: group.tells(core.id).then_some(text.output),
+    }
+}
+
+/// A command or a name as a line shows it.
+fn short(label: &str) -> String {
+    let line = one_line(label);
+    let cut: String = line.chars().take(LIST_COMMAND_CHARS).collect();
+    if cut.len() == line.len() { cut } else { format!("{cut}…") }
+}
+
+/// What a session is doing, in a word.
+fn state_of(core: &Session) -> &'static str {
+    match () {
+        () if core.life.finished() => "exited",
+        () if core.life.shell_gone() => "held",
+        () => "running",
+    }
+}
+
+/// The answer of a group whose rows are all made.
+pub fn reply(group: Group) -> Reply {
+    let mut wait = group.report.clone().unwrap_or_else(|| without_report(&group));
+    wait.saw_new_output |= group.saw_new_output;
+    wait.effective_timeout_ms = Some(group.timeout_ms);
+    let sessions = group.into_rows();
+    let text = text(&wait, &sessions);
+    Reply { wait, sessions, text }
+}
+
+/// What is said of a wait that none of the sessions in the table has decided.
+fn without_report(group: &Group) -> WaitReport {
+    let (outcome, line) = match group.end() {
+        Some(End::Early(Why::Cancelled | Why::ShuttingDown)) => ("cancelled", String::new()),
+        Some(End::Early(_)) => ("deadline", format!("deadline after {} ms", group.timeout_ms)),
+        Some(End::By(Over::Matched, _)) => ("matched", String::new()),
+        Some(End::By(Over::Stopped, _)) => ("stopped", String::new()),
+        Some(End::By(Over::Impossible, _)) => ("impossible", String::new()),
+        Some(End::By(Over::Exited, _)) | None => ("exited", String::new()),
+    };
+    let line = if line.is_empty() { outcome.to_owned() } else { line };
+    WaitReport { outcome, line, session_id: group.decider(), ..WaitReport::default() }
+}
+
+/// The answer as a model reads it: the wait, then each session, with its output below its lines.
+fn text(wait: &WaitReport, sessions: &[Row]) -> String {
+    let of = wait.session_id.map(|id| format!(" (session {id})")).unwrap_or_default();
+    let mut text = format!("wait: {}{of}", one_line(&wait.line));
+    if sessions.is_empty() {
+        text.push_str("\nno session");
+    }
+    for row in sessions {
+        let label = row.name.as_deref().unwrap_or(&row.command);
+        let _ = write!(text, "\n\nsession {}: {} — {}", row.session_id, short(label), row.outcome);
+        let mut line = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let _ = write!(text, "\n{name}: {}", one_line(&value));
+            }
+        };
+        line("state", Some(row.state.to_owned()));
+        line("exit_code", row.exit_code.map(|code| code.to_string()));
+        line("signal", row.signal.clone());
+        line("wait", row.wait.as_ref().map(|wait| wait.line.clone()));
+        line("failure", row.failure_message.clone());
+        line("note", row.note.clone());
+        line("log_path", row.log_path.clone());
+        if let Some(output) = row.output.as_deref().filter(|output| !output.is_empty()) {
+            let _ = write!(text, "\n---\n{}", output.trim_end_matches('\n'));
+        }
+        if let Some(footer) = &row.footer {
+            let _ = write!(text, "\n{footer}");
+        }
+    }
+    text
+}
