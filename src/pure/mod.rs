@@ -6,6 +6,7 @@ pub mod agent;
 pub mod buffer;
 pub mod group;
 pub mod json;
+pub mod net;
 pub mod process;
 pub mod terminal;
 #[cfg(test)]

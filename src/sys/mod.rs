@@ -16,6 +16,8 @@
 //! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `tree` | the processes of a session, from its leader down |
+//! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
+//! | `tcp` | connections to servers on this machine |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
@@ -44,12 +46,14 @@ pub mod host;
 pub mod index_files;
 pub mod io;
 pub mod keeper_calls;
+pub mod listeners;
 pub mod log_clean;
 pub mod log_files;
 pub mod log_place;
 pub mod look;
 pub mod memory_file;
 pub mod mounts;
+pub mod netlink;
 pub mod pidfd;
 pub mod poll;
 pub mod proc;
@@ -62,5 +66,6 @@ pub mod socket;
 pub mod spawn;
 pub mod start_pages;
 pub mod stdio;
+pub mod tcp;
 pub mod terminal;
 pub mod tree;

@@ -1,0 +1,24 @@
+//! Bounds of looking for listeners, and of asking HTTP servers.
+
+/// While somebody waits for a port, listeners are looked at as often as this.
+pub const PORT_LOOK_MS: u64 = 50;
+/// A listener that was found to be none of the session's is looked at again after one such pause,
+/// then after twice as long, and so on up to this.
+pub const PORT_DOUBT_MAX_MS: u64 = 1_000;
+/// A port that others hold on the addresses of IPv4 alone may still be listened on at IPv6 alone:
+/// for so long that is waited for.
+pub const PORT_LITTLE_ROOM_MS: u64 = 2_000;
+/// Listeners that one look takes in.
+pub const LISTENERS_MAX: usize = 4_096;
+/// Bytes of listeners read at a time.
+pub const LISTENERS_READ_BYTES: usize = 32 * 1024;
+/// Reads of listeners in one look, of each family: more than [`LISTENERS_MAX`] need.
+pub const LISTENERS_READS: usize = 64;
+/// Descriptors of one process that are looked at.
+pub const PORT_FDS_PER_PROCESS: usize = 1_024;
+/// Descriptors of a session's processes that one look looks at.
+pub const PORT_FDS_PER_LOOK: usize = 4_096;
+/// Listeners that are named in a reply or a row of a list.
+pub const LISTENERS_NAMED: usize = 16;
+/// Descriptors looked at in one turn, to find who holds a port that is not the session's.
+pub const HOLDER_FDS_PER_TURN: usize = 2_048;

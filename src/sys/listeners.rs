@@ -1,0 +1,170 @@
+//! TCP listeners, and whose descriptors they are. Nothing here waits for a process: the links of
+//! descriptors are read and not followed, and no memory of another process is looked at.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+
+use super::io::owned;
+use super::{netlink, pidfd, proc, tcp};
+use crate::limits::{LISTENERS_MAX, LISTENERS_READ_BYTES, LISTENERS_READS, PORT_FDS_PER_PROCESS};
+use crate::pure::net::Listener;
+use crate::pure::net::table::{Line, line};
+
+/// A network namespace, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(u64);
+
+/// The network namespace of a process. None: it is gone, or must not be looked at.
+pub fn network_of(pid: i32) -> Option<Network> {
+    let link = std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+    number_in(link.to_str()?, "net:[").map(Network)
+}
+
+/// The listeners of our own network namespace. None: neither the kernel nor /proc tells.
+pub fn ours() -> Option<Vec<Listener>> {
+    netlink::listeners().ok().or_else(|| tables("self"))
+}
+
+/// The listeners of the network namespace of a process.
+pub fn beside(pid: i32) -> Option<Vec<Listener>> {
+    tables(&pid.to_string())
+}
+
+/// What both tables of /proc have; one of IPv6 may be missing.
+fn tables(process: &str) -> Option<Vec<Listener>> {
+    let mut found = Vec::new();
+    table(&format!("/proc/{process}/net/tcp"), &mut found)?;
+    table(&format!("/proc/{process}/net/tcp6"), &mut found);
+    found.truncate(LISTENERS_MAX);
+    Some(found)
+}
+
+/// Reads the listeners of a table: they stand before all connections.
+fn table(path: &str, found: &mut Vec<Listener>) -> Option<()> {
+    let mut file = proc::open(path).ok()?;
+    let (mut buffer, mut filled) = (vec![0; LISTENERS_READ_BYTES], 0);
+    for _ in 0..LISTENERS_READS {
+        let length = match file.read(&mut buffer[filled..]) {
+            Ok(0) => return Some(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => return None,
+        };
+        filled += length;
+        let whole = buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        for text in String::from_utf8_lossy(&buffer[..whole]).lines() {
+            match line(text) {
+                Line::Listener(one) => found.push(one),
+                Line::Connection => return Some(()),
+                Line::Other => {}
+            }
+        }
+        buffer.copy_within(whole..filled, 0);
+        filled -= whole;
+    }
+    Some(())
+}
+
+/// Whether this machine has an address of IPv6 at all.
+pub fn has_ipv6() -> bool {
+    let mut byte = [0; 1];
+    let read = proc::open("/proc/self/net/if_inet6").map(|mut file| file.read(&mut byte));
+    matches!(read, Ok(Ok(1)))
+}
+
+/// What a look at the descriptors of a process has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// All were looked at.
+    All,
+    /// There are more than may be looked at.
+    Some,
+    /// The process is gone.
+    Gone,
+    /// The process must not be looked at: it is another user's.
+    Hidden,
+}
+
+/// Tells the sockets that a process has: the descriptor and the socket's number. At most `left`
+/// descriptors are looked at, which counts down.
+pub fn sockets(pid: i32, left: &mut usize, mut tell: impl FnMut(i32, u64)) -> Looked {
+    let directory = format!("/proc/{pid}/fd");
+    let entries = match proc::open_dir(&directory) {
+        Ok(entries) => entries,
+        Err(libc::EACCES | libc::EPERM) => return Looked::Hidden,
+        Err(libc::ENOENT | libc::ESRCH) => return Looked::Gone,
+        Err(_) => return Looked::Some,
+    };
+    for (at, entry) in entries.enumerate() {
+        let Ok(entry) = entry else { return Looked::Some };
+        if at >= PORT_FDS_PER_PROCESS || *left == 0 {
+            return Looked::Some;
+        }
+        *left -= 1;
+        let link = std::fs::read_link(entry.path());
+        let inode = link.ok().and_then(|link| number_in(link.to_str()?, "socket:["));
+        let fd = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if let (Some(inode), Some(fd)) = (inode, fd) {
+            tell(fd, inode);
+        }
+    }
+    Looked::All
+}
+
+/// The number in a link like `socket:[12]`.
+fn number_in(link: &str, kind: &str) -> Option<u64> {
+    link.strip_prefix(kind)?.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether a socket of another process lets others of the same user listen beside it
+/// (SO_REUSEPORT, socket(7)). None: that cannot be told.
+pub fn shares_its_port(pid: i32, fd: i32) -> Option<bool> {
+    let process = pidfd::open(pid).ok()?;
+    // SAFETY: pidfd_getfd takes three numbers and gives a new descriptor, close-on-exec.
+    let got = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
+    let socket = owned(i32::try_from(got).ok()?).ok()?;
+    tcp::shares_its_port(&socket).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::host;
+    use std::net::TcpListener;
+
+    /// The number of the socket that listens on this port.
+    fn inode_on(listeners: &[Listener], port: u16) -> Option<u64> {
+        listeners.iter().find(|one| one.port == port).map(|one| one.inode)
+    }
+
+    #[test]
+    fn the_kernel_and_proc_tell_the_same_and_the_descriptor_is_found() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let asked = inode_on(&netlink::listeners().unwrap(), port);
+        assert!(asked.is_some());
+        assert_eq!(inode_on(&tables("self").unwrap(), port), asked);
+        assert_eq!(inode_on(&beside(host::pid()).unwrap(), port), asked);
+        let (mut found, mut left) = (None, 4_096);
+        let looked = sockets(host::pid(), &mut left, |fd, inode| {
+            if Some(inode) == asked {
+                found = Some(fd);
+            }
+        });
+        assert_eq!((looked, found), (Looked::All, Some(socket.as_raw_fd())));
+        assert!(left < 4_096);
+        assert_eq!(shares_its_port(host::pid(), socket.as_raw_fd()), Some(false));
+        drop(socket);
+        assert_eq!(inode_on(&ours().unwrap(), port), None);
+    }
+
+    #[test]
+    fn a_look_stops_at_its_bound_and_says_so() {
+        let mut left = 1;
+        assert_eq!(sockets(host::pid(), &mut left, |_, _| {}), Looked::Some);
+        assert_eq!(left, 0);
+        assert_eq!(sockets(i32::MAX, &mut left, |_, _| {}), Looked::Gone);
+        assert_eq!(network_of(i32::MAX), None);
+        assert!(network_of(host::pid()).is_some());
+    }
+}
