@@ -5,6 +5,7 @@
 
 use super::contract::Families;
 use super::contract::cx::Cx;
+use super::ports;
 use crate::config::Config;
 use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS};
 use crate::pure::process::life::Stream;
@@ -22,6 +23,7 @@ pub fn answers_impossible(given: Option<&str>, _config: &Config) -> bool {
 
 /// Looks at the conditions of a session's waits.
 pub fn step<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
+    ports::read_rests(core, cx);
     if core.waits.is_empty() {
         return;
     }
@@ -41,6 +43,7 @@ pub fn step<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
             wait.look_ns = None;
         }
     }
+    ports::step(core, &mut waits, cx);
     core.waits = waits;
 }
 

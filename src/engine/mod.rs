@@ -18,6 +18,7 @@
 //! | `reap` | signals, leaders and orphans |
 //! | `conditions` | what waits are for besides their time and the exit |
 //! | `judge` | waits and exits: what a session's state leads to |
+//! | `ports`, `port_room` | waits for ports and pages of a session |
 //! | `notices` | what clients are told without asking |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
@@ -37,6 +38,8 @@ pub mod launch;
 pub mod listener;
 pub mod notices;
 pub mod pages;
+mod port_room;
+pub mod ports;
 pub mod reap;
 pub mod requests;
 pub mod run_front;

@@ -30,6 +30,7 @@ use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::Lookout;
 use crate::session::looks::Looks;
+use crate::session::ports::Listeners;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
 use crate::sys::host::{self, FileLimit};
@@ -85,6 +86,7 @@ impl<F: Families> Engine<F> {
                 raised_pipe_bytes: 0,
             },
             lookout: RefCell::new(Lookout::new(looks)),
+            ports: Listeners::default(),
             leaders: BTreeMap::new(),
             text_bytes: 0,
             effects: Vec::new(),

@@ -200,6 +200,7 @@ impl<F: Families> Engine<F> {
                 core.look_at_start();
                 cx.touch(core);
             }
+            Port::Probe => cx.touch(core),
             Port::Input => cx.queues.input_ready(id),
             Port::Leader => _ = cx.queues.ended_leaders.insert(id),
             Port::Member => {

@@ -47,11 +47,13 @@ pub enum Port {
     Errors,
     /// What tells of a leader's way to its program.
     Start,
+    /// A question to one of its servers.
+    Probe,
 }
 
 /// The ports by their number in a token.
-const PORTS: [Port; 6] =
-    [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors, Port::Start];
+const PORTS: [Port; 7] =
+    [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors, Port::Start, Port::Probe];
 
 /// The token of a client of the control socket.
 pub fn client_token(id: ClientId) -> Token {

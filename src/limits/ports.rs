@@ -18,7 +18,26 @@ pub const LISTENERS_READS: usize = 64;
 pub const PORT_FDS_PER_PROCESS: usize = 1_024;
 /// Descriptors of a session's processes that one look looks at.
 pub const PORT_FDS_PER_LOOK: usize = 4_096;
+/// Descriptors that are looked at in one turn for what its replies and lists tell.
+pub const TOLD_FDS_PER_TURN: usize = 8_192;
 /// Listeners that are named in a reply or a row of a list.
 pub const LISTENERS_NAMED: usize = 16;
 /// Descriptors looked at in one turn, to find who holds a port that is not the session's.
 pub const HOLDER_FDS_PER_TURN: usize = 2_048;
+/// Ancestors of a process that are asked whether they lead a session.
+pub const HOLDER_PARENTS: usize = 64;
+
+/// The longest that a server is waited for that was asked for a page, until it is asked again.
+pub const HTTP_WAIT_MS: u64 = 5_000;
+/// The pause until a server is asked again that did not answer as it was to, at first.
+pub const HTTP_PAUSE_MS: u64 = 100;
+/// It doubles up to this.
+pub const HTTP_PAUSE_MAX_MS: u64 = 1_000;
+/// Bytes of an answer within which its status must come.
+pub const HTTP_HEAD_BYTES: usize = 16 * 1024;
+/// Bytes of the rest of an answer that are read, so that its server can write in peace.
+pub const HTTP_REST_BYTES: usize = 1024 * 1024;
+/// The longest that the rest of an answer is read.
+pub const HTTP_REST_MS: u64 = 1_000;
+/// Waits of a session that ask a server at a time, and answers whose rest is read: others wait.
+pub const HTTP_PROBES: usize = 16;

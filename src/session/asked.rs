@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::Session;
 use super::idle::Idle;
 use super::listening::Listening;
+use super::ports::{self, PortWait};
 use crate::pure::until::{Condition, Echo, Hit, TextWatch};
 
 /// What `until` and `stop` of a call asked for.
@@ -25,6 +26,8 @@ pub struct Asked {
     pub idle: Vec<Idle>,
     /// How many of the session's processes were left when the wait was over.
     pub left: Option<usize>,
+    /// What is kept for ports, where any are waited for.
+    pub ports: Option<Box<PortWait>>,
 }
 
 impl Asked {
@@ -37,7 +40,8 @@ impl Asked {
         }
         let text = TextWatch::new(until.clone(), stop.clone(), offset);
         let (idle, left) = (Vec::new(), None);
-        let mut asked = Self { until, stop, text, quiet_asked: false, idle, left };
+        let ports = ports::wait_for(until.as_ref(), stop.as_ref());
+        let mut asked = Self { until, stop, text, quiet_asked: false, ports, idle, left };
         let idle = |(by_stop, one): (bool, &Rc<Condition>)| {
             one.idle_ms.map(|ms| Idle::new(by_stop, ms, !one.idle_cpu, now_ns))
         };

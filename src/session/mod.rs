@@ -20,6 +20,9 @@ pub mod listening;
 pub mod looks;
 pub mod members;
 pub mod output;
+pub mod port_holders;
+pub mod ports;
+pub mod probe;
 pub mod report;
 pub mod start;
 pub mod view;
@@ -48,6 +51,7 @@ pub use facts::Facts;
 use input::Input;
 use members::{Detached, Members, Number};
 use output::{Output, Source};
+use ports::PortLook;
 use start::{Start, spawn_failure};
 use view::View;
 use viewers::Viewers;
@@ -172,6 +176,8 @@ pub struct Session {
     pub errors_total: u64,
     /// When output came last, or when the session began.
     pub output_ns: u64,
+    /// What is kept while somebody waits for a port of it.
+    pub ports: Option<Box<PortLook>>,
 }
 
 impl Session {
@@ -226,6 +232,7 @@ impl Session {
             ways: Ways::default(),
             errors_total: 0,
             output_ns: 0,
+            ports: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::listening::{self, Listening};
 use super::wait_report::WaitReport;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
@@ -87,6 +88,8 @@ pub struct ExecReport {
     pub tool_time_utc: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<Listening>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +129,7 @@ impl ExecReport {
         line("failure", self.failure_message.clone());
         line("note", self.note.clone());
         line("wait", self.wait.as_ref().map(|wait| wait.line.clone()));
+        line("listening", listening::line(&self.listening));
         line("warning", self.warning.clone());
         line("log_path", self.log_path.clone());
         line("cwd", Some(self.cwd.clone()));

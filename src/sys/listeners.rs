@@ -16,7 +16,16 @@ pub struct Network(u64);
 
 /// The network namespace of a process. None: it is gone, or must not be looked at.
 pub fn network_of(pid: i32) -> Option<Network> {
-    let link = std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+    network_at(&format!("/proc/{pid}/ns/net"))
+}
+
+/// Our own network namespace.
+pub fn own_network() -> Option<Network> {
+    network_at("/proc/self/ns/net")
+}
+
+fn network_at(path: &str) -> Option<Network> {
+    let link = std::fs::read_link(path).ok()?;
     number_in(link.to_str()?, "net:[").map(Network)
 }
 
@@ -165,6 +174,7 @@ mod tests {
         assert_eq!(left, 0);
         assert_eq!(sockets(i32::MAX, &mut left, |_, _| {}), Looked::Gone);
         assert_eq!(network_of(i32::MAX), None);
-        assert!(network_of(host::pid()).is_some());
+        assert_eq!(network_of(host::pid()), own_network());
+        assert!(own_network().is_some());
     }
 }

@@ -88,6 +88,7 @@ pub fn expected_header(result: &Value) -> String {
             None => continue,
             Some(_) if field == "tool_time_utc" && !timed => continue,
             Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(_)) if field == "listening" => ports_line(&result[field]),
             Some(Value::Number(seconds)) if field == "wall_time_seconds" => {
                 format!("{:.3}", seconds.as_f64().expect("a finite number"))
             }
@@ -99,13 +100,26 @@ pub fn expected_header(result: &Value) -> String {
     header
 }
 
+/// The ports that a session listens on, as the header names them: each once.
+fn ports_line(listening: &Value) -> String {
+    let mut line: Vec<String> = Vec::new();
+    let mut last = None;
+    for one in listening.as_array().expect("an array") {
+        if last.replace(&one["port"]) != Some(&one["port"]) {
+            line.push(format!("{} ({})", one["port"], one["command"].as_str().expect("a name")));
+        }
+    }
+    line.join(", ")
+}
+
 /// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 15] = [
+const HEADER_FIELDS: [&str; 16] = [
     "session_id",
     "exit_code",
     "signal",
     "failure_message",
     "note",
+    "listening",
     "log_path",
     "cwd",
     "wall_time_seconds",

@@ -20,6 +20,7 @@ use crate::limits::NAMED_PROCESSES;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::{Lookout, descendants};
 use crate::session::members::Members;
+use crate::session::ports::Listeners;
 use crate::session::report::NamedProcess;
 use crate::session::wait::{FamilyId, Wait};
 use crate::session::{ClientId, Session, SessionId, Ticket};
@@ -104,6 +105,8 @@ pub struct Cx<F: Families> {
     pub lookout: RefCell<Lookout>,
     /// Leaders that are not reaped yet, by pid.
     pub leaders: BTreeMap<i32, SessionId>,
+    /// What the turn knows of TCP listeners.
+    pub ports: Listeners,
     /// Bytes that texts were made of since a judgement last counted them.
     pub text_bytes: usize,
     /// What judging a session has to do with others, until the loop carries it out.

@@ -12,6 +12,7 @@ use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::text::visible::one_line;
+use crate::session::listening::{self, Listening};
 use crate::session::report::NamedProcess;
 use crate::session::{Session, SessionId};
 use crate::sys::proc::ProcStat;
@@ -66,6 +67,8 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_exited: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<Listening>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub detached: Vec<NamedProcess>,
 }
 
@@ -109,8 +112,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 }
 
 /// The rows of the list.
-fn rows(engine: &Engine) -> Vec<Row> {
-    let (cx, sessions) = (&engine.cx, &engine.sessions);
+fn rows(engine: &mut Engine) -> Vec<Row> {
+    let (cx, sessions) = (&mut engine.cx, &engine.sessions);
+    let mut listening: BTreeMap<SessionId, Vec<Listening>> =
+        sessions.listed().map(|core| (core.id, cx.listening(core))).collect();
+    let cx = &*cx;
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
     let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
     away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
@@ -144,6 +150,7 @@ fn rows(engine: &Engine) -> Vec<Row> {
             wake_armed: core.wake.is_some(),
             window: core.facts.window.clone(),
             shell_exited: core.life.shell_gone().then_some(true),
+            listening: listening.remove(&core.id).unwrap_or_default(),
             detached: away.remove(&core.id).unwrap_or_default(),
         }
     };
@@ -173,6 +180,9 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         }
         if let Some(path) = &row.log_path {
             let _ = write!(out, "\n    log: {path}");
+        }
+        if let Some(line) = listening::line(&row.listening) {
+            let _ = write!(out, "\n    listening: {line}");
         }
         for one in &row.detached {
             let _ = write!(out, "\n    detached: {} {}", one.pid, shortened(&one.command));
@@ -230,6 +240,7 @@ mod tests {
             wake_armed: false,
             window: None,
             shell_exited: None,
+            listening: vec![],
             detached: vec![],
         }
     }

@@ -149,6 +149,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         effective_wait_ms: Some(waited_ns / NS_PER_MS),
         tool_time_utc: (!exited || wait.until.is_some()).then(tool_time_utc),
         wait: wait_report::report(wait, why, core),
+        listening: if exited { Vec::new() } else { cx.listening(core) },
         note,
         pid: (!exited).then_some(core.facts.pid),
         warning,

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(line(heading), Line::Other);
         let connected = "   1: 0100007F:1F90 0100007F:9C40 01 0:0 0:0 0 0 0 5 1";
         assert_eq!(line(connected), Line::Connection);
-        for nonsense in ["", "0: x y 0A", "0: 0100007F 0:0 0A 0:0 0:0 0 0 0 1", "1 2 3 0a 5"] {
+        for nonsense in ["", "0: x y 0A", "0: 0100007F 0:0 0A 0:0 0:0 0 0 0 1", "1 2 3 zz 5"] {
             assert_eq!(line(nonsense), Line::Other, "{nonsense}");
         }
         let short = "0: 01007F:1F90 00000000:0000 0A 0:0 0:0 0 0 0 5";

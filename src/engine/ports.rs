@@ -1,0 +1,246 @@
+//! Waits for a port of a session, and for a page of its servers (waits.md, until and stop). While
+//! somebody waits so, listeners are looked at on entry, and then every [`PORT_LOOK_MS`]: one
+//! question to the kernel serves all sessions and waits of a turn. The descriptors of a session's
+//! processes are looked at only where a listener is wanted that is not known to be another's.
+
+use mio::Interest;
+
+use super::contract::Families;
+use super::contract::cx::Cx;
+use super::port_room;
+use super::watch::{Port, token_of};
+use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
+use crate::pure::net::Listener;
+use crate::pure::until::PortWanted;
+use crate::session::Session;
+use crate::session::asked::Outcome;
+use crate::session::listening::{self, Found, Listening, Own};
+use crate::session::members::Number;
+use crate::session::ports::{Looked, PortLook, PortWait};
+use crate::session::probe::{Probe, Told};
+use crate::session::wait::{Wait, WaitKind};
+use crate::sys::tree;
+
+impl<F: Families> Cx<F> {
+    /// The processes of a session, the nearest to its leader first, and whether these are all.
+    fn processes_of(&mut self, core: &Session) -> (Vec<i32>, bool) {
+        let sid = core.facts.pid;
+        if core.number.now(sid) == Number::Free {
+            return (Vec::new(), true);
+        }
+        let leaders = &self.leaders;
+        let orphans = self.ports.orphans(|pid| leaders.contains_key(&pid));
+        let tree = tree::walk(sid, core.number == Number::Leads, orphans);
+        (tree.pids, tree.complete)
+    }
+
+    fn listeners_of(
+        &mut self,
+        core: &Session,
+        left: &mut usize,
+        wanted: &dyn Fn(&Listener) -> bool,
+    ) -> Found {
+        let table = self.ports.table();
+        let (pids, all) = self.processes_of(core);
+        let mut found = listening::find(&pids, &table, left, wanted);
+        found.complete &= all;
+        found
+    }
+
+    /// The ports that the processes of a session listen on, for a reply or a row.
+    pub fn listening(&mut self, core: &Session) -> Vec<Listening> {
+        self.ports.begin_turn(self.counters.turns);
+        if core.life.finished() || self.ports.table().all.is_empty() {
+            return Vec::new();
+        }
+        // What is spent for one reply is not there for the next one of the turn.
+        let mut left = self.ports.told_left;
+        let found = self.listeners_of(core, &mut left, &|_| true);
+        self.ports.told_left = left;
+        listening::told(&found.own)
+    }
+}
+
+/// The ports that a wait could end by.
+fn ports_of(wait: &Wait) -> Vec<PortWanted> {
+    let conditions = wait.asked.iter().flat_map(|asked| asked.conditions());
+    conditions.flat_map(|(_, one)| one.ports().collect::<Vec<_>>()).collect()
+}
+
+fn wants_port(wait: &Wait) -> bool {
+    wait.wants_look() && wait.asked.as_ref().is_some_and(|asked| asked.ports.is_some())
+}
+
+/// What a wait keeps for its ports, while it waits for any.
+fn of_wait(wait: &mut Wait) -> Option<&mut PortWait> {
+    if wait.outcome.is_some() {
+        return None;
+    }
+    wait.asked.as_mut()?.ports.as_deref_mut()
+}
+
+/// Goes on with what the waits of a session, which were taken out of it, want of ports.
+pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>) {
+    if !waits.iter().any(wants_port) {
+        return;
+    }
+    cx.ports.begin_turn(cx.counters.turns);
+    let mut look = core.ports.take().unwrap_or_default();
+    let mut is_new = false;
+    for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
+        go_on_asking(wait, &mut look, cx);
+        is_new |= of_wait(wait).is_some_and(|one| !one.looked);
+    }
+    if is_new || look.next_ns <= cx.now_ns {
+        if let Some(looked) = look_at_listeners(core, waits, &mut look, cx) {
+            let asking = waits.iter_mut().filter_map(of_wait).filter(|one| one.probe.is_some());
+            let mut room = HTTP_PROBES.saturating_sub(asking.count());
+            for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
+                take_looked(core, wait, &looked, cx);
+                begin_asking(core, wait, &looked.own, &mut room, cx);
+            }
+        }
+        // All sessions look at the same moments: one question serves them.
+        let pause_ns = PORT_LOOK_MS * NS_PER_MS;
+        look.next_ns = (cx.now_ns / pause_ns + 1) * pause_ns;
+    }
+    for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
+        let late_ns = of_wait(wait).and_then(|one| one.probe.as_ref()).map(|one| one.until_ns);
+        wait.look_at(late_ns.map_or(look.next_ns, |at| at.min(look.next_ns)));
+    }
+    core.ports = Some(look);
+}
+
+/// Reads the rests of answers, and forgets what nobody needs any more.
+pub fn read_rests<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
+    let Some(look) = &mut core.ports else { return };
+    look.rests.retain_mut(|rest| rest.go_on(cx.now_ns, &mut cx.reading.buffer));
+    if look.rests.is_empty() && !core.waits.iter().any(wants_port) {
+        core.ports = None;
+    }
+}
+
+/// None: nobody needs a look now, for all wait for answers of servers.
+fn look_at_listeners<F: Families>(
+    core: &Session,
+    waits: &[Wait],
+    look: &mut PortLook,
+    cx: &mut Cx<F>,
+) -> Option<Looked> {
+    let needs = |wait: &&Wait| {
+        let asked = wait.asked.as_ref();
+        let asks = |one: &PortWait| one.probe.is_some() || one.probe_ns > cx.now_ns;
+        let by_port = asked.is_some_and(|asked| asked.conditions().any(|one| one.1.port.is_some()));
+        by_port || asked.and_then(|one| one.ports.as_deref()).is_some_and(|one| !asks(one))
+    };
+    let waits = || waits.iter().filter(|wait| wants_port(wait));
+    if !waits().any(|wait| needs(&wait)) {
+        return None;
+    }
+    let wanted: Vec<PortWanted> = waits().flat_map(ports_of).collect();
+    let takes = |one: &Listener| wanted.iter().any(|port| port.takes(one.port));
+    let table = cx.ports.table();
+    let candidates = || table.all.iter().filter(|one| takes(one));
+    let mut own = Vec::new();
+    if look.wants_walk(cx.now_ns, candidates().map(|one| one.inode)) {
+        let found = cx.listeners_of(core, &mut PORT_FDS_PER_LOOK.clone(), &takes);
+        own = found.own;
+        look.certain = found.complete && !found.apart;
+        let is_own = |inode| own.iter().any(|one| one.listener.inode == inode);
+        look.walked(cx.now_ns, candidates().map(|one| one.inode).filter(|one| !is_own(*one)));
+    }
+    let is_own = |inode| own.iter().any(|one: &Own| one.listener.inode == inode);
+    let others = candidates().filter(|one| !is_own(one.inode)).copied();
+    let others = look.certain.then(|| others.collect());
+    Some(Looked { own, others })
+}
+
+/// Holds a wait against what a look has found.
+fn take_looked<F: Families>(core: &Session, wait: &mut Wait, looked: &Looked, cx: &mut Cx<F>) {
+    let Some(asked) = &mut wait.asked else { return };
+    let found = asked.conditions().find_map(|(by_stop, condition)| {
+        let wanted = condition.port?;
+        let own = looked.own.iter().find(|one| wanted.takes(one.listener.port))?;
+        Some((by_stop, own))
+    });
+    let Some(ports) = &mut asked.ports else { return };
+    let is_first = !std::mem::replace(&mut ports.looked, true);
+    if let Some((by_stop, own)) = found {
+        wait.outcome = Some(Box::new(Outcome {
+            port: Some(own.told()),
+            // Whom the call itself has started was not there when it came.
+            present_at_entry: is_first && wait.kind != WaitKind::Start,
+            ..Outcome::came_true("port", by_stop)
+        }));
+    } else if wait.answers_impossible
+        && let Some(why) = port_room::why_none(core, wait, looked, cx)
+    {
+        wait.outcome = Some(Box::new(Outcome::impossible(why)));
+    }
+}
+
+/// Asks the next server, where a page is waited for and it is time.
+fn begin_asking<F: Families>(
+    core: &Session,
+    wait: &mut Wait,
+    own: &[Own],
+    room: &mut usize,
+    cx: &mut Cx<F>,
+) {
+    if *room == 0 || wait.outcome.is_some() {
+        return;
+    }
+    let Some(asked) = &mut wait.asked else { return };
+    let reachable = || own.iter().filter(|one| one.reachable);
+    let pages = asked.conditions().filter_map(|(by_stop, one)| Some((by_stop, one.page()?)));
+    let targets: Vec<(bool, String, Own)> = pages
+        .flat_map(|(by_stop, (page, port))| {
+            let fits = reachable().filter(move |one| port.takes(one.listener.port));
+            fits.map(move |one| (by_stop, page.path.clone(), *one))
+        })
+        .collect();
+    let Some(ports) = asked.ports.as_deref_mut() else { return };
+    if targets.is_empty() || ports.probe.is_some() || ports.probe_ns > cx.now_ns {
+        return;
+    }
+    let (by_stop, path, server) = &targets[ports.turn % targets.len()];
+    ports.turn = (ports.turn + 1) % targets.len();
+    ports.round_over = ports.turn == 0;
+    let probe = Probe::begin(*server, path, *by_stop, cx.now_ns).ok().filter(|probe| {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        cx.watch.add(probe.fd(), token_of(core.id, Port::Probe), interest).is_ok()
+    });
+    match probe {
+        Some(probe) => {
+            ports.probe = Some(probe);
+            *room -= 1;
+        }
+        None => ports.ask_later(cx.now_ns),
+    }
+}
+
+/// Goes on with the question to a server that is under way.
+fn go_on_asking<F: Families>(wait: &mut Wait, look: &mut PortLook, cx: &mut Cx<F>) {
+    let Some(asked) = &mut wait.asked else { return };
+    let Some(ports) = asked.ports.as_deref_mut() else { return };
+    let Some(mut probe) = ports.probe.take() else { return };
+    let told = probe.go_on(cx.now_ns, &mut cx.reading.buffer);
+    if told == Told::Nothing {
+        ports.probe = Some(probe);
+        return;
+    }
+    ports.ask_later(cx.now_ns);
+    let Told::Status(status) = told else { return cx.watch.remove(probe.fd()) };
+    let (by_stop, server) = (probe.by_stop, probe.server);
+    if look.rests.len() < HTTP_PROBES {
+        look.rests.push(probe.into_rest(cx.now_ns));
+    }
+    let page = asked.condition(by_stop).and_then(|one| one.http.as_ref());
+    if page.is_some_and(|page| (page.status.0..=page.status.1).contains(&status)) {
+        wait.outcome = Some(Box::new(Outcome {
+            port: Some(server.told()),
+            status: Some(status),
+            ..Outcome::came_true("http", by_stop)
+        }));
+    }
+}

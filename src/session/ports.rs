@@ -1,0 +1,227 @@
+//! What a session and its waits keep while somebody waits for a port of it, or for a page
+//! (waits.md, until and stop). When listeners are looked at is decided by `engine::ports`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::listening::{Own, Table};
+use super::port_holders::Search;
+use super::probe::{Probe, Rest};
+use crate::limits::{
+    HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS, PORT_DOUBT_MAX_MS,
+    PORT_LOOK_MS, TOLD_FDS_PER_TURN,
+};
+use crate::pure::net::Listener;
+use crate::pure::until::{Condition, HttpWanted, PortWanted};
+use crate::sys::listeners;
+use crate::sys::tree::Orphans;
+
+/// What one turn knows of listeners and of processes without parents.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    turn: u64,
+    table: Option<Rc<Table>>,
+    orphans: Option<Orphans>,
+    /// Descriptors that may still be looked at in this turn, to find who holds a port.
+    pub fds_left: usize,
+    /// The same, for what replies and lists tell.
+    pub told_left: usize,
+}
+
+impl Listeners {
+    /// A turn goes on, or begins.
+    pub fn begin_turn(&mut self, turn: u64) {
+        if self.turn != turn {
+            let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
+            *self = Self { turn, fds_left, told_left, table: None, orphans: None };
+        }
+    }
+
+    /// The listeners of our network; none where nothing tells.
+    pub fn table(&mut self) -> Rc<Table> {
+        let read = || {
+            let all = listeners::ours().unwrap_or_default();
+            Rc::new(Table { all, network: listeners::own_network() })
+        };
+        Rc::clone(self.table.get_or_insert_with(read))
+    }
+
+    /// The processes without parents, given who leads a session.
+    pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> &Orphans {
+        self.orphans.get_or_insert_with(|| Orphans::read(leads))
+    }
+}
+
+/// What a look for listeners has found.
+#[derive(Debug)]
+pub struct Looked {
+    /// Those of the session that are wanted.
+    pub own: Vec<Own>,
+    /// The wanted ones of our network that are others', where that is certain.
+    pub others: Option<Vec<Listener>>,
+}
+
+/// What a session keeps.
+#[derive(Debug, Default)]
+pub struct PortLook {
+    /// When listeners are to be looked at next.
+    pub next_ns: u64,
+    /// When the session's processes were last looked at.
+    pub walked_ns: Option<u64>,
+    /// Listeners that were none of the session's.
+    pub others: BTreeMap<u64, Doubt>,
+    /// Whether that look can have missed nothing in our own network.
+    pub certain: bool,
+    /// Answers of servers whose rest is read.
+    pub rests: Vec<Rest>,
+}
+
+/// A listener that was found to be none of the session's: it may become one, for a descriptor can
+/// be handed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Doubt {
+    again_ns: u64,
+    pause_ms: u64,
+}
+
+impl PortLook {
+    /// The session's processes were looked at; these of the listeners were none of theirs.
+    pub fn walked(&mut self, now_ns: u64, others: impl Iterator<Item = u64>) {
+        self.walked_ns = Some(now_ns);
+        let before = std::mem::take(&mut self.others);
+        for inode in others {
+            let pause_ms = before
+                .get(&inode)
+                .map_or(PORT_LOOK_MS, |doubt| (doubt.pause_ms * 2).min(PORT_DOUBT_MAX_MS));
+            let again_ns = now_ns + pause_ms * NS_PER_MS;
+            self.others.insert(inode, Doubt { again_ns, pause_ms });
+        }
+    }
+
+    /// When the rest of an answer is read no longer.
+    pub fn rests_due_ns(&self) -> Option<u64> {
+        self.rests.iter().map(|rest| rest.until_ns).min()
+    }
+
+    /// Whether the processes are to be looked at, given the listeners that are wanted: one is new,
+    /// or it is time again.
+    pub fn wants_walk(&self, now_ns: u64, mut wanted: impl Iterator<Item = u64>) -> bool {
+        let due = |inode| self.others.get(&inode).is_none_or(|one| one.again_ns <= now_ns);
+        // A process that has moved to a network of its own has its listeners there.
+        let late_ns = self.walked_ns.map_or(0, |at| at + PORT_DOUBT_MAX_MS * NS_PER_MS);
+        late_ns <= now_ns || wanted.any(due)
+    }
+}
+
+/// What a wait keeps.
+#[derive(Debug)]
+pub struct PortWait {
+    /// Whether listeners were looked at since the call came.
+    pub looked: bool,
+    /// All ports that could end the wait are held by others.
+    pub held: Option<Held>,
+    /// The question to a server that is under way.
+    pub probe: Option<Probe>,
+    /// When the next one may begin.
+    pub probe_ns: u64,
+    /// The pause behind the next round of questions.
+    pub pause_ms: u64,
+    /// Whose turn it is to be asked.
+    pub turn: usize,
+    /// The one that is asked is the last of its round.
+    pub round_over: bool,
+}
+
+impl Default for PortWait {
+    fn default() -> Self {
+        let (probe, pause_ms) = (None, HTTP_PAUSE_MS);
+        Self { looked: false, held: None, probe, probe_ns: 0, pause_ms, turn: 0, round_over: false }
+    }
+}
+
+/// Ports that others hold.
+#[derive(Debug)]
+pub struct Held {
+    /// The listeners of the others.
+    pub by: Vec<Listener>,
+    /// Since when it has been so.
+    pub since_ns: u64,
+    /// The search for who they are.
+    pub search: Search,
+}
+
+impl PortWait {
+    /// A server has not answered as it was to: when is the next one asked?
+    pub fn ask_later(&mut self, now_ns: u64) {
+        if self.round_over {
+            self.probe_ns = now_ns + self.pause_ms * NS_PER_MS;
+            self.pause_ms = (self.pause_ms * 2).min(HTTP_PAUSE_MAX_MS);
+        } else {
+            self.probe_ns = now_ns;
+        }
+    }
+}
+
+impl Condition {
+    /// The page that is waited for, and where.
+    pub fn page(&self) -> Option<(&HttpWanted, PortWanted)> {
+        self.http.as_ref().map(|http| (http, http.port.unwrap_or(PortWanted::Any)))
+    }
+
+    /// The ports that could make it come true.
+    pub fn ports(&self) -> impl Iterator<Item = PortWanted> {
+        self.port.into_iter().chain(self.page().map(|(_, port)| port))
+    }
+
+    /// Whether something else than a port could.
+    pub fn has_more_than_ports(&self) -> bool {
+        let quiet = self.idle_ms.is_some() || self.tree_exit;
+        !self.patterns.is_empty() || self.input.is_some() || quiet
+    }
+}
+
+impl PortWanted {
+    /// Whether this port will do.
+    pub fn takes(self, port: u16) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Number(number) => number == port,
+        }
+    }
+}
+
+/// What a wait keeps for its ports, where it waits for any.
+pub fn wait_for(
+    until: Option<&Rc<Condition>>,
+    stop: Option<&Rc<Condition>>,
+) -> Option<Box<PortWait>> {
+    let any = until.into_iter().chain(stop).any(|one| one.ports().next().is_some());
+    any.then(Box::default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_of_others_is_looked_at_again_ever_more_rarely() {
+        let mut look = PortLook::default();
+        let one = || [7_u64].into_iter();
+        assert!(look.wants_walk(0, one()), "nobody has looked yet");
+        let (mut now_ns, mut pauses) = (0, Vec::new());
+        for _ in 0..7 {
+            look.walked(now_ns, one());
+            let due_ns = look.others[&7].again_ns;
+            assert!(!look.wants_walk(due_ns - 1, one()) && look.wants_walk(due_ns, one()));
+            assert!(look.wants_walk(now_ns, [7, 8].into_iter()), "a new one is looked at at once");
+            pauses.push((due_ns - now_ns) / NS_PER_MS);
+            now_ns = due_ns;
+        }
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1000, 1000]);
+        look.walked(now_ns, std::iter::empty());
+        assert!(look.others.is_empty(), "who is gone is forgotten");
+        let second = now_ns + PORT_DOUBT_MAX_MS * NS_PER_MS;
+        assert!(!look.wants_walk(second - 1, std::iter::empty()));
+        assert!(look.wants_walk(second, std::iter::empty()));
+    }
+}
