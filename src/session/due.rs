@@ -19,12 +19,9 @@ impl Session {
         also(self.drain_due_ns());
         also(of_family);
         also(self.viewers.jiggle_ends_ns());
-<<<<<<< HEAD
         if self.awaits_log && self.waits.iter().all(|wait| wait.parked) {
-=======
         also(self.ports.as_ref().and_then(|look| look.rests_due_ns()));
         if self.awaits_log && self.waits.is_empty() {
->>>>>>> ee5e8c7 (A wait may be for a TCP port of its session or for a page of its servers, and ends as impossible while another process holds the port; replies and rows name the ports that a session listens on)
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
         for wait in self.waits.iter().filter(|wait| !wait.held_back) {
