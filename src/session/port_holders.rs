@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::limits::PORT_FDS_PER_PROCESS;
 use crate::pure::net::Listener;
 use crate::sys::proc::{self, Pids};
 use crate::sys::{host, listeners};
@@ -31,7 +32,7 @@ impl Search {
         Self { wanted, pids: proc::all_pids().ok(), found: BTreeMap::new() }
     }
 
-    /// Goes on, looking at no more than `left` descriptors. Whether the search is over.
+    /// Goes on until `left` descriptors were looked at, or a few more. Whether the search is over.
     pub fn go_on(&mut self, left: &mut usize) -> bool {
         while *left > 0
             && let Some(pids) = &mut self.pids
@@ -42,13 +43,15 @@ impl Search {
             };
             let Ok(pid) = pid else { continue };
             let (wanted, found) = (&self.wanted, &mut self.found);
-            listeners::sockets(pid, left, |fd, inode| {
+            // A process is looked at as a whole, whatever is left.
+            let mut most = PORT_FDS_PER_PROCESS;
+            listeners::sockets(pid, &mut most, |fd, inode| {
                 if wanted.contains(&inode) {
                     found.entry(inode).or_insert(Holder { pid, fd });
                 }
             });
             // Whoever must not be looked at costs something too.
-            *left = left.saturating_sub(1);
+            *left = left.saturating_sub(PORT_FDS_PER_PROCESS - most + 1);
         }
         self.pids.is_none()
     }
@@ -87,6 +90,6 @@ mod tests {
         assert!(!search.shares(&wanted[0]));
         let nobody = Listener { inode: u64::MAX, ..wanted[0] };
         let mut search = Search::new(&[nobody]);
-        assert!(search.go_on(&mut usize::MAX) && search.holder(&nobody).is_none());
+        assert!(search.go_on(&mut { usize::MAX }) && search.holder(&nobody).is_none());
     }
 }
