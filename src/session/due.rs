@@ -19,9 +19,8 @@ impl Session {
         also(self.drain_due_ns());
         also(of_family);
         also(self.viewers.jiggle_ends_ns());
-        if self.awaits_log && self.waits.iter().all(|wait| wait.parked) {
         also(self.ports.as_ref().and_then(|look| look.rests_due_ns()));
-        if self.awaits_log && self.waits.is_empty() {
+        if self.awaits_log && self.waits.iter().all(|wait| wait.parked) {
             also(self.finished_ns.map(|ended| ended + log_wait_ns));
         }
         for wait in self.waits.iter().filter(|wait| !wait.held_back) {
