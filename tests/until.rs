@@ -433,6 +433,24 @@ fn the_end_of_the_shell_does_not_end_a_wait_for_what_others_may_print() {
     assert_eq!(output(&result), "started\nlate\n");
 }
 
+/// rule: waits.md, Limits: calls that wait for text of one session at once
+#[test]
+fn more_than_16_waits_for_text_of_one_session_are_refused() {
+    let mut execd = Execd::start();
+    let mut writer = Writer::start(&mut execd, json!({}));
+    let session = writer.session;
+    let until = json!({"until": {"text": "word"}});
+    let waits: Vec<u64> = (0..16).map(|_| poll(&mut execd, session, until.clone())).collect();
+    let params = merged(json!({"session_id": session}), until);
+    execd.failed("write_stdin", params, "too_many_requests");
+    let quiet = poll(&mut execd, session, json!({"stop": {"idle_ms": 3_600_000}}));
+    writer.print(&mut execd, b"word\n");
+    for wait in waits {
+        assert_wait(&execd.result_of(wait), "matched", "text");
+    }
+    execd.no_reply_yet(quiet);
+}
+
 // ---- Quiet and the end of all processes -------------------------------------------------
 
 /// rule: waits.md, until and stop: `idle_ms`: no output came for so long, and the session's
@@ -492,6 +510,27 @@ fn at_the_deadline_it_is_told_how_many_processes_are_left() {
     assert_eq!(result["wait"]["outcome"], "exited", "{result}");
     assert_eq!(result["wait"]["why"], "1 process of the session is left");
     assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(7), &json!("completed")));
+}
+
+/// rule: protocol.md, cancel: Ends the wait of a pending request: it answers at once with what it
+///   has
+#[test]
+fn a_cancelled_wait_for_all_processes_leaves_the_exit_to_the_next_call() {
+    let mut execd = Execd::start();
+    let cmd = format!("( {} ) >/dev/null 2>&1 & echo $$ > shell; exit 5", until_file("go"));
+    let params = json!({"cmd": cmd, "yield_time_ms": 50_000, "until": {"tree_exit": true}});
+    let request = execd.start_request("exec_command", params);
+    until_shell_ended(&execd);
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let result = execd.result_of(request);
+    assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
+    let again = poll(&mut execd, session_of(&result), json!({"until": {"tree_exit": true}}));
+    execd.no_reply_yet(again);
+    go(&execd, "go");
+    let result = execd.result_of(again);
+    assert_wait(&result, "matched", "tree_exit");
+    assert_eq!(result["exit_code"], 5);
 }
 
 // ---- Bad input --------------------------------------------------------------------------

@@ -7,18 +7,32 @@ use super::contract::Families;
 use super::contract::cx::Cx;
 use super::ports;
 use crate::config::Config;
-use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS};
+use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS, TEXT_WAITS_MAX};
 use crate::pure::process::life::Stream;
 use crate::session::Session;
-use crate::session::asked::Outcome;
+use crate::session::asked::{Conditions, Outcome};
 use crate::session::idle::{Step, Used};
 use crate::session::wait::Wait;
 use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
+use crate::wire::{Reason, RpcError};
 
 /// Whether a wait that nothing but input can end any more is answered then, as its call says.
 pub fn answers_impossible(given: Option<&str>, _config: &Config) -> bool {
     given.is_some_and(|word| word == "answer")
+}
+
+/// Refuses conditions with patterns where a session has as many waits already that look for some.
+pub fn check_room(core: &Session, (until, stop): &Conditions) -> Result<(), RpcError> {
+    let looks = until.iter().chain(stop).any(|one| one.has_patterns());
+    let waits = core.waits.iter().filter(|wait| wait.looks_for_text()).count();
+    if looks && waits >= TEXT_WAITS_MAX {
+        let id = core.id;
+        let message =
+            format!("{waits} calls wait for text of session {id}: await or cancel some first");
+        return Err(RpcError::failed(Reason::TooManyRequests, message));
+    }
+    Ok(())
 }
 
 /// Looks at the conditions of a session's waits.

@@ -314,8 +314,7 @@ impl Session {
 
     /// Input is about to be written: waits that look for patterns do not take its echo for output.
     pub fn note_sent(&mut self, bytes: &[u8]) {
-        let looks = |wait: &Wait| wait.asked.as_ref().is_some_and(|asked| asked.text.is_some());
-        if !self.waits.iter().any(looks) {
+        if !self.waits.iter().any(Wait::looks_for_text) {
             return;
         }
         let echo = self.echo();

@@ -252,6 +252,11 @@ impl Wait {
         self.look_ns = Some(self.look_ns.map_or(at_ns, |sooner| sooner.min(at_ns)));
     }
 
+    /// Whether it looks for patterns in output.
+    pub fn looks_for_text(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.text.is_some())
+    }
+
     /// Whether it is of interest what the session does: the wait may end by it, and has not yet.
     pub fn wants_look(&self) -> bool {
         let asks = self.asked.is_some() || self.answers_impossible;

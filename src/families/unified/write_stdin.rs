@@ -180,6 +180,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
     let core = &mut engine.sessions.use_session(id)?.core;
+    conditions::check_room(core, &conditions)?;
     // What is there is looked at before the input is known, whose echo comes behind it.
     let mut asked = Asked::of_unread(conditions, core, now_ns);
     let mut failure = None;
