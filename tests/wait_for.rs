@@ -369,3 +369,101 @@ fn a_shell_that_leaves_others_behind_has_ended() {
     assert_eq!(rows(&answer)[0]["exit_code"], 3);
     assert!(execd.listed(ids[0]).is_some(), "it goes on");
 }
+
+// ---- What is waited for -----------------------------------------------------------------
+
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
+#[test]
+fn a_text_is_waited_for_in_one_of_several_or_in_all() {
+    let mut execd = Execd::start();
+    let serves = |word: &str| format!("{}; echo {word} at 80; read x", until_file(word));
+    let ids = execd.open_all(&[&serves("one"), &serves("two")]);
+    let until = json!({"until": {"regex": "(\\w+) at (\\d+)"}});
+    let any = wait_for(&mut execd, &ids, merged(until.clone(), json!({"take": false})));
+    let all = wait_for(&mut execd, &ids, merged(until, json!({"mode": "all"})));
+    go(&execd, "two");
+    let answer = execd.result_of(any);
+    let wait = &answer["wait"];
+    assert_eq!((&wait["outcome"], &wait["by"]), (&json!("matched"), &json!("regex")));
+    assert_eq!((&wait["session_id"], &wait["text"]), (&json!(ids[1]), &json!("two at 80")));
+    assert_eq!(wait["captures"], json!(["two", "80"]));
+    assert_eq!(wait["present_at_entry"], false);
+    assert_eq!(each(&answer, "outcome"), ["pending", "matched"]);
+    execd.no_reply_yet(all);
+    go(&execd, "one");
+    let answer = execd.result_of(all);
+    assert_eq!(answer["wait"]["session_id"], ids[0]);
+    assert_eq!(each(&answer, "outcome"), ["matched"; 2]);
+    assert_eq!(each(&answer, "state"), ["running"; 2]);
+    assert_eq!(each(&answer, "output"), ["one at 80\n", "two at 80\n"]);
+    assert_eq!(rows(&answer)[1]["wait"]["captures"], json!(["two", "80"]));
+    assert_absent(&rows(&answer)[0], &["wait", "exit_code"]);
+    let text = answer["text"].as_str().expect("a text");
+    assert!(text.starts_with("wait: matched /(\\w+) at (\\d+)/ → one (session 1)\n"), "{text}");
+}
+
+/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
+///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
+#[test]
+fn a_failure_in_one_session_stops_the_wait_for_all() {
+    let mut execd = Execd::start();
+    let fails = format!("{}; echo fatal error >&2; read x", until_file("two"));
+    let stream = stream_help::id_of(&stream_help::open(&mut execd, &fails));
+    let ids = [gated(&mut execd, &[("one", 0)])[0], stream];
+    let stop = json!({"mode": "all", "stop": {"text": ["panic", "error"]}});
+    let request = wait_for(&mut execd, &ids, stop);
+    execd.no_reply_yet(request);
+    go(&execd, "two");
+    let answer = execd.result_of(request);
+    assert_eq!(
+        (&answer["wait"]["outcome"], &answer["wait"]["index"]),
+        (&json!("stopped"), &json!(1))
+    );
+    assert_eq!(answer["wait"]["session_id"], stream);
+    assert_eq!(each(&answer, "outcome"), ["pending", "stopped"]);
+    assert_eq!(each(&answer, "output"), ["-", "fatal error\n"]);
+}
+
+/// rule: waits.md, wait_for: What is there already counts, in each session for what no call of its
+///   family has told
+#[test]
+fn what_nobody_has_been_told_counts_at_once() {
+    let mut execd = Execd::start();
+    let unified = execd.open_until("sleep 0.5; echo ready; read x", "ready");
+    let stream = stream_help::open_until(&mut execd, "echo ready >&2; read x", "ready");
+    let ids = [unified, stream_help::id_of(&stream)];
+    let until = json!({"until": {"text": "ready"}, "mode": "all"});
+    let answer = waited(&mut execd, &ids, until.clone());
+    assert_eq!(each(&answer, "outcome"), ["matched"; 2]);
+    assert_eq!(each(&answer, "output"), ["ready\n"; 2]);
+    assert_eq!(rows(&answer)[0]["wait"]["present_at_entry"], true);
+    let again = waited(&mut execd, &ids, merged(until, json!({"timeout_ms": 100})));
+    assert_eq!(again["wait"]["outcome"], "deadline", "it was told");
+}
+
+/// rule: waits.md, wait_for: One reply with a row for each session in the order given: those whose
+///   condition came true with their output, the others with their state
+#[test]
+fn matches_in_all_sessions_at_once_make_one_reply_each() {
+    let mut execd = Execd::start();
+    let command = format!("{}; echo ready; exit 1", until_file("gate"));
+    let ids = execd.open_all(&vec![command.as_str(); 16]);
+    let requests: Vec<u64> = ["any", "all"]
+        .iter()
+        .map(|mode| {
+            let more = json!({"mode": mode, "take": false, "until": {"text": "ready"}});
+            wait_for(&mut execd, &ids, more)
+        })
+        .collect();
+    go(&execd, "gate");
+    let answers: Vec<Value> = requests.iter().map(|id| execd.result_of(*id)).collect();
+    assert_eq!(answers[0]["wait"]["outcome"], "matched");
+    assert_eq!(answers[1]["wait"]["outcome"], "matched");
+    assert!(each(&answers[1], "outcome").iter().all(|outcome| *outcome == "matched"));
+    execd.close_stdin();
+    let lines = execd.all_lines();
+    for request in requests {
+        assert_eq!(lines.iter().filter(|line| line["id"] == request).count(), 1);
+    }
+}

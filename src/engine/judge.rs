@@ -89,8 +89,9 @@ impl<F: Families> Engine<F> {
             cx.touch(core);
         }
         kill_what_is_late(core, cx);
-        entry.family.step(core, cx);
         conditions::step(core, cx);
+        // A family sees what has come true.
+        entry.family.step(core, cx);
         cx.send_progress(core, &entry.family);
         self.answer_waits(entry);
         entry.family.settle(&mut entry.core, &mut self.cx);

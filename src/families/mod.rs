@@ -15,6 +15,7 @@ pub mod windows;
 use crate::engine::contract::{Answered, Families};
 use crate::engine::pages::{KeptBytes, PageSpec};
 use crate::session::Session;
+use crate::session::asked::{Asked, Conditions};
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
 use crate::session::view::Text;
@@ -87,6 +88,11 @@ pub trait Family: Sized {
         how: (Why, bool),
         cx: &mut Cx,
     ) -> Answered;
+
+    /// What a poll of a session of its own is to wait for: it looks at what the poll would tell.
+    fn asked(&self, core: &Session, conditions: Conditions, cx: &Cx) -> Option<Box<Asked>> {
+        Asked::of_unread(conditions, core, cx.now_ns)
+    }
 
     /// Tells what a poll of a session of its own tells, in at most about `most` bytes; from then on
     /// that is told.
@@ -165,6 +171,19 @@ macro_rules! families {
                 match self {
                     Self::Nobody => "none",
                     $($(#[$only])* Self::$Name(_) => stringify!($module),)+
+                }
+            }
+
+            /// What a poll of the session is to wait for.
+            pub fn asked(
+                &self,
+                core: &Session,
+                conditions: Conditions,
+                cx: &Cx,
+            ) -> Option<Box<Asked>> {
+                match self {
+                    Self::Nobody => Asked::of_unread(conditions, core, cx.now_ns),
+                    $($(#[$only])* Self::$Name(own) => own.asked(core, conditions, cx),)+
                 }
             }
 

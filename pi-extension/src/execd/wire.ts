@@ -272,12 +272,21 @@ export interface MethodParams {
      * does not exit with 0, else all
      */
     mode?: "any" | "all" | "first_failure";
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    on_impossible?: "answer" | "wait";
     /** the sessions, of any family; "all": every one that list_sessions has */
     session_ids: readonly number[] | "all";
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: Stop;
     /** false leaves the output, and the exits, to later calls; default true */
     take?: boolean;
     /** how long to wait, clamped to 0 ms..cap of a poll; default 30000 */
     timeout_ms?: number;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: Until;
   };
   /**
    * Runs a command with stdout and stderr apart and its output live. Answers when it has ended, or

@@ -29,6 +29,7 @@ use crate::limits::{JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
+use crate::session::asked::{Asked, Conditions};
 use crate::session::ending::SIGKILL;
 use crate::session::output::Source;
 use crate::session::view::Text;
@@ -215,6 +216,10 @@ impl Family for Stream {
         Answered { output: false, end }
     }
 
+    fn asked(&self, core: &Session, conditions: Conditions, cx: &Cx) -> Option<Box<Asked>> {
+        asked(Some(self), core, conditions, cx)
+    }
+
     fn tell(&mut self, core: &mut Session, most: usize, cx: &mut Cx) -> Text {
         cx.text_bytes += 3 * self.spec.max_chars;
         let (log, over) = (cx.log_shown(core), core.is_over(cx.now_ns));
@@ -226,6 +231,30 @@ impl Family for Stream {
     fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
         books::remember(own.as_deref(), core, cx);
     }
+}
+
+/// What a poll is to wait for: it looks at what no stream call has told, stdout and stderr in the
+/// order in which they came.
+fn asked(
+    own: Option<&Stream>,
+    core: &Session,
+    conditions: Conditions,
+    cx: &Cx,
+) -> Option<Box<Asked>> {
+    let total = core.output_bytes_total();
+    let untold = own.map_or_else(|| total - cx.books.stream.told(core.id).0, Stream::untold_bytes);
+    let mut asked = Asked::new(conditions, total - untold.min(total), cx.now_ns)?;
+    if let Some(text) = &mut asked.text {
+        let kept = own.map_or_else(|| core.tail.to_vec(), Stream::merged);
+        let wanted = usize::try_from(untold).unwrap_or(usize::MAX);
+        let shown = &kept[kept.len().saturating_sub(wanted)..];
+        match untold - shown.len() as u64 {
+            0 => {}
+            lost => text.skip(lost),
+        }
+        text.push(shown);
+    }
+    Some(asked)
 }
 
 /// Refuses one more session when as many run as may.

@@ -230,7 +230,13 @@ impl Stream {
         text
     }
 
-    fn merged(&self) -> Vec<u8> {
+    /// Bytes of both streams that no stream call has told.
+    pub fn untold_bytes(&self) -> u64 {
+        self.stdout.untold().0 + self.stderr.untold().0
+    }
+
+    /// The last bytes of both streams in the order in which they came.
+    pub fn merged(&self) -> Vec<u8> {
         let rings = [&self.stdout.ring, &self.stderr.ring].map(TailRing::to_vec);
         self.arrival.merged(&rings[0], &rings[1], self.spec.ring_bytes())
     }

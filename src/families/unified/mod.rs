@@ -42,11 +42,13 @@ pub const STDIN_LOST: &str =
     "stdin write failed: the child closed its stdin; bytes were not delivered";
 
 /// What `until` is, in the table of params.
-const UNTIL_DOC: &str = "ends the wait when any of its fields comes true: outcome \"matched\"";
+pub(super) const UNTIL_DOC: &str =
+    "ends the wait when any of its fields comes true: outcome \"matched\"";
 /// What `stop` is.
-const STOP_DOC: &str = "the same fields as until, for what marks a failure: outcome \"stopped\"";
+pub(super) const STOP_DOC: &str =
+    "the same fields as until, for what marks a failure: outcome \"stopped\"";
 /// What `on_impossible` is.
-const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing but input can end any more; \
+pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing but input can end any more; \
                                  \"wait\" waits on; default that of --on-impossible (answer)";
 
 /// What unified-exec keeps of a session besides what every session has: nothing.

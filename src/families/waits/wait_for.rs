@@ -5,12 +5,14 @@ use serde_json::value::RawValue;
 
 use super::group::Group;
 use super::{Waits, reply, row};
+use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::families::{Engine, Method, Numbered, stream, windows};
+use crate::families::{Engine, Method, Numbered, stream, unified, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
 use crate::pure::group::Mode;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Listing, SessionId};
+use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -31,6 +33,8 @@ wire::params! {
             Kind::Sessions,
             "the sessions, of any family; \"all\": every one that list_sessions has",
         );
+        until "until": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), unified::UNTIL_DOC);
+        stop "stop": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), unified::STOP_DOC);
         mode "mode": Option<String> = optional(
             Kind::Choice(&["any", "all", "first_failure"]),
             "\"any\" (default): one of them is enough; \"all\": each of them; \"first_failure\": the \
@@ -43,6 +47,10 @@ wire::params! {
         take "take": Option<bool> = optional(
             Kind::Bool,
             "false leaves the output, and the exits, to later calls; default true",
+        );
+        on_impossible "on_impossible": Option<String> = optional(
+            Kind::Choice(&["answer", "wait"]),
+            unified::ON_IMPOSSIBLE_DOC,
         );
     }
 }
@@ -82,7 +90,8 @@ impl Params {
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
     let params: Params = wire::read_params(raw)?;
-    params.ids().map(drop)
+    params.ids()?;
+    until::read(params.until.as_deref(), params.stop.as_deref(), Snake).map(drop)
 }
 
 /// Where a session is to be found.
@@ -116,6 +125,10 @@ fn find(engine: &mut Engine, id: SessionId, most: usize) -> Result<Found, RpcErr
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
+    // Read once, so that a pattern is compiled once for all sessions.
+    let conditions = until::read(params.until.as_deref(), params.stop.as_deref(), Snake)?;
+    let answers_impossible =
+        conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let cap_ms = engine.cx.config.max_empty_poll_ms;
     let timeout_ms =
         params.timeout_ms.map_or(DEFAULT_WAIT_FOR_MS, |given| given.clamped(0, cap_ms));
@@ -140,12 +153,15 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     cx.books.waits.put_back(ticket, group);
     let now_ns = cx.now_ns;
     for id in there {
-        let Some(entry) = engine.sessions.get(id) else { continue };
+        let Engine { sessions, cx, .. } = &*engine;
+        let Some(entry) = sessions.get(id) else { continue };
         let core = &entry.core;
         let wait = Wait {
             due_ns: Some(now_ns + timeout_ms * NS_PER_MS),
             drains: core.ways.drains,
             saw_leader: core.status().is_none(),
+            asked: entry.family.asked(core, conditions.clone(), cx),
+            answers_impossible,
             ..Wait::new(ticket, Waits::ID, WaitKind::Poll, now_ns)
         };
         engine.add_wait(id, wait);
