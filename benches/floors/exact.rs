@@ -22,7 +22,12 @@ pub fn idle(scale: Scale, report: &mut Report) {
     let mut execd = Execd::start(&[]);
     let sessions = execd.open_many(&[SLEEPER; SESSIONS], false);
     for session in sessions {
-        execd.send("write_stdin", &json!({"session_id": session, "yield_time_ms": 600_000}));
+        // Half of them wait for something.
+        let mut params = json!({"session_id": session, "yield_time_ms": 600_000});
+        if session % 2 == 0 {
+            params["until"] = json!({"text": "never", "regex": "nev(er)?$"});
+        }
+        execd.send("write_stdin", &params);
     }
     let keeper = execd.keeper_pid().to_string();
     let trace = execd.dir.path().join("trace");

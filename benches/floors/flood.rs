@@ -14,7 +14,8 @@ use super::client::{Execd, scratch};
 use super::floor;
 use super::report::{Goal, Report, Samples};
 
-const MIB: usize = 1024 * 1024;
+/// Bytes of a mebibyte.
+pub const MIB: usize = 1024 * 1024;
 /// Bytes compared at a time.
 const COMPARE_BYTES: usize = MIB;
 /// As much as execd reads of a run at a time.
@@ -23,7 +24,7 @@ const AGENT_PIECE_BYTES: usize = 64 * 1024;
 const YIELD_MS: u64 = 30_000;
 
 /// A file of numbered lines, each of `columns` characters, `bytes` long in all.
-fn lines(path: &Path, bytes: usize, columns: usize) {
+pub fn lines(path: &Path, bytes: usize, columns: usize) {
     let mut file = BufWriter::with_capacity(MIB, File::create(path).unwrap());
     let (mut left, mut number) = (bytes, 0_u64);
     while left > 0 {

@@ -14,6 +14,7 @@ mod floor;
 mod latency;
 mod report;
 mod steady;
+mod waits;
 
 use std::path::PathBuf;
 
@@ -38,7 +39,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 19] = [
+const BENCHES: [Bench; 23] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
@@ -49,6 +50,10 @@ const BENCHES: [Bench; 19] = [
     ("ping-beside-slow-reader", steady::ping_beside_slow_reader),
     ("log-stall", steady::log_stall),
     ("deadline", steady::deadline),
+    ("wait-wake", waits::wake),
+    ("wait-port", waits::port),
+    ("wait-flood", waits::pattern_flood),
+    ("wait-calls", waits::calls),
     ("idle", exact::idle),
     ("startup", latency::startup),
     ("old-logs", latency::old_logs),
@@ -79,6 +84,11 @@ fn parse() -> Result<Flags, lexopt::Error> {
                 flags.only = parser.value()?.string()?.split(',').map(str::to_owned).collect();
             }
             Long("json") => flags.json = parser.value()?.into(),
+            Long(waits::LISTEN_FLAG) => {
+                let delay = std::time::Duration::from_millis(parser.value()?.parse()?);
+                waits::listen_after(delay, &PathBuf::from(parser.value()?));
+                std::process::exit(0);
+            }
             other => return Err(other.unexpected()),
         }
     }

@@ -48,18 +48,20 @@ export function createPi(cwd) {
   };
 
   // pi hands every tool an update callback and tells it afterwards that its result was taken.
-  async function call(name, params, onUpdate = nothing) {
+  async function result(name, params, onUpdate = nothing) {
     const toolCallId = `call-${++calls}`;
     let isError = true;
     try {
       const tool = tools.get(name);
       const result = await tool.execute(toolCallId, params, undefined, onUpdate, ctx);
       isError = false;
-      return result.details;
+      return result;
     } finally {
       await emit('tool_execution_end', { toolCallId, toolName: name, isError });
     }
   }
 
-  return { pi, call, emit };
+  const call = async (...params) => (await result(...params)).details;
+
+  return { pi, call, result, emit };
 }
