@@ -1,11 +1,12 @@
 //! Random waits in 64 sessions at once, through the real binary, against a naive model that has the
 //! whole text: none is missed, none comes twice, none comes early.
 //!
-//! A session is `cat` of a named pipe that the test writes to, so the test knows every byte and the
-//! places where one write ended. What execd reads at once is not known: on a pipe it is the bytes up
-//! to the end of some write, on a terminal up to any byte. So the model says which answers are
-//! possible. A complete line that matches must be told, an unfinished one may be told as it stood
-//! at any of these places. Each wait is ended at the latest by a word that was never written before.
+//! A session is `cat` of a named pipe that the test writes to, so the test knows every byte and
+//! the places where one write ended. What execd reads at once is not known: on a pipe it is the
+//! bytes up to the end of some write, on a terminal up to any byte. So the model says which
+//! answers are possible. A complete line that matches must be told, an unfinished one may be told
+//! as it stood at any of these places. Each wait is ended at the latest by a word that was never
+//! written before.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
@@ -430,9 +431,9 @@ struct Session {
 }
 
 impl Session {
-    /// The lines of the next call's output as they stood at the places where a read may have ended,
-    /// and whether they are complete. `goes_on`: the first line is known to begin in the middle of an
-    /// escape sequence, where it does.
+    /// The lines of the next call's output as they stood at the places where a read may have
+    /// ended, and whether they are complete. `goes_on`: the first line is known to begin in the
+    /// middle of an escape sequence, where it does.
     fn lines(&self, ended: bool, goes_on: bool) -> Vec<(usize, Vec<String>, Option<String>)> {
         let mut lines = Vec::new();
         // A character that a read has cut in two belongs to the call that gets all of it.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 /// How long a wait is watched: this is what is measured, not a hope.
 const WATCHED: Duration = Duration::from_secs(4);
-/// A time without a call after which the looks of a wait's beginning are over: the pause between two
-/// of them grows to 500 ms, and a clock that is armed for nobody fires once.
+/// A time without a call after which the looks of a wait's beginning are over: the pause between
+/// two of them grows to 500 ms, and a clock that is armed for nobody fires once.
 const QUIET: Duration = Duration::from_millis(1_200);
 /// What a wait is made on: it neither waits for input nor uses a processor.
 const SLEEPER: &str = "exec sleep 1000";
@@ -95,8 +95,8 @@ fn a_wait_on_text_a_regex_or_an_exit_makes_no_call_while_nothing_comes() {
     }
 }
 
-/// rule: waits.md, What it costs: A wait on a port, on input or on silence makes a bounded number of
-///   system calls while nothing comes
+/// rule: waits.md, What it costs: A wait on a port, on input or on silence makes a bounded number
+///   of system calls while nothing comes
 #[test]
 fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
     if !can_trace() {
