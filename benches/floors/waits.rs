@@ -18,7 +18,7 @@ use super::report::{Goal, Report, Samples};
 const WAITING: usize = 64;
 /// A wait that lasts longer than a bench.
 const LONG_MS: u64 = 600_000;
-/// The first of these is the flood that the others are measured against; none ever matches the lines
+/// None of these ever matches the lines
 /// of digits that pass.
 const PATTERNS: [(&str, &str); 4] = [
     ("regex", "(?:foo|bar)[0-9]+x|[a-z]+ failed$"),
