@@ -341,6 +341,7 @@ export type WindowPoll = Pick<
 interface Replies {
   exec_command: WaitResult;
   write_stdin: WaitResult & Partial<StdinResult>;
+  wait_for: WaitForResult;
   kill_session: KillResult;
   list_sessions: ListResult;
   set_on_exit: SetOnExitResult;

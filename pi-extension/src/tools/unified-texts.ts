@@ -2,6 +2,7 @@
  * What the model reads about the unified-exec tools. This is product text: every sentence should
  * change what a model does.
  */
+import { conditions, fullTexts, onImpossible, sameAs, sessionIds } from "./conditions.ts";
 import { ENV, type LogPlace, farNote, workdir } from "./place.ts";
 import { flag, integer, oneOf, schema, text } from "./schema.ts";
 import type { ToolText } from "./tool.ts";
@@ -25,21 +26,30 @@ const LOGS: Record<LogPlace, string> = {
     + "filtered by the command itself (grep, tail).",
 };
 
-/** The texts of exec_command. `remote`: commands run on another machine. */
-export function execCommandText(remote: boolean, logs: LogPlace): ToolText {
+/**
+ * The texts of exec_command. `remote`: commands run on another machine; `maxEmptyPollMs`: how long a
+ * call may wait that says what it waits for.
+ */
+export function execCommandText(
+  remote: boolean,
+  logs: LogPlace,
+  maxEmptyPollMs: number,
+): ToolText {
   return {
     label: "Exec",
     description:
-      "Runs a shell command in a session. It answers when the command has ended (exit_code) or "
-      + "when yield_time_ms is over; then the command goes on and session_id takes you back to it "
-      + "with write_stdin (poll, type, Ctrl-C) or kill_session. Nothing is lost between calls. "
+      "Runs a shell command in a session. It answers when the command has ended (exit_code), when "
+      + "it waits for input and nothing else runs (state), or when yield_time_ms is over; then the "
+      + "command goes on and session_id takes you back to it with write_stdin (poll, type, Ctrl-C) "
+      + "or kill_session. Nothing is lost between calls. "
       + "Shows the last 2000 lines or 50 KiB of output."
       + farNote(remote, logs) + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a session_id",
     promptGuidelines: [
       "exec_command: yield_time_ms is how long this call waits, no timeout: the command is never "
-        + "ended by it. Leave the default for quick commands; give 1000-5000 for something that "
-        + "does not end by itself (dev server, watch, REPL) and go on working while it runs.",
+        + "ended by it. Leave the default for quick commands, and never sleep to wait.",
+      'exec_command, a server: until: {port: 5173} or {text: "ready"} with stop: {regex: "rror"} '
+        + "and yield_time_ms 120000 answers once it is up, or has failed.",
       "exec_command: use it for file operations too (ls, rg, find), unless there is a tool of its "
         + "own for what you do.",
       "exec_command: start a server or watcher as the command itself, without & or nohup: the "
@@ -52,7 +62,12 @@ export function execCommandText(remote: boolean, logs: LogPlace): ToolText {
       cmd: text("The shell command."),
       workdir: workdir(remote),
       yield_time_ms: integer(
-        "How long this call waits for the end. Default 10000, 250 to 30000.",
+        "How long this call waits for the end. Default 10000, 250 to 30000; with until or stop up "
+          + `to ${maxEmptyPollMs}.`,
+      ),
+      ...conditions("snake", fullTexts("snake")),
+      on_impossible: onImpossible(
+        '"wait": goes on waiting also where only your input can end it. Default "answer".',
       ),
       tty: flag("Run it on a terminal (PTY). Default false."),
       on_exit: oneOf(
@@ -91,11 +106,9 @@ export function writeStdinText(maxEmptyPollMs: number, logs: LogPlace): ToolText
     promptGuidelines: [
       "write_stdin: a line needs its \\n to be sent. Ctrl-C is \\x03, arrow up is \\x1b[A; for "
         + "arbitrary bytes use chars_b64. Where the answer takes seconds, raise yield_time_ms.",
-      "write_stdin: for builds, tests, installs and downloads make ONE long empty poll "
-        + `(yield_time_ms up to ${cap}) instead of many short ones: it answers the moment they `
-        + `end.${grep}`,
-      "write_stdin: never make a long poll on what waits for you or never ends: REPLs, sudo, ssh, "
-        + "password prompts, dev servers. Poll those briefly (5000) after you did something.",
+      "write_stdin, a REPL: until: {input: true} with each input answers when it wants more.",
+      "write_stdin, a build, tests, a download: no until, ONE long empty poll "
+        + `(yield_time_ms up to ${cap}): it answers the moment they end or ask for something.${grep}`,
     ],
     parameters: schema({
       session_id: SESSION_ID,
@@ -104,13 +117,35 @@ export function writeStdinText(maxEmptyPollMs: number, logs: LogPlace): ToolText
       eof: flag("Close stdin after the bytes (on a terminal: Ctrl-D). Default false."),
       yield_time_ms: integer(
         "How long this call waits. With input: default 250, 250 to 30000. "
-          + `Empty poll: default 5000, up to ${cap}.`,
+          + `Empty poll, until or stop: default 5000, up to ${cap}.`,
       ),
+      ...conditions("snake", sameAs("exec_command")),
+      on_impossible: onImpossible("As in exec_command."),
       yield_until: text(
         "Empty poll until this moment instead, e.g. 2026-07-21T18:30:00Z (UTC); for jobs that "
           + "end by themselves. Not together with yield_time_ms.",
       ),
     }, ["session_id"]),
+  };
+}
+
+/** The texts of wait_for, with the cap of empty polls in force. */
+export function waitForText(maxEmptyPollMs: number): ToolText {
+  return {
+    label: "Wait",
+    description: "Waits for several sessions at once; shows the output of those it waited for.",
+    promptSnippet: "Wait for several running sessions at once",
+    promptGuidelines: ["wait_for: two builds or servers at once are one wait, not polls in turns."],
+    parameters: schema({
+      session_ids: sessionIds("Default: all that run."),
+      ...conditions("snake", sameAs("exec_command", " Default: their ends.")),
+      mode: oneOf(
+        ["any", "all", "first_failure"],
+        'Until one of them, all, or the first that fails (else all). Default "any".',
+      ),
+      timeout_ms: integer(`Default 30000, up to ${maxEmptyPollMs}.`),
+      take: flag("false leaves their output unread. Default true."),
+    }),
   };
 }
 

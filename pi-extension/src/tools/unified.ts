@@ -1,6 +1,6 @@
 /**
- * The unified-exec tools: exec_command, write_stdin, kill_session, list_sessions, set_on_exit and
- * resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
+ * The unified-exec tools: exec_command, write_stdin, wait_for, kill_session, list_sessions,
+ * set_on_exit and resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
 import type { Call, ToolResult } from "../pi/host.ts";
 import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
@@ -14,6 +14,7 @@ import {
 } from "./tool.ts";
 import * as texts from "./unified-texts.ts";
 import { runWait } from "./wait.ts";
+import { waitFor } from "./wait-for.ts";
 import { UNIFIED_WORDS } from "./words.ts";
 
 const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
@@ -32,9 +33,11 @@ function tools(context: ToolContext): Tool[] {
   const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: renderers[name] });
   const logs = logPlace(context);
+  const capMs = resolveMaxEmptyPollMs();
   return [
-    tool("exec_command", texts.execCommandText(context.execd.isRemote, logs), execCommand),
-    tool("write_stdin", texts.writeStdinText(resolveMaxEmptyPollMs(), logs), writeStdin),
+    tool("exec_command", texts.execCommandText(context.execd.isRemote, logs, capMs), execCommand),
+    tool("write_stdin", texts.writeStdinText(capMs, logs), writeStdin),
+    tool("wait_for", texts.waitForText(capMs), waitForSessions),
     tool("kill_session", texts.killSessionText, killSession),
     tool("list_sessions", texts.listSessionsText(logs), listSessions),
     tool("set_on_exit", texts.setOnExitText, setOnExit),
@@ -45,7 +48,8 @@ function tools(context: ToolContext): Tool[] {
 async function execCommand(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { workdir, env, ...others } = params;
   const place = await commandPlace(context, call, workdir, env);
-  return runWait(context, "exec_command", { ...others, ...place.params }, call, {
+  const request = { ...capped(others, "yield_time_ms"), ...place.params };
+  return runWait(context, "exec_command", request, call, {
     command: typeof params.cmd === "string" ? params.cmd : "",
     tty: params.tty === true,
     ...place.known,
@@ -58,6 +62,21 @@ async function writeStdin(context: ToolContext, params: Params, call: Call): Pro
   const { command, cwd, tty, pid, log_path } = context.sessions.get(id) ?? {};
   const known = { session_id: id, ...given({ command, cwd, tty, pid, log_path }) };
   return runWait(context, "write_stdin", request, call, known);
+}
+
+async function waitForSessions(
+  context: ToolContext,
+  params: Params,
+  call: Call,
+): Promise<ToolResult> {
+  return waitFor(context, { session_ids: "all", ...capped(params, "timeout_ms") }, call);
+}
+
+/** Takes params and gives them with a wait that is no longer than the longest poll. */
+function capped(params: Params, name: string): Params {
+  const ms = params[name];
+  if (typeof ms !== "number") return params;
+  return { ...params, [name]: Math.min(ms, resolveMaxEmptyPollMs()) };
 }
 
 async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

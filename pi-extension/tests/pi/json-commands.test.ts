@@ -17,6 +17,7 @@ const UNIFIED_TOOLS = [
   "list_sessions",
   "resize_session",
   "set_on_exit",
+  "wait_for",
   "write_stdin",
 ];
 

@@ -276,7 +276,7 @@ it("--keep-builtin-bash, --exec-tools and PI_EXECD_TOOLS", async () => {
   const unknown = new Pi({ getAllTools: () => [] });
   unknown.flags["exec-tools"] = "unified,magic";
   await unknown.start();
-  assert.equal(unknown.tools.size, 6);
+  assert.equal(unknown.tools.size, 7);
   assert.match(unknown.notices[0] ?? "", /unknown tools magic in --exec-tools; there are: unified/);
   await unknown.shutdown();
 
@@ -518,7 +518,7 @@ it("after /reload the tools are there before session_start, and only once", asyn
   await first.start();
   await first.emit("session_shutdown", { reason: "reload" });
   const second = new Pi({ getAllTools: () => [] });
-  assert.equal(second.tools.size, 6);
+  assert.equal(second.tools.size, 7);
   const third = new Pi({ getAllTools: () => [] });
   assert.equal(third.tools.size, 0);
 });

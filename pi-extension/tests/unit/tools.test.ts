@@ -14,9 +14,9 @@ describe("the unified tools", { concurrency: 8 }, () => {
   after(() => pi.shutdown());
 
   // rule: pi.md, The extension: Runs under a minimal stub of pi
-  it("registers six tools and takes pi's bash away", () => {
+  it("registers seven tools and takes pi's bash away", () => {
     const names = ["exec_command", "kill_session", "list_sessions", "resize_session", "set_on_exit"];
-    assert.deepEqual([...pi.tools.keys()].sort(), [...names, "write_stdin"]);
+    assert.deepEqual([...pi.tools.keys()].sort(), [...names, "wait_for", "write_stdin"]);
     assert.deepEqual(pi.active, ["read", "edit"]);
     assert.deepEqual(pi.notices, []);
   });

@@ -22,6 +22,9 @@ const NOTES: Record<string, string> = {
   window_poll: "WindowPoll",
 };
 
+/** Methods of which execd's tests keep no reply byte by byte; waits-tools.test.ts reads real ones. */
+const UNSAID = ["wait_for"];
+
 /** What execd said, and the name of its type. */
 interface Said {
   type: string;
@@ -81,7 +84,8 @@ const said = allSaid(methods);
 
 it("what execd says has the types that the extension takes it for", () => {
   const types = new Set(said.map(({ type }) => type));
-  assert.equal(types.size, methods.length + Object.keys(NOTES).length, [...types].join());
+  const known = methods.length - UNSAID.length + Object.keys(NOTES).length;
+  assert.equal(types.size, known, [...types].join());
   assert.ok(said.length > 100, `${said.length} messages`);
   const errors = errorsOf([
     `import type { ${Object.values(NOTES).join(", ")}, Reply } from "./wire-results.ts";`,
