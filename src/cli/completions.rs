@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::table::{COMMANDS, Command, Flag, SETTINGS, SHELLS, SIGNALS, Takes, Words};
 use crate::front;
+use crate::pure::order;
 
 /// Where ids come from, in all three shells.
 const IDS: &str = "execd ls --ids 2>/dev/null";
@@ -36,7 +37,7 @@ fn names() -> Vec<&'static str> {
 /// All flags, each name once, with what it takes.
 fn all_flags() -> Vec<&'static Flag> {
     let mut all: Vec<&'static Flag> = COMMANDS.iter().flat_map(flags_of).collect();
-    all.sort_by_key(|flag| flag.name);
+    order::sort_by_key(&mut all, |flag| flag.name);
     all.dedup_by_key(|flag| flag.name);
     all
 }

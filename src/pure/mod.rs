@@ -7,6 +7,7 @@ pub mod buffer;
 pub mod group;
 pub mod json;
 pub mod net;
+pub mod order;
 pub mod process;
 pub mod terminal;
 #[cfg(test)]

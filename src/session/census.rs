@@ -5,13 +5,13 @@
 //! signals or heard of an end asks for one that began later.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::looks::Looks;
 use crate::limits::{
     CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, HOLDER_LOOKS_PER_TURN, OPENED_PER_TURN,
 };
+use crate::pure::order;
 use crate::sys::io::ENOENT;
 use crate::sys::proc::{self, Pids, ProcStat};
 
@@ -164,7 +164,7 @@ pub fn descendants(
     roots: impl IntoIterator<Item = i32>,
     is_root: impl Fn(&ProcStat) -> bool,
 ) -> Vec<ProcStat> {
-    let mut known: BTreeSet<i32> = roots.into_iter().collect();
+    let mut known = order::set(roots);
     let mut found: Vec<ProcStat> = others.iter().copied().filter(is_root).collect();
     known.extend(found.iter().map(|one| one.pid));
     // Each round adds at least one process or is the last: bounded by their number.

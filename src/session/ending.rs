@@ -10,6 +10,7 @@ use super::census::Lookout;
 use super::members::{Members, Number};
 use super::report::NamedProcess;
 use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
+use crate::pure::order;
 use crate::sys::poll;
 use crate::sys::proc::{self, Target};
 
@@ -268,7 +269,7 @@ impl Ending {
         };
         let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
         self.members.retain(|one| is_candidate(one.target.pid()));
-        self.members.sort_unstable_by_key(|one| one.target.pid());
+        order::sort_by_key(&mut self.members, |one| one.target.pid());
         let known = self.members.len();
         let (mut whole, mut moved, mut opened) = (true, false, Ok(()));
         for &(pid, sid) in &candidates {

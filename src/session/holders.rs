@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::census::Census;
 use crate::limits::{HOLDER_BUSY_NS, HOLDERS_ASKED_MAX};
+use crate::pure::order;
 use crate::sys::proc;
 use crate::sys::proc_work::{self, Pipes};
 
@@ -66,7 +67,7 @@ impl Holders {
 /// may have at any descriptor. All of them where that is nobody: none has an output at its
 /// standard descriptors.
 fn holding(members: &[Member], outputs: &[u64]) -> Vec<i32> {
-    let mut wanted: BTreeSet<u64> = outputs.iter().copied().collect();
+    let mut wanted = order::set(outputs.iter().copied());
     let mut held = BTreeSet::new();
     // Each round finds at least one process or is the last: bounded by their number.
     loop {

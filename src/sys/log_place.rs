@@ -6,6 +6,7 @@
 use super::log_files::{LogDir, ensure_private_dir, read_ours};
 use super::{host, socket};
 use crate::limits::{NAMES_BESIDE, PATH_BYTES, RANDOM_NAME_DIGITS};
+use crate::pure::order;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
@@ -86,7 +87,7 @@ fn made_earlier(path: &Path) -> Option<LogDir> {
         .filter(|one| one.file_name().as_bytes().strip_prefix(&*prefix).is_some_and(is_random))
         .map(|one| one.path())
         .collect();
-    ours.sort_unstable();
+    order::sort(&mut ours);
     // Directories of other users are refused.
     ours.iter().find_map(|dir| open(dir).ok())
 }

@@ -16,6 +16,7 @@ use super::{clock, host, proc};
 use crate::limits::{
     SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
 };
+use crate::pure::order;
 
 /// The errno of connecting where nobody listens.
 pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;
@@ -230,7 +231,7 @@ fn ours_of(more: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
     // Where $XDG_RUNTIME_DIR mostly is, should it not be set here.
     all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
     all.extend(more);
-    all.sort();
+    order::sort(&mut all);
     all.dedup();
     let ours = |dir: &PathBuf| {
         dir.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
@@ -286,7 +287,7 @@ pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
     let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     let mut found: Vec<(i32, PathBuf)> =
         sockets.filter_map(|one| Some((pid_in_name(&one.path())?, one.path()))).collect();
-    found.sort();
+    order::sort(&mut found);
     found.into_iter().map(|(_, path)| path).collect()
 }
 

@@ -1,11 +1,12 @@
 //! What a helper has been told of the sessions, so that one that does not read (its disk stands
 //! still, somebody has stopped it) makes nothing grow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::keeper::frames::{GuardRecord, push_guard_add, push_guard_remove};
 use crate::limits::GUARD_STAGING_BYTES;
 use crate::pure::buffer::outbox::Outbox;
+use crate::pure::order;
 
 /// The sessions by kernel session id.
 type Sessions = BTreeMap<i32, GuardRecord>;
@@ -57,7 +58,7 @@ impl Told {
         if let Some(run) = self.run.take() {
             self.tell(run.sid, &Sessions::from([(run.sid, run)]), staging.buffer(), put);
         }
-        let sids: BTreeSet<i32> = self.sessions.keys().chain(now.keys()).copied().collect();
+        let sids = order::set(self.sessions.keys().chain(now.keys()).copied());
         for sid in sids {
             self.tell(sid, now, staging.buffer(), put);
         }

@@ -17,6 +17,7 @@ use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
 use crate::families::{Cx, Engine, Entry, waits};
 use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
+use crate::pure::order;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
 use crate::session::{Listing, Session, SessionId};
@@ -109,7 +110,7 @@ pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     let live = engine.sessions.iter().filter(known).filter(|one| !books.has(one.core.id));
     let mut rows: Vec<Row> = live.map(|one| row(one.family.stream(), &one.core, cx)).collect();
     rows.extend(books.finished.values().map(|finished| finished.row.clone()));
-    rows.sort_by_key(|row| {
+    order::sort_by_key(&mut rows, |row| {
         let newest = u64::MAX - row.ended_ns.unwrap_or(0);
         (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
     });

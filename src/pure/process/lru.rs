@@ -2,6 +2,7 @@
 //!
 //! Source: unified-exec.md, The table, eviction and warnings.
 
+use crate::pure::order;
 use std::cmp::Reverse;
 
 /// What eviction needs to know of a session in the table.
@@ -29,7 +30,7 @@ pub fn victim(
 ) -> Option<u64> {
     let protected = protected_count.min(max_sessions.saturating_sub(1));
     let mut newest_first: Vec<&Candidate> = candidates.iter().collect();
-    newest_first.sort_unstable_by_key(|candidate| Reverse((candidate.last_used, candidate.id)));
+    order::sort_by_key(&mut newest_first, |one| Reverse((one.last_used, one.id)));
     let evictable = newest_first.into_iter().skip(protected).filter(|one| !one.pending);
     evictable.min_by_key(|one| (!one.exited, one.last_used, one.id)).map(|one| one.id)
 }
