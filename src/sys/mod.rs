@@ -19,6 +19,7 @@
 //! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
+//! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
@@ -40,6 +41,7 @@
 pub mod agent_dirs;
 pub mod child;
 pub mod clock;
+pub mod doing;
 pub mod errno;
 pub mod few_fds;
 pub mod host;

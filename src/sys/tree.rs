@@ -6,7 +6,7 @@ use std::io::Read;
 use std::str::FromStr;
 
 use super::{host, proc};
-use crate::limits::{CHILDREN_BYTES, TREE_PROCESSES, TREE_THREADS};
+use crate::limits::{CHILDREN_BYTES, TREE_PROCESSES, TREE_THREADS, TREE_THREADS_ALL};
 
 /// The children of execd that lead no session of its own making: processes whose parents have
 /// ended. They are read once for all sessions that are looked at in a turn.
@@ -72,22 +72,22 @@ pub fn walk(sid: i32, leads: bool, orphans: &Orphans) -> Tree {
     let mut tree = Tree { complete: orphans.complete, ..Tree::default() };
     tree.pids.extend(leads.then_some(sid));
     tree.pids.extend(orphans.of(sid).filter(|pid| !leads || *pid != sid));
-    let mut at = 0;
+    let (mut at, mut threads) = (0, 0);
     while let Some(pid) = tree.pids.get(at).copied() {
-        if at >= TREE_PROCESSES {
-            tree.pids.truncate(TREE_PROCESSES);
+        if at >= TREE_PROCESSES || threads >= TREE_THREADS_ALL {
+            tree.pids.truncate(at);
             tree.complete = false;
             return tree;
         }
         at += 1;
-        tree.visit(pid);
+        threads += tree.visit(pid);
     }
     tree
 }
 
 impl Tree {
-    /// Looks at one process: its threads, and the children of each.
-    fn visit(&mut self, pid: i32) {
+    /// Looks at one process: its threads, and the children of each. Gives how many threads.
+    fn visit(&mut self, pid: i32) -> usize {
         let tids = threads(pid);
         let mut whole = tids.as_ref().is_some_and(|tids| tids.len() <= TREE_THREADS);
         let mut tids = tids.unwrap_or_default();
@@ -101,7 +101,9 @@ impl Tree {
         // Who has ended meanwhile has hidden nothing: its children are execd's own by now, and the
         // next look finds them.
         self.complete &= whole || proc::session_of(pid).is_none();
+        let count = tids.len();
         self.members.push(Member { pid, tids });
+        count
     }
 }
 

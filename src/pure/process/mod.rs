@@ -1,6 +1,7 @@
 //! Processes: what became of them, how they are known again, what their signals are called, which
 //! session makes room for another, and what a command line and its paths would do.
 
+pub mod doing;
 pub mod life;
 pub mod lru;
 pub mod marks;
