@@ -5,6 +5,7 @@
 
 mod agent;
 mod clients;
+mod doing;
 mod drain;
 mod logs;
 mod ports;
@@ -17,6 +18,7 @@ mod windows;
 
 pub use agent::*;
 pub use clients::*;
+pub use doing::*;
 pub use drain::*;
 pub use logs::*;
 pub use ports::*;

@@ -155,6 +155,24 @@ fn fixed(line: &str, directory: &Path) -> String {
             line = format!("{before}{after}");
         }
     }
+    without_states(&line)
+}
+
+/// The line without what sessions are doing: how soon that is known depends on the machine.
+fn without_states(line: &str) -> String {
+    let mut line = line.to_owned();
+    let ends = [("\"state\":\"", "\","), ("\"state_detail\":{", "},"), ("\\nstate: ", ")")];
+    for (before, end) in ends {
+        let waits = |rest: &str| rest.starts_with("waiting") || before.starts_with('"');
+        while let Some((kept, rest)) = line.split_once(before).filter(|(_, rest)| waits(rest)) {
+            let (_, rest) = rest.split_once(end).expect("its end");
+            line = format!("{kept}{rest}");
+        }
+    }
+    while let Some((kept, rest)) = line.split_once(" [waiting for ") {
+        let (_, rest) = rest.split_once(")]").expect("its end");
+        line = format!("{kept}{rest}");
+    }
     line
 }
 

@@ -90,6 +90,7 @@ impl<F: Families> Engine<F> {
         }
         kill_what_is_late(core, cx);
         conditions::step(core, cx);
+        look_at_processes(core, cx);
         // A family sees what has come true.
         entry.family.step(core, cx);
         cx.send_progress(core, &entry.family);
@@ -200,6 +201,15 @@ fn step_ending<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
     }
     if again {
         cx.touch(core);
+    }
+}
+
+/// Looks at what the session's processes are at, when a wait may end by that.
+fn look_at_processes<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
+    let watch = cx.step_quiet(core);
+    for fd in watch {
+        // Without a watch the next look is later.
+        let _ = cx.watch.add(fd, token_of(core.id, Port::Busy), Interest::READABLE);
     }
 }
 

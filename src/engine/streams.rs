@@ -279,12 +279,13 @@ fn accept<F: Families>(
     let bytes = &cx.reading.buffer[..length];
     core.take(source, bytes, cx.now_ns);
     let matched = core.show_waits(bytes);
+    let moved = core.note_move(cx.now_ns);
     if !logged {
         let source = logged_as(core, source);
         cx.keeper.append(core.id, source, bytes);
     }
     // Most waits are not ended by output; only progress is due for it.
-    if matched || core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
+    if matched || moved || core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
         cx.touch(core);
     }
     if !filtered {
@@ -360,6 +361,7 @@ fn feed<F: Families>(core: &mut Session, cx: &mut Cx<F>) -> Option<Fed> {
     }
     let fd = core.input.fd();
     let fed = core.input.feed();
+    core.note_input(cx.now_ns);
     let watch = fed == Fed::Full;
     let was_watched = std::mem::replace(&mut core.input.watched, watch);
     core.input_lost |= fed == Fed::Broken;

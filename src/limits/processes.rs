@@ -31,7 +31,7 @@ pub const TREE_THREADS: usize = 64;
 /// Bytes read of the list of a thread's children: more than the pids of all that execd may start.
 pub const CHILDREN_BYTES: u64 = 256 * 1024;
 /// Threads of a session that such a walk looks at in all.
-pub const TREE_THREADS_ALL: usize = 1_024;
+pub const TREE_THREADS_ALL: usize = 512;
 /// Bytes read of a file of /proc that tells what a thread or a descriptor is at.
 pub const DOING_LINE_BYTES: usize = 16 * 1024;
 /// Descriptors of a poll or an epoll instance that are looked at.

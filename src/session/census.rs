@@ -9,11 +9,14 @@ use std::rc::Rc;
 
 use super::looks::Looks;
 use crate::limits::{
-    CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, HOLDER_LOOKS_PER_TURN, OPENED_PER_TURN,
+    CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, DOING_TURN_MS, HOLDER_LOOKS_PER_TURN, NS_PER_MS,
+    OPENED_PER_TURN,
 };
 use crate::pure::order;
+use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::proc::{self, Pids, ProcStat};
+use crate::sys::tree::Orphans;
 
 /// Who was in which session at a time.
 #[derive(Debug, Default)]
@@ -46,6 +49,10 @@ pub struct Lookout {
     pub looks: Rc<RefCell<Looks>>,
     /// Looks at who holds a session's output that may still be taken in this turn.
     looks_left: usize,
+    /// The children of execd that lead no session, once they were read in this turn.
+    orphans: Option<Rc<Orphans>>,
+    /// When looks at what processes are at were begun in this turn, and how long they have taken.
+    seeing: (u64, u64),
 }
 
 impl Census {
@@ -86,6 +93,8 @@ impl Lookout {
         self.reads_left = CENSUS_TURN_PROCESSES;
         self.opens_left = OPENED_PER_TURN;
         self.looks_left = HOLDER_LOOKS_PER_TURN;
+        self.orphans = None;
+        self.seeing = (0, 0);
         let old = |census: &Census| census.begun + CENSUS_KEPT_TURNS < turn;
         if self.last.as_ref().is_some_and(old) {
             self.last = None;
@@ -155,6 +164,23 @@ impl Lookout {
         let may = self.looks_left > 0;
         self.looks_left = self.looks_left.saturating_sub(1);
         may
+    }
+
+    /// Whether what one more session's processes are at may be looked at in this turn. Whoever
+    /// looks says when that is done ([`Self::has_seen`]).
+    pub fn may_see(&mut self) -> bool {
+        self.seeing.0 = clock::now_ns();
+        self.seeing.1 < DOING_TURN_MS * NS_PER_MS
+    }
+
+    /// A look at what processes are at is done.
+    pub fn has_seen(&mut self) {
+        self.seeing.1 += clock::now_ns().saturating_sub(self.seeing.0);
+    }
+
+    /// The children of execd that lead no session, as they are in this turn.
+    pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> Rc<Orphans> {
+        Rc::clone(self.orphans.get_or_insert_with(|| Rc::new(Orphans::read(leads))))
     }
 }
 

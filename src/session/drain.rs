@@ -118,7 +118,8 @@ impl Session {
         self.life.shell_gone() && !self.output.is_held()
     }
 
-    fn output_pipes(&self) -> Vec<u64> {
+    /// The pipes that its output is read from.
+    pub(super) fn output_pipes(&self) -> Vec<u64> {
         let fds = [self.output.fd(), self.errors.as_ref().and_then(Output::fd)];
         fds.into_iter().flatten().filter_map(proc_work::own_pipe).collect()
     }

@@ -8,6 +8,7 @@
 pub mod asked;
 pub mod census;
 pub mod deferred;
+pub mod doing;
 pub mod drain;
 mod due;
 pub mod ending;
@@ -23,8 +24,10 @@ pub mod output;
 pub mod port_holders;
 pub mod ports;
 pub mod probe;
+pub mod quiet;
 pub mod report;
 pub mod start;
+pub mod state_report;
 pub mod view;
 pub mod viewers;
 pub mod wait;
@@ -45,6 +48,7 @@ use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use deferred::Deferred;
+use doing::Doing;
 use drain::Draining;
 use ending::Ending;
 pub use facts::Facts;
@@ -170,6 +174,8 @@ pub struct Session {
     /// Characters that the command has written, told by their first bytes, once not all of them
     /// are in the tape.
     chars: Option<u64>,
+    /// What is known of what its processes are at.
+    doing: Doing,
     /// How its family wants it treated.
     pub ways: Ways,
     /// Bytes of output that came on stderr, where that is apart.
@@ -229,6 +235,7 @@ impl Session {
             viewers: Viewers::default(),
             modes: tty.then(Box::default),
             chars: None,
+            doing: Doing::default(),
             ways: Ways::default(),
             errors_total: 0,
             output_ns: 0,

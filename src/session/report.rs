@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::listening::{self, Listening};
+use super::state_report::StateReport;
 use super::wait_report::WaitReport;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
@@ -106,6 +107,8 @@ pub struct ExecReport {
     pub cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rss_kib: Option<u64>,
+    #[serde(flatten)]
+    pub doing: Option<StateReport>,
     pub header: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
@@ -129,6 +132,9 @@ impl ExecReport {
         line("failure", self.failure_message.clone());
         line("note", self.note.clone());
         line("wait", self.wait.as_ref().map(|wait| wait.line.clone()));
+        let doing = self.doing.as_ref();
+        line("state", doing.and_then(|doing| doing.line.clone()));
+        line("full_screen", doing.and_then(|doing| doing.full_screen).map(|on| on.to_string()));
         line("listening", listening::line(&self.listening));
         line("warning", self.warning.clone());
         line("log_path", self.log_path.clone());

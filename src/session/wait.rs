@@ -101,6 +101,8 @@ pub struct Wait {
     pub asked: Option<Box<Asked>>,
     /// Whether a wait that nothing but our own input can end is answered then.
     pub answers_impossible: bool,
+    /// Whether the answer tells what the session is doing, where the session goes on.
+    pub tells_state: bool,
     /// What ended the wait, where that is neither a time nor an exit: set once, before the
     /// verdict.
     pub outcome: Option<Box<Outcome>>,
@@ -135,6 +137,7 @@ impl Wait {
             warning: None,
             asked: None,
             answers_impossible: false,
+            tells_state: false,
             outcome: None,
             look_ns: None,
             began_total: 0,

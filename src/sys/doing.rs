@@ -334,7 +334,7 @@ fn numbered(link: &str, prefix: &str) -> Option<u64> {
 /// The lower half of an argument: descriptors and timeouts are ints.
 #[allow(clippy::cast_possible_truncation)] // The kernel takes no more of it either.
 fn low(arg: u64) -> i32 {
-    arg as u32 as i32
+    (arg as u32).cast_signed()
 }
 
 fn hash(line: &str) -> u64 {

@@ -58,6 +58,21 @@ fn check_wait_result(result: &Value) {
     if running {
         assert_utc_stamp(&result["tool_time_utc"]);
     }
+    check_state(result);
+}
+
+/// Lines of the header that are checked by themselves, or depend on what cannot be known here.
+const UNCHECKED: [&str; 5] = ["warning: ", "wait: ", "state: ", "full_screen: ", "listening: "];
+
+/// A session that runs has a state, and who waits is named with a state of waiting alone.
+fn check_state(result: &Value) {
+    assert_eq!(result.get("state").is_some(), result.get("session_id").is_some(), "{result}");
+    let waits = result["state"].as_str().is_some_and(|state| state.starts_with("waiting_for_"));
+    assert_eq!(result.get("state_detail").is_some(), waits, "{result}");
+    let header = result["header"].as_str().expect("header is text");
+    let line = header.lines().find_map(|line| line.strip_prefix("state: waiting for "));
+    let who = result["state_detail"]["command"].as_str();
+    assert_eq!(line.map(|line| line.ends_with(')')), who.map(|_| true), "{result}");
 }
 
 /// Lines of the header that are checked by themselves, or depend on what cannot be known here.

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -19,6 +20,7 @@ use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::{Lookout, descendants};
+use crate::session::doing::{Seen, Sight};
 use crate::session::members::Members;
 use crate::session::ports::Listeners;
 use crate::session::report::NamedProcess;
@@ -264,6 +266,18 @@ impl<F: Families> Cx<F> {
         let orphans = others.iter().copied().filter(|one| one.ppid == host::pid());
         let marked = looks.borrow_mut().owners(&orphans.collect::<Vec<_>>());
         descendants(&others, members, |one| marked.get(&one.pid) == Some(&Some(core.id)))
+    }
+
+    /// What a session is doing now.
+    pub fn doing(&self, core: &mut Session) -> Seen {
+        let lookout = &mut self.lookout.borrow_mut();
+        core.doing(&mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders })
+    }
+
+    /// Takes the look at a session's processes that is due. Gives descriptors to watch.
+    pub fn step_quiet(&self, core: &mut Session) -> Vec<RawFd> {
+        let lookout = &mut self.lookout.borrow_mut();
+        core.step_quiet(&mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders })
     }
 
     /// The working directory that a command of this workdir has (or would have).

@@ -142,6 +142,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         drains: false,
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,
+        tells_state: true,
         ..Wait::new(ticket, Unified::ID, WaitKind::Start, now_ns)
     }))
 }

@@ -14,6 +14,7 @@ use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, N
 use crate::pure::text::visible::one_line;
 use crate::session::listening::{self, Listening};
 use crate::session::report::NamedProcess;
+use crate::session::state_report::StateReport;
 use crate::session::{Session, SessionId};
 use crate::sys::proc::ProcStat;
 use crate::wire::{self, Kind, RpcError};
@@ -52,6 +53,8 @@ pub struct Row {
     pub started_at_ms: i64,
     pub elapsed_ms: u64,
     pub running: bool,
+    #[serde(flatten)]
+    pub doing: Option<StateReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +94,7 @@ struct List {
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
+    look_at_all(engine);
     let sessions = rows(engine);
     let left = engine.sessions.left_members(&mut engine.cx);
     let left = left.into_iter().map(|(session_id, one)| LeftRow {
@@ -109,6 +113,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         engine.sessions.observe_exits(&exited, &mut engine.cx);
     }
     Ok(answer)
+}
+
+/// Looks at what the sessions are doing, as many as a turn has time for; of the others the list
+/// says that they run.
+fn look_at_all(engine: &mut Engine) {
+    for core in engine.sessions.listed_mut() {
+        engine.cx.doing(core);
+    }
 }
 
 /// The rows of the list.
@@ -151,6 +163,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             window: core.facts.window.clone(),
             shell_exited: core.life.shell_gone().then_some(true),
             listening: listening.remove(&core.id).unwrap_or_default(),
+            doing: running.then(|| StateReport::from(&core.seen(cx.now_ns))),
             detached: away.remove(&core.id).unwrap_or_default(),
         }
     };
@@ -177,6 +190,8 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
             let _ = write!(out, " [exited {end}{removed}]");
         } else if row.shell_exited == Some(true) {
             out.push_str(" [shell exited, output held]");
+        } else if let Some(state) = row.doing.as_ref().and_then(|doing| doing.line.as_ref()) {
+            let _ = write!(out, " [{state}]");
         }
         if let Some(path) = &row.log_path {
             let _ = write!(out, "\n    log: {path}");
@@ -241,6 +256,7 @@ mod tests {
             window: None,
             shell_exited: None,
             listening: vec![],
+            doing: None,
             detached: vec![],
         }
     }

@@ -22,6 +22,7 @@ use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::Session;
 use crate::session::ending::{Ending, SIGKILL};
 use crate::session::report::{ExecReport, KillReport, TruncationReport};
+use crate::session::state_report::StateReport;
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::wait_report;
@@ -120,7 +121,8 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let log = cx.log_status(core).unwrap_or(whole);
     let text = take_text(core, wait, takes, log.path.as_deref(), cx);
     let exited = why == Why::Completed;
-    let note = note(core, exited, cx);
+    let doing = (!exited).then(|| StateReport::from(&cx.doing(core)));
+    let note = stuck(core, wait, why).or_else(|| note(core, exited, cx));
     let warning = joined([wait.warning.clone(), log.warning(), None]);
     let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
     let lost = std::mem::take(&mut core.input_lost).then(|| STDIN_LOST.to_owned());
@@ -153,6 +155,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         wait: wait_report::report(wait, why, core),
         listening: if exited { Vec::new() } else { cx.listening(core) },
         note,
+        doing,
         pid: (!exited).then_some(core.facts.pid),
         warning,
         log_complete: incomplete.then_some(false),
@@ -177,6 +180,19 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         }
     }
     report
+}
+
+/// What to do about a session that nothing but input moves on, in the answer of a wait that ended
+/// for that.
+fn stuck(core: &Session, wait: &Wait, why: Why) -> Option<String> {
+    let outcome = wait.outcome.as_ref().filter(|one| why == Why::Impossible && one.state.is_some());
+    let reason = outcome?.why.as_deref()?;
+    let remedy = if core.facts.tty {
+        "write to it (write_stdin), or end it (kill_session)"
+    } else {
+        "write to it, send eof, or run it again with \"stdin\":\"null\""
+    };
+    Some(format!("{reason}: {remedy}"))
 }
 
 /// The note of a reply, where one applies.

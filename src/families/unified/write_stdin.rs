@@ -212,6 +212,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         drains: false,
         asked,
         answers_impossible,
+        tells_state: true,
         ..Wait::new(ticket, Unified::ID, kind, now_ns)
     }))
 }

@@ -3,5 +3,6 @@
 pub mod clean_stamp;
 pub mod deadlines;
 pub mod drain;
+pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;

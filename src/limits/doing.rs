@@ -1,0 +1,26 @@
+//! Bounds of looks at what the processes of a session are at.
+
+/// From the last output or input of a session to the first look; most have gone on by then.
+pub const DOING_FIRST_LOOK_MS: u64 = 20;
+/// The longest pause between two looks at a session that has not settled.
+pub const DOING_GAP_MAX_MS: u64 = 500;
+/// The first pause before a look at a session that has settled; each further one is twice as long.
+pub const DOING_BACKSTOP_MS: u64 = 60_000;
+/// The longest one.
+pub const DOING_BACKSTOP_MAX_MS: u64 = 60 * 60 * 1_000;
+/// Two looks that are at least so far apart and agree say that somebody waits.
+pub const DOING_AGREE_MS: u64 = 15;
+/// Members of a settled session whose ends are watched for.
+pub const DOING_WATCHED_MAX: usize = 8;
+/// Once looks have taken so long in a turn, no further one is begun in it.
+pub const DOING_TURN_MS: u64 = 5;
+/// How soon a look is tried again that could not be taken.
+pub const DOING_RETRY_MS: u64 = 2;
+/// Processes outside all sessions that are looked through for descriptors of a session.
+pub const STRANGERS_ASKED_MAX: usize = 16;
+/// Bytes of the end of the output that are looked at for the last line.
+pub const DOING_LAST_LINE_BYTES: usize = 256;
+
+const _: () = {
+    assert!(DOING_FIRST_LOOK_MS >= DOING_AGREE_MS);
+};

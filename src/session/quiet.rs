@@ -1,0 +1,178 @@
+//! Looks at the processes of a session while somebody waits for it, and what waits end by them: by
+//! input that is waited for, and because nothing but input can move the session on (waits.md,
+//! Impossible). `pure/time/quiet.rs` says when.
+
+use std::os::fd::RawFd;
+
+use super::Session;
+use super::asked::Outcome;
+use super::doing::{Look, Sight, why};
+use super::wait::{Wait, WaitKind};
+use crate::limits::{DOING_AGREE_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
+use crate::pure::process::doing::Input;
+use crate::pure::until::{Condition, InputWanted};
+use crate::sys::proc;
+
+impl Session {
+    /// Takes the look that is due, if one is, and ends the waits that end by what it finds. Gives
+    /// descriptors to watch: a member has ended when one of them is readable.
+    pub fn step_quiet(&mut self, sight: &mut Sight<'_>) -> Vec<RawFd> {
+        let now_ns = sight.now_ns;
+        self.refuse_input_of_nobody();
+        if self.life.finished() || !self.waits.iter().any(Wait::ends_by_doing) {
+            self.doing.quiet.stop();
+            self.doing.watched.clear();
+        } else {
+            self.doing.quiet.begin(now_ns);
+        }
+        if self.doing_due_ns().is_none_or(|due| due > now_ns) {
+            return Vec::new();
+        }
+        if self.output.queued || self.output.is_held() {
+            // What was written and not read yet is part of what the session does.
+            return self.look_later(now_ns);
+        }
+        let by_schedule = self.doing.quiet.due_ns().is_some_and(|due| due <= now_ns);
+        if !self.look_at_processes(sight) {
+            return self.look_later(now_ns);
+        }
+        if !by_schedule {
+            return Vec::new();
+        }
+        self.end_waits();
+        let Some(last) = &self.doing.last else { return Vec::new() };
+        let settled = last.is_settled();
+        let asked = self.waits.iter().any(|wait| wait.ends_by_doing() && wait.asks_input());
+        self.doing.quiet.looked(now_ns, settled, asked);
+        if self.doing.quiet.is_settled() { self.watch_busy() } else { Vec::new() }
+    }
+
+    /// A look that is due cannot be taken in this turn.
+    fn look_later(&mut self, now_ns: u64) -> Vec<RawFd> {
+        self.doing.not_before_ns = now_ns + DOING_RETRY_MS * NS_PER_MS;
+        Vec::new()
+    }
+
+    /// When a look is due: by the schedule, and 15 ms before an answer that tells the state.
+    pub fn doing_due_ns(&self) -> Option<u64> {
+        if self.life.finished() {
+            return None;
+        }
+        let looked_ns = self.doing.last.as_ref().map_or(0, |last| last.at_ns);
+        let open = |wait: &&Wait| !wait.held_back && wait.held_since_ns.is_none();
+        let waits = self.waits.iter().filter(open);
+        let telling = waits.filter(|wait| wait.tells_state && wait.outcome.is_none());
+        let early = telling
+            .filter_map(|wait| wait.due_ns)
+            .map(|due| due.saturating_sub(DOING_AGREE_MS * NS_PER_MS))
+            .filter(|early| looked_ns < *early);
+        let due = early.chain(self.doing.quiet.due_ns()).min();
+        due.map(|due| due.max(self.doing.not_before_ns))
+    }
+
+    /// Output came, input was given, or a member has ended: looks begin anew. Whether the session
+    /// is to be judged for that, because its next look would come too late.
+    pub fn note_move(&mut self, now_ns: u64) -> bool {
+        let Some(due_ns) = self.doing.quiet.due_ns() else { return false };
+        self.doing.watched.clear();
+        self.doing.quiet.moved(now_ns);
+        self.doing.quiet.due_ns().is_some_and(|now_due_ns| now_due_ns < due_ns)
+    }
+
+    /// Input was given: what was found before says nothing any more.
+    pub fn note_input(&mut self, now_ns: u64) {
+        self.doing.last = None;
+        self.note_move(now_ns);
+    }
+
+    /// A session without stdin never waits for input: who asks for that alone is told.
+    fn refuse_input_of_nobody(&mut self) {
+        if self.facts.tty || !(self.input.is_null() || self.input.is_closed()) {
+            return;
+        }
+        let what = if self.input.is_null() { "/dev/null" } else { "closed" };
+        for wait in self.waits.iter_mut().filter(|wait| wait.ends_by_doing()) {
+            let asked = wait.asked.as_ref();
+            if asked.is_some_and(|asked| asked.conditions().all(|(_, one)| is_only_input(one))) {
+                let why = format!("its stdin is {what}: no input is ever waited for");
+                wait.outcome = Some(Box::new(Outcome::impossible(why)));
+            }
+        }
+    }
+
+    /// Ends the waits that end by what two looks agree on.
+    fn end_waits(&mut self) {
+        let Some(last) = &self.doing.last else { return };
+        let Some(waiter) = last.waiter() else { return };
+        for wait in self.waits.iter_mut().filter(|wait| wait.ends_by_doing()) {
+            if let Some(by_stop) = wait.input_came(waiter.input) {
+                let outcome = Outcome {
+                    state: Some(waiter.input.state()),
+                    command: Some(waiter.name.clone()),
+                    present_at_entry: last.waits_since_ns() < wait.since_ns,
+                    ..Outcome::came_true("input", by_stop)
+                };
+                wait.outcome = Some(Box::new(outcome));
+            } else if wait.answers_impossible
+                && wait.nothing_comes_by_itself()
+                && let Some(waiter) = Look::closed(last)
+            {
+                let state = Some(waiter.input.state());
+                let outcome = Outcome { state, ..Outcome::impossible(why(waiter)) };
+                wait.outcome = Some(Box::new(outcome));
+            }
+        }
+    }
+
+    /// Watches for the ends of those that keep the session going.
+    fn watch_busy(&mut self) -> Vec<RawFd> {
+        let Some(last) = &self.doing.last else { return Vec::new() };
+        // The leader's end is watched for anyway.
+        let busy = last.found.busy.iter().filter(|pid| **pid != self.facts.pid);
+        let stats = busy.take(DOING_WATCHED_MAX).filter_map(|pid| proc::stat(*pid));
+        let found = stats.filter_map(|stat| proc::open_target(&stat).ok().flatten());
+        self.doing.watched = found.collect();
+        self.doing.watched.iter().map(proc::Target::fd).collect()
+    }
+}
+
+/// Whether a condition comes true by input that is waited for, and by nothing else.
+fn is_only_input(one: &Condition) -> bool {
+    let others = one.port.is_some() || one.http.is_some() || one.idle_ms.is_some();
+    one.input.is_some() && one.patterns.is_empty() && !others && !one.tree_exit
+}
+
+impl Wait {
+    /// Whether what the processes do may end the wait, and has not yet.
+    pub fn ends_by_doing(&self) -> bool {
+        let open = self.outcome.is_none() && !self.cancelled && !self.held_back;
+        open && self.kind != WaitKind::Kill && (self.answers_impossible || self.asks_input())
+    }
+
+    /// Whether it waits for the session's waiting for input.
+    fn asks_input(&self) -> bool {
+        let asked = self.asked.as_ref();
+        asked.is_some_and(|asked| asked.conditions().any(|(_, one)| one.input.is_some()))
+    }
+
+    /// Which condition such input ends, where one does: that of `stop`, or of `until`.
+    fn input_came(&self, input: Input) -> Option<bool> {
+        let wanted = |one: &Condition| match one.input {
+            None => false,
+            Some(InputWanted::Any) => true,
+            Some(InputWanted::Line) => input == Input::Line,
+            Some(InputWanted::Password) => input == Input::Password,
+            Some(InputWanted::Key) => input == Input::Key,
+        };
+        let found = self.asked.as_ref()?.conditions().find(|(_, one)| wanted(one));
+        found.map(|(by_stop, _)| by_stop)
+    }
+
+    /// Whether nothing that the wait asks for comes true while the session stands still.
+    fn nothing_comes_by_itself(&self) -> bool {
+        self.asked.as_ref().is_none_or(|asked| {
+            let pending = asked.text.as_ref().is_some_and(|text| text.wants_quiet());
+            !pending && asked.conditions().all(|(_, one)| one.idle_ms.is_none())
+        })
+    }
+}

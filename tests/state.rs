@@ -1,0 +1,205 @@
+//! What a session is doing: the states of programs on terminals and on pipes, as replies and lists
+//! tell them. Programs that are not installed here are skipped, and named.
+//!
+//! `EXECD_STATE_RUNS=N` runs each program N times, beside processes that keep all processors busy.
+
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use common::*;
+use serde_json::{Value, json};
+
+const LINE: &str = "waiting_for_line";
+const KEY: &str = "waiting_for_key";
+const PASSWORD: &str = "waiting_for_password";
+const RUNNING: &str = "running";
+
+/// How long a program may take to come to its state, on however busy a machine.
+const COMES_WITHIN: Duration = Duration::from_secs(60);
+/// How long a program that never waits is looked at.
+const WATCHED_FOR: Duration = Duration::from_millis(700);
+/// Runs of each program in the normal suite.
+const RUNS: usize = 3;
+
+/// A program, what it needs, what it does, and whether it has the whole screen.
+struct Program {
+    needs: &'static str,
+    cmd: &'static str,
+    state: &'static str,
+    /// Who waits.
+    who: &'static str,
+    full_screen: bool,
+}
+
+const fn program(
+    needs: &'static str,
+    cmd: &'static str,
+    state: &'static str,
+    who: &'static str,
+) -> Program {
+    Program { needs, cmd, state, who, full_screen: false }
+}
+
+const fn screen(needs: &'static str, cmd: &'static str, who: &'static str) -> Program {
+    Program { needs, cmd, state: KEY, who, full_screen: true }
+}
+
+const ON_TERMINALS: &[Program] = &[
+    program("cat", "cat", LINE, "cat"),
+    program("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
+    program("bash", "read -s -p Password: x", PASSWORD, "bash"),
+    program("python3", "python3 -q", KEY, "python3"),
+    program("node", "node", KEY, "node"),
+    program("sqlite3", "sqlite3", KEY, "sqlite3"),
+    screen("less", "less /etc/passwd", "less"),
+    screen("vim.tiny", "vim.tiny -u NONE a-file", "vim.tiny"),
+    screen("vim", "vim -u NONE a-file", "vim"),
+    screen("whiptail", "whiptail --yesno hi 8 40", "whiptail"),
+    program("fzf", "fzf </etc/passwd", KEY, "fzf"),
+    program("bc", "bc -q", KEY, "bc"),
+    program("zsh", "zsh -f", KEY, "zsh"),
+    program("bash", "bash --norc -i", KEY, "bash"),
+    program("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
+    program("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
+    program("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
+    screen("htop", "htop", "htop"),
+    program("gdb", "gdb -q -nx", KEY, "gdb"),
+    program("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
+    program("openssl", "openssl passwd", PASSWORD, "openssl"),
+    program("top", "top", KEY, "top"),
+    program(
+        "python3",
+        "python3 -c 'import threading as t, time
+t.Thread(target=time.sleep, args=(60,), daemon=True).start(); input()'",
+        LINE,
+        "python3",
+    ),
+    program("sleep", "sleep 50", RUNNING, ""),
+    program("sleep", "sleep 50 & wait", RUNNING, ""),
+    program("bash", "while :; do :; done", RUNNING, ""),
+    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    program("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
+    program("tail", "tail -f /etc/passwd", RUNNING, ""),
+    program("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
+    program("bash", "sleep 40 | cat", RUNNING, ""),
+    program("git", "git commit; sleep 40", RUNNING, ""),
+];
+
+const ON_PIPES: &[Program] = &[
+    program("cat", "cat", LINE, "cat"),
+    program("grep", "grep needle", LINE, "grep"),
+    program("python3", "python3 -c 'input()'", LINE, "python3"),
+    program("cat", "sleep 0.2; cat | cat", LINE, "cat"),
+    program("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
+    program("sleep", "sleep 50", RUNNING, ""),
+    program("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
+    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+];
+
+/// Whether a program is on the PATH; says so where it is not.
+fn is_here(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let here = std::env::split_paths(&path).any(|dir| Path::new(&dir).join(name).exists());
+    if !here {
+        eprintln!("{name} is not installed: its state is not tested here");
+    }
+    here
+}
+
+/// Whether the row of a program tells the state that is right; a wrong one fails the test.
+/// Late is allowed: a program may run before it waits.
+fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
+    let Program { cmd, state, who, full_screen, .. } = program;
+    assert_eq!(row["running"], true, "{cmd}: {row}");
+    if row["state"] == RUNNING {
+        assert_absent(row, &["state_detail"]);
+        return *state == RUNNING;
+    }
+    assert_eq!(row["state"], *state, "{cmd}: {row}");
+    let detail = &row["state_detail"];
+    assert_eq!(detail["command"], *who, "{cmd}: {row}");
+    assert_eq!(detail["fd"], if tty { "tty" } else { "stdin" }, "{cmd}: {row}");
+    assert!(detail["pid"].as_i64().expect("a pid") > 0 && detail["since_ms"].is_u64(), "{row}");
+    // Whether a program takes the other screen may depend on its version.
+    let on = row.get("full_screen").is_some();
+    assert!(on || !*full_screen, "{cmd}: {row}");
+    assert!(!on || *state == KEY, "{cmd}: {row}");
+    true
+}
+
+/// Runs programs side by side and holds every state that is told of them against the right one,
+/// until each was told, and for a while of those that only run.
+fn check(programs: &[&Program], tty: bool) {
+    let mut execd = Execd::with(&[], &[("TERM", "xterm"), ("HISTFILE", "/dev/null")]);
+    let requests: Vec<u64> = programs
+        .iter()
+        .map(|one| {
+            let params = json!({"cmd": one.cmd, "tty": tty, "yield_time_ms": 250});
+            execd.start_request("exec_command", params)
+        })
+        .collect();
+    let sessions: Vec<u64> =
+        requests.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    let began = Instant::now();
+    let mut right = vec![false; programs.len()];
+    while !right.iter().all(|one| *one) || began.elapsed() < WATCHED_FOR {
+        let list = execd.result("list_sessions", json!({"peek": true}));
+        let rows = list["sessions"].as_array().expect("an array");
+        for (at, program) in programs.iter().enumerate() {
+            let row = rows.iter().find(|row| row["session_id"] == sessions[at]);
+            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.cmd));
+            right[at] |= is_right(program, row, tty);
+            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.cmd);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that keep the machine's processors busy, while they are held.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn new() -> Self {
+        let count = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+        let busy = || {
+            let mut loops = Command::new("bash");
+            loops.args(["-c", "while :; do :; done"]).spawn().expect("bash")
+        };
+        Self((0..count).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn check_all(programs: &[Program], tty: bool) {
+    let asked: Option<usize> = std::env::var("EXECD_STATE_RUNS").ok().and_then(|n| n.parse().ok());
+    let _load = asked.map(|_| Load::new());
+    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.needs)).collect();
+    for _ in 0..asked.unwrap_or(RUNS) {
+        check(&here, tty);
+    }
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn the_state_of_programs_on_terminals() {
+    check_all(ON_TERMINALS, true);
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn the_state_of_programs_on_pipes() {
+    check_all(ON_PIPES, false);
+}
