@@ -75,9 +75,6 @@ fn check_state(result: &Value) {
     assert_eq!(line.map(|line| line.ends_with(')')), who.map(|_| true), "{result}");
 }
 
-/// Lines of the header that are checked by themselves, or depend on what cannot be known here.
-const UNCHECKED: [&str; 5] = ["warning: ", "wait: ", "state: ", "full_screen: ", "listening: "];
-
 /// What ended a wait is told in the header, where it is told.
 fn check_wait(result: &Value) {
     let header = result["header"].as_str().expect("header is text");
