@@ -539,3 +539,78 @@ fn wrong_params_are_refused_by_name() {
         execd.refused("poll_process", params, param);
     }
 }
+
+// ---- until and stop ---------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: `until` and `stop` end a wait where output alone does
+///   not; fields are spelt in camelCase
+#[test]
+fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
+    let mut execd = Execd::start();
+    let command =
+        format!("echo first; {}; echo noise; echo port 80 open >&2; read x", until_file("go"),);
+    let opened = open_until(&mut execd, &command, "first");
+    let session = id_of(&opened);
+    let params = json!({
+        "sessionId": session, "maxDrainMs": 60_000, "until": {"regex": "port (\\d+)"},
+    });
+    let request = execd.start_request("poll_process", params);
+    execd.no_reply_yet(request);
+    go(&execd, "go");
+    let answer = execd.result_of(request);
+    let wait = &answer["wait"];
+    assert_eq!((&answer["status"], &wait["outcome"]), (&json!("running"), &json!("matched")));
+    assert_eq!((&wait["sessionId"], &wait["captures"]), (&json!(session), &json!(["80"])));
+    assert_eq!((&wait["presentAtEntry"], &wait["sawNewOutput"]), (&json!(false), &json!(true)));
+    assert_eq!(wait["effectiveTimeoutMs"], 60_000);
+    assert_eq!(answer["stdout"], "first\nnoise\n");
+    assert_eq!(answer["stderr"], "port 80 open\n");
+
+    // What was told counts no more; a failure that comes ends a wait as such.
+    let gone = json!({"waitMs": 1, "until": {"text": ["first", "port"]}});
+    assert_eq!(poll_with(&mut execd, session, gone)["wait"]["outcome"], "deadline");
+    execd.refused(
+        "poll_process",
+        json!({"sessionId": session, "until": {"idle_ms": 5}}),
+        "until.idle_ms",
+    );
+    let idle = json!({"until": {"idleMs": 50}, "waitMs": 60_000, "onImpossible": "wait"});
+    assert_eq!(poll_with(&mut execd, session, idle)["wait"]["by"], "idle_ms");
+}
+
+/// rule: bash-stream.md, The stream family: `until` and `stop` end a wait where output alone does
+///   not; fields are spelt in camelCase
+#[test]
+fn the_first_call_ends_with_what_it_waits_for_and_takes_nothing() {
+    let mut execd = Execd::start();
+    let params = json!({
+        "command": "echo out; echo failed >&2; read x", "stream": false, "yieldMs": 60_000,
+        "until": {"text": "ready"}, "stop": {"text": "failed"},
+    });
+    let answer = execd.result("bash_stream", params);
+    assert_eq!(
+        (&answer["status"], &answer["wait"]["outcome"]),
+        (&json!("running"), &json!("stopped"))
+    );
+    let polled = poll(&mut execd, id_of(&answer));
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("failed\n")));
+}
+
+/// rule: bash-stream.md, The stream family: A text in the output of a process that has ended is
+///   matched, and the same answer tells the end
+#[test]
+fn what_has_ended_is_matched_by_what_its_polls_tell() {
+    let mut execd = Execd::start();
+    let params = json!({
+        "command": "echo ready; exit 3", "stream": false, "yieldMs": 60_000,
+        "until": {"text": "ready"}, "onImpossible": "wait",
+    });
+    let answer = execd.result("bash_stream", params);
+    assert_eq!(answer["wait"]["outcome"], "matched");
+    let over = until_over(&mut execd, id_of(&answer));
+    assert_eq!(over["exitCode"], 3);
+    for (text, outcome) in [("ready", "matched"), ("else", "exited")] {
+        let polled = poll_with(&mut execd, id_of(&answer), json!({"until": {"text": text}}));
+        assert_eq!((&polled["exitCode"], &polled["wait"]["outcome"]), (&json!(3), &json!(outcome)));
+    }
+}

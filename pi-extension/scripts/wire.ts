@@ -99,12 +99,17 @@ function listText(type: string): string {
 
 /** An object within params: a type of its own, named after the field; methods may share it. */
 function sharedType(schema: Schema, name: string, shared: Map<string, string>): string {
-  const typeName = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  const plain = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
   const doc = comment(schema.description ?? name, "");
-  const text = `${doc}export type ${typeName} = ${fieldsText(schema, "", shared)};\n`;
-  if ((shared.get(typeName) ?? text) !== text) throw new Error(`two kinds of ${typeName}`);
-  shared.set(typeName, text);
-  return typeName;
+  const fields = fieldsText(schema, "", shared);
+  // The stream and bash families spell the fields of what they share with others in camelCase.
+  for (const typeName of [plain, `${plain}Camel`]) {
+    const text = `${doc}export type ${typeName} = ${fields};\n`;
+    if ((shared.get(typeName) ?? text) !== text) continue;
+    shared.set(typeName, text);
+    return typeName;
+  }
+  throw new Error(`too many kinds of ${plain}`);
 }
 
 /** A comment, on several lines where it is too long for one. */

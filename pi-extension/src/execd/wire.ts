@@ -74,6 +74,62 @@ export type Data = {
   base64: string;
 };
 
+/** the same fields as until, for what marks a failure: outcome "stopped" */
+export type StopCamel = {
+  /** with text or regex: which match counts, 1..1000000; default 1 */
+  count?: number;
+  /** a listener of the session answers a GET on loopback */
+  http?: Http;
+  /** with the idle time: true leaves the CPU time aside */
+  idleCpu?: boolean;
+  /**
+   * no output for so many milliseconds, and no CPU time used by the session's processes; clamped to
+   * 1..3600000
+   */
+  idleMs?: number;
+  /** the session waits for input: true for any, or this kind */
+  input?: boolean | "line" | "password" | "key";
+  /** a process of the session listens on this TCP port; 0 or "any": on any port */
+  port?: number | "any";
+  /**
+   * this pattern, or any of these, matches a line of the clean output; no look-around, no
+   * back-references; (?i) and (?m) are allowed
+   */
+  regex?: string | readonly string[];
+  /** this string, or any of these, stands in a line of the clean output */
+  text?: string | readonly string[];
+  /** true: everything that the session started has gone, not the shell alone */
+  treeExit?: boolean;
+};
+
+/** ends the wait when any of its fields comes true: outcome "matched" */
+export type UntilCamel = {
+  /** with text or regex: which match counts, 1..1000000; default 1 */
+  count?: number;
+  /** a listener of the session answers a GET on loopback */
+  http?: Http;
+  /** with the idle time: true leaves the CPU time aside */
+  idleCpu?: boolean;
+  /**
+   * no output for so many milliseconds, and no CPU time used by the session's processes; clamped to
+   * 1..3600000
+   */
+  idleMs?: number;
+  /** the session waits for input: true for any, or this kind */
+  input?: boolean | "line" | "password" | "key";
+  /** a process of the session listens on this TCP port; 0 or "any": on any port */
+  port?: number | "any";
+  /**
+   * this pattern, or any of these, matches a line of the clean output; no look-around, no
+   * back-references; (?i) and (?m) are allowed
+   */
+  regex?: string | readonly string[];
+  /** this string, or any of these, stands in a line of the clean output */
+  text?: string | readonly string[];
+  /** true: everything that the session started has gone, not the shell alone */
+  treeExit?: boolean;
+};
+
 /** whose a window is, and whose tmux sees */
 export type Scope = {
   /** the git root of its directory */
@@ -302,17 +358,29 @@ export interface MethodParams {
     /** a label for lists */
     name?: string;
     /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    onImpossible?: "answer" | "wait";
+    /**
      * "pipe" (default); "pty": a terminal, with one stream, where what the shell leaves behind gets
      * SIGHUP when the shell ends; "null": /dev/null, so that what reads it is at its end
      */
     stdinMode?: "pipe" | "pty" | "null";
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: StopCamel;
     /** sends its output as it comes; default true */
     stream?: boolean;
     /** ends the process after so many ms */
     timeoutMs?: number;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: UntilCamel;
     /** working directory; default execd's own, against which a relative one is resolved */
     workdir?: string;
-    /** how long to wait, clamped to 1000..120000 ms; default 60000 */
+    /**
+     * how long to wait, clamped to 1000..120000 ms, with until or stop to 1000..1800000; default
+     * 60000
+     */
     yieldMs?: number;
   };
   /**
@@ -325,11 +393,26 @@ export interface MethodParams {
      * ("timeout"), which output then does not end
      */
     killIf?: "timeout" | "always";
-    /** how long to wait for output or the end, up to 120000 ms; default 0 */
+    /**
+     * how long to wait for output or the end, up to 120000 ms, with until or stop up to 1800000;
+     * default 0
+     */
     maxDrainMs?: number;
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    onImpossible?: "answer" | "wait";
     /** the process */
     sessionId: number;
-    /** how long to wait for the end, whatever output comes, up to 1800000 ms; default 0 */
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: StopCamel;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: UntilCamel;
+    /**
+     * how long to wait for the end, whatever output comes, up to 1800000 ms; default 0, with until
+     * or stop 60000
+     */
     waitMs?: number;
   };
   /** Sends a signal to everything of a process and gives its final status, as poll_process does. */

@@ -3,19 +3,24 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
+
 use super::output::{Stream, StreamSpec};
-use super::{failed, room_for_one};
+use super::{asked, failed, room_for_one};
+use crate::engine::conditions::answers_impossible;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::families::{Engine, Entry, Method, Numbered};
+use crate::families::{Engine, Entry, Method, Numbered, unified};
 use crate::limits::{
-    JOB_OUTPUT_CHARS_MAX, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
-    PTY_COLS, PTY_ROWS,
+    JOB_OUTPUT_CHARS_MAX, JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS,
+    MAX_CONFIGURABLE_POLL_MS, NS_PER_MS, PTY_COLS, PTY_ROWS,
 };
 use crate::session::Ways;
+use crate::session::asked::Asked;
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind};
 use crate::sys::pty::Size;
+use crate::wire::until::UNTIL_CAMEL;
 use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -26,7 +31,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
-    check: wire::check::<Params>,
+    check,
     call,
 };
 
@@ -46,7 +51,20 @@ wire::params! {
         );
         yield_ms "yieldMs": Option<Int> = optional(
             Kind::Integer,
-            "how long to wait, clamped to 1000..120000 ms; default 60000",
+            "how long to wait, clamped to 1000..120000 ms, with until or stop to 1000..1800000; \
+             default 60000",
+        );
+        until "until": Option<Box<RawValue>> = optional(
+            Kind::Object(UNTIL_CAMEL),
+            unified::UNTIL_DOC,
+        );
+        stop "stop": Option<Box<RawValue>> = optional(
+            Kind::Object(UNTIL_CAMEL),
+            unified::STOP_DOC,
+        );
+        on_impossible "onImpossible": Option<String> = optional(
+            Kind::Choice(&["answer", "wait"]),
+            unified::ON_IMPOSSIBLE_DOC,
         );
         stdin_mode "stdinMode": Option<String> = optional(
             Kind::Choice(&["pipe", "pty", "null"]),
@@ -70,13 +88,22 @@ wire::params! {
     }
 }
 
+/// Reads the params without acting on them.
+fn check(raw: &str) -> Result<(), RpcError> {
+    let params: Params = wire::read_params(raw)?;
+    asked::conditions(params.until.as_deref(), params.stop.as_deref()).map(drop)
+}
+
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
+    let conditions = asked::conditions(params.until.as_deref(), params.stop.as_deref())?;
+    let asks = conditions.0.is_some() || conditions.1.is_some();
+    let answers_impossible = answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     room_for_one(engine)?;
     let settings = engine.cx.config.stream;
-    let yield_ms = params
-        .yield_ms
-        .map_or(settings.yield_ms, |given| given.clamped(JOB_YIELD_MIN_MS, JOB_YIELD_MAX_MS));
+    let most_ms = if asks { JOB_WAIT_MAX_MS } else { JOB_YIELD_MAX_MS };
+    let yield_ms =
+        params.yield_ms.map_or(settings.yield_ms, |given| given.clamped(JOB_YIELD_MIN_MS, most_ms));
     let chars = |given: Int| given.clamped(1, JOB_OUTPUT_CHARS_MAX as u64);
     let max_chars =
         params.max_output_chars.map(chars).and_then(|chars| usize::try_from(chars).ok());
@@ -107,6 +134,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
         due_ns: Some(now_ns + yield_ms * NS_PER_MS),
+        asked: Asked::new(conditions, 0, now_ns),
+        answers_impossible,
         ..Wait::new(ticket, Stream::ID, WaitKind::Start, now_ns)
     });
     let used = engine.sessions.next_use();

@@ -105,11 +105,13 @@ pub(super) fn is_finished(id: SessionId, cx: &mut Cx) -> bool {
 /// The rows of list_processes: running first, then what has ended, newest first.
 pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     expire(&mut engine.cx);
-    let (cx, books) = (&engine.cx, &engine.cx.books.stream);
+    let Engine { sessions, cx, .. } = engine;
     let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
-    let live = engine.sessions.iter().filter(known).filter(|one| !books.has(one.core.id));
-    let mut rows: Vec<Row> = live.map(|one| row(one.family.stream(), &one.core, cx)).collect();
-    rows.extend(books.finished.values().map(|finished| finished.row.clone()));
+    let live = sessions.iter().filter(known).filter(|one| !cx.books.stream.has(one.core.id));
+    let live: Vec<&Entry> = live.collect();
+    let mut rows: Vec<Row> =
+        live.into_iter().map(|one| row(one.family.stream(), &one.core, cx)).collect();
+    rows.extend(cx.books.stream.finished.values().map(|finished| finished.row.clone()));
     order::sort_by_key(&mut rows, |row| {
         let newest = u64::MAX - row.ended_ns.unwrap_or(0);
         (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
@@ -124,7 +126,7 @@ pub(super) fn forgotten(cx: &Cx) -> Option<Forgotten> {
     (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
 }
 
-fn row(own: Option<&Stream>, core: &Session, cx: &Cx) -> Row {
+fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
     let over = core.is_over(cx.now_ns);
     let (exit_code, signal) = status_fields(core.status().filter(|_| over));
     let timed_out = own.is_some_and(|own| own.timed_out);
@@ -144,6 +146,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &Cx) -> Row {
         ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
         duration_ms,
         output_bytes: core.output_bytes_total(),
+        listening: if over { Vec::new() } else { cx.listening(core) },
         stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
         stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
         log_path: cx.log_path(core.id),
@@ -232,6 +235,7 @@ pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, 
         started_at,
         duration_ms: 0,
         output_bytes: 0,
+        listening: Vec::new(),
         stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
         stdin_open: false,
         log_path: None,

@@ -13,6 +13,7 @@ use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::interleave::Interleaving;
 use crate::session::SessionId;
 use crate::session::drain::Came;
+use crate::session::listening::Listening;
 use crate::session::output::Source;
 
 /// About what the texts of a row take besides its command and directory.
@@ -40,6 +41,8 @@ pub struct Row {
     pub ended_at: Option<String>,
     pub duration_ms: u64,
     pub output_bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<Listening>,
     pub stdin_mode: &'static str,
     pub stdin_open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 //! apart, and that are polled. Here are the reports that calls are answered with, and when their
 //! waits are over; `books` has what is remembered of sessions that have ended.
 
+pub mod asked;
 pub mod bash_stream;
 pub mod books;
 pub mod chunks;
@@ -31,9 +32,11 @@ use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::ending::SIGKILL;
+use crate::session::listening::Listening;
 use crate::session::output::Source;
 use crate::session::view::Text;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
+use crate::session::wait_report::{self, WaitReportCamel};
 use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
 use crate::wire::{Reason, RpcError};
@@ -88,6 +91,10 @@ pub struct Report {
     pub dropped_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitReportCamel>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<Listening>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
     #[serde(flatten)]
@@ -161,7 +168,8 @@ impl Family for Stream {
         cx: &Cx,
     ) -> Option<Why> {
         let polls = matches!(wait.kind, WaitKind::Poll | WaitKind::End { .. });
-        if polls && !wait.cancelled {
+        // Who says what they wait for is not answered by less.
+        if polls && !wait.cancelled && wait.asked.is_none() {
             if core.is_over(at.now_ns) {
                 return Some(Why::Completed);
             }
@@ -177,7 +185,7 @@ impl Family for Stream {
         mut own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        _how: (Why, bool),
+        (why, _): (Why, bool),
         cx: &mut Cx,
     ) -> Answered {
         let over = core.is_over(cx.now_ns);
@@ -212,12 +220,17 @@ impl Family for Stream {
         };
         let dropped = live.map_or(0, |live| live.chunks.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
+        report.wait = wait_report::report(&wait, why, core).map(WaitReportCamel::from);
+        let stuck = report.wait.as_ref().and_then(|wait| wait.why.as_deref());
+        if let Some(why) = stuck.filter(|_| !over && why == Why::Impossible) {
+            report.note = Some(asked::what_to_do(core, why));
+        }
         cx.clients.reply(&pending, &report);
         Answered { output: false, end }
     }
 
     fn asked(&self, core: &Session, conditions: Conditions, cx: &Cx) -> Option<Box<Asked>> {
-        asked(Some(self), core, conditions, cx)
+        asked::of_untold(Some(self), core, conditions, cx)
     }
 
     fn tell(&mut self, core: &mut Session, most: usize, cx: &mut Cx) -> Text {
@@ -231,30 +244,6 @@ impl Family for Stream {
     fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
         books::remember(own.as_deref(), core, cx);
     }
-}
-
-/// What a poll is to wait for: it looks at what no stream call has told, stdout and stderr in the
-/// order in which they came.
-fn asked(
-    own: Option<&Stream>,
-    core: &Session,
-    conditions: Conditions,
-    cx: &Cx,
-) -> Option<Box<Asked>> {
-    let total = core.output_bytes_total();
-    let untold = own.map_or_else(|| total - cx.books.stream.told(core.id).0, Stream::untold_bytes);
-    let mut asked = Asked::new(conditions, total - untold.min(total), cx.now_ns)?;
-    if let Some(text) = &mut asked.text {
-        let kept = own.map_or_else(|| core.tail.to_vec(), Stream::merged);
-        let wanted = usize::try_from(untold).unwrap_or(usize::MAX);
-        let shown = &kept[kept.len().saturating_sub(wanted)..];
-        match untold - shown.len() as u64 {
-            0 => {}
-            lost => text.skip(lost),
-        }
-        text.push(shown);
-    }
-    Some(asked)
 }
 
 /// Refuses one more session when as many run as may.
@@ -295,9 +284,10 @@ fn signal_all(engine: &mut Engine, id: SessionId, signal: i32) {
 }
 
 /// The running form: who runs, and the last of what it wrote.
-fn running_report(core: &Session, cx: &Cx) -> Report {
+fn running_report(core: &Session, cx: &mut Cx) -> Report {
     Report {
         status: "running",
+        listening: cx.listening(core),
         session_id: Some(core.id),
         pid: Some(core.facts.pid),
         started_at: Some(format_utc_ms(core.facts.started_wall_ms)),

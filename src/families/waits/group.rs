@@ -145,9 +145,24 @@ impl Group {
     }
 
     /// Notes a session that was over when the call came, with its row.
-    pub fn put_over(&mut self, row: Row, now_ns: u64) {
+    pub fn put_over(&mut self, mut row: Row, now_ns: u64) {
         let failed = row.exit_code != Some(0);
-        self.learn(row.session_id, One::Exited { failed }, now_ns);
+        let report = row.wait.take();
+        let one = match report.as_ref().map(|wait| wait.outcome) {
+            Some("matched") => One::Matched,
+            Some("stopped") => One::Stopped,
+            _ => One::Exited { failed },
+        };
+        row.outcome = report.as_ref().map_or(row.outcome, |wait| wait.outcome);
+        self.learn(row.session_id, one, now_ns);
+        if failed {
+            self.learn(row.session_id, One::Exited { failed }, now_ns);
+        }
+        if self.decided_by(row.session_id) {
+            self.report = report;
+        } else {
+            row.wait = report.filter(|_| !matches!(one, One::Exited { .. }));
+        }
         self.put(row);
     }
 

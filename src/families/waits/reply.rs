@@ -14,6 +14,7 @@ use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES};
 use crate::pure::group::{One, Over};
 use crate::pure::text::visible::one_line;
 use crate::session::Session;
+use crate::session::listening;
 use crate::session::report::TruncationReport;
 use crate::session::view::Text;
 use crate::session::wait::{Wait, Why};
@@ -75,6 +76,7 @@ pub fn row(
         command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
         family: state.name(),
         state: state_of(core),
+        listening: cx.listening(core),
         outcome: word(one),
         wait: report.filter(|_| !matches!(one, One::Exited { .. })),
         exit_code,
@@ -147,6 +149,7 @@ fn text(wait: &WaitReport, sessions: &[Row]) -> String {
             }
         };
         line("state", Some(row.state.to_owned()));
+        line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());
         line("wait", row.wait.as_ref().map(|wait| wait.line.clone()));

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::session::SessionId;
+use crate::session::listening::Listening;
 use crate::session::report::TruncationReport;
 use crate::session::wait_report::WaitReport;
 
@@ -16,6 +17,8 @@ pub struct Row {
     pub command: String,
     pub family: &'static str,
     pub state: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<Listening>,
     pub outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReport>,

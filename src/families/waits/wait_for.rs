@@ -10,6 +10,7 @@ use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method, Numbered, stream, unified, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
 use crate::pure::group::Mode;
+use crate::session::asked::Conditions;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Listing, SessionId};
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
@@ -104,7 +105,12 @@ enum Found {
 
 /// The session of this id, whoever started it, as used now; `most`: bytes of output of one that is
 /// over.
-fn find(engine: &mut Engine, id: SessionId, most: usize) -> Result<Found, RpcError> {
+fn find(
+    engine: &mut Engine,
+    id: SessionId,
+    conditions: &Conditions,
+    most: usize,
+) -> Result<Found, RpcError> {
     let Engine { sessions, cx, .. } = engine;
     let over = stream::books::finished_row(id, most, cx);
     if let Some(row) = over.or_else(|| windows::books::finished_row(id, most, cx)) {
@@ -115,6 +121,7 @@ fn find(engine: &mut Engine, id: SessionId, most: usize) -> Result<Found, RpcErr
         .get_mut(id)
         .filter(|one| one.family.stream().is_some() || one.core.listing == Listing::Listed);
     if let Some(entry) = known {
+        conditions::check_room(&entry.core, conditions)?;
         entry.core.last_used = used;
         return Ok(Found::There);
     }
@@ -139,9 +146,13 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
     let mut there = Vec::new();
     for id in ids {
-        match find(engine, id, group.row_bytes())? {
+        match find(engine, id, &conditions, group.row_bytes())? {
             Found::There => there.push(id),
-            Found::Over(row) => group.put_over(*row, engine.cx.now_ns),
+            Found::Over(mut row) => {
+                let told = row.output.as_deref().unwrap_or_default();
+                row.wait = stream::asked::of_over(&conditions, id, told);
+                group.put_over(*row, engine.cx.now_ns);
+            }
         }
     }
     if there.is_empty() {
