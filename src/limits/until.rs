@@ -24,3 +24,23 @@ pub const REGEX_NEST: u32 = 100;
 pub const REGEX_NFA_BYTES: usize = 256 * 1024;
 /// Memory of one regex's lazily built automaton: when it is full, it is emptied and built anew.
 pub const REGEX_CACHE_BYTES: usize = 512 * 1024;
+/// Of a line that is longer, only so much of its end is looked at when it goes on.
+pub const LIVE_LINE_BYTES: usize = 64 * 1024;
+/// Memory of the lines that a wait looks at.
+pub const LIVE_TEXT_BYTES: usize = 128 * 1024;
+/// Plain output of at least so many bytes is looked at as it is; less goes line by line.
+pub const LIVE_FAST_BYTES: usize = 512;
+/// So much of plain output is kept for redraws that come behind it.
+pub const LIVE_REDRAW_BYTES: usize = 4 * 1024;
+/// Literals of which a regex needs one, for a quick search; with more it is matched at once.
+pub const REGEX_NEEDLES_MAX: usize = 8;
+/// Matches of one pattern that are counted in one line.
+pub const UNTIL_LINE_MATCHES_MAX: usize = 1_024;
+/// Lines of output in which an echo is expected.
+pub const ECHO_LINES: usize = 64;
+/// Lines of input whose echo is expected at once.
+pub const ECHO_SENT_MAX: usize = 256;
+/// Bytes of a line of input that are looked for.
+pub const ECHO_LINE_BYTES: usize = 4_096;
+/// So much of the end of a long line of input is enough to know its echo.
+pub const ECHO_RUN_BYTES: usize = 24;

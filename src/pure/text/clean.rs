@@ -11,6 +11,7 @@
 //! shown gets lost that way, and text of different rows does not run together. For the same
 //! reason a string (OSC, DCS, …) that is not ended by the end of its line ends there.
 
+pub mod live;
 mod screen;
 
 use memchr::memchr;
@@ -58,6 +59,11 @@ impl Cleaner {
     /// A cleaner at the start of a stream.
     pub fn new() -> Self {
         Cleaner { parser: Parser::default(), in_sequence: false, partial: [0; 4], partial_len: 0 }
+    }
+
+    /// Whether nothing is unfinished: neither a sequence nor a character.
+    fn is_idle(&self) -> bool {
+        !self.in_sequence && self.partial_len == 0
     }
 
     /// One call's text: starts with an empty line at column 0 and shows what was added since
@@ -241,7 +247,7 @@ fn without_broken_line(bytes: &[u8]) -> &[u8] {
 
 /// How many bytes at the start of `bytes` hold no control character but \n and \t, and no
 /// 0xC2 either, with which the control characters U+0080 to U+009F begin.
-fn plain_len(bytes: &[u8]) -> usize {
+pub fn plain_len(bytes: &[u8]) -> usize {
     fn is_special(byte: u8) -> bool {
         (byte < b' ' && byte != b'\n' && byte != b'\t') || byte == 0x7F || byte == 0xC2
     }

@@ -1,12 +1,16 @@
 //! What a wait may end by, and the part of it that is text: patterns in the lines of clean output
 //! (waits.md, until and stop).
 
+mod echo;
+mod needles;
 mod pattern;
+mod scan;
 mod syntax;
 mod watch;
 
+pub use echo::Echo;
 pub use pattern::{Pattern, PatternError};
-pub use watch::{Echo, Hit, TextWatch};
+pub use watch::{Hit, TextWatch};
 
 /// What ends a wait: any of the fields that are given. `until` and `stop` are one each.
 #[derive(Debug, Default)]
@@ -68,3 +72,6 @@ pub struct HttpWanted {
     /// The lowest and the highest status that will do.
     pub status: (u16, u16),
 }
+
+#[cfg(test)]
+mod tests;

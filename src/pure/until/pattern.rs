@@ -10,6 +10,7 @@ use regex_automata::nfa::thompson::{self, NFA, pikevm};
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input, MatchKind};
 
+use super::needles::{Needle, needles};
 use super::syntax;
 use crate::limits::{REGEX_CACHE_BYTES, REGEX_NFA_BYTES, UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES};
 
@@ -103,6 +104,27 @@ impl Pattern {
         }
     }
 
+    /// How many searches it takes to know that nothing matches.
+    pub(super) fn probes(&self) -> usize {
+        match self {
+            Pattern::Text { .. } => 1,
+            Pattern::Regex { regex, .. } => regex.needles.len().max(1),
+        }
+    }
+
+    /// A place in the first line, at or behind `from`, in which `probe` allows of a match. `from`
+    /// is the start of a line.
+    pub(super) fn probe(&self, probe: usize, text: &str, from: usize) -> Option<usize> {
+        let rest = &text.as_bytes()[from..];
+        match self {
+            Pattern::Text { finder, .. } => finder.find(rest).map(|at| from + at),
+            Pattern::Regex { regex, .. } => match regex.needles.get(probe) {
+                Some(needle) => needle.find(rest).map(|at| from + at),
+                None => regex.occurs(text.as_bytes(), from),
+            },
+        }
+    }
+
     /// The first match in `line` that begins at `from` or later.
     pub(super) fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
         match self {
@@ -144,6 +166,8 @@ fn check(pattern: &str) -> Result<(), PatternError> {
 
 /// A compiled regex. Its searches need memory that is kept between them; nothing else is.
 pub struct Regex {
+    /// A match has one of these; none: it is not known what it has.
+    needles: Vec<Needle>,
     dfa: dfa::DFA,
     cache: RefCell<Option<dfa::Cache>>,
     pike: pikevm::PikeVM,
@@ -173,7 +197,7 @@ impl Regex {
             .build_from_nfa(nfa.clone())
             .map_err(|_| PatternError::from(too_large))?;
         let pike = pikevm::PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::from(too_large))?;
-        Ok(Regex { dfa, cache: RefCell::new(None), pike })
+        Ok(Regex { needles: needles(&hir), dfa, cache: RefCell::new(None), pike })
     }
 
     /// Runs with the automaton and its memory.
@@ -182,16 +206,18 @@ impl Regex {
         run(&self.dfa, cache.get_or_insert_with(|| self.dfa.create_cache()))
     }
 
-    /// Whether there is a match at or behind `from`. The automaton never gives up.
-    fn occurs(&self, text: &[u8], from: usize) -> bool {
+    /// Where the first match at or behind `from` is known to be one. The automaton never gives
+    /// up.
+    fn occurs(&self, text: &[u8], from: usize) -> Option<usize> {
         let input = Input::new(text).range(from..).earliest(true);
-        self.with(|dfa, cache| !matches!(dfa.try_search_fwd(cache, &input), Ok(None)))
+        self.with(|dfa, cache| match dfa.try_search_fwd(cache, &input) {
+            Ok(found) => found.map(|found| found.offset()),
+            Err(_) => Some(from),
+        })
     }
 
     fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
-        if !self.occurs(line.as_bytes(), from) {
-            return None;
-        }
+        self.occurs(line.as_bytes(), from)?;
         let mut slots = [None; 2];
         let mut cache = self.pike.create_cache();
         let input = Input::new(line).range(from..);

@@ -3,9 +3,10 @@
 //! Every operation takes time in proportion to the text it was sent with, or is paid from a
 //! bound per call (CLEAN_PADDING_CHARS, CLEAN_EDIT_CHARS), whatever the order they come in.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
 use crate::limits::{CLEAN_EDIT_CHARS, CLEAN_PADDING_CHARS, MAX_CURSOR_COLUMN, REDRAW_LINES};
 
@@ -32,6 +33,10 @@ pub(super) struct Screen {
     padding_left: usize,
     /// Characters that edits inside of lines may still touch.
     edits_left: usize,
+    /// How many lines stand above the last one.
+    newlines: usize,
+    /// The lowest line, counted from the first, that has left `rows`.
+    settled_from: usize,
 }
 
 impl Screen {
@@ -48,17 +53,14 @@ impl Screen {
             jumped: false,
             padding_left: CLEAN_PADDING_CHARS,
             edits_left: CLEAN_EDIT_CHARS,
+            newlines: 0,
+            settled_from: usize::MAX,
         }
     }
 
     /// The whole text; an open line at the end has no newline.
     pub(super) fn into_text(mut self) -> String {
-        for (index, row) in self.rows.iter().enumerate() {
-            if index > 0 {
-                self.above.push('\n');
-            }
-            self.above.extend(row);
-        }
+        self.above.push_str(&joined(self.rows.iter()));
         self.above
     }
 
@@ -68,6 +70,7 @@ impl Screen {
         loop {
             if self.rows.is_empty() && !self.returned {
                 self.above.push_str(rest);
+                self.newlines += memchr_iter(b'\n', rest.as_bytes()).count();
                 return;
             }
             let newline = memchr(b'\n', rest.as_bytes());
@@ -113,6 +116,7 @@ impl Screen {
             self.above.push('\n');
         } else if self.row + 1 < self.rows.len() {
             self.row += 1;
+            return;
         } else if self.rows.len() == 1 && self.saved.is_none() {
             // Only this line was edited; the next one is appended to again.
             self.settle_top_row();
@@ -124,10 +128,12 @@ impl Screen {
             self.rows.push_back(row);
             self.row = self.rows.len() - 1;
         }
+        self.newlines += 1;
     }
 
     /// Moves the top row, which nothing reaches any more, to the text above; gives its heap.
     fn settle_top_row(&mut self) -> Vec<char> {
+        self.settled_from = self.settled_from.min(self.first_row());
         let mut row = self.rows.pop_front().unwrap_or_default();
         self.above.extend(&row);
         self.above.push('\n');
@@ -268,6 +274,7 @@ impl Screen {
 
     /// Erases from the cursor on and all lines below (CSI J).
     pub(super) fn erase_below(&mut self) {
+        self.newlines -= self.rows.len().saturating_sub(self.row + 1);
         self.rows.truncate(self.row + 1);
         self.erase_in_line(0);
     }
@@ -335,4 +342,89 @@ impl Screen {
         }
         allowed
     }
+
+    // ---- What is asked for while the text still grows (live.rs) ----
+
+    /// How many lines there are; the last one may be empty.
+    pub(super) fn line_count(&self) -> usize {
+        self.newlines + 1
+    }
+
+    /// The number of the top row as a line, or of the last line where nothing is edited.
+    fn first_row(&self) -> usize {
+        (self.newlines + 1).saturating_sub(self.rows.len().max(1))
+    }
+
+    /// Whether text is only appended.
+    pub(super) fn appends(&self) -> bool {
+        self.rows.is_empty() && !self.returned
+    }
+
+    /// The first line that may have been edited since this was asked last.
+    pub(super) fn take_edited(&mut self) -> usize {
+        std::mem::replace(&mut self.settled_from, usize::MAX).min(self.first_row())
+    }
+
+    /// Takes the rows back into the text where the cursor is at its end, and lets the next call
+    /// spend on edits again.
+    pub(super) fn rest(&mut self) {
+        (self.padding_left, self.edits_left) = (CLEAN_PADDING_CHARS, CLEAN_EDIT_CHARS);
+        let at_end = self.is_at_last_line()
+            && self.saved.is_none()
+            && self.rows.back().is_some_and(|row| row.len() == self.col);
+        if at_end {
+            self.above.push_str(&joined(self.rows.iter()));
+            self.rows.clear();
+            (self.row, self.col) = (0, 0);
+        }
+    }
+
+    /// The lines from `first` on, with a newline between them.
+    pub(super) fn text_from(&self, first: usize) -> Cow<'_, str> {
+        let behind = self.newlines.saturating_sub(first);
+        let in_rows = self.rows.len();
+        if in_rows > behind {
+            return Cow::Owned(joined(self.rows.iter().skip(in_rows - 1 - behind)));
+        }
+        // Above the rows stand whole lines, each with its newline; without rows, an open one.
+        let newlines = behind + 1 - in_rows + usize::from(in_rows > 0);
+        let mut before = memrchr_iter(b'\n', self.above.as_bytes()).skip(newlines - 1);
+        let text = &self.above[before.next().map_or(0, |newline| newline + 1)..];
+        if in_rows == 0 {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(text.to_owned() + &joined(self.rows.iter()))
+    }
+
+    /// What is held, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let in_rows: usize = self.rows.iter().map(Vec::len).sum();
+        self.above.len() + in_rows * size_of::<char>()
+    }
+
+    /// Forgets the first `lines`, which must all be above the rows.
+    pub(super) fn forget(&mut self, lines: usize) {
+        let lines = lines.min(self.first_row());
+        let Some(last) = lines.checked_sub(1) else { return };
+        let end = memchr_iter(b'\n', self.above.as_bytes()).nth(last).map_or(0, |at| at + 1);
+        self.above.drain(..end);
+        self.newlines -= lines;
+    }
+
+    /// Sets the text from what was kept elsewhere; the cursor is at its end.
+    pub(super) fn begins_with(text: String) -> Self {
+        let newlines = memchr_iter(b'\n', text.as_bytes()).count();
+        Screen { above: text, newlines, ..Screen::below(String::new()) }
+    }
+}
+
+fn joined<'a>(rows: impl Iterator<Item = &'a Vec<char>>) -> String {
+    let mut text = String::new();
+    for (index, row) in rows.enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.extend(row);
+    }
+    text
 }

@@ -1,0 +1,168 @@
+//! Literals of which a match of a regex must have one, and a quick search for them: most of output
+//! has none, and then the automaton need not run (waits.md, What it costs).
+
+use memchr::memmem::Finder;
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use crate::limits::REGEX_NEEDLES_MAX;
+
+/// A byte of a literal, and the bit in which it may differ: that of the other case, or none.
+type Letter = (u8, u8);
+/// The bit between the cases of ASCII.
+const CASE: u8 = 0x20;
+
+/// Looks for one literal.
+#[derive(Debug)]
+pub(super) enum Needle {
+    /// As it stands.
+    Exact(Box<Finder<'static>>),
+    /// In any case.
+    Folded(Folded),
+}
+
+impl Needle {
+    fn new(letters: &[Letter]) -> Self {
+        if letters.iter().all(|(_, fold)| *fold == 0) {
+            let bytes: Vec<u8> = letters.iter().map(|(byte, _)| *byte).collect();
+            return Needle::Exact(Box::new(Finder::new(&bytes).into_owned()));
+        }
+        Needle::Folded(Folded::new(letters))
+    }
+
+    /// Where it stands first in `text`.
+    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        match self {
+            Needle::Exact(finder) => finder.find(text),
+            Needle::Folded(folded) => folded.find(text),
+        }
+    }
+}
+
+/// The literals of a regex: a match has at least one of them. None where there are no good ones.
+pub(super) fn needles(hir: &Hir) -> Vec<Needle> {
+    let chosen = required(hir).filter(|set| score(set) > 0).unwrap_or_default();
+    chosen.iter().map(|letters| Needle::new(letters)).collect()
+}
+
+/// How much a set of literals is worth: the length of its shortest, less for each one more.
+fn score(set: &[Vec<Letter>]) -> usize {
+    let worth = |letters: &Vec<Letter>| match letters.as_slice() {
+        // A single letter, digit or blank stands in every line.
+        [(byte, _)] if byte.is_ascii_alphanumeric() || *byte == b' ' => 0,
+        letters => 16 * letters.len().min(8),
+    };
+    set.iter().map(worth).min().unwrap_or(0).saturating_sub(2 * (set.len().max(1) - 1))
+}
+
+/// The best set of literals of which each match has one.
+fn required(hir: &Hir) -> Option<Vec<Vec<Letter>>> {
+    match hir.kind() {
+        HirKind::Literal(_) | HirKind::Class(_) => Some(vec![letters(hir)?]),
+        HirKind::Capture(capture) => required(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
+        HirKind::Concat(parts) => best_of(parts),
+        HirKind::Alternation(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.append(&mut required(part)?);
+            }
+            (all.len() <= REGEX_NEEDLES_MAX).then_some(all)
+        }
+        _ => None,
+    }
+}
+
+/// The best set of a sequence, of which each part is required. Letters that follow one another
+/// are one literal.
+fn best_of(parts: &[Hir]) -> Option<Vec<Vec<Letter>>> {
+    let mut sets = Vec::new();
+    let mut run = Vec::new();
+    for part in parts {
+        match (letters(part), part.kind()) {
+            (Some(mut more), _) => run.append(&mut more),
+            // What takes no room does not part two letters.
+            (None, HirKind::Look(_)) => {}
+            (None, _) => {
+                sets.push(vec![std::mem::take(&mut run)]);
+                sets.extend(required(part));
+            }
+        }
+    }
+    sets.push(vec![run]);
+    sets.retain(|set| set.iter().all(|letters| !letters.is_empty()));
+    sets.into_iter().max_by_key(|set| score(set))
+}
+
+/// The letters of a part that is nothing else.
+fn letters(hir: &Hir) -> Option<Vec<Letter>> {
+    match hir.kind() {
+        HirKind::Literal(literal) => Some(literal.0.iter().map(|byte| (*byte, 0)).collect()),
+        HirKind::Class(Class::Unicode(class)) => match class.ranges() {
+            [upper, lower]
+                if upper.start() == upper.end()
+                    && lower.start() == lower.end()
+                    && lower.start().is_ascii_lowercase()
+                    && upper.start() == lower.start().to_ascii_uppercase() =>
+            {
+                Some(vec![(u8::try_from(lower.start()).ok()?, CASE)])
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A literal of which letters may be of either case.
+#[derive(Debug)]
+pub(super) struct Folded {
+    letters: Vec<Letter>,
+    /// Three places in it, the rarest letters: what is compared first.
+    places: [usize; 3],
+}
+
+impl Folded {
+    fn new(letters: &[Letter]) -> Self {
+        // Letters of English text from the frequent to the rare; what is none of them is rarer.
+        const FREQUENT: &[u8] = b" etaoinsrhldcumfpgwybvkxjqz";
+        let rarity = |place: &usize| {
+            let byte = letters[*place].0;
+            FREQUENT.iter().position(|one| *one == byte).unwrap_or(FREQUENT.len())
+        };
+        let mut places: Vec<usize> = (0..letters.len()).collect();
+        places.sort_by_key(|place| std::cmp::Reverse(rarity(place)));
+        let place = |rank: usize| places[rank.min(places.len() - 1)];
+        Folded { letters: letters.to_vec(), places: [place(0), place(1), place(2)] }
+    }
+
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        // Whole blocks without an early exit, so that the compiler makes vector code of them.
+        const BLOCK: usize = 64;
+        let last = text.len().checked_sub(self.letters.len())?;
+        let [a, b, c] = self.places.map(|place| {
+            let (byte, fold) = self.letters[place];
+            (&text[place..place + last + 1], byte, fold)
+        });
+        let mut from = 0;
+        while from + BLOCK <= last + 1 {
+            let (x, y, z) =
+                (&a.0[from..from + BLOCK], &b.0[from..from + BLOCK], &c.0[from..from + BLOCK]);
+            let mut any = false;
+            for at in 0..BLOCK {
+                any |= (x[at] | a.2 == a.1) & (y[at] | b.2 == b.1) & (z[at] | c.2 == c.1);
+            }
+            if any && let Some(at) = self.check(text, from, from + BLOCK) {
+                return Some(at);
+            }
+            from += BLOCK;
+        }
+        self.check(text, from, last + 1)
+    }
+
+    /// Compares at each of these places.
+    fn check(&self, text: &[u8], from: usize, to: usize) -> Option<usize> {
+        (from..to).find(|at| {
+            let here = &text[*at..at + self.letters.len()];
+            here.iter().zip(&self.letters).all(|(byte, (letter, fold))| byte | fold == *letter)
+        })
+    }
+}

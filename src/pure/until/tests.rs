@@ -1,0 +1,403 @@
+//! Tests of what is found in output as it comes: tables, every cut, and a naive model that has the
+//! whole text and another engine.
+
+use std::rc::Rc;
+
+use super::*;
+use crate::pure::buffer::head_tail::Kept;
+use crate::pure::tests_random::random;
+use crate::pure::text::clean::Cleaner;
+
+fn condition(patterns: &[&str], count: u32) -> Rc<Condition> {
+    let patterns = patterns.iter().enumerate().map(|(index, pattern)| {
+        match pattern.strip_prefix('/') {
+            Some(regex) => Pattern::regex(index, regex),
+            None => Pattern::text(index, pattern),
+        }
+        .expect(pattern)
+    });
+    Rc::new(Condition { patterns: patterns.collect(), count, ..Condition::default() })
+}
+
+/// A watch of `until` patterns; a regex begins with a slash.
+fn watch(patterns: &[&str]) -> TextWatch {
+    TextWatch::new(Some(condition(patterns, 1)), None, 0).expect("patterns")
+}
+
+/// The line that is hit when these pieces have come and the output has ended.
+fn hit(pattern: &str, pieces: &[&str]) -> Option<String> {
+    let mut watch = watch(&[pattern]);
+    for piece in pieces {
+        watch.push(piece.as_bytes());
+    }
+    watch.end();
+    watch.hit().map(|hit| hit.text.clone())
+}
+
+#[test]
+fn lines_match_as_they_are_shown() {
+    let table: &[(&str, &str, Option<&str>)] = &[
+        ("ready", "it is ready\n", Some("it is ready")),
+        ("ready", "it is\nread\ny", None),
+        ("/^ready$", "x\nready\nx", Some("ready")),
+        ("/^ready$", "x ready\n", None),
+        ("/a.b", "a\nb a\u{20ac}b\n", Some("b a\u{20ac}b")),
+        ("/a[^x]b", "a\nb", None),
+        ("/a\\sb", "a\nb", None),
+        ("/^.$", "\u{20ac}\n", Some("\u{20ac}")),
+        ("/^..$", "\u{20ac}\n", None),
+        ("/[✓✗] \\w+", "  ✓ built\n", Some("  ✓ built")),
+        ("➜", "  ➜  Local\n", Some("  ➜  Local")),
+        ("/(?i)ERROR", "an eRRor\n", Some("an eRRor")),
+        ("/(?i)[a-c]x(?-i:Y)", "BXY\n", Some("BXY")),
+        ("/(?i)[a-c]x(?-i:Y)", "BXy\n", None),
+        ("/\\berror\\b", "errors error\n", Some("errors error")),
+        ("/\\berror\\b", "errors\n", None),
+        ("/\\d+", "٣\n", None),
+        // Escapes do not split a match, rewritten lines are as they stand.
+        ("ready", "re\x1b[31mad\x1b[0my\n", Some("ready")),
+        ("ready", "re\x1b]0;title\x07ady\n", Some("ready")),
+        ("ready", "abc\x1b[2K\rready", Some("ready")),
+        ("50%", "10%\r50%\r99%\n", None),
+        ("99%", "10%\r50%\r99%\n", Some("99%")),
+        ("Xb", "a\nab\n\x1b[1AX\n", Some("Xb")),
+        ("ready", "ready\r\n", Some("ready")),
+        ("/^ready$", "ready\r\n", Some("ready")),
+        ("a\u{fffd}b", "a\u{fffd}b", Some("a\u{fffd}b")),
+    ];
+    for (pattern, output, expected) in table {
+        let expected = expected.map(str::to_owned);
+        assert_eq!(hit(pattern, &[output]), expected, "{pattern} in {output:?}");
+    }
+}
+
+/// rule: waits.md, What is looked at: Each byte is looked at once, as it comes, wherever reads and
+///   pieces split it
+#[test]
+fn a_match_is_found_wherever_reads_split_it() {
+    let outputs: &[&[u8]] = &[
+        b"some\nlines\n\x1b[1;32mre\x1b[0mady \xe2\x9e\x9c x\r\nand more\n",
+        b"one\r\ntwo\r\n\x1b]0;a title\x07ready \xe2\x9e\x9c x\r\n",
+    ];
+    for output in outputs {
+        let ready = output.windows(3).position(|bytes| bytes == b"\xe2\x9e\x9c").unwrap();
+        for pattern in ["ready ➜", "/^re(ady) ➜", "/re.*➜", "/(?i)READY [➜x]", "/[r]\\w+ ."]
+        {
+            for first in 0..=output.len() {
+                for second in first..=output.len() {
+                    let mut watch = watch(&[pattern]);
+                    watch.push(&output[..first]);
+                    watch.push(&output[first..second]);
+                    watch.push(&output[second..]);
+                    watch.end();
+                    let hit = watch.hit().unwrap_or_else(|| panic!("{pattern} {first} {second}"));
+                    // Cut behind the match, less of the line has come.
+                    assert!("ready ➜ x".starts_with(&hit.text), "{pattern}: {hit:?}");
+                    assert!(hit.next_offset > ready as u64, "{pattern}: {hit:?}");
+                }
+            }
+        }
+    }
+}
+
+/// rule: waits.md, What is looked at: The unfinished last line counts too
+#[test]
+fn what_comes_next_may_change_a_match_at_the_end() {
+    // Pattern, output, whether it counts at once, whether it does when output is quiet.
+    let table = [
+        ("ready", "ready", true, true),
+        ("/ready", "ready", true, true),
+        ("/ready>? ", "ready> ", true, true),
+        ("/ready$", "ready", false, true),
+        ("/ready\\b", "ready", false, true),
+        ("/ready\\b", "ready ", true, true),
+        ("/http\\S+", "http://l", false, true),
+        ("/http\\S+", "http://l ", true, true),
+        ("/(\\d+)", "port 30", false, true),
+        ("/foobar|foo", "a foo", false, true),
+        ("/foobar|foo", "a foob", false, true),
+        ("/foobar|foo", "a foox", true, true),
+        ("/foo|foobar", "a foo", true, true),
+        ("/ab+c|b", "ab", false, true),
+        ("/(a|ab)(c|bcd)?", "ab", false, true),
+        ("/^", "", false, false),
+        ("/x$", "y", false, false),
+        ("/[$>] $", "$ ", false, true),
+        ("/.*", "abc", false, true),
+    ];
+    for (pattern, output, at_once, when_quiet) in table {
+        let mut watch = watch(&[pattern]);
+        watch.push(output.as_bytes());
+        assert_eq!(watch.hit().is_some(), at_once, "{pattern} in {output:?}");
+        assert_eq!(watch.wants_quiet(), !at_once && when_quiet, "{pattern} in {output:?}");
+        watch.quiet();
+        assert_eq!(watch.hit().is_some(), when_quiet, "{pattern} in {output:?}, quiet");
+        assert!(!watch.wants_quiet());
+    }
+    assert_eq!(hit("/ready$", &["ready", "ing\n"]), None);
+    assert_eq!(hit("/http\\S+", &["http://l", "ocal\n"]).as_deref(), Some("http://local"));
+}
+
+#[test]
+fn a_hit_tells_its_place_and_its_groups() {
+    let mut watch = TextWatch::new(Some(condition(&["x", "/(a)(b)?(?P<n>c+)"], 1)), None, 1_000)
+        .expect("patterns");
+    watch.push("\x1b[1m€\n.acc".as_bytes());
+    assert!(watch.hit().is_none() && watch.wants_quiet());
+    watch.push(b"c\nx\n");
+    let hit = watch.hit().expect("a hit");
+    assert_eq!((hit.by, hit.index, hit.by_stop), ("regex", 1, false));
+    assert_eq!(hit.text, ".accc");
+    assert_eq!(hit.captures, [Some("a".to_owned()), None, Some("ccc".to_owned())]);
+    assert_eq!((hit.offset, hit.next_offset), (1_008, 1_014));
+    // A long line is told around its match, at whole characters.
+    let mut long = super::tests::watch(&["needle"]);
+    long.push(format!("{}needle{}\n", "ä".repeat(5_000), "ö".repeat(5_000)).as_bytes());
+    let text = &long.hit().expect("a hit").text;
+    assert!(text.contains("needle") && text.len() <= 500 && text.len() > 490, "{text}");
+    // Within one piece the first match in the output counts, whatever side; at one place until.
+    for (until, stop, by_stop) in [("b", "a", true), ("a", "b", false), ("ab", "a", false)] {
+        let sides = (condition(&[until], 1), condition(&[stop], 1));
+        let mut watch = TextWatch::new(Some(sides.0), Some(sides.1), 0).expect("patterns");
+        watch.push(b"-ab\n");
+        assert_eq!(watch.hit().expect("a hit").by_stop, by_stop, "{until} {stop}");
+    }
+    assert!(TextWatch::new(Some(Rc::default()), None, 0).is_none());
+}
+
+#[test]
+fn the_nth_match_counts_and_a_rewritten_line_does_not_count_again() {
+    let table: &[(u32, &[&str], Option<&str>)] = &[
+        (3, &["x x", " x\n"], Some("x x x")),
+        (3, &["x\nx\n", "y\nx\n"], Some("x")),
+        (2, &["x\r", "\x1b[2Kx 2", "\r\x1b[2Kx 3"], None),
+        (2, &["x 1\n", "\x1b[1A\x1b[2Kx 2\n", "\x1b[1A\x1b[2Kx 3\n"], None),
+        (2, &["x 1\n", "\x1b[1A\x1b[2Kx 2\n", "x 3\n"], Some("x 3")),
+    ];
+    for (count, pieces, expected) in table {
+        let mut watch = TextWatch::new(Some(condition(&["x"], *count)), None, 0).expect("x");
+        pieces.iter().for_each(|piece| watch.push(piece.as_bytes()));
+        let text = watch.hit().map(|hit| hit.text.as_str());
+        assert_eq!(text, *expected, "{count} in {pieces:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_parts_matches() {
+    let mut watch = watch(&["/ab|^c$"]);
+    watch.push(b"xa");
+    watch.skip(100);
+    watch.push(b"b\nc\n");
+    let hit = watch.hit().expect("a hit");
+    assert_eq!((hit.text.as_str(), hit.offset), ("c", 104));
+}
+
+/// rule: waits.md, What is looked at: Of a line of more than 64 KiB only the end is looked at
+#[test]
+fn a_line_without_end_is_looked_at_within_bounds() {
+    let mut watch = TextWatch::new(Some(condition(&["needle", "/ne{2}d.*le\\d"], 3)), None, 0)
+        .expect("patterns");
+    let piece = "0123456789abcdef".repeat(1_024);
+    for _ in 0..4_096 {
+        watch.push(piece.as_bytes());
+    }
+    watch.push(b"nee");
+    watch.push(b"dle");
+    for _ in 0..32 {
+        watch.push(piece.as_bytes());
+    }
+    assert!(watch.hit().is_none(), "one needle, counted once");
+    watch.push(b"needle needle0");
+    let hit = watch.hit().expect("three needles");
+    assert_eq!((hit.offset, hit.text.len()), (0, 500));
+    assert_eq!(self::hit("/^needle", &[&piece.repeat(20), "needle"]), None);
+}
+
+// ---- The naive model ------------------------------------------------------------------------
+
+/// What a wait would answer that has the whole text: each line anew, after each piece.
+struct Model {
+    patterns: [Vec<(String, Option<regex_lite::Regex>)>; 2],
+    left: [u32; 2],
+    output: Vec<u8>,
+    counted: Vec<[usize; 2]>,
+}
+
+impl Model {
+    fn new(sides: &[Vec<&str>; 2], left: [u32; 2]) -> Self {
+        let patterns = sides.clone().map(|side| {
+            let made = side.iter().map(|one| match one.strip_prefix('/') {
+                Some(regex) => (regex.to_owned(), Some(regex_lite::Regex::new(regex).unwrap())),
+                None => ((*one).to_owned(), None),
+            });
+            made.collect()
+        });
+        Model { patterns, left, output: Vec::new(), counted: Vec::new() }
+    }
+
+    fn text(&self) -> String {
+        let kept = Kept { head: self.output.clone(), omitted_bytes: 0, tail: Vec::new() };
+        Cleaner::new().call_text(&kept, "", false)
+    }
+
+    /// Whether nothing of up to three characters changes what is found.
+    fn is_final(regex: &regex_lite::Regex, line: &str, from: usize) -> bool {
+        let found = |text: &str| regex.find_at(text, from).map(|found| found.range());
+        let now = found(line);
+        let letters = ["a", "b", "x", " "];
+        letters.iter().all(|one| {
+            let one = format!("{line}{one}");
+            found(&one) == now
+                && letters.iter().all(|two| {
+                    let two = format!("{one}{two}");
+                    found(&two) == now
+                        && letters.iter().all(|three| found(&format!("{two}{three}")) == now)
+                })
+        })
+    }
+
+    /// The side and the line that end the wait, when this piece has come too.
+    fn push(&mut self, piece: &[u8], at_rest: bool) -> Option<(usize, String)> {
+        self.output.extend_from_slice(piece);
+        let text = self.text();
+        let lines: Vec<&str> = text.split('\n').collect();
+        self.counted.resize(lines.len(), [0, 0]);
+        for (number, line) in lines.iter().enumerate() {
+            let goes_on = number + 1 == lines.len() && !at_rest;
+            let mut found = Vec::new();
+            for (side, patterns) in self.patterns.iter().enumerate() {
+                for (source, regex) in patterns {
+                    let mut from = 0;
+                    while from <= line.len() {
+                        let next = match regex {
+                            None => line[from..]
+                                .find(source)
+                                .map(|at| from + at..from + at + source.len()),
+                            Some(regex) => regex.find_at(line, from).map(|found| found.range()),
+                        };
+                        let Some(next) = next else { break };
+                        let regex = regex.as_ref();
+                        if goes_on && regex.is_some_and(|one| !Self::is_final(one, line, from)) {
+                            break;
+                        }
+                        from = if next.is_empty() { next.end + 1 } else { next.end };
+                        found.push((next.start, side));
+                    }
+                }
+            }
+            found.sort_unstable();
+            let mut seen = [0, 0];
+            for (_, side) in found {
+                seen[side] += 1;
+                if seen[side] > self.counted[number][side] {
+                    self.counted[number][side] += 1;
+                    self.left[side] -= 1;
+                    if self.left[side] == 0 {
+                        return Some((side, (*line).to_owned()));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+const PATTERNS: &[&str] = &[
+    "a",
+    "ab",
+    "ba",
+    "aab",
+    "x",
+    "b a",
+    "/a",
+    "/ab",
+    "/a+b",
+    "/^a",
+    "/b$",
+    "/^ab?$",
+    "/\\bab\\b",
+    "/(?i)AB",
+    "/a.b",
+    "/[ab]{3}",
+    "/ab|b a",
+    "/(a|ab)(x|bx)",
+    "/a *b",
+    "/[^b]x",
+    "/\\w \\w",
+    "/x*b",
+    "/ab+x|b",
+    "/b.*x",
+    "/\\Bb",
+    "/x?$",
+    "/(?i)xA|B+x",
+];
+/// What a piece is made of; the later ones only where lines are rewritten.
+const PARTS: &[&str] = &[
+    "a", "b", "x", " ", "a", "b", "ab", "\n", "\r\n", "\x1b[1m", "\t", "\r", "\x1b[K", "\x08",
+    "\x1b[A", "\x1b[2A", "\x1b[D", "\x1b[1G", "\x1b[2K",
+];
+
+/// Runs `cases` outputs of up to `parts` parts through a watch and the model.
+fn against_the_model(seed: u64, cases: usize, parts: usize, kinds: usize) {
+    let mut random = random(seed);
+    let mut hits = 0;
+    for case in 0..cases {
+        let mut side = |most: usize| -> Vec<&str> {
+            let count = random(most + 1);
+            (0..count).map(|_| PATTERNS[random(PATTERNS.len())]).collect()
+        };
+        let mut sides = [side(3), side(2)];
+        if sides[0].is_empty() {
+            sides[0].push(PATTERNS[random(PATTERNS.len())]);
+        }
+        let left = [0, 1].map(|_| if random(2) == 0 { 1 } else { 1 + random(parts / 4) as u32 });
+        let mut model = Model::new(&sides, left);
+        let stop = (!sides[1].is_empty()).then(|| condition(&sides[1], left[1]));
+        let mut watch = TextWatch::new(Some(condition(&sides[0], left[0])), stop, 0).unwrap();
+        let output: String = (0..random(parts)).map(|_| PARTS[random(kinds)]).collect();
+        let mut rest = output.as_bytes();
+        let mut expected = None;
+        let shown = || format!("case {case}: {sides:?} {left:?} in {output:?}");
+        while !rest.is_empty() && expected.is_none() {
+            let (piece, later) = rest.split_at(1 + random(rest.len().min(1 + parts / 3)));
+            rest = later;
+            watch.push(piece);
+            expected = model.push(piece, false);
+            if expected.is_none() && random(4) == 0 {
+                watch.quiet();
+                expected = model.push(b"", true);
+            }
+            let hit = watch.hit().map(|hit| (usize::from(hit.by_stop), hit.text.clone()));
+            let told =
+                expected.clone().map(|(side, line)| (side, around_start(&line, hit.as_ref())));
+            assert_eq!(hit, told, "{} at {}", shown(), output.len() - rest.len());
+        }
+        hits += usize::from(expected.is_some());
+    }
+    assert!(hits > cases / 4 && hits < cases, "{hits} of {cases} are hits");
+}
+
+/// A long line is not told whole.
+fn around_start(line: &str, hit: Option<&(usize, String)>) -> String {
+    match hit {
+        Some((_, text)) if line.len() > 500 && line.contains(text) => text.clone(),
+        _ => line.to_owned(),
+    }
+}
+
+/// rule: waits.md, What is looked at: It is the clean text that is matched, a line at a time
+#[test]
+fn random_output_is_matched_as_by_a_model_that_has_the_whole_text() {
+    against_the_model(1, 3_000, 30, 11);
+    against_the_model(2, 3_000, 12, 9);
+}
+
+#[test]
+fn rewritten_lines_are_matched_as_by_a_model_that_has_the_whole_text() {
+    against_the_model(3, 3_000, 30, PARTS.len());
+}
+
+#[test]
+fn plain_blocks_are_matched_as_by_a_model_that_has_the_whole_text() {
+    against_the_model(4, 10, 4_000, 8);
+}
