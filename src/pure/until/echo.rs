@@ -61,8 +61,7 @@ impl Echoes {
         }
         self.lines = 0;
         let text = String::from_utf8_lossy(bytes);
-        let mut rest = text.chars();
-        while let Some(c) = rest.next() {
+        for c in text.chars() {
             match c {
                 '\n' | '\r' => self.ends(),
                 '\x7f' | '\x08' => {
