@@ -251,11 +251,17 @@ pub fn plain_len(bytes: &[u8]) -> usize {
     fn is_special(byte: u8) -> bool {
         (byte < b' ' && byte != b'\n' && byte != b'\t') || byte == 0x7F || byte == 0xC2
     }
-    // Whole blocks without an early exit, so that the compiler makes vector code of the check.
-    const BLOCK: usize = 32;
+    // Whole blocks without an early exit, so that the compiler makes vector code of the check; the
+    // first one, of plain ASCII, takes half the time of the other.
+    const BLOCK: usize = 64;
     let mut clear = 0;
     for block in bytes.chunks_exact(BLOCK) {
-        if block.iter().fold(false, |any, byte| any | is_special(*byte)) {
+        let other = |byte: u8| {
+            let plain = byte.wrapping_sub(b' ') < DEL - b' ';
+            !(plain | (byte == b'\n') | (byte == b'\t'))
+        };
+        let any = block.iter().fold(false, |any, byte| any | other(*byte));
+        if any && block.iter().fold(false, |any, byte| any | is_special(*byte)) {
             break;
         }
         clear += BLOCK;

@@ -75,3 +75,6 @@ pub struct HttpWanted {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tests_echo;
