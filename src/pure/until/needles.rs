@@ -5,6 +5,7 @@ use memchr::memmem::Finder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::limits::REGEX_NEEDLES_MAX;
+use crate::pure::order;
 
 /// A byte of a literal, and the bit in which it may differ: that of the other case, or none.
 type Letter = (u8, u8);
@@ -129,7 +130,7 @@ impl Folded {
             FREQUENT.iter().position(|one| *one == byte).unwrap_or(FREQUENT.len())
         };
         let mut places: Vec<usize> = (0..letters.len()).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(rarity(place)));
+        order::sort_by_key(&mut places, |place| std::cmp::Reverse(rarity(place)));
         let place = |rank: usize| places[rank.min(places.len() - 1)];
         Folded { letters: letters.to_vec(), places: [place(0), place(1), place(2)] }
     }

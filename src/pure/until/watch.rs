@@ -14,6 +14,7 @@ use super::echo::{Echo, Echoes, InEcho};
 use super::scan::Scan;
 use super::{Condition, Pattern};
 use crate::limits::{LIVE_FAST_BYTES, LIVE_REDRAW_BYTES, UNTIL_LINE_MATCHES_MAX, UNTIL_TEXT_BYTES};
+use crate::pure::order;
 use crate::pure::text::clean::live::Live;
 use crate::pure::text::clean::plain_len;
 use crate::pure::text::utf8::{ceil_boundary, floor_boundary};
@@ -309,7 +310,7 @@ impl Sides {
                 }
             }
         }
-        all.sort_by_key(|one| (one.range.start, one.side));
+        order::sort_by_key(&mut all, |one| (one.range.start, one.side));
         (all, open)
     }
 
