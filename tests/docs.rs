@@ -124,7 +124,7 @@ fn methods() -> Vec<(String, BTreeSet<String>)> {
 // ---- Examples ---------------------------------------------------------------------------
 
 /// Programs that blocks call and that a machine may lack (`.ci/run` installs them).
-const NEEDED: [&str; 1] = ["jq"];
+const NEEDED: [&str; 2] = ["jq", "python3"];
 
 /// What pi would write for a task that takes one tool call: 0.25 $ a turn.
 fn two_turns() -> Vec<Value> {

@@ -35,7 +35,8 @@ const FREE: [Cost; 5] = [
 
 /// Waits that have to be looked at: how many calls all their looks in [`WATCHED`] may take.
 const COUNTED: [Cost; 4] = [
-    ("port", || json!({"until": {"port": 1}}), 1_000),
+    // Twenty looks a second, of thirteen calls each.
+    ("port", || json!({"until": {"port": 1}}), 1_400),
     ("input", || json!({"until": {"input": true}}), 400),
     ("idle_ms", || json!({"until": {"idle_ms": 600_000}}), 20),
     ("idle_ms and idle_cpu", || json!({"until": {"idle_ms": 600_000, "idle_cpu": true}}), 0),
