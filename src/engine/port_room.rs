@@ -43,37 +43,62 @@ pub fn why_none<F: Families>(
     };
     if state.held.as_ref().is_none_or(|held| held.by != by) {
         let search = Search::new(&by);
-        state.held = Some(Held { by, since_ns: cx.now_ns, search });
+        state.held = Some(Held { by, since_ns: cx.now_ns, search, verdict: None });
         // A second look is to find the same.
         return None;
     }
-    let held = state.held.as_mut()?;
+    let mut held = state.held.take()?;
+    let why = said_of(&mut held, &ports, core, cx);
+    state.held = Some(held);
+    why
+}
+
+/// What is said of ports that others hold, when it was so for long enough.
+fn said_of<F: Families>(
+    held: &mut Held,
+    ports: &[PortWanted],
+    core: &Session,
+    cx: &mut Cx<F>,
+) -> Option<String> {
     let since_ms = (cx.now_ns - held.since_ns) / NS_PER_MS;
     if since_ms < PORT_LOOK_MS / 2 || !held.search.go_on(&mut cx.ports.fds_left) {
         return None;
     }
+    if held.verdict.is_none() {
+        held.verdict = Some(judge(held, ports, core, cx));
+    }
+    let (room, why) = held.verdict.as_ref()?;
+    let enough_ms = match room {
+        Room::None => 0,
+        Room::Little => PORT_LITTLE_ROOM_MS,
+        Room::Enough => return None,
+    };
+    (since_ms >= enough_ms).then(|| why.clone())
+}
+
+/// What those who were found leave of the ports, and who they are.
+fn judge<F: Families>(
+    held: &Held,
+    ports: &[PortWanted],
+    core: &Session,
+    cx: &Cx<F>,
+) -> (Room, String) {
     let holds = |one: &&Listener| {
         let twice = |other: &Listener| other.inode != one.inode && at(other) == at(one);
         // Where two listen at one place, both let others listen beside them.
         !held.by.iter().any(twice) && !held.search.shares(one)
     };
-    let left: Vec<Listener> = held.by.iter().filter(holds).copied().collect();
-    let enough_ms = match room_of(&ports, &left) {
-        Room::None => 0,
-        Room::Little => PORT_LITTLE_ROOM_MS,
-        Room::Enough => return None,
-    };
-    if since_ms < enough_ms {
-        return None;
-    }
     let mut said: Vec<String> = Vec::new();
-    for one in &left {
-        let text = held_by(one, &held.search, core, cx)?;
+    let mut left = Vec::new();
+    for one in held.by.iter().filter(holds) {
+        // What the session itself holds, unseen until now, is left out.
+        let Some(text) = held_by(one, &held.search, core, cx) else { continue };
+        left.push(*one);
         if !said.contains(&text) {
             said.push(text);
         }
     }
-    Some(said.join("; "))
+    (room_of(ports, &left), said.join("; "))
 }
 
 fn at(one: &Listener) -> (u16, core::net::IpAddr) {

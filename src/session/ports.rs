@@ -12,8 +12,9 @@ use crate::limits::{
     PORT_LOOK_MS, TOLD_FDS_PER_TURN,
 };
 use crate::pure::net::Listener;
+use crate::pure::net::room::Room;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
-use crate::sys::listeners;
+use crate::sys::listeners::{self, Network};
 use crate::sys::tree::Orphans;
 
 /// What one turn knows of listeners and of processes without parents.
@@ -21,6 +22,8 @@ use crate::sys::tree::Orphans;
 pub struct Listeners {
     turn: u64,
     table: Option<Rc<Table>>,
+    /// Our network, which never changes.
+    network: Option<Network>,
     orphans: Option<Orphans>,
     /// Descriptors that may still be looked at in this turn, to find who holds a port.
     pub fds_left: usize,
@@ -33,16 +36,16 @@ impl Listeners {
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            *self = Self { turn, fds_left, told_left, table: None, orphans: None };
+            let network = self.network;
+            *self = Self { turn, fds_left, told_left, network, table: None, orphans: None };
         }
     }
 
     /// The listeners of our network; none where nothing tells.
     pub fn table(&mut self) -> Rc<Table> {
-        let read = || {
-            let all = listeners::ours().unwrap_or_default();
-            Rc::new(Table { all, network: listeners::own_network() })
-        };
+        self.network = self.network.or_else(listeners::own_network);
+        let network = self.network;
+        let read = || Rc::new(Table { all: listeners::ours().unwrap_or_default(), network });
         Rc::clone(self.table.get_or_insert_with(read))
     }
 
@@ -148,6 +151,9 @@ pub struct Held {
     pub since_ns: u64,
     /// The search for who they are.
     pub search: Search,
+    /// What they leave of the port that has most room, and who they are in words, once that was
+    /// found out.
+    pub verdict: Option<(Room, String)>,
 }
 
 impl PortWait {
