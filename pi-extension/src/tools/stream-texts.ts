@@ -2,6 +2,7 @@
  * What the model reads about the stream tools. This is product text: every sentence should change
  * what a model does.
  */
+import { conditions, fullTexts, sameAs } from "./conditions.ts";
 import { ENV, type LogPlace, farNote, workdir } from "./place.ts";
 import { flag, integer, oneOf, schema, text } from "./schema.ts";
 import type { ToolText } from "./tool.ts";
@@ -32,16 +33,18 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
     label: "Bash",
     description:
       "Runs a shell command. The user sees its output live. It answers when the command has "
-      + "ended (completed, or failed with its exitCode) or when yieldMs is over; then the command "
-      + "goes on and sessionId takes you back to it with poll_process, write_stdin or "
-      + "kill_process. Nothing is lost between calls. stdout and stderr come apart, the last "
-      + `${chars} characters of each.`
+      + "ended (completed, or failed with its exitCode), when it waits for input and nothing else "
+      + "runs, or when yieldMs is over; then the command goes on and sessionId takes you back to it "
+      + "with poll_process, write_stdin or kill_process. Nothing is lost between calls. stdout and "
+      + `stderr come apart, the last ${chars} characters of each.`
       + farNote(remote, logs) + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a sessionId",
     promptGuidelines: [
       "bash_stream: yieldMs is how long this call waits, no timeout: the command is never ended "
-        + "by it. Builds, tests and installs: raise it to 120000, it answers the moment they end. "
-        + "What does not end by itself (dev server, watch, REPL): 1000-5000, and go on working.",
+        + "by it. Builds, tests and installs: raise it to 120000, it answers the moment they end or "
+        + "ask for something. Never sleep to wait.",
+      'bash_stream, a server: until: {port: 5173} or {text: "ready"} with stop: {regex: "rror"} '
+        + "and yieldMs 120000 answers once it is up, or has failed.",
       "bash_stream: use it for file operations too (ls, rg, find), unless there is a tool of its "
         + "own for what you do.",
       "bash_stream: start a server or watcher as the command itself, without & or nohup: the "
@@ -53,8 +56,10 @@ export function bashStreamText({ remote, logs }: Where, yieldMs: number, chars: 
       workdir: workdir(remote),
       env: ENV,
       yieldMs: integer(
-        `How long this call waits for the end. Default ${yieldMs}, 1000 to 120000.`,
+        `How long this call waits for the end. Default ${yieldMs}, 1000 to 120000; with until or `
+          + "stop up to 1800000.",
       ),
+      ...conditions("camel", fullTexts("camel")),
       stdinMode: oneOf(
         ["pipe", "pty", "null"],
         '"null": no stdin, for what reads it where no file is named. "pty": a terminal; what '
@@ -84,6 +89,8 @@ export function pollProcessText(logs: LogPlace): ToolText {
       + "at once.",
     promptSnippet: "See what a running command has written, or how it ended",
     promptGuidelines: [
+      "poll_process, a REPL: after each write_stdin until: {input: true} answers when it wants the "
+        + "next input.",
       "poll_process: one call with waitMs (up to 1800000) instead of polling again and again; it "
         + `answers the moment the command ends.${grep}`,
     ],
@@ -91,6 +98,7 @@ export function pollProcessText(logs: LogPlace): ToolText {
       sessionId: SESSION_ID,
       waitMs: integer("How long to wait for the end. Default 0, up to 1800000."),
       maxDrainMs: integer("How long to wait for output or the end. Default 0, up to 120000."),
+      ...conditions("camel", sameAs("bash_stream")),
       killIf: oneOf(
         ["timeout", "always"],
         '"timeout" ends it unless it ends within this call\'s waitMs or maxDrainMs (with neither: '

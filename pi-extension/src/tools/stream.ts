@@ -76,21 +76,23 @@ async function bashStream(context: ToolContext, params: Params, call: Call): Pro
   };
   const { command, stdinMode } = params;
   const known = { ...given({ command, stdinMode }), ...place.known };
-  return reported(context, await runStreamWait(context, "bash_stream", request, call, known));
+  const report = await runStreamWait(context, "bash_stream", request, call, known);
+  return reported(context, report, params);
 }
 
 async function pollProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const known = sessionFields(context, Number(params.sessionId));
-  return reported(context, await runStreamWait(context, "poll_process", params, call, known));
+  const report = await runStreamWait(context, "poll_process", params, call, known);
+  return reported(context, report, params);
 }
 
 async function killProcess(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   return reported(context, await requestReport(context, "kill_process", params, call));
 }
 
-function reported(context: ToolContext, report: Waited): ToolResult {
+function reported(context: ToolContext, report: Waited, asked: Params = {}): ToolResult {
   context.execd.noteSessionId(report.sessionId);
-  return outputAnswer(reportText(report), reportDetails(report));
+  return outputAnswer(reportText(report, asked), reportDetails(report));
 }
 
 async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -71,6 +71,28 @@ test("a build that fails and goes on: its call ends with the first line of the f
   assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
 });
 
+// rule: waits.md, Three idioms: wait for the prompt with each input
+test("a REPL: each input is answered when it wants the next one", async (t) => {
+  const place = scratch(t);
+  const slow = "import time; time.sleep(0.7); print(6 * 7)\\n";
+  const asks = { until: { input: true }, yield_time_ms: LONG_MS };
+  const run = await runJson(place, {
+    script: [
+      turn("REPL.", exec("exec python3 -q", { tty: true, ...asks })),
+      turn("Ask.", stdin({ chars: slow, ...asks })),
+      turn("Leave.", stdin({ chars: "exit()\\n", ...asks })),
+    ],
+  });
+  const started = run.toolEnd("exec_command");
+  assert.match(headerOf(started, "wait") ?? "", /^matched input: a (line|key) \(python3/);
+  assert.match(headerOf(started, "state") ?? "", /^waiting for a (line|key) \(python3/);
+  const asked = run.toolEnd("write_stdin", 0);
+  assert.match(outputOf(asked), /^42\r?\n/m);
+  assert.match(headerOf(asked, "wait") ?? "", /^matched input/);
+  assert.equal(run.toolEnd("write_stdin", 1).details["exit_code"], 0);
+  assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
+});
+
 // rule: waits.md, wait_for: waits for several sessions of any family at once
 test("two builds at once: one wait for both; an end that it tells is told by no wake", async (t) => {
   const place = scratch(t);
@@ -97,5 +119,34 @@ test("two builds at once: one wait for both; an end that it tells is told by no 
   assert.ok(rows.every(({ output }) => output === undefined), "the text has the output");
   assert.match(run.toolEnd("list_sessions").text, /\(no live sessions\)/);
   assert.deepEqual(run.custom("unified-exec-completed"), []);
+  assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
+});
+
+// rule: waits.md, The reply: write these names, and those of the state, as all of theirs
+test("the stream tools: a server's line, and a REPL's prompt after each input", async (t) => {
+  const place = scratch(t);
+  const session = "{{lastnum:sessionId: (\\d+)}}";
+  const run = await runJson(place, {
+    args: ["--exec-tools", "stream"],
+    script: [
+      turn("Serve.", call("bash_stream", {
+        command: "sleep 0.4; echo ready on 3000; exec sleep 7501", yieldMs: LONG_MS,
+        until: { text: "ready" },
+      })),
+      turn("Kill.", call("kill_process", { sessionId: session })),
+      turn("REPL.", call("bash_stream", {
+        command: "exec python3 -q", stdinMode: "pty", yieldMs: LONG_MS, until: { input: true },
+      })),
+      turn("Type.", call("write_stdin", { sessionId: session, data: "print(6 * 7)\n" })),
+      turn("Look.", call("poll_process", { sessionId: session, until: { input: true } })),
+    ],
+  });
+  const served = run.toolEnd("bash_stream", 0);
+  assert.match(served.text, /^wait: matched "ready" → ready on 3000$/m);
+  assert.equal((served.details["wait"] as { presentAtEntry?: boolean }).presentAtEntry, false);
+  assert.match(run.toolEnd("bash_stream", 1).text, /^wait: matched input: a (line|key)$/m);
+  const looked = run.toolEnd("poll_process");
+  assert.match(looked.text, /^wait: matched input/m);
+  assert.match(looked.text, /^42$/m);
   assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
 });
