@@ -451,6 +451,87 @@ fn more_than_16_waits_for_text_of_one_session_are_refused() {
     execd.no_reply_yet(quiet);
 }
 
+// ---- Echo -------------------------------------------------------------------------------
+
+/// rule: waits.md, Echo: A match that lies wholly in the echo of this call's own input does not
+///   count
+/// rule: waits.md, Echo: The same word counts when the program prints it
+#[test]
+fn the_echo_of_a_terminal_does_not_count_and_the_same_word_printed_later_does() {
+    let mut execd = Execd::start();
+    let cmd = format!("read -r x; {}; echo \"$x\"; sleep 600", until_file("go"));
+    let opened = execd.open_now(&json!({"cmd": cmd, "tty": true}));
+    let params = json!({"session_id": session_of(&opened), "chars": "hello\n",
+                        "yield_time_ms": 50_000, "until": {"text": "hello"}});
+    let request = execd.start_request("write_stdin", params);
+    eventually("the echo has come", || total_of(&mut execd, 1) >= 7);
+    execd.no_reply_yet(request);
+    go(&execd, "go");
+    let result = execd.result_of(request);
+    assert_wait(&result, "matched", "text");
+    assert_eq!((&result["wait"]["offset"], output(&result)), (&json!(7), "hello\nhello\n"));
+}
+
+/// rule: waits.md, Echo: A match that lies wholly in the echo of this call's own input does not
+///   count
+#[test]
+fn input_of_another_call_does_not_end_a_wait_by_its_echo() {
+    let mut execd = Execd::start();
+    let cmd = format!("read -r x; {}; echo \"$x\"; sleep 600", until_file("go"));
+    let opened = execd.open_now(&json!({"cmd": cmd, "tty": true}));
+    let until = json!({"until": {"text": "hello"}, "on_impossible": "wait"});
+    let request = poll(&mut execd, session_of(&opened), until);
+    execd.input(session_of(&opened), "hello\n");
+    execd.no_reply_yet(request);
+    go(&execd, "go");
+    let result = execd.result_of(request);
+    assert_wait(&result, "matched", "text");
+    assert_eq!(result["wait"]["offset"], 7);
+}
+
+/// rule: waits.md, Echo: A terminal that echoes gives back what a call writes
+#[test]
+fn a_terminal_that_does_not_echo_has_nothing_to_leave_out() {
+    let mut execd = Execd::start();
+    let opened = execd.open_until_with(
+        "read -rsp 'Password: ' p; echo \"got $p\"; sleep 600",
+        "Password: ",
+        json!({"tty": true}),
+    );
+    let params = json!({"session_id": opened, "chars": "secret\n", "yield_time_ms": 50_000,
+                        "until": {"text": "secret"}});
+    let result = execd.write(params);
+    assert_eq!(
+        result["wait"]["text"].as_str().map(|text| text.ends_with("got secret")),
+        Some(true)
+    );
+}
+
+/// rule: waits.md, Echo: A program that reads in raw mode (a REPL with line editing) echoes by
+///   itself
+#[test]
+fn the_echo_of_a_line_editor_does_not_count() {
+    let mut execd = Execd::start();
+    if !missing("python3") {
+        let cmd = "TERM=dumb exec python3 -q -u";
+        let session = execd.open_until_with(cmd, ">>> ", json!({"tty": true}));
+        let params = json!({"session_id": session, "chars": "print('need' 'le')#needle\n",
+                            "yield_time_ms": 50_000, "until": {"regex": "^needle"}});
+        let result = execd.write(params);
+        assert_eq!(result["wait"]["text"], "needle", "{result}");
+        let params = json!({"session_id": session, "chars": "print('needle')\n",
+                            "yield_time_ms": 50_000, "until": {"text": "needle"}});
+        let result = execd.write(params);
+        assert_eq!(result["wait"]["text"], "needle", "{result}");
+    }
+    let cmd = "exec env PS1='$ ' bash --norc --noprofile -i";
+    let session = execd.open_until_with(cmd, "$ ", json!({"tty": true}));
+    let params = json!({"session_id": session, "chars": "echo needle\n",
+                        "yield_time_ms": 50_000, "until": {"text": "needle"}});
+    let result = execd.write(params);
+    assert_eq!(result["wait"]["text"], "needle", "{result}");
+}
+
 // ---- Quiet and the end of all processes -------------------------------------------------
 
 /// rule: waits.md, until and stop: `idle_ms`: no output came for so long, and the session's

@@ -13,8 +13,8 @@ use crate::session::Session;
 use crate::session::asked::{Conditions, Outcome};
 use crate::session::idle::{Step, Used};
 use crate::session::wait::Wait;
-use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
+use crate::sys::{proc, proc_work};
 use crate::wire::{Reason, RpcError};
 
 /// Whether a wait that nothing but input can end any more is answered then, as its call says.
@@ -123,10 +123,12 @@ fn look_at_idle<F: Families>(core: &Session, wait: &mut Wait, cx: &Cx<F>) {
     }
 }
 
-/// The CPU time that each process of a session has used; None where it can't be told of all.
+/// The CPU time that each process of a session has used; None where it can't be told of all, and
+/// where one has work to do: on a busy machine it may not have come to use any time.
 fn cpu_times<F: Families>(core: &Session, cx: &Cx<F>) -> Option<Vec<Used>> {
     let orphans = Orphans::read(|pid| cx.leaders.contains_key(&pid));
     let found = tree::walk(core.facts.pid, core.status().is_none(), &orphans);
     let used = |pid: &i32| (*pid, proc_work::cpu_ns(*pid));
-    found.complete.then(|| found.pids.iter().map(used).collect())
+    let rests = !found.pids.iter().any(|pid| proc::has_work(*pid));
+    (found.complete && rests).then(|| found.pids.iter().map(used).collect())
 }
