@@ -203,3 +203,92 @@ fn the_state_of_programs_on_terminals() {
 fn the_state_of_programs_on_pipes() {
     check_all(ON_PIPES, false);
 }
+
+/// Runs a command that is answered when nothing but input can move it on, and gives the answer.
+fn answered(execd: &mut Execd, cmd: &str, tty: bool, yield_time_ms: u64) -> Value {
+    let params = json!({
+        "cmd": cmd, "tty": tty, "yield_time_ms": yield_time_ms, "on_impossible": "answer",
+    });
+    execd.result("exec_command", params)
+}
+
+/// rule: waits.md, Impossible: This holds for every wait, also without `until`
+#[test]
+fn a_wait_that_only_input_can_end_is_answered() {
+    let mut execd = Execd::start();
+    let table = [
+        ("cat", false, "cat waits for a line on stdin"),
+        ("grep needle", false, "grep waits for a line on stdin"),
+        ("cat | cat", false, "cat waits for a line on stdin"),
+        ("sleep 0.3; read x", false, "bash waits for a line on stdin"),
+        ("read -s x", true, "bash waits for a password on its terminal"),
+        ("python3 -q", true, "python3 waits for a key on its terminal"),
+    ];
+    for (cmd, tty, why) in table {
+        let reply = answered(&mut execd, cmd, tty, 30_000);
+        let why = format!("{why}; nothing else runs");
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+        assert_eq!(reply["wait"]["why"], why.as_str(), "{reply}");
+        let note = reply["note"].as_str().expect("a note");
+        assert!(note.starts_with(&format!("{why}: write to it")), "{reply}");
+        assert_eq!(reply["wait_status"], "condition_met", "{reply}");
+        assert_eq!(reply["running"], Value::Null, "{reply}");
+        assert!(reply["state"].as_str().expect("a state").starts_with("waiting_for_"), "{reply}");
+    }
+}
+
+/// rule: waits.md, Impossible: A session that computes, sleeps, polls or serves is never answered
+///   so
+#[test]
+fn a_wait_that_something_else_can_end_goes_on() {
+    let mut execd = Execd::start();
+    let table = [
+        ("sleep 30", false),
+        ("timeout 30 cat", false),
+        ("sleep 30 & cat", false),
+        ("setsid sleep 30 & read x", false),
+        ("while :; do :; done", false),
+        ("sleep 30 | cat", false),
+        ("python3 -m http.server 0 --bind 127.0.0.1", false),
+        ("read -t 30 x", true),
+        ("yes n | (sleep 30; read x)", false),
+    ];
+    for (cmd, tty) in table {
+        let reply = answered(&mut execd, cmd, tty, 700);
+        assert_eq!(reply["wait_status"], "deadline_reached", "{cmd}: {reply}");
+        assert_absent(&reply, &["wait"]);
+    }
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "cat", "yield_time_ms": 500, "on_impossible": "wait"}),
+    );
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn until_input_ends_when_the_program_asks() {
+    let mut execd = Execd::start();
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "sleep 0.2; read -p 'go? ' x", "tty": true, "until": {"input": "line"},
+               "yield_time_ms": 30_000}),
+    );
+    assert_eq!(reply["wait"]["outcome"], "matched", "{reply}");
+    assert_eq!(reply["wait"]["by"], "input", "{reply}");
+    assert_eq!(reply["wait"]["state"], LINE, "{reply}");
+    assert_eq!(reply["output"], "go? ", "{reply}");
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "cat", "stdin": "null", "until": {"input": true}, "yield_time_ms": 30_000,
+               "on_impossible": "wait"}),
+    );
+    assert_eq!(reply["exit_code"], 0, "{reply}");
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "sleep 30", "stdin": "null", "until": {"input": true},
+               "yield_time_ms": 30_000, "on_impossible": "answer"}),
+    );
+    let why = "its stdin is /dev/null: no input is ever waited for";
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
+}

@@ -91,7 +91,9 @@ impl Session {
             return;
         }
         let what = if self.input.is_null() { "/dev/null" } else { "closed" };
-        for wait in self.waits.iter_mut().filter(|wait| wait.ends_by_doing()) {
+        for wait in
+            self.waits.iter_mut().filter(|one| one.answers_impossible && one.ends_by_doing())
+        {
             let asked = wait.asked.as_ref();
             if asked.is_some_and(|asked| asked.conditions().all(|(_, one)| is_only_input(one))) {
                 let why = format!("its stdin is {what}: no input is ever waited for");
