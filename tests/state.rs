@@ -241,7 +241,7 @@ fn a_wait_that_only_input_can_end_is_answered() {
 ///   so
 #[test]
 fn a_wait_that_something_else_can_end_goes_on() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
     let table = [
         ("sleep 30", false),
         ("timeout 30 cat", false),
