@@ -7,8 +7,10 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { runJson } from "./lib/json.ts";
 import { call, exec, kill, stdin, turn } from "./lib/model.ts";
+import { processesLike } from "./lib/processes.ts";
 import { headerOf, outputOf } from "./lib/results.ts";
 import { scratch } from "./lib/scratch.ts";
+import { rowOf, Tui } from "./lib/tui.ts";
 
 /** Far longer than any of these waits may take, which have ended by themselves long before. */
 const LONG_MS = 600_000;
@@ -93,6 +95,32 @@ test("a REPL: each input is answered when it wants the next one", async (t) => {
   assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
 });
 
+// rule: waits.md, Impossible: This holds for every wait, also without `until`
+test("a question that nobody answers ends a plain wait: the model is told and says yes", async (t) => {
+  const place = scratch(t);
+  const asks = "read -p 'Go on? [Y/n] ' answer; echo \"it said $answer\"";
+  const run = await runJson(place, {
+    script: [
+      turn("Install.", exec(asks, { tty: true, yield_time_ms: 30_000, on_impossible: "answer" })),
+      turn("Yes.", stdin({ chars: "y\\n", yield_time_ms: 10_000 })),
+      turn("Read stdin.", exec("exec cat", { yield_time_ms: 30_000, on_impossible: "answer" })),
+      turn("No more.", stdin({ eof: true, yield_time_ms: 10_000 })),
+    ],
+  });
+  const asked = run.toolEnd("exec_command", 0);
+  assert.match(outputOf(asked), /^Go on\? \[Y\/n\] $/);
+  assert.match(headerOf(asked, "state") ?? "", /^waiting for a line \(bash\)/);
+  assert.match(headerOf(asked, "note") ?? "", /^bash waits for a line .*write to it/);
+  assert.equal(asked.details["wait_status"], "condition_met");
+  const answered = run.toolEnd("write_stdin", 0);
+  assert.match(outputOf(answered), /it said y\r?\n/);
+  assert.equal(answered.details["exit_code"], 0);
+  const cat = run.toolEnd("exec_command", 1);
+  assert.match(headerOf(cat, "note") ?? "", /^cat waits for a line on stdin.*"stdin":"null"/);
+  assert.equal(run.toolEnd("write_stdin", 1).details["exit_code"], 0);
+  assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
+});
+
 // rule: waits.md, wait_for: waits for several sessions of any family at once
 test("two builds at once: one wait for both; an end that it tells is told by no wake", async (t) => {
   const place = scratch(t);
@@ -120,6 +148,40 @@ test("two builds at once: one wait for both; an end that it tells is told by no 
   assert.match(run.toolEnd("list_sessions").text, /\(no live sessions\)/);
   assert.deepEqual(run.custom("unified-exec-completed"), []);
   assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
+});
+
+// rule: pi.md, The extension: Rows: calls, output, status lines
+test("the TUI: what is waited for counts the seconds, what ended it, Esc", async (t) => {
+  const place = scratch(t);
+  const port = await freePort();
+  const tui = await Tui.start(place, {
+    script: [
+      turn("Serve.", exec(serve(port), { until: { port }, yield_time_ms: LONG_MS })),
+      turn("Ask.", exec("read -p 'Sure? ' a", {
+        tty: true, yield_time_ms: 30_000, on_impossible: "answer",
+      })),
+      turn("Wait.", call("wait_for", {
+        session_ids: [1], until: { text: "never" }, timeout_ms: LONG_MS,
+      })),
+      turn("Never said."),
+    ],
+  });
+  await tui.submit("go");
+  const seconds = (screen: string) =>
+    Number(/⟳ wait "never" → session 1 \([^)]*\) · (\d+)\.\ds/.exec(screen)?.[1]);
+  const before = seconds(await tui.waitScreen((screen) => seconds(screen) >= 0));
+  await tui.waitScreen((screen) => seconds(screen) > before);
+  const all = await tui.scrollback();
+  const served = rowOf(all, "$ sleep 0.5;");
+  assert.match(served, new RegExp(`until port ${port}`));
+  assert.match(served, new RegExp(`^✓ matched port ${port} \\(python3`, "m"));
+  assert.match(served, /^waited \d+\.\ds · session_id=1 · /m);
+  assert.match(rowOf(all, "$ read -p"), /^impossible: bash waits for a line/m);
+  await tui.key("Escape");
+  await tui.goneScreen((screen) => seconds(screen) >= 0);
+  assert.equal(processesLike(place.tag, /http\.server/).length, 1);
+  assert.match(await tui.screen(), /unified-exec: 2 sessions running/);
+  await tui.keepScreen("waits");
 });
 
 // rule: waits.md, The reply: write these names, and those of the state, as all of theirs
