@@ -32,6 +32,7 @@ const VALID: &[&str] = &[
     r#"{"id":14,"method":"tmux","params":{"action":"kill","window":"@1","context":{"windowScope":"all"}}}"#,
     r#"{"id":15,"method":"tmux","params":{"action":"poll","window":"2","pollInterval":1.5,"pollLines":3}}"#,
     r#"{"id":16,"method":"tmux","params":{"action":"list"}}"#,
+    r#"{"id":17,"method":"exec_command","params":{"cmd":"x","until":{"text":["a","b"],"regex":"(?i)b(c)+$","count":2,"port":0,"input":"line","idle_ms":5,"idle_cpu":true,"tree_exit":true,"http":{"port":"any","path":"/","status":[200,299]}},"stop":{"regex":["[^x]\\b","y{1,3}"],"input":true}}}"#,
     r#"{"id":8,"method":"cancel","params":{"id":"a\u0041"}}"#,
     r#"{"id":9,"method":"cancel","params":{"id":1e2}}"#,
     r#"{"method":"ping"}"#,

@@ -8,12 +8,14 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
 use super::echo::{Echo, Echoes, InEcho};
 use super::scan::Scan;
 use super::{Condition, Pattern};
-use crate::limits::{LIVE_FAST_BYTES, LIVE_REDRAW_BYTES, UNTIL_LINE_MATCHES_MAX, UNTIL_TEXT_BYTES};
+use crate::limits::{
+    LIVE_FAST_BYTES, LIVE_REDRAW_BYTES, REDRAW_LINES, UNTIL_LINE_MATCHES_MAX, UNTIL_TEXT_BYTES,
+};
 use crate::pure::order;
 use crate::pure::text::clean::live::Live;
 use crate::pure::text::clean::plain_len;
@@ -190,11 +192,9 @@ impl TextWatch {
                 return Some(end);
             }
         }
-        let kept = ceil_boundary(text, end.saturating_sub(LIVE_REDRAW_BYTES));
-        let kept = match kept {
-            0 => 0,
-            _ => memchr(b'\n', &text.as_bytes()[kept..]).map_or(end, |at| kept + at + 1),
-        };
+        let low = end.saturating_sub(LIVE_REDRAW_BYTES);
+        let newlines = memrchr_iter(b'\n', &bytes[low..end]).take(REDRAW_LINES + 1);
+        let kept = newlines.last().map_or(end, |newline| low + newline + 1);
         self.live.go_on_behind(&text[kept..], begun + end as u64);
         if self.sides.count() {
             // Redraws of these lines must not count them again.
