@@ -2,7 +2,7 @@
 //! for every type they sort; here one of them sorts places, and the elements follow.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Puts the elements in order; those that are equal keep theirs.
 pub fn sort<T: Ord>(list: &mut [T]) {
@@ -21,6 +21,13 @@ pub fn set<T: Ord>(elements: impl IntoIterator<Item = T>) -> BTreeSet<T> {
     let mut set = BTreeSet::new();
     set.extend(elements);
     set
+}
+
+/// A map of these, in which of equal keys the last counts, as where one is collected.
+pub fn map<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    map.extend(pairs);
+    map
 }
 
 /// Which element comes first, which second, and so on.
@@ -67,6 +74,7 @@ mod tests {
             theirs.sort_unstable();
             assert_eq!(ours, theirs);
             assert_eq!(set(ours.clone()).into_iter().collect::<Vec<_>>(), ours);
+            assert_eq!(map(ours.clone()), ours.into_iter().collect());
         }
     }
 }

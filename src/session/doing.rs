@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::census::Lookout;
 use super::{Session, SessionId};
 use crate::limits::{DOING_AGREE_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX};
+use crate::pure::order;
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
@@ -266,7 +267,7 @@ fn reached_into(
     if strangers.peek().is_none() {
         return false;
     }
-    let mut pipes: BTreeSet<u64> = all.iter().flat_map(Process::pipes).collect();
+    let mut pipes: BTreeSet<u64> = order::set(all.iter().flat_map(Process::pipes));
     pipes.extend(ours.stdin);
     pipes.extend(&ours.outputs);
     strangers

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::limits::LISTENERS_NAMED;
 use crate::pure::net::Listener;
+use crate::pure::order;
 use crate::sys::listeners::{self, Looked, Network};
 use crate::sys::proc;
 
@@ -77,7 +78,7 @@ pub fn find(
     wanted: &dyn Fn(&Listener) -> bool,
 ) -> Found {
     let inodes = |all: &[Listener]| -> BTreeMap<u64, Listener> {
-        all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)).collect()
+        order::map(all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)))
     };
     let here = inodes(&table.all);
     let mut elsewhere: Vec<(Network, BTreeMap<u64, Listener>)> = Vec::new();
@@ -109,7 +110,7 @@ pub fn find(
         });
         found.complete &= matches!(looked, Looked::All | Looked::Gone);
     }
-    found.own.sort_by_key(|one| (one.listener.port, one.listener.address));
+    order::sort_by_key(&mut found.own, |one| (one.listener.port, one.listener.address));
     found
 }
 

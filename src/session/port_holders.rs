@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits::PORT_FDS_PER_PROCESS;
 use crate::pure::net::Listener;
+use crate::pure::order;
 use crate::sys::proc::{self, Pids};
 use crate::sys::{host, listeners};
 
@@ -28,7 +29,7 @@ pub struct Search {
 impl Search {
     /// A search for who holds these.
     pub fn new(wanted: &[Listener]) -> Self {
-        let wanted = wanted.iter().map(|one| one.inode).collect();
+        let wanted = order::set(wanted.iter().map(|one| one.inode));
         Self { wanted, pids: proc::all_pids().ok(), found: BTreeMap::new() }
     }
 

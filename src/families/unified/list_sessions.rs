@@ -11,6 +11,7 @@ use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
+use crate::pure::order;
 use crate::pure::text::visible::one_line;
 use crate::session::listening::{self, Listening};
 use crate::session::report::NamedProcess;
@@ -127,7 +128,7 @@ fn look_at_all(engine: &mut Engine) {
 fn rows(engine: &mut Engine) -> Vec<Row> {
     let (cx, sessions) = (&mut engine.cx, &engine.sessions);
     let mut listening: BTreeMap<SessionId, Vec<Listening>> =
-        sessions.listed().map(|core| (core.id, cx.listening(core))).collect();
+        order::map(sessions.listed().map(|core| (core.id, cx.listening(core))));
     let cx = &*cx;
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
     let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
@@ -135,10 +136,8 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
     // All of them are named by one look.
     let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
     let mut named = cx.named(&away_all).into_iter();
-    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away
-        .into_iter()
-        .map(|(id, some)| (id, named.by_ref().take(some.len()).collect()))
-        .collect();
+    let away = away.into_iter().map(|(id, some)| (id, named.by_ref().take(some.len()).collect()));
+    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = order::map(away);
     let mut row = |core: &Session| {
         let running = !core.life.finished();
         let log = cx.log_status(core);

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::limits::PATH_LINKS_MAX;
+use crate::pure::order;
 
 /// File systems whose answers come from another machine or another process.
 const MAY_HANG: [&str; 21] = [
@@ -36,7 +37,7 @@ impl Mounts {
     /// From the text of mountinfo. A line that is no line of it is passed over.
     pub fn of(mountinfo: &[u8]) -> Self {
         let lines = mountinfo.split(|byte| *byte == b'\n');
-        Self { points: lines.filter_map(point_that_may_hang).collect(), unknown: false }
+        Self { points: order::set(lines.filter_map(point_that_may_hang)), unknown: false }
     }
 
     /// Where nobody knows the mounts.
