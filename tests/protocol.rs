@@ -603,14 +603,21 @@ fn check_schema(schema: &Value) {
     for (keyword, value) in schema.as_object().expect("a schema is an object") {
         match (keyword.as_str(), value) {
             ("description", Value::String(_)) => {}
-            ("minLength", Value::Number(length)) => assert!(length.is_u64()),
+            (
+                "minLength" | "minItems" | "maxItems" | "minimum" | "maximum",
+                Value::Number(number),
+            ) => {
+                assert!(number.is_u64(), "{schema}");
+            }
+            ("const", Value::Bool(_)) => {}
+            ("oneOf", Value::Array(several)) => several.iter().for_each(check_schema),
             ("type", Value::String(one)) => assert!(types.contains(&one.as_str()), "{one}"),
             ("type", Value::Array(several)) => {
                 let fits = |one: &Value| one.as_str().is_some_and(|one| types.contains(&one));
                 assert!(!several.is_empty() && several.iter().all(fits), "{schema}");
             }
             ("enum", Value::Array(words)) => {
-                assert!(words.iter().all(Value::is_string), "{schema}")
+                assert!(words.iter().all(Value::is_string), "{schema}");
             }
             ("additionalProperties" | "items", Value::Object(_)) => check_schema(value),
             ("additionalProperties", Value::Bool(_)) => {}
