@@ -42,7 +42,7 @@ test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   assert.match(rowOf(all, "$ for"), /^took \d+\.\ds · exitCode=3 · log: \S+\.log$/m);
   assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1s · pty\)$/m);
   // Where Python is there in time, its prompt waits already.
-  const shown = /^(yielded|waited) \d+\.\ds · sessionId=2 · (waits for a \w+ \(python3\S*\) · )?log: /m;
+  const shown = /^(yielded|waited) \d+\.\ds · sessionId=2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
   assert.match(rowOf(all, "$ exec python3"), shown);
   assert.match(rowOf(all, "» 11 bytes"), /^» 11 bytes → 2\n+wrote 11 bytes$/m);
   assert.match(

@@ -48,7 +48,7 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
   const all = await tui.scrollback();
   assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1\.0s · .*tty\)/);
   // Where Python is there in time, its prompt waits already.
-  const shown = /^(yielded|waited) \d+\.\ds · session_id=2 · (waits for a \w+ \(python3\S*\) · )?log: /m;
+  const shown = /^(yielded|waited) \d+\.\ds · session_id=2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
   assert.match(rowOf(all, "$ exec python3"), shown);
   const asked = rowOf(all, "» print");
   assert.match(asked, /^» print\(7\*6\)\\n → session_id=2 \(yield 1\.0s\)$/m);
