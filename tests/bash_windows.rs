@@ -643,3 +643,61 @@ fn a_reader_that_sleeps_loses_no_completion() {
     }
     assert_eq!(execd.notified("window_exited").len(), 12);
 }
+
+// ---- What else ends the foreground ------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: `until` and `stop` end the foreground: the command goes on in the
+///   background, and a line before the text says why
+#[test]
+fn a_foreground_command_goes_on_in_the_background_when_its_text_has_come() {
+    let mut execd = Execd::start();
+    let more = json!({"until": {"regex": "port (\\d+)"}, "stop": {"text": "failed"}});
+    let result = bash_with(&mut execd, "echo up on port 80; sleep 60", more.clone());
+    assert_eq!((&result["status"], &result["is_error"]), (&json!("background"), &json!(false)));
+    let wait = &result["wait"];
+    assert_eq!((&wait["outcome"], &wait["captures"]), (&json!("matched"), &json!(["80"])));
+    let window = window_of(&result);
+    let expected = format!(
+        "wait: matched /port (\\d+)/ → 80\nup on port 80\n\n\nStill running in background window \
+         {window}. Use tmux peek/list/kill to inspect or stop it. Result will be reported when it \
+         finishes."
+    );
+    assert_eq!(text(&result), expected);
+    let stopped = bash_with(&mut execd, "echo it failed >&2; sleep 60", more.clone());
+    assert_eq!(stopped["wait"]["outcome"], "stopped");
+    assert_eq!(listed(&mut execd).len(), 2);
+
+    // A command that ends is told as ever, with what matched beside it.
+    let ended = bash_with(&mut execd, "echo port 80; exit 3", more.clone());
+    assert!(["failed", "background"].contains(&ended["status"].as_str().expect("a word")));
+    assert_eq!(ended["wait"]["outcome"], "matched");
+    let ended = bash_with(&mut execd, "echo done", more.clone());
+    assert_eq!((text(&ended), &ended["wait"]["outcome"]), ("done\n", &json!("exited")));
+    let more = merged(json!({"command": "true", "background": true}), more);
+    execd.refused("bash", more, "until");
+}
+
+/// rule: bash.md, bash and tmux: A foreground command that only input can move on goes on in the
+///   background at once; lists and peeks say what a command does
+#[test]
+fn a_question_on_a_terminal_goes_to_the_background_at_once() {
+    let mut execd = Execd::start();
+    let command = "read -r -p 'Proceed? [Y/n] ' x; echo got $x";
+    let more = json!({"tty": true, "onImpossible": "answer"});
+    let result = bash_with(&mut execd, command, more);
+    assert_eq!(result["status"], "background");
+    assert_eq!(result["wait"]["outcome"], "impossible");
+    assert_eq!(result["state"], "waiting_for_line");
+    assert!(text(&result).starts_with("wait: impossible: bash waits for a line"), "{result}");
+    let window = window_of(&result);
+    // Two looks 15 ms apart are needed to say so.
+    eventually("a list says what it does", || {
+        text(&tmux(&mut execd, "list")).contains("waiting for a line (bash)")
+    });
+    eventually("a peek says what it does", || {
+        peek(&mut execd, &window).ends_with("[waiting for a line (bash)]")
+    });
+    execd.write(json!({"session_id": session(&window), "chars": "y\\n"}));
+    let end = ended(&mut execd, &window);
+    assert_eq!(end["exit_code"], 0);
+}

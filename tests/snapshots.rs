@@ -161,7 +161,12 @@ fn fixed(line: &str, directory: &Path) -> String {
 /// The line without what sessions are doing: how soon that is known depends on the machine.
 fn without_states(line: &str) -> String {
     let mut line = line.to_owned();
-    let ends = [("\"state\":\"", "\","), ("\"state_detail\":{", "},"), ("\\nstate: ", ")")];
+    let ends = [
+        ("\"state\":\"", "\","),
+        ("\"state_detail\":{", "},"),
+        ("\"stateDetail\":{", "},"),
+        ("\\nstate: ", ")"),
+    ];
     for (before, end) in ends {
         let waits = |rest: &str| rest.starts_with("waiting") || before.starts_with('"');
         while let Some((kept, rest)) = line.split_once(before).filter(|(_, rest)| waits(rest)) {

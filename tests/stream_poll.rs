@@ -563,6 +563,8 @@ fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
     assert_eq!((&wait["sessionId"], &wait["captures"]), (&json!(session), &json!(["80"])));
     assert_eq!((&wait["presentAtEntry"], &wait["sawNewOutput"]), (&json!(false), &json!(true)));
     assert_eq!(wait["effectiveTimeoutMs"], 60_000);
+    assert!(answer["state"].is_string(), "{answer}");
+    assert!(row(&mut execd, session).is_some_and(|row| row["state"].is_string()));
     assert_eq!(answer["stdout"], "first\nnoise\n");
     assert_eq!(answer["stderr"], "port 80 open\n");
 

@@ -359,7 +359,7 @@ fn an_exit_that_is_waited_for_wakes_nobody() {
 fn a_shell_that_leaves_others_behind_has_ended() {
     let mut execd = Execd::start();
     let command = format!("{}; sleep 60 & exit 3", until_file("one"));
-    let ids = [session_of(&execd.open(&command)), execd.open_until("read x", "")];
+    let ids = [session_of(&execd.open(&command)), execd.open_until("sleep 60", "")];
     let request = wait_for(&mut execd, &ids, json!({}));
     execd.no_reply_yet(request);
     go(&execd, "one");
@@ -377,7 +377,7 @@ fn a_shell_that_leaves_others_behind_has_ended() {
 #[test]
 fn a_text_is_waited_for_in_one_of_several_or_in_all() {
     let mut execd = Execd::start();
-    let serves = |word: &str| format!("{}; echo {word} at 80; read x", until_file(word));
+    let serves = |word: &str| format!("{}; echo {word} at 80; sleep 60", until_file(word));
     let ids = execd.open_all(&[&serves("one"), &serves("two")]);
     let until = json!({"until": {"regex": "(\\w+) at (\\d+)"}});
     let any = wait_for(&mut execd, &ids, merged(until.clone(), json!({"take": false})));

@@ -453,10 +453,17 @@ export interface MethodParams {
     context?: Context;
     /** the window's name; default: the command's */
     name?: string;
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    onImpossible?: "answer" | "wait";
     /** seconds between reports of its output, once it runs in the background; 0: none */
     pollInterval?: number;
     /** lines of each; default 30 */
     pollLines?: number;
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: StopCamel;
     /** sends progress while it waits */
     stream?: boolean;
     /** foreground seconds, more than 0; default 30, at most 60 */
@@ -468,6 +475,8 @@ export interface MethodParams {
      * when the shell ends; default context.tty
      */
     tty?: boolean;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: UntilCamel;
   };
   /** Lists, shows, ends and polls background windows of bash. */
   tmux: {

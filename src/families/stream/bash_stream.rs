@@ -133,6 +133,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Err(failure) => return Ok(Answer::of(&failed(engine, &spec, failure))),
     };
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
+        tells_state: true,
         due_ns: Some(now_ns + yield_ms * NS_PER_MS),
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,

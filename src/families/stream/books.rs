@@ -20,6 +20,7 @@ use crate::pure::buffer::remembered::Remembered;
 use crate::pure::order;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
+use crate::session::state_report::StateReportCamel;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
 
@@ -106,6 +107,7 @@ pub(super) fn is_finished(id: SessionId, cx: &mut Cx) -> bool {
 pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     expire(&mut engine.cx);
     let Engine { sessions, cx, .. } = engine;
+    sessions.listed_mut().for_each(|core| _ = cx.doing(core));
     let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
     let live = sessions.iter().filter(known).filter(|one| !cx.books.stream.has(one.core.id));
     let live: Vec<&Entry> = live.collect();
@@ -146,6 +148,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
         ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
         duration_ms,
         output_bytes: core.output_bytes_total(),
+        doing: (!over).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
         listening: if over { Vec::new() } else { cx.listening(core) },
         stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
         stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
@@ -235,6 +238,7 @@ pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, 
         started_at,
         duration_ms: 0,
         output_bytes: 0,
+        doing: None,
         listening: Vec::new(),
         stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
         stdin_open: false,

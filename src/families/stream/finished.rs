@@ -15,6 +15,7 @@ use crate::session::SessionId;
 use crate::session::drain::Came;
 use crate::session::listening::Listening;
 use crate::session::output::Source;
+use crate::session::state_report::StateReportCamel;
 
 /// About what the texts of a row take besides its command and directory.
 const ROW_TEXTS_BYTES: usize = 256;
@@ -41,6 +42,8 @@ pub struct Row {
     pub ended_at: Option<String>,
     pub duration_ms: u64,
     pub output_bytes: u64,
+    #[serde(flatten)]
+    pub doing: Option<StateReportCamel>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
     pub stdin_mode: &'static str,

@@ -34,6 +34,7 @@ use crate::session::asked::{Asked, Conditions};
 use crate::session::ending::SIGKILL;
 use crate::session::listening::Listening;
 use crate::session::output::Source;
+use crate::session::state_report::StateReportCamel;
 use crate::session::view::Text;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::wait_report::{self, WaitReportCamel};
@@ -93,6 +94,8 @@ pub struct Report {
     pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReportCamel>,
+    #[serde(flatten)]
+    pub doing: Option<StateReportCamel>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,9 +287,10 @@ fn signal_all(engine: &mut Engine, id: SessionId, signal: i32) {
 }
 
 /// The running form: who runs, and the last of what it wrote.
-fn running_report(core: &Session, cx: &mut Cx) -> Report {
+fn running_report(core: &mut Session, cx: &mut Cx) -> Report {
     Report {
         status: "running",
+        doing: Some(StateReportCamel::from(&cx.doing(core))),
         listening: cx.listening(core),
         session_id: Some(core.id),
         pid: Some(core.facts.pid),

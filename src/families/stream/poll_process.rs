@@ -116,6 +116,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     // What was to be ended at its time is not left alone before.
     let answers = answers_impossible(params.on_impossible.as_deref(), &cx.config);
     Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        tells_state: true,
         due_ns: Some(now_ns + ms * NS_PER_MS),
         by_output: kind == WaitKind::Poll,
         asked,

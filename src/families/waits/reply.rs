@@ -16,6 +16,7 @@ use crate::pure::text::visible::one_line;
 use crate::session::Session;
 use crate::session::listening;
 use crate::session::report::TruncationReport;
+use crate::session::state_report::StateReport;
 use crate::session::view::Text;
 use crate::session::wait::{Wait, Why};
 use crate::session::wait_report::{WaitReport, told};
@@ -66,6 +67,8 @@ pub fn row(
     if group.decided_by(core.id) {
         group.report = report.take();
     }
+    let runs = !core.life.finished();
+    let doing = runs.then(|| StateReport::from(&cx.doing(core)));
     let log = cx.log_status(core).unwrap_or_default();
     let trouble = cx.log_trouble(core, core.life.finished());
     let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
@@ -75,7 +78,10 @@ pub fn row(
         name: core.facts.name.clone(),
         command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
         family: state.name(),
-        state: state_of(core),
+        state: doing.as_ref().map_or("exited", |doing| doing.state),
+        full_screen: doing.as_ref().and_then(|doing| doing.full_screen),
+        state_line: doing.as_ref().and_then(|doing| doing.line.clone()),
+        state_detail: doing.and_then(|doing| doing.state_detail),
         listening: cx.listening(core),
         outcome: word(one),
         wait: report.filter(|_| !matches!(one, One::Exited { .. })),
@@ -98,15 +104,6 @@ fn short(label: &str) -> String {
     let line = one_line(label);
     let cut: String = line.chars().take(LIST_COMMAND_CHARS).collect();
     if cut.len() == line.len() { cut } else { format!("{cut}…") }
-}
-
-/// What a session is doing, in a word.
-fn state_of(core: &Session) -> &'static str {
-    match () {
-        () if core.life.finished() => "exited",
-        () if core.life.shell_gone() => "held",
-        () => "running",
-    }
 }
 
 /// The answer of a group whose rows are all made.
@@ -148,7 +145,7 @@ fn text(wait: &WaitReport, sessions: &[Row]) -> String {
                 let _ = write!(text, "\n{name}: {}", one_line(&value));
             }
         };
-        line("state", Some(row.state.to_owned()));
+        line("state", Some(row.state_line.clone().unwrap_or_else(|| row.state.to_owned())));
         line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());

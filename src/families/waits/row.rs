@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::session::SessionId;
 use crate::session::listening::Listening;
 use crate::session::report::TruncationReport;
+use crate::session::state_report::StateDetail;
 use crate::session::wait_report::WaitReport;
 
 /// What the answer says of one session.
@@ -17,6 +18,13 @@ pub struct Row {
     pub command: String,
     pub family: &'static str,
     pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_detail: Option<StateDetail>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_screen: Option<bool>,
+    /// The state for people.
+    #[serde(skip)]
+    pub state_line: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
     pub outcome: &'static str,

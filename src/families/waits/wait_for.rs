@@ -168,6 +168,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         let Some(entry) = sessions.get(id) else { continue };
         let core = &entry.core;
         let wait = Wait {
+            tells_state: true,
             due_ns: Some(now_ns + timeout_ms * NS_PER_MS),
             drains: core.ways.drains,
             saw_leader: core.status().is_none(),

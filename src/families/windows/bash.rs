@@ -6,17 +6,20 @@ use serde_json::value::RawValue;
 use super::window::Window;
 use super::window_context::{CONTEXT, Context};
 use super::{failed, room_for_one, start_failure_text, window_id};
+use crate::engine::conditions::answers_impossible;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::windows::name::{shown_command, window_name};
 use crate::families::windows::text::seconds;
 use crate::families::windows::window::WindowSpec;
-use crate::families::{Engine, Entry, Method, Numbered};
+use crate::families::{Engine, Entry, Method, Numbered, unified};
 use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS, WINDOW_UNREAD_BYTES};
 use crate::session::Ways;
+use crate::session::asked::{Asked, Conditions};
 use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::sys::pty::Size;
+use crate::wire::until::{self, Spelling, UNTIL_CAMEL};
 use crate::wire::{self, Int, Kind, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -58,6 +61,18 @@ wire::params! {
             "gives it a terminal, for what asks for input; what the shell leaves behind on it gets \
              SIGHUP when the shell ends; default context.tty",
         );
+        until "until": Option<Box<RawValue>> = optional(
+            Kind::Object(UNTIL_CAMEL),
+            unified::UNTIL_DOC,
+        );
+        stop "stop": Option<Box<RawValue>> = optional(
+            Kind::Object(UNTIL_CAMEL),
+            unified::STOP_DOC,
+        );
+        on_impossible "onImpossible": Option<String> = optional(
+            Kind::Choice(&["answer", "wait"]),
+            unified::ON_IMPOSSIBLE_DOC,
+        );
         poll_interval "pollInterval": Option<f64> = optional(
             Kind::Number,
             "seconds between reports of its output, once it runs in the background; 0: none",
@@ -72,6 +87,17 @@ wire::params! {
 }
 
 impl Params {
+    /// What else ends the wait for the foreground: the command goes on in the background then.
+    fn conditions(&self) -> Result<Conditions, RpcError> {
+        let (until, stop) = (self.until.as_deref(), self.stop.as_deref());
+        if self.background && (until.is_some() || stop.is_some()) {
+            let param = if until.is_some() { "until" } else { "stop" };
+            let message = format!("{param} is for the foreground: background waits for nothing");
+            return Err(RpcError::invalid_param(param, message));
+        }
+        until::read(until, stop, Spelling::Camel)
+    }
+
     /// Whether the command gets a terminal.
     fn has_tty(&self, context: &Context) -> bool {
         self.tty.unwrap_or_else(|| context.tty())
@@ -90,6 +116,7 @@ fn read(raw: &str) -> Result<(Params, Context), RpcError> {
         );
         return Err(RpcError::invalid_param("timeout", message));
     }
+    params.conditions()?;
     Ok((params, context))
 }
 
@@ -132,6 +159,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let window = window_of(&params, &context, &shown, call, engine.can_be_attached());
     let (timeout_ms, update_ms) = (window.timeout_ms, context.update_interval_ms());
     let tty = params.has_tty(&context);
+    let conditions = params.conditions()?;
+    // What was to be ended at its time is not left alone before.
+    let may_go_on = !params.background && !window.kill_at_timeout;
+    let answers_impossible =
+        may_go_on && answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let Params { command, background, stream, .. } = params;
     let spec = LaunchSpec {
         program: context.shell(),
@@ -156,6 +188,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let progress = Progress { interval_ms: update_ms, ..Progress::default() };
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
+        asked: Asked::new(conditions, 0, now_ns),
+        answers_impossible,
+        tells_state: !background,
         due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
         progress: (stream && !background).then_some(progress),
         ..Wait::new(ticket, Window::ID, WaitKind::Start, now_ns)

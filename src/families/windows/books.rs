@@ -14,6 +14,7 @@ use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WIND
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;
 use crate::session::report::TruncationReport;
+use crate::session::state_report::StateReportCamel;
 use crate::session::view::seconds;
 use crate::session::{Session, SessionId};
 
@@ -41,6 +42,8 @@ pub struct WindowRow {
     pub command: String,
     pub pid: i32,
     pub age_seconds: u64,
+    #[serde(flatten)]
+    pub doing: Option<StateReportCamel>,
     pub running: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -142,7 +145,9 @@ fn seen_finished<'a>(
 }
 
 /// The background windows whose scope fits, those that run first.
-pub(super) fn list(engine: &Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
+pub(super) fn list(engine: &mut Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
+    engine.sessions.listed_mut().for_each(|core| _ = engine.cx.doing(core));
+    let engine = &*engine;
     let live = seen_live(engine, fits);
     let mut rows: Vec<WindowRow> = live.map(|(own, core)| own.row(core, &engine.cx)).collect();
     let finished = engine.cx.books.windows.values();
@@ -150,7 +155,7 @@ pub(super) fn list(engine: &Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
     rows.extend(finished.map(|one| one.row.clone()));
     let line = |row: &WindowRow| {
         let named = Named { name: &row.name, id: row.id };
-        text::listed(named, row.age_seconds, row.ended)
+        text::listed(named, row.age_seconds, row.ended, row.doing_line())
     };
     let lines: Vec<String> = rows.iter().map(line).collect();
     Seen { windows: Some(rows), ..Seen::text(text::list(&lines)) }
@@ -158,11 +163,16 @@ pub(super) fn list(engine: &Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
 
 /// What is in a window now.
 pub(super) fn peek(
-    engine: &Engine,
+    engine: &mut Engine,
     id: SessionId,
     limits: PeekLimits,
     fits: &dyn Fn(&Scope) -> bool,
 ) -> Seen {
+    let Engine { sessions, cx, .. } = engine;
+    if let Some(entry) = sessions.get_mut(id) {
+        cx.doing(&mut entry.core);
+    }
+    let engine = &*engine;
     let (row, clean) = if let Some((own, core)) = seen_one(engine, id, fits) {
         (own.row(core, &engine.cx), own.clean(core.life.finished()))
     } else if let Some(one) = seen_finished(engine, id, fits) {
@@ -174,6 +184,9 @@ pub(super) fn peek(
     let mut notice = cut.notice(row.log_path.as_deref(), false);
     if row.late.is_some() {
         notice = Some(text::late_notice(notice, row.log_path.as_deref()));
+    }
+    if let Some(doing) = row.doing_line() {
+        notice = Some(text::doing_notice(notice, doing));
     }
     let named = Named { name: &row.name, id };
     let shown = shown(&cut, notice.as_ref());
@@ -276,6 +289,13 @@ pub(super) fn list_polls(engine: &Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen
     Seen { polls: Some(rows), ..Seen::text(text::polls(&lines)) }
 }
 
+impl WindowRow {
+    /// What the window's session is doing, where that is more than to run.
+    fn doing_line(&self) -> Option<&str> {
+        self.doing.as_ref()?.line.as_deref()
+    }
+}
+
 impl Window {
     fn row(&self, core: &Session, cx: &Cx) -> WindowRow {
         let ended = core.status();
@@ -292,6 +312,7 @@ impl Window {
             exit_code,
             signal,
             log_path: cx.log_path(core.id),
+            doing: (!core.life.finished()).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
             id: core.id,
             // Where others go on, the window is not over.
             ended: ended.filter(|_| core.life.finished()),

@@ -15,7 +15,7 @@ pub use books::Books;
 use serde::Serialize;
 pub use window::Window;
 
-use self::text::{Held, Inspector, Named, Shown};
+use self::text::{Held, Named, Shown};
 use super::{Cx, Engine, Family, Method, Numbered};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
@@ -25,8 +25,10 @@ use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGKILL};
 use crate::session::output::Source;
 use crate::session::report::{NamedProcess, TruncationReport};
+use crate::session::state_report::StateReportCamel;
 use crate::session::view::seconds;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
+use crate::session::wait_report::{self, WaitReport, WaitReportCamel};
 use crate::session::{Session, SessionId};
 use crate::wire::{Reason, RpcError};
 use books::Seen;
@@ -60,6 +62,10 @@ pub struct BashReport {
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub still_running: Vec<NamedProcess>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitReportCamel>,
+    #[serde(flatten)]
+    pub doing: Option<StateReportCamel>,
     pub wall_time_seconds: f64,
     pub text: String,
     pub is_error: bool,
@@ -181,7 +187,8 @@ impl Family for Window {
                 Outcome::Ended => own.stage = Stage::Told,
                 Outcome::EndedFor(_) => own.stage = Stage::Closed,
             }
-            let report = own.report(core, outcome, cx);
+            let said = wait_report::report(&wait, why, core);
+            let report = own.report(core, outcome, said, cx);
             cx.clients.reply(&pending, &report);
         }
         Answered { output: false, end: core.life.finished() && !own.will_report() }
@@ -292,8 +299,15 @@ impl Window {
         if self.ended_for.is_some() {
             return core.ending.as_ref().is_some_and(given_up).then_some(Why::Deadline);
         }
-        if at.left_to_holders && !at.closing {
+        if at.left_to_holders && !at.closing && wait.asked.is_none() {
             return Some(Why::ShellGone);
+        }
+        // What has come true; times and the end of execd are judged as ever.
+        let came = core.verdict(wait, at);
+        if wait.outcome.is_some()
+            && let Some(Why::Matched | Why::Stopped | Why::Impossible) = came
+        {
+            return came;
         }
         let shell_gone = core.status().is_some();
         if wait.due_ns.is_some_and(|due| due <= at.now_ns) {
@@ -307,7 +321,13 @@ impl Window {
         at.closing.then_some(Why::ShuttingDown)
     }
 
-    fn report(&self, core: &Session, outcome: Outcome, cx: &mut Cx) -> BashReport {
+    fn report(
+        &self,
+        core: &mut Session,
+        outcome: Outcome,
+        wait: Option<WaitReport>,
+        cx: &mut Cx,
+    ) -> BashReport {
         let whole = LogStatus { complete: true, ..LogStatus::default() };
         let log = cx.log_status(core).unwrap_or(whole);
         let spec = &self.spec;
@@ -337,9 +357,8 @@ impl Window {
                 text::started(named, spec.poll.map(|poll| poll.interval_ms), &spec.attach)
             }
             Outcome::Background => {
-                let inspector = Inspector { tool: &spec.tool, actions: &spec.actions };
-                let poll_ms = spec.poll.map(|poll| poll.interval_ms);
-                text::went_on(output, spec.timeout_ms, core.id, inspector, poll_ms)
+                let by = wait.as_ref().filter(|wait| wait.outcome != "deadline");
+                spec.went_on(core.id, output, by)
             }
         };
         let word = match outcome {
@@ -368,6 +387,8 @@ impl Window {
             log_truncated: log.truncated.then_some(true),
             failure_message: log.failure,
             still_running,
+            doing: goes_on.then(|| StateReportCamel::from(&cx.doing(core))),
+            wait: wait.map(WaitReportCamel::from),
             wall_time_seconds: seconds(cx.now_ns - core.facts.started_ns),
             text,
             is_error: !matches!(word, "completed" | "background"),

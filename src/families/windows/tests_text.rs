@@ -114,19 +114,19 @@ fn what_goes_on_is_named() {
 fn the_texts_of_the_background() {
     let inspector = Inspector { tool: "tmux", actions: &INSPECTING };
     assert_eq!(
-        went_on(plain("so far\n"), 30_000, 3, inspector, None),
+        went_on(plain("so far\n"), Some(30_000), 3, inspector, None),
         "so far\n\n\nStill running after 30s in background window @3. Use tmux peek/list/kill to \
          inspect or stop it. Result will be reported when it finishes."
     );
     let inspector = Inspector { tool: "windows", actions: &["kill"] };
     assert_eq!(
-        went_on(plain(""), 1_500, 3, inspector, Some(10_000)),
+        went_on(plain(""), Some(1_500), 3, inspector, Some(10_000)),
         "Still running after 1.5s in background window @3 and polling every 10s. Use windows kill \
          to inspect or stop it. Result will be reported when it finishes."
     );
     let inspector = Inspector { tool: "tmux", actions: &[] };
     assert_eq!(
-        went_on(plain(""), 30_000, 3, inspector, None),
+        went_on(plain(""), Some(30_000), 3, inspector, None),
         "Still running after 30s in background window @3. Result will be reported when it \
          finishes."
     );
@@ -196,9 +196,9 @@ fn looks_and_lists() {
         look("window", window, "x", shown("a\n", Some("[n]"))),
         "window: dev @3\n$ x\na\n\n[n]"
     );
-    assert_eq!(listed(window, 42, None), "  dev @3 (42s)");
+    assert_eq!(listed(window, 42, None, None), "  dev @3 (42s)");
     assert_eq!(
-        listed(window, 42, Some(ExitStatus::Code(3))),
+        listed(window, 42, Some(ExitStatus::Code(3)), None),
         "  dev @3 (42s) finished with exit code 3"
     );
     assert_eq!(list(&[]), "Background windows — 0 window(s)");

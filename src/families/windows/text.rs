@@ -122,6 +122,12 @@ pub fn late_notice(notice: Option<String>, log_path: Option<&str>) -> String {
     notice.map_or_else(|| late.clone(), |notice| format!("{notice}\n{late}"))
 }
 
+/// A notice with what the command in the window is doing.
+pub fn doing_notice(notice: Option<String>, doing: &str) -> String {
+    let doing = format!("[{doing}]");
+    notice.map_or_else(|| doing.clone(), |notice| format!("{notice}\n{doing}"))
+}
+
 /// One of the processes that go on: the program's name and the pid.
 pub fn holder(command: &str, pid: i32) -> String {
     let program = command.split_whitespace().next().unwrap_or_default();
@@ -148,10 +154,11 @@ pub struct Inspector<'a> {
     pub actions: &'a [&'static str],
 }
 
-/// A command that goes on in the background because its time was over.
+/// A command that goes on in the background because its time was over; without `timeout_ms`,
+/// because of something else, that a line before this tells.
 pub fn went_on(
     shown: Shown<'_>,
-    timeout_ms: u64,
+    timeout_ms: Option<u64>,
     id: u64,
     inspector: Inspector<'_>,
     poll_ms: Option<u64>,
@@ -163,10 +170,10 @@ pub fn went_on(
     } else {
         format!("Use {} {} to inspect or stop it. ", inspector.tool, inspector.actions.join("/"))
     };
+    let after = timeout_ms.map_or_else(String::new, |ms| format!(" after {}s", seconds(ms)));
     let word = format!(
-        "Still running after {}s in background window @{id}{polling}. {hint}Result will be \
-         reported when it finishes.",
-        seconds(timeout_ms)
+        "Still running{after} in background window @{id}{polling}. {hint}Result will be reported \
+         when it finishes."
     );
     below(body(shown, ""), &word)
 }
@@ -235,8 +242,16 @@ pub fn look(word: &str, window: Named<'_>, command: &str, shown: Shown<'_>) -> S
 }
 
 /// One line of a list of windows; `ended` where the command is over.
-pub fn listed(window: Named<'_>, age_s: u64, ended: Option<ExitStatus>) -> String {
+pub fn listed(
+    window: Named<'_>,
+    age_s: u64,
+    ended: Option<ExitStatus>,
+    doing: Option<&str>,
+) -> String {
     let Named { name, id } = window;
+    if let Some(doing) = doing {
+        return format!("  {name} @{id} ({age_s}s) {doing}");
+    }
     let ended = ended.map(|status| format!(" finished with exit code {}", shell_code(status)));
     format!("  {name} @{id} ({age_s}s){}", ended.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 //! for the session or it runs in the background, and its polls. The texts that models read are made
 //! in `text`.
 
-use crate::families::windows::text::notice;
+use crate::families::windows::text::{self, Inspector, Shown, notice};
 use crate::limits::{NS_PER_MS, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::ExitStatus;
@@ -10,7 +10,9 @@ use crate::pure::process::stdin_asked::Asks;
 use crate::pure::text::clean::window_text;
 use crate::pure::text::truncate::{CutBy, Truncation, truncate_tail};
 use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len};
-use crate::session::ClientId;
+use crate::pure::text::visible::one_line;
+use crate::session::wait_report::WaitReport;
+use crate::session::{ClientId, SessionId};
 
 /// Whose windows an action may see, or whose this one is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,6 +168,19 @@ impl Window {
             None => false,
         };
         asked && lived_ms <= STDIN_ASKED_MS
+    }
+}
+
+impl WindowSpec {
+    /// The text of a command that goes on in the background: because its time was over, or `by`
+    /// what it was waited for.
+    pub fn went_on(&self, id: SessionId, output: Shown<'_>, by: Option<&WaitReport>) -> String {
+        let inspector = Inspector { tool: &self.tool, actions: &self.actions };
+        let poll_ms = self.poll.map(|poll| poll.interval_ms);
+        let after = by.is_none().then_some(self.timeout_ms);
+        let text = text::went_on(output, after, id, inspector, poll_ms);
+        let why = by.map(|wait| format!("wait: {}\n", one_line(&wait.line)));
+        format!("{}{text}", why.unwrap_or_default())
     }
 }
 
