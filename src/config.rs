@@ -20,6 +20,16 @@ pub enum OnEof {
     Wait,
 }
 
+/// What happens to a wait that nothing but input to its session can end any more (waits.md,
+/// Impossible).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnImpossible {
+    /// It is answered: the session still runs, and the answer says what it waits for.
+    Answer,
+    /// It goes on to its deadline.
+    Wait,
+}
+
 /// Where logs go and what bounds them.
 #[derive(Clone, Debug)]
 pub struct LogSettings {
@@ -92,6 +102,8 @@ pub struct Config {
     pub pi: String,
     /// What the end of stdin does to live sessions.
     pub on_eof: OnEof,
+    /// What happens to a wait that nothing but input can end any more, unless its call says.
+    pub on_impossible: OnImpossible,
     /// Ends execd when nothing came for so long.
     pub exit_after_silence_s: Option<u64>,
     /// Where logs go.
@@ -120,6 +132,7 @@ impl Default for Config {
             stream: StreamSettings::default(),
             pi: "pi".to_owned(),
             on_eof: OnEof::End,
+            on_impossible: OnImpossible::Answer,
             exit_after_silence_s: None,
             logs: LogSettings { off: false, dir: None, max_bytes: None, keep_days: LOG_KEEP_DAYS },
             socket: SocketPlace::Default,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::arguments::{Arguments, Reason, number, unknown};
 use super::table::SETTINGS;
 use crate::config::{
-    Config, OnEof, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
+    Config, OnEof, OnImpossible, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
 };
 use crate::limits::{
     DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS,
@@ -65,6 +65,13 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
                 Some("end") => OnEof::End,
                 Some("wait") => OnEof::Wait,
                 _ => return Err(format!("--on-eof must be end or wait, not {value:?}")),
+            };
+        }
+        "--on-impossible" => {
+            config.on_impossible = match value.to_str() {
+                Some("answer") => OnImpossible::Answer,
+                Some("wait") => OnImpossible::Wait,
+                _ => return Err(format!("--on-impossible must be answer or wait, not {value:?}")),
             };
         }
         "--log-dir" => config.logs.dir = Some(PathBuf::from(value)),

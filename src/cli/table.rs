@@ -116,6 +116,12 @@ pub const SETTINGS: &[Flag] = &[
         "at the end of stdin, once all is answered: end the sessions, or let them run to their \
          own end (end)",
     ),
+    flag(
+        "on-impossible",
+        Takes::Choice(&["answer", "wait"]),
+        "what happens to a wait that nothing but input can end any more: it is answered, or goes \
+         on (answer)",
+    ),
     flag("exit-after-silence", Takes::Value("S"), "end when no request came for S seconds (never)"),
     flag("kill-detached", Takes::Nothing, "ending a session also ends what left it by setsid"),
     flag("log-dir", Takes::Path("DIR"), "where logs go ($TMPDIR/pi-execd-UID)"),

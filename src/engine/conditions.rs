@@ -6,7 +6,7 @@
 use super::contract::Families;
 use super::contract::cx::Cx;
 use super::ports;
-use crate::config::Config;
+use crate::config::{Config, OnImpossible};
 use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS, TEXT_WAITS_MAX};
 use crate::pure::process::life::Stream;
 use crate::session::Session;
@@ -17,9 +17,10 @@ use crate::sys::tree::{self, Orphans};
 use crate::sys::{proc, proc_work};
 use crate::wire::{Reason, RpcError};
 
-/// Whether a wait that nothing but input can end any more is answered then, as its call says.
-pub fn answers_impossible(given: Option<&str>, _config: &Config) -> bool {
-    given.is_some_and(|word| word == "answer")
+/// Whether a wait that nothing but input can end any more is answered then, as its call says,
+/// or else as the settings say.
+pub fn answers_impossible(given: Option<&str>, config: &Config) -> bool {
+    given.map_or(config.on_impossible == OnImpossible::Answer, |word| word == "answer")
 }
 
 /// Refuses conditions with patterns where a session has as many waits already that look for some.
