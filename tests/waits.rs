@@ -93,7 +93,10 @@ fn progress_comes_four_times_a_second_at_most() {
 #[test]
 fn the_tail_of_progress_is_the_last_32_kib() {
     let mut execd = Execd::start();
-    let params = json!({"cmd": "seq 1 50000; read x", "yield_time_ms": 30_000, "stream": true});
+    let params = json!({
+        "cmd": "seq 1 50000; read x", "yield_time_ms": 30_000, "stream": true,
+        "on_impossible": "wait",
+    });
     execd.start_request("exec_command", params);
     let bytes: u64 = (1..=50_000_u32).map(|i| i.to_string().len() as u64 + 1).sum();
     let last = execd.notification("progress", |progress| progress["total_bytes"] == bytes);
