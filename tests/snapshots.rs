@@ -470,8 +470,30 @@ fn texts_that_are_cut_are_as_written() {
 }
 
 #[test]
-fn sessions_are_as_written() {
+fn waits_are_as_written() {
     let mut board = Board::start(&[]);
+    let patient = |cmd: &str, more: Value| {
+        common::merged(json!({"cmd": cmd, "yield_time_ms": 60_000}), more)
+    };
+    board.about("a command that waits for input, and that nothing else can end");
+    board.ask("exec_command", patient("exec cat", json!({})));
+    board.about("a text that came, and a mark of failure");
+    let until = json!({"until": {"text": ["ready", "up"]}});
+    board.ask("exec_command", patient("echo server is up; exec sleep 100", until));
+    let stop = json!({"until": {"text": "ready"}, "stop": {"regex": "E(\\d+)"}});
+    board.ask("exec_command", patient("echo failed with E42; exec sleep 100", stop));
+    board.about("an exit instead");
+    board.ask("exec_command", patient("exit 3", json!({"until": {"text": "ready"}})));
+    board.about("what may not be waited for");
+    board.ask("exec_command", patient("true", json!({"until": {"txt": "ready"}})));
+    board.ask("exec_command", patient("true", json!({"until": {"regex": "a(b"}})));
+    board.end("waits.txt");
+}
+
+#[test]
+fn sessions_are_as_written() {
+    // How soon it is known that nothing but input can end a wait depends on the machine.
+    let mut board = Board::start(&["--on-impossible", "wait"]);
     board.about("a session that goes on, and its announcement");
     let cat = board.open("exec cat", json!({"name": "echo", "on_exit": "wake"}));
     board.note("session_started", |note| note["session_id"] == cat);
@@ -884,7 +906,7 @@ fn runs_of_pi_are_as_written() {
 
 #[test]
 fn attaching_is_as_written() {
-    let mut board = Board::start(&[]);
+    let mut board = Board::start(&["--on-impossible", "wait"]);
     board.about("a session that has printed something");
     let cat = board.open("read -r x; echo hello; exec cat", json!({"name": "cat"}));
     board.input(cat, "hello\n");

@@ -306,7 +306,7 @@ const HELP_DOCS_AT: usize = 29;
 /// One entry of the help: what it is, and what it does in the column beside it.
 fn entry(out: &mut String, what: &str, doc: &str) {
     let mut line = format!("  {what:<width$}", width = HELP_DOCS_AT - 2);
-    if line.chars().count() > HELP_DOCS_AT {
+    if line.chars().count() >= HELP_DOCS_AT && !line.ends_with(' ') {
         let _ = writeln!(out, "{}", line.trim_end());
         line = " ".repeat(HELP_DOCS_AT);
     }
