@@ -101,9 +101,9 @@ test("a question that nobody answers ends a plain wait: the model is told and sa
   const asks = "read -p 'Go on? [Y/n] ' answer; echo \"it said $answer\"";
   const run = await runJson(place, {
     script: [
-      turn("Install.", exec(asks, { tty: true, yield_time_ms: 30_000, on_impossible: "answer" })),
+      turn("Install.", exec(asks, { tty: true, yield_time_ms: 30_000 })),
       turn("Yes.", stdin({ chars: "y\\n", yield_time_ms: 10_000 })),
-      turn("Read stdin.", exec("exec cat", { yield_time_ms: 30_000, on_impossible: "answer" })),
+      turn("Read stdin.", exec("exec cat", { yield_time_ms: 30_000 })),
       turn("No more.", stdin({ eof: true, yield_time_ms: 10_000 })),
     ],
   });
@@ -157,9 +157,7 @@ test("the TUI: what is waited for counts the seconds, what ended it, Esc", async
   const tui = await Tui.start(place, {
     script: [
       turn("Serve.", exec(serve(port), { until: { port }, yield_time_ms: LONG_MS })),
-      turn("Ask.", exec("read -p 'Sure? ' a", {
-        tty: true, yield_time_ms: 30_000, on_impossible: "answer",
-      })),
+      turn("Ask.", exec("read -p 'Sure? ' a", { tty: true, yield_time_ms: 30_000 })),
       turn("Wait.", call("wait_for", {
         session_ids: [1], until: { text: "never" }, timeout_ms: LONG_MS,
       })),
