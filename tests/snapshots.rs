@@ -472,9 +472,8 @@ fn texts_that_are_cut_are_as_written() {
 #[test]
 fn waits_are_as_written() {
     let mut board = Board::start(&[]);
-    let patient = |cmd: &str, more: Value| {
-        common::merged(json!({"cmd": cmd, "yield_time_ms": 60_000}), more)
-    };
+    let patient =
+        |cmd: &str, more: Value| common::merged(json!({"cmd": cmd, "yield_time_ms": 60_000}), more);
     board.about("a command that waits for input, and that nothing else can end");
     board.ask("exec_command", patient("exec cat", json!({})));
     board.about("a text that came, and a mark of failure");
