@@ -232,6 +232,11 @@ fn a_port_that_somebody_else_holds_is_impossible_with_who_holds_it() {
     let why = format!("port {held} is held by another process (pid {own}, {})", name.trim());
     assert_eq!(result["wait"]["outcome"], "impossible", "{result}");
     assert_eq!(result["wait"]["why"], why);
+    let params = json!({"command": "sleep 600", "until": {"port": held}, "yieldMs": 60_000,
+        "onImpossible": "answer"});
+    let process = execd.result("bash_stream", params);
+    assert_eq!(process["wait"]["why"], why);
+    assert_absent(&process, &["note"]);
     let server =
         execd.exec(with_until("exec python3 listener.py 0.0.0.0 0", json!({"port": "any"})));
     let (id, port) = (session_of(&server), &server["wait"]["port"]);

@@ -224,7 +224,9 @@ impl Family for Stream {
         let dropped = live.map_or(0, |live| live.chunks.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
         report.wait = wait_report::report(&wait, why, core).map(WaitReportCamel::from);
-        let stuck = report.wait.as_ref().and_then(|wait| wait.why.as_deref());
+        // A port that somebody else holds is not to be had by input.
+        let stuck = report.wait.as_ref().filter(|wait| wait.state.is_some());
+        let stuck = stuck.and_then(|wait| wait.why.as_deref());
         if let Some(why) = stuck.filter(|_| !over && why == Why::Impossible) {
             report.note = Some(asked::what_to_do(core, why));
         }
