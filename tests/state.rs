@@ -292,3 +292,37 @@ fn until_input_ends_when_the_program_asks() {
     let why = "its stdin is /dev/null: no input is ever waited for";
     assert_eq!(reply["wait"]["why"], why, "{reply}");
 }
+
+/// A poll of a session of half a minute, with `more` params.
+fn polled(execd: &mut Execd, more: Value) -> Value {
+    let params = json!({
+        "session_id": 1, "chars": "", "yield_time_ms": 30_000, "on_impossible": "answer",
+    });
+    execd.result("write_stdin", merged(params, more))
+}
+
+/// rule: waits.md, Impossible: This holds for every wait, also without `until`
+#[test]
+fn each_later_wait_for_a_session_that_waits_is_answered_too() {
+    let mut execd = Execd::start();
+    let why = "cat waits for a line on stdin; nothing else runs";
+    let first = answered(&mut execd, "cat", false, 30_000);
+    assert_eq!(first["wait"]["why"], why, "{first}");
+    for more in [json!({}), json!({"until": {"text": "x"}}), json!({})] {
+        let reply = polled(&mut execd, more);
+        assert_eq!(reply["wait"]["why"], why, "{reply}");
+    }
+    let params = json!({"session_ids": [1], "on_impossible": "answer", "timeout_ms": 30_000});
+    let reply = execd.result("wait_for", params);
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
+}
+
+/// rule: waits.md, What it costs: once output is quiet
+#[test]
+fn who_waits_for_input_is_told_also_where_looks_have_settled() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let reply = answered(&mut execd, "sleep 60 & exec cat", false, 1_000);
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+    let reply = polled(&mut execd, json!({"until": {"input": true}}));
+    assert_eq!(reply["wait"]["by"], "input", "{reply}");
+}

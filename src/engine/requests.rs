@@ -200,6 +200,7 @@ impl<F: Families> Engine<F> {
             }
             wait.began_total = core.output_bytes_total();
             core.waits.push(wait);
+            core.note_waiter(self.cx.now_ns);
             self.cx.touch(core);
         }
     }

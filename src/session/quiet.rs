@@ -79,6 +79,14 @@ impl Session {
         self.doing.quiet.due_ns().is_some_and(|now_due_ns| now_due_ns < due_ns)
     }
 
+    /// A new wait may be answered for what was found, and settled, for those before it.
+    pub fn note_waiter(&mut self, now_ns: u64) {
+        self.doing.quiet.joined(now_ns);
+        if !self.doing.quiet.is_settled() {
+            self.doing.watched.clear();
+        }
+    }
+
     /// Input was given: what was found before says nothing any more.
     pub fn note_input(&mut self, now_ns: u64) {
         self.doing.last = None;

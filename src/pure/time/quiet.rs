@@ -27,6 +27,16 @@ impl Quiet {
         }
     }
 
+    /// Somebody else waits from now on, who may be answered for what is seen: a look comes soon,
+    /// also where the session has settled for those who waited before.
+    pub fn joined(&mut self, now_ns: u64) {
+        let Some(due_ns) = self.due_ns else { return };
+        if self.settled {
+            return self.moved(now_ns);
+        }
+        self.due_ns = Some(due_ns.min(now_ns + DOING_FIRST_LOOK_MS * NS_PER_MS));
+    }
+
     /// Something has moved: output came, input was given, a member has ended. Nothing is looked at
     /// before the session has been quiet again.
     pub fn moved(&mut self, now_ns: u64) {
@@ -115,6 +125,15 @@ mod tests {
         let asked = [(false, true), (true, true), (true, true), (true, true), (true, true)];
         assert_eq!(looks(&mut quiet, &asked), [20, 60, 140, 300, 620, 1_120]);
         assert!(!quiet.is_settled(), "who waits for input is told of it soon");
+        quiet.joined(1_000_000_000);
+        assert_eq!(quiet.due_ns(), Some(1_020_000_000), "who comes later is looked for soon");
+        quiet.looked(1_020_000_000, true, false);
+        quiet.joined(2_000_000_000);
+        assert!(!quiet.is_settled());
+        assert_eq!(quiet.due_ns(), Some(2_020_000_000), "also where it has settled for others");
+        quiet.stop();
+        quiet.joined(3_000_000_000);
+        assert_eq!(quiet.due_ns(), None, "who wants no looks begins none");
         let mut quiet = Quiet { backstop_ms: DOING_BACKSTOP_MAX_MS, ..quiet };
         quiet.looked(0, true, false);
         assert_eq!(quiet.due_ns(), Some(DOING_BACKSTOP_MAX_MS * NS_PER_MS));
