@@ -326,3 +326,16 @@ fn who_waits_for_input_is_told_also_where_looks_have_settled() {
     let reply = polled(&mut execd, json!({"until": {"input": true}}));
     assert_eq!(reply["wait"]["by"], "input", "{reply}");
 }
+
+/// rule: waits.md, State: Every reply about a session that still runs has `state`
+#[test]
+fn an_answer_at_its_deadline_tells_who_waits_where_nothing_looked_before() {
+    let mut execd = Execd::start();
+    let params = json!({"cmd": "cat", "yield_time_ms": 3_000, "on_impossible": "wait"});
+    let requests: Vec<u64> =
+        (0..16).map(|_| execd.start_request("exec_command", params.clone())).collect();
+    let tells = |request| execd.result_of(request)["state"] == LINE;
+    let told = requests.into_iter().map(tells).filter(|told| *told).count();
+    // A turn that begins too late on a busy machine says less.
+    assert!(told >= 12, "{told} of 16 tell that somebody waits");
+}

@@ -10,6 +10,9 @@ pub const DOING_BACKSTOP_MS: u64 = 60_000;
 pub const DOING_BACKSTOP_MAX_MS: u64 = 60 * 60 * 1_000;
 /// Two looks that are at least so far apart and agree say that somebody waits.
 pub const DOING_AGREE_MS: u64 = 15;
+/// How long before an answer that tells the state a first look is taken, for the answer's own look
+/// to agree with. It is more than two looks must be apart: a turn may begin late.
+pub const DOING_EARLY_MS: u64 = 40;
 /// Members of a settled session whose ends are watched for.
 pub const DOING_WATCHED_MAX: usize = 8;
 /// Once looks have taken so long in a turn, no further one is begun in it.
@@ -23,4 +26,5 @@ pub const DOING_LAST_LINE_BYTES: usize = 256;
 
 const _: () = {
     assert!(DOING_FIRST_LOOK_MS >= DOING_AGREE_MS);
+    assert!(DOING_EARLY_MS >= 2 * DOING_AGREE_MS);
 };

@@ -8,7 +8,7 @@ use super::Session;
 use super::asked::Outcome;
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
-use crate::limits::{DOING_AGREE_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
+use crate::limits::{DOING_EARLY_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
 use crate::pure::process::doing::Input;
 use crate::pure::until::{Condition, InputWanted};
 use crate::sys::proc;
@@ -53,7 +53,7 @@ impl Session {
         Vec::new()
     }
 
-    /// When a look is due: by the schedule, and 15 ms before an answer that tells the state.
+    /// When a look is due: by the schedule, and a little before an answer that tells the state.
     pub fn doing_due_ns(&self) -> Option<u64> {
         if self.life.finished() {
             return None;
@@ -64,7 +64,7 @@ impl Session {
         let telling = waits.filter(|wait| wait.tells_state && wait.outcome.is_none());
         let early = telling
             .filter_map(|wait| wait.due_ns)
-            .map(|due| due.saturating_sub(DOING_AGREE_MS * NS_PER_MS))
+            .map(|due| due.saturating_sub(DOING_EARLY_MS * NS_PER_MS))
             .filter(|early| looked_ns < *early);
         let due = early.chain(self.doing.quiet.due_ns()).min();
         due.map(|due| due.max(self.doing.not_before_ns))
