@@ -346,13 +346,14 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     let log = result["log_path"].as_str().expect("a log").to_owned();
     assert!(done(&result).starts_with("early\n\n\nStill running in background window @1: "));
     assert!(done(&result).ends_with(&format!(". Later output: {log}")), "{result}");
-    assert!(peek(&mut execd, "@1").ends_with("\nearly"));
+    let held = "[shell exited, output held]";
+    assert!(peek(&mut execd, "@1").ends_with(&format!("\nearly\n\n{held}")));
     first.open();
     until_logged(&result, "later\n");
     let late = format!("[Some of it came after the command had ended. Full output: {log}]");
     let shown = format!("\nearly\nlater\n\n{late}");
     let looked = tmux_on(&mut execd, "peek", "@1", json!({}));
-    assert!(done(&looked).ends_with(&shown), "{looked}");
+    assert!(done(&looked).ends_with(&format!("{shown}\n{held}")), "{looked}");
     assert_eq!(looked["windows"][0]["late"], true);
     assert_eq!(tmux(&mut execd, "list")["windows"][0]["late"], true);
     second.open();

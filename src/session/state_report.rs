@@ -68,7 +68,7 @@ impl Seen {
         Some(match self.state {
             State::Running => return None,
             State::Stopped => "stopped".to_owned(),
-            State::Held => "held".to_owned(),
+            State::Held => "shell exited, output held".to_owned(),
             State::Waits(input) => {
                 let command = self.detail.as_ref().map_or("", |detail| &detail.command);
                 format!("waiting for {} ({command})", input.words())
