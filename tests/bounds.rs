@@ -170,7 +170,8 @@ fn finished_commands_leave_nothing_in_memory() {
 fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     const SESSIONS: usize = 40;
     let mut execd = Execd::start();
-    let cmd = "sleep 1000 </dev/null >/dev/null 2>&1 & head -c 1500000 /dev/zero | tr '\\0' x";
+    let cmd = "sleep 1000 </dev/null >/dev/null 2>&1 & \
+               until grep -qs sleep /proc/$!/comm; do :; done; head -c 1500000 /dev/zero | tr '\\0' x";
     let run = |execd: &mut Execd| drop(execd.run(cmd));
     (0..10).for_each(|_| run(&mut execd));
     let before = execd.rss_kib();
