@@ -339,3 +339,35 @@ fn an_answer_at_its_deadline_tells_who_waits_where_nothing_looked_before() {
     // A turn that begins too late on a busy machine says less.
     assert!(told >= 12, "{told} of 16 tell that somebody waits");
 }
+
+/// rule: waits.md, State: A list that finds a program waiting for the first time is put off
+#[test]
+fn the_first_list_knows_who_waits() {
+    let mut execd = Execd::start();
+    for peek in [true, false] {
+        let reply = execd.result(
+            "exec_command",
+            json!({"cmd": "echo $$; exec cat", "until": {"regex": "^[0-9]+$"},
+                   "on_impossible": "wait", "yield_time_ms": 30_000}),
+        );
+        let pid = reply["output"].as_str().expect("a pid").trim().to_owned();
+        // cat reads already when the first list asks; who waits for the session has looked once.
+        let came = Instant::now();
+        let reads = || {
+            let of =
+                |what| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            let call = of("syscall");
+            // read(0, …), by its number on either architecture.
+            of("comm") == "cat\n" && (call.starts_with("0 0x0 ") || call.starts_with("63 0x0 "))
+        };
+        while !reads() {
+            assert!(came.elapsed() < COMES_WITHIN, "cat reads");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let list = execd.result("list_sessions", json!({"peek": peek}));
+        let rows = list["sessions"].as_array().expect("an array");
+        let row = rows.last().expect("a row");
+        assert_eq!(row["state"], LINE, "{list}");
+        assert_eq!(row["state_detail"]["command"], "cat", "{list}");
+    }
+}

@@ -117,7 +117,9 @@ fn the_tail_of_progress_is_the_last_32_kib() {
 fn the_tail_of_progress_is_clean_text() {
     let mut execd = Execd::start();
     let cmd = "printf '\\033[31mred\\033[0m\\n10%%\\r20%%'; read x";
-    let params = json!({"cmd": cmd, "yield_time_ms": 30_000, "stream": true});
+    let params = json!({
+        "cmd": cmd, "yield_time_ms": 30_000, "stream": true, "on_impossible": "wait",
+    });
     execd.start_request("exec_command", params);
     let progress = execd.notification("progress", |progress| progress["total_bytes"] == 20);
     assert_eq!(progress["tail"], "red\n20%");

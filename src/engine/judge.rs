@@ -91,6 +91,9 @@ impl<F: Families> Engine<F> {
         kill_what_is_late(core, cx);
         conditions::step(core, cx);
         look_at_processes(core, cx);
+        if core.takes_second_look(cx.now_ns) {
+            cx.ask_again(core);
+        }
         // A family sees what has come true.
         entry.family.step(core, cx);
         cx.send_progress(core, &entry.family);

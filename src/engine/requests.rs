@@ -111,7 +111,9 @@ impl<F: Families> Engine<F> {
     fn ask_again(&mut self) -> bool {
         let told = &mut self.cx.queues.told;
         if self.cx.closing.is_some() {
-            told.clear();
+            // Who has a wait besides is answered by that.
+            let sessions = &self.sessions;
+            told.retain(|id| sessions.get(*id).is_some_and(|one| one.core.waits.is_empty()));
         }
         let Some(session) = told.front().copied() else { return false };
         let entry = self.sessions.get_mut(session);
@@ -231,16 +233,37 @@ impl<F: Families> Engine<F> {
         id: SessionId,
         make: impl FnOnce(Ticket, u64) -> Wait,
     ) -> Answer {
+        if let Some(ticket) = self.put_off(call, method, id) {
+            let wait = make(ticket, self.cx.now_ns);
+            self.add_wait(id, wait);
+        }
+        Answer::Waits
+    }
+
+    /// Puts a request off until a session was looked at a second time, which is soon: it is no wait
+    /// of the session's, and is answered also while execd ends.
+    pub fn defer_to_second_look(
+        &mut self,
+        call: &Call<'_>,
+        method: &'static str,
+        id: SessionId,
+    ) -> Answer {
+        self.put_off(call, method, id);
+        let now_ns = self.cx.now_ns;
+        if let Some(entry) = self.sessions.get_mut(id) {
+            entry.core.want_second_look(now_ns);
+            self.cx.touch(&mut entry.core);
+        }
+        Answer::Waits
+    }
+
+    fn put_off(&mut self, call: &Call<'_>, method: &'static str, id: SessionId) -> Option<Ticket> {
         let ticket = self.open_ticket(call, &[id]);
         let params = call.params.to_owned();
         if let Some(entry) = self.sessions.get_mut(id) {
             entry.core.deferred.push_back(Deferred { ticket, client: call.client, method, params });
         }
-        if let Some(ticket) = ticket {
-            let wait = make(ticket, self.cx.now_ns);
-            self.add_wait(id, wait);
-        }
-        Answer::Waits
+        ticket
     }
 
     /// Cancels the wait of a client's request; whether there was one.

@@ -349,6 +349,10 @@ impl<F: Families> Engine<F> {
         let mut waits: BTreeMap<Ticket, Vec<SessionId>> = BTreeMap::new();
         for core in self.sessions.iter().map(|one| &one.core) {
             core.waits.iter().for_each(|wait| waits.entry(wait.ticket).or_default().push(core.id));
+            // A request that is put off for a second look is no wait of the session's.
+            for ticket in core.deferred.iter().filter_map(|one| one.ticket) {
+                waits.entry(ticket).or_insert_with(|| vec![core.id]);
+            }
         }
         for (ticket, sessions) in &waits {
             let once = |one: &Pending| {

@@ -104,6 +104,8 @@ pub struct Doing {
     pub(super) quiet: Quiet,
     /// No look before this moment: one was due and could not be taken.
     pub(super) not_before_ns: u64,
+    /// When the second look is due that a request was put off for.
+    second_ns: Option<u64>,
     /// Members whose end is watched for, once the session has settled.
     pub(super) watched: Vec<Target>,
 }
@@ -252,6 +254,23 @@ impl Session {
     pub fn wants_second_look(&self) -> bool {
         let found = |last: &Look| last.found.waiter.is_some() && last.waiter().is_none();
         self.doing.last.as_ref().is_some_and(found)
+    }
+
+    /// A request was put off until the session can be looked at a second time.
+    pub fn want_second_look(&mut self, now_ns: u64) {
+        let due_ns = now_ns + DOING_AGREE_MS * NS_PER_MS;
+        self.doing.second_ns = Some(self.doing.second_ns.map_or(due_ns, |old| old.min(due_ns)));
+    }
+
+    /// When that is.
+    pub fn second_look_due_ns(&self) -> Option<u64> {
+        self.doing.second_ns
+    }
+
+    /// Whether it is time for that, or there is nothing more to look at: told once.
+    pub fn takes_second_look(&mut self, now_ns: u64) -> bool {
+        let finished = self.life.finished();
+        self.doing.second_ns.take_if(|due| finished || *due <= now_ns).is_some()
     }
 }
 

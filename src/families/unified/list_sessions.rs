@@ -96,6 +96,15 @@ struct List {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     look_at_all(engine);
+    // A state of waiting needs two looks: who has begun to wait is looked at again, once.
+    let unsure = engine.sessions.listed().find(|core| core.wants_second_look());
+    if let Some(id) = unsure.map(|core| core.id)
+        && call.after.is_none()
+        && call.id.is_some()
+        && engine.cx.closing.is_none()
+    {
+        return Ok(engine.defer_to_second_look(call, METHOD.name, id));
+    }
     let sessions = rows(engine);
     let left = engine.sessions.left_members(&mut engine.cx);
     let left = left.into_iter().map(|(session_id, one)| LeftRow {
