@@ -53,7 +53,7 @@ fn makes_no_call(execd: &mut Execd) {
 ///   makes zero syscalls
 #[test]
 fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     // Half on terminals, a program in each that has printed and now waits for input.
     let starts: Vec<u64> = (0..64)
         .map(|at| {

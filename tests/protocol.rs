@@ -213,7 +213,7 @@ fn a_shutdown_without_id_ends_execd_without_a_word() {
 ///   `too_many_requests`
 #[test]
 fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let session = execd.open_making("exec cat", None);
     let poll = json!({"session_id": session, "yield_until": FAR});
     for at in 0..1_024 {

@@ -390,7 +390,7 @@ fn the_command_of_execd_run_can_be_looked_at() {
 ///   client never notices, descriptors come back
 #[test]
 fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let session = session_of(&execd.open("exec cat"));
     execd.ping();
     let (fds, path) = (countable_fds(execd.pid()), execd.socket());

@@ -227,7 +227,7 @@ fn a_poll_for_the_end_waits_thirty_minutes_at_most() {
 ///   most; of both what is over first; 0 says nothing
 #[test]
 fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
     let opened = open(&mut execd, command);
     let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
@@ -273,7 +273,7 @@ fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
 ///   most; of both what is over first; 0 says nothing
 #[test]
 fn of_two_waits_the_one_that_is_over_first_counts() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     open(&mut execd, "read x; echo it; read x; exit 4");
     for more in [
         json!({"waitMs": 300, "maxDrainMs": 60_000}),

@@ -123,7 +123,7 @@ fn first_failure_ends_with_the_first_exit_that_is_no_success() {
 ///   deadline each row has its state, and that is no error
 #[test]
 fn a_deadline_tells_the_state_of_each_and_takes_nothing() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let ids = [execd.open_until("echo kept; read x", "kept"), execd.open_until("read x", "")];
     for timeout_ms in [0, 300] {
         let answer = waited(&mut execd, &ids, json!({"timeout_ms": timeout_ms}));
@@ -207,7 +207,7 @@ fn sessions_of_all_families_are_waited_for_together() {
 ///   others are waited for
 #[test]
 fn the_ends_of_others_are_not_kept_back_by_a_wait_for_all() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let window = window_help::background(&mut execd, &ends_at("one", 5));
     let stream = stream_help::id_of(&stream_help::open(&mut execd, &ends_at("two", 6)));
     let lasting = execd.open_until("read x", "");
@@ -338,7 +338,7 @@ fn the_end_of_execd_answers_with_what_there_is() {
 /// rule: waits.md, wait_for: An exit that a row tells wakes nobody
 #[test]
 fn an_exit_that_is_waited_for_wakes_nobody() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let opened = execd.open_with(&ends_at("one", 0), json!({"on_exit": "wake"}));
     let lasting = execd.open_until("read x", "");
     let ids = [session_of(&opened), lasting];
@@ -429,7 +429,7 @@ fn a_failure_in_one_session_stops_the_wait_for_all() {
 ///   family has told
 #[test]
 fn what_nobody_has_been_told_counts_at_once() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let unified = execd.open_until("sleep 0.5; echo ready; read x", "ready");
     let stream = stream_help::open_until(&mut execd, "echo ready >&2; read x", "ready");
     let ids = [unified, stream_help::id_of(&stream)];

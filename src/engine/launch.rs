@@ -409,6 +409,8 @@ impl<F: Families> Engine<F> {
         let mut core = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
         core.start = start;
         core.errors = errors.map(|errors| Output::new(errors, false, 0));
+        // Of sessions that enter the table in one turn the one that was started first is older.
+        core.last_used = self.sessions.next_use();
         cx.debug(format_args!("session {id}: started pid={}", child.pid));
         cx.touch(&mut core);
         self.sessions.put(Box::new(Entry { core, family: F::default() }));

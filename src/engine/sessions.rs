@@ -217,7 +217,6 @@ impl<F: Families> Sessions<F> {
         let max = cx.config.max_sessions;
         let mut warnings = self.evict_down_to(max.saturating_sub(1), cx);
         set_listing(&mut self.listed, core, Listing::Listed);
-        core.last_used = self.next_use();
         let listed = self.listed;
         if warnings.is_empty() && listed + WARNING_BELOW_MAX >= max {
             warnings.push(format!("{listed}/{max} sessions open"));

@@ -95,7 +95,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const { sessionId, pid, status } = reportOf(started);
     assert.deepEqual([status, outputOf(started)], ["running", "ready\n"]);
     assert.ok(textOf(started).startsWith(`[running]\nsessionId: ${sessionId}\npid: ${pid}\n`));
-    assert.match(textOf(started), /\n---\nready\n\n\[Still running, .*poll_process/);
+    assert.match(textOf(started), /\n---\nready\n\n(\[cat waits .*\]\n\n)?\[Still running, .*poll_process/);
 
     const first = await pi.call("poll_process", { sessionId: String(sessionId) });
     assert.deepEqual([reportOf(first).status, outputOf(first)], ["running", "ready\n"]);
