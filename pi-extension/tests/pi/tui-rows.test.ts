@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { call, exec, poll, stdin, turn } from "./lib/model.ts";
+import { call, exec, stdin, turn } from "./lib/model.ts";
 import { processesLike } from "./lib/processes.ts";
 import { scratch } from "./lib/scratch.ts";
 import { rowOf, Tui } from "./lib/tui.ts";
@@ -21,7 +21,9 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
       turn("Ask it.", stdin({ chars: "print(7*6)\\n", yield_time_ms: 1_000 })),
       turn("Bytes.", stdin({ chars_b64: "MSsxCg==", yield_time_ms: 500 })),
       turn("Interrupt.", stdin({ chars: "\\x03", yield_time_ms: 500 })),
-      turn("Wait for nothing.", poll(20_000)),
+      turn("Wait for nothing.", call("write_stdin", {
+        session_id: 2, yield_time_ms: 20_000, on_impossible: "wait",
+      })),
       turn("Went on."),
     ],
   });
