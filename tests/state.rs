@@ -222,6 +222,13 @@ fn a_wait_that_only_input_can_end_is_answered() {
         ("cat | cat", false, "cat waits for a line on stdin"),
         ("sleep 0.3; read x", false, "bash waits for a line on stdin"),
         ("read -s x", true, "bash waits for a password on its terminal"),
+        // Room in a pipe that only it has can't come either.
+        (
+            "python3 -c 'import os, select; r, w = os.pipe(); os.write(w, bytes(65536))
+select.select([0], [w], [])'",
+            false,
+            "python3 waits for a line on stdin",
+        ),
         ("python3 -q", true, "python3 waits for a key on its terminal"),
     ];
     for (cmd, tty, why) in table {
@@ -235,6 +242,67 @@ fn a_wait_that_only_input_can_end_is_answered() {
         assert_eq!(reply["running"], Value::Null, "{reply}");
         assert!(reply["state"].as_str().expect("a state").starts_with("waiting_for_"), "{reply}");
     }
+}
+
+/// rule: waits.md, What it costs: when a sleep or a timeout of it has passed
+#[test]
+fn a_program_that_reads_once_it_has_slept_is_answered_then() {
+    if !is_here("python3") {
+        return;
+    }
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let python = |sleep: &str| {
+        let code = format!("import select, threading, time; {sleep}; input()");
+        (format!("exec python3 -c '{code}'"), "python3")
+    };
+    let table = [
+        python("time.sleep(2)"),
+        python("select.select([], [], [], 2)"),
+        python("select.poll().poll(2000)"),
+        python("select.epoll().poll(2)"),
+        python("threading.Event().wait(2)"),
+        python("[time.sleep(0.3) for _ in range(7)]"),
+        ("setsid -f sleep 2; cat".to_owned(), "cat"),
+    ];
+    // They sleep side by side, and the look that makes up for what nobody has told is far away.
+    let requests: Vec<(u64, &String, &str)> = table
+        .iter()
+        .map(|(cmd, who)| {
+            let params = json!({"cmd": cmd, "yield_time_ms": 30_000, "on_impossible": "answer"});
+            (execd.start_request("exec_command", params), cmd, *who)
+        })
+        .collect();
+    for (request, cmd, who) in requests {
+        let reply = execd.result_of(request);
+        let why = format!("{who} waits for a line on stdin; nothing else runs");
+        assert_eq!(reply["wait"]["why"], why.as_str(), "{cmd}: {reply}");
+    }
+}
+
+/// rule: waits.md, Impossible: a pipe within the session
+#[test]
+fn a_manual_in_its_pager_waits_for_a_key() {
+    if !is_here("man") || !is_here("nroff") || !is_here("less") {
+        return;
+    }
+    let mut execd = Execd::with(&[], &[("TERM", "xterm"), ("PAGER", "less")]);
+    // Its text is more than pipes hold: all who make it wait for the pager.
+    let cmd = "{ echo .TH A 1; seq 100000; } >a.1; man -l ./a.1";
+    let reply = answered(&mut execd, cmd, true, 30_000);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    assert_eq!(reply["state"], KEY, "{reply}");
+}
+
+/// rule: waits.md, Impossible: A timer that a program has set passes first
+#[test]
+fn a_program_that_has_set_itself_a_timer_is_answered_when_it_has_passed() {
+    if !is_here("node") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let reply = answered(&mut execd, "node", true, 30_000);
+    let why = "node waits for a key on its terminal; nothing else runs";
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
 }
 
 /// rule: waits.md, Impossible: A session that computes, sleeps, polls or serves is never answered
@@ -251,6 +319,8 @@ fn a_wait_that_something_else_can_end_goes_on() {
         ("sleep 30 | cat", false),
         ("python3 -m http.server 0 --bind 127.0.0.1", false),
         ("read -t 30 x", true),
+        ("exec python3 -c 'import time\nwhile True: time.sleep(0.1)'", false),
+        ("exec python3 -c 'import select; select.select([0], [], [], 30)'", false),
         ("yes n | (sleep 30; read x)", false),
     ];
     for (cmd, tty) in table {

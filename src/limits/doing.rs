@@ -8,6 +8,12 @@ pub const DOING_GAP_MAX_MS: u64 = 500;
 pub const DOING_BACKSTOP_MS: u64 = 60_000;
 /// The longest one.
 pub const DOING_BACKSTOP_MAX_MS: u64 = 60 * 60 * 1_000;
+/// How long after a sleep or a timeout of a program has passed its session is looked at: most have
+/// gone on to their next call by then.
+pub const DOING_WAKE_MS: u64 = 10;
+/// The shortest pause before such a look; each further one is twice as long, so that a program
+/// which sleeps for a moment again and again is looked at ever more rarely.
+pub const DOING_WAKE_MIN_MS: u64 = 100;
 /// Two looks that are at least so far apart and agree say that somebody waits.
 pub const DOING_AGREE_MS: u64 = 15;
 /// How long before an answer that tells the state a first look is taken, for the answer's own look

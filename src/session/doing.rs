@@ -184,8 +184,12 @@ impl Session {
         }
         let modes = self.output.fd().filter(|_| self.facts.tty).and_then(doing::modes);
         let whole = tree.complete && !busy && self.is_only_ours();
-        let whole = whole && !reached_into(&orphans, &leads, &all, &ours);
-        pure::decide(&all, modes, whole, &self.last_line())
+        let stranger = if whole { reached_by(&orphans, &leads, &all, &ours) } else { None };
+        let whole = whole && stranger.is_none();
+        let mut found = pure::decide(&all, modes, whole, &self.last_line());
+        // Its end may leave the session to itself.
+        found.busy.extend(stranger);
+        found
     }
 
     /// Whether nobody but a client's next request gives the session input: all that was given has
@@ -274,22 +278,22 @@ impl Session {
     }
 }
 
-/// Whether a process that has left some session has one of this session's descriptors.
-fn reached_into(
+/// A process that has left some session and has one of this session's descriptors, or of which
+/// that is not known.
+fn reached_by(
     orphans: &Orphans,
     leads: &impl Fn(i32) -> bool,
     all: &[Process],
     ours: &Ours,
-) -> bool {
+) -> Option<i32> {
     let own = |sid: i32| sid == ours.sid || leads(sid);
     let mut strangers = orphans.strangers(own).peekable();
-    if strangers.peek().is_none() {
-        return false;
-    }
+    strangers.peek()?;
     let mut pipes: BTreeSet<u64> = order::set(all.iter().flat_map(Process::pipes));
     pipes.extend(ours.stdin);
     pipes.extend(&ours.outputs);
     strangers
         .enumerate()
-        .any(|(at, pid)| at >= STRANGERS_ASKED_MAX || doing::reaches_into(pid, &pipes, ours))
+        .find(|(at, pid)| *at >= STRANGERS_ASKED_MAX || doing::reaches_into(*pid, &pipes, ours))
+        .map(|(_, pid)| pid)
 }

@@ -41,9 +41,11 @@ impl Session {
         }
         self.end_waits();
         let Some(last) = &self.doing.last else { return Vec::new() };
-        let settled = last.is_settled();
+        // That only input is left to wait for must be seen twice, also where nothing has moved:
+        // somebody outside the session may have ended.
+        let settled = last.is_settled() && (!last.found.closed || last.closed().is_some());
         let asked = self.waits.iter().any(|wait| wait.ends_by_doing() && wait.asks_input());
-        self.doing.quiet.looked(now_ns, settled, asked);
+        self.doing.quiet.looked(now_ns, settled, asked, last.found.wakes_in_ns);
         if self.doing.quiet.is_settled() { self.watch_busy() } else { Vec::new() }
     }
 

@@ -11,6 +11,7 @@ use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 
+use super::call_ends::{self, FUTEX_FLAGS, low};
 use super::io::{done, errno};
 use super::{proc, proc_work, pty, tree};
 use crate::limits::{DOING_LINE_BYTES, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
@@ -151,10 +152,11 @@ impl Seeing<'_> {
             Err(libc::ENOENT | libc::ESRCH) => return Ok(None),
             Err(_) => return Err(()),
         };
-        let mut thread =
-            Thread { tid, call: Call::Other, on: Vec::new(), line: hash(&line), cpu_ns: 0 };
+        let mut thread = Thread { line: hash(&line), ..Thread::new(tid, Call::Other) };
         if let Some((number, args)) = parse(&line) {
             (thread.call, thread.on) = self.call(number, &args);
+            thread.ends_in_ns =
+                call_ends::ends_in_ns(number, &args, &|at, bytes| self.memory(at, bytes));
         }
         if thread.on.iter().any(|on| matches!(on, On::Terminal | On::Stdin)) {
             thread.cpu_ns = thread_cpu_ns(&path);
@@ -208,11 +210,13 @@ impl Seeing<'_> {
             return (call, vec![if count == 1 { self.on(0) } else { On::Other }]);
         };
         let mut on: Vec<On> = reads.into_iter().map(|fd| self.on(fd)).collect();
-        for set in [args[2], args[3]] {
-            // Room for output, or what is out of band, is not for the session to give.
-            if self.set(set, count).is_none_or(|fds| !fds.is_empty()) {
-                on.push(On::Other);
-            }
+        match self.set(args[2], count) {
+            Some(writes) => on.extend(writes.into_iter().map(|fd| self.on_for(fd, false))),
+            None => on.push(On::Other),
+        }
+        // What is out of band is not for the session to give.
+        if self.set(args[3], count).is_none_or(|fds| !fds.is_empty()) {
+            on.push(On::Other);
         }
         (call, on)
     }
@@ -259,8 +263,13 @@ impl Seeing<'_> {
         (Call::Poll { timed }, on)
     }
 
+    /// What a descriptor is to one who polls it: room for output is the session's to give only
+    /// within the session.
     fn on_for(&self, fd: i32, reads: bool) -> On {
-        if reads { self.on(fd) } else { On::Other }
+        match self.on(fd) {
+            On::Terminal | On::Stdin if !reads => On::Other,
+            on => on,
+        }
     }
 
     /// What a descriptor of the process is.
@@ -322,19 +331,13 @@ impl Seeing<'_> {
 
 /// Whether a call of futex(2) waits, without a timeout.
 fn waits_for_ever(args: &[u64; 6]) -> bool {
-    let operation = low(args[1]) & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    let operation = low(args[1]) & !FUTEX_FLAGS;
     matches!(operation, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) && args[3] == 0
 }
 
 /// The number in a link like `pipe:[12]`.
 fn numbered(link: &str, prefix: &str) -> Option<u64> {
     link.strip_prefix(prefix)?.strip_suffix(']')?.parse().ok()
-}
-
-/// The lower half of an argument: descriptors and timeouts are ints.
-#[allow(clippy::cast_possible_truncation)] // The kernel takes no more of it either.
-fn low(arg: u64) -> i32 {
-    (arg as u32).cast_signed()
 }
 
 fn hash(line: &str) -> u64 {

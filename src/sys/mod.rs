@@ -19,6 +19,7 @@
 //! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
 //! | `look` | what is in the memory of other processes, asked with a deadline |
+//! | `call_ends` | when the calls of other processes end by themselves |
 //! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
@@ -39,6 +40,7 @@
 #![allow(unsafe_code)]
 
 pub mod agent_dirs;
+pub mod call_ends;
 pub mod child;
 pub mod clock;
 pub mod doing;

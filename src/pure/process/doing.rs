@@ -55,6 +55,9 @@ pub struct Thread {
     pub line: u64,
     /// The CPU time that the thread has used; known of those that wait for input.
     pub cpu_ns: u64,
+    /// In how long the call ends by itself at the latest. None: it may last for ever, or that
+    /// can't be told.
+    pub ends_in_ns: Option<u64>,
 }
 
 /// A process as a look has found it.
@@ -147,6 +150,8 @@ pub struct Found {
     pub closed: bool,
     /// Whose end may change that: who neither waits for input nor for another member.
     pub busy: Vec<i32>,
+    /// In how long the first call of those ends by itself, a sleep or a wait with a timeout.
+    pub wakes_in_ns: Option<u64>,
     /// The same for two looks between which nothing has moved.
     pub mark: u64,
 }
@@ -164,8 +169,10 @@ pub fn decide(all: &[Process], modes: Option<Modes>, complete: bool, last_line: 
     let stopped = counted.peek().is_some() && counted.all(|one| one.stopped);
     let waits = all.iter().any(|one| !one.stopped && one.threads.iter().any(Thread::is_fed));
     let closed = complete && waits && waiter.is_some() && all.iter().all(Process::is_blocked);
-    let busy = all.iter().filter(|one| !one.is_blocked()).map(|one| one.pid).collect();
-    Found { waiter, stopped: stopped && !waits, closed, busy, mark: mark(all, modes) }
+    let busy = || all.iter().filter(|one| !one.is_blocked());
+    let wakes_in_ns = busy().flat_map(|one| &one.threads).filter_map(|one| one.ends_in_ns).min();
+    let (stopped, busy) = (stopped && !waits, busy().map(|one| one.pid).collect());
+    Found { waiter, stopped, closed, busy, wakes_in_ns, mark: mark(all, modes) }
 }
 
 fn waiter(all: &[Process], modes: Option<Modes>, last_line: &[u8]) -> Option<Waiter> {
@@ -213,6 +220,11 @@ pub fn asks_for_password(line: &[u8]) -> bool {
 }
 
 impl Thread {
+    /// One in a call of which no more is known.
+    pub fn new(tid: i32, call: Call) -> Self {
+        Self { tid, call, on: Vec::new(), line: 0, cpu_ns: 0, ends_in_ns: None }
+    }
+
     /// Whether its call waits on input of the client's, perhaps among other things.
     fn is_fed(&self) -> bool {
         matches!(self.call, Call::Read | Call::Poll { .. })

@@ -8,7 +8,7 @@ const RAW: Option<Modes> = Some(Modes { canonical: false, echo: false });
 const PIPE: Option<Modes> = None;
 
 fn thread(call: Call, on: &[On]) -> Thread {
-    Thread { tid: 1, call, on: on.to_vec(), line: 7, cpu_ns: 9 }
+    Thread { on: on.to_vec(), line: 7, cpu_ns: 9, ..Thread::new(1, call) }
 }
 
 fn process(name: &str, threads: Vec<Thread>) -> Process {
