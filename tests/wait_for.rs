@@ -203,6 +203,44 @@ fn sessions_of_all_families_are_waited_for_together() {
     }
 }
 
+/// rule: waits.md, wait_for: A session that has ended and is remembered may be waited for too: its
+///   row says which `family` started it
+#[test]
+fn what_has_ended_is_told_under_the_family_that_started_it() {
+    let mut execd = Execd::start();
+    let commands = ["told", "untold"].map(|word| (word, 2));
+    let unified = gated(&mut execd, &commands);
+    go(&execd, "told");
+    execd.until_exit(unified[0]);
+    let stream = stream_help::id_of(&stream_help::run(&mut execd, "echo stream"));
+    let shown = json!({"context": {"autoCloseWindowsOnCompletion": false}});
+    let kept = window_help::background_with(&mut execd, "echo kept", shown);
+    let closed = window_help::background(&mut execd, "echo closed");
+    let windows = [kept, closed].map(|window| {
+        window_help::ended(&mut execd, &window);
+        window_help::session(&window)
+    });
+    go(&execd, "untold");
+    execd.notification("session_exited", |note| note["session_id"] == unified[1]);
+    let ids = [unified[0], unified[1], stream, windows[0], windows[1]];
+    for id in ids {
+        let row = rows(&waited(&mut execd, &[id], json!({"take": false})))[0].clone();
+        assert_eq!(row["session_id"], id);
+    }
+    let answer = waited(&mut execd, &ids, json!({"mode": "all"}));
+    assert_eq!(each(&answer, "family"), ["unified", "unified", "stream", "windows", "windows"]);
+    let output = ["told\n", "untold\n", "stream\n", "kept\n", "closed\n"];
+    assert_eq!(each(&answer, "output"), output);
+    assert_eq!(each(&answer, "state"), ["exited"; 5]);
+    let codes: Vec<&Value> = rows(&answer).iter().map(|row| &row["exit_code"]).collect();
+    assert_eq!(codes, [2, 2, 0, 0, 0]);
+    // The exit that nobody had been told is observed now; all of them are still remembered.
+    execd.failed("write_stdin", json!({"session_id": unified[1]}), "unknown_session");
+    let again = waited(&mut execd, &ids, json!({"mode": "all"}));
+    assert_eq!(each(&again, "family"), ["unified", "unified", "stream", "windows", "windows"]);
+    assert_eq!(each(&again, "output"), output);
+}
+
 /// rule: waits.md, wait_for: The end of a background command is reported as ever, however long
 ///   others are waited for
 #[test]
@@ -423,6 +461,24 @@ fn a_failure_in_one_session_stops_the_wait_for_all() {
     assert_eq!(answer["wait"]["session_id"], stream);
     assert_eq!(each(&answer, "outcome"), ["pending", "stopped"]);
     assert_eq!(each(&answer, "output"), ["-", "fatal error\n"]);
+}
+
+/// rule: waits.md, wait_for: A wait for one of them is impossible when none of them can go on; each
+///   row says so, and why
+#[test]
+fn when_none_can_go_on_each_row_says_so() {
+    let mut execd = Execd::start();
+    let ids = execd.open_all(&["cat"; 3]);
+    let answer = waited(&mut execd, &ids, json!({}));
+    let wait = &answer["wait"];
+    assert_eq!(wait["outcome"], "impossible", "{answer}");
+    assert_eq!(each(&answer, "outcome"), ["impossible"; 3], "{answer}");
+    assert_eq!(each(&answer, "state"), ["waiting_for_line"; 3], "{answer}");
+    let why = "cat waits for a line on stdin; nothing else runs";
+    assert_eq!(wait["why"], why);
+    for row in rows(&answer).iter().filter(|row| row["session_id"] != wait["session_id"]) {
+        assert_eq!(row["wait"]["why"], why, "{answer}");
+    }
 }
 
 /// rule: waits.md, wait_for: What is there already counts, in each session for what no call of its

@@ -106,8 +106,10 @@ pub trait Family: Sized {
     /// The end of a session of its own is about to be told to everybody.
     fn tell_end(&mut self, _core: &mut Session, _cx: &mut Cx) {}
 
-    /// A session is over: what is remembered of it is put into the books.
-    fn remember(_own: Option<&mut Self>, _core: &mut Session, _cx: &mut Cx) {}
+    /// A session is over: what is remembered of it is put into the books. `family`: the name of the
+    /// family that started it.
+    fn remember(_own: Option<&mut Self>, _core: &mut Session, _family: &'static str, _cx: &mut Cx) {
+    }
 }
 
 /// A family by its number, which a wait has to say who asked.
@@ -290,7 +292,11 @@ macro_rules! families {
             }
 
             fn remember(&mut self, core: &mut Session, cx: &mut Cx) {
-                $($(#[$only])* <$module::$Name as Family>::remember(own!(self, $Name), core, cx);)+
+                let name = self.name();
+                $($(#[$only])* {
+                    let own = own!(self, $Name);
+                    <$module::$Name as Family>::remember(own, core, name, cx);
+                })+
             }
 
             fn kept(

@@ -45,9 +45,11 @@ pub enum Over {
 
 impl Mode {
     /// What is known of a session that `was` this once `now` is learnt of it: what has been decided
-    /// stays so, but that a failure is still one behind a match where failures are waited for.
-    pub fn learn(self, was: One, now: One) -> One {
+    /// stays so, but that a failure is still one behind a match where failures are waited for. One
+    /// that could not go on stays so too once the wait is `over`, where nothing new is known.
+    pub fn learn(self, was: One, now: One, over: bool) -> One {
         match (was, now) {
+            (One::Stuck, One::Waits) if over => was,
             (One::Waits | One::Stuck, _) => now,
             (One::Matched, One::Stopped) => was,
             (One::Matched, One::Exited { failed: true }) if self == Self::FirstFailure => now,
@@ -153,7 +155,12 @@ mod tests {
             (Mode::Any, Stopped, BAD, Stopped),
             (Mode::Any, OK, Waits, OK),
         ] {
-            assert_eq!(mode.learn(was, now), then, "{mode:?} {was:?} {now:?}");
+            assert_eq!(mode.learn(was, now, false), then, "{mode:?} {was:?} {now:?}");
+        }
+        for (was, now, then) in
+            [(Stuck, Waits, Stuck), (Stuck, OK, OK), (Waits, Waits, Waits), (Waits, Stuck, Stuck)]
+        {
+            assert_eq!(Mode::Any.learn(was, now, true), then, "over: {was:?} {now:?}");
         }
     }
 
@@ -181,7 +188,7 @@ mod tests {
             for _ in 0..20 {
                 let at = random.below(all.len());
                 let now = [Waits, Stuck, Stuck, Matched, OK, BAD, Stopped][random.below(7_usize)];
-                all[at] = mode.learn(all[at], now);
+                all[at] = mode.learn(all[at], now, false);
                 let over = mode.over(&all, at);
                 assert_eq!(over.is_some(), naive(mode, &all), "{mode:?} {all:?}");
                 let Some((over, by)) = over else { continue };

@@ -230,7 +230,7 @@ impl Family for Agent {
         Answered { output: false, end: true }
     }
 
-    fn remember(own: Option<&mut Self>, _core: &mut Session, cx: &mut Cx) {
+    fn remember(own: Option<&mut Self>, _core: &mut Session, _: &str, cx: &mut Cx) {
         let Some(Self::Run(run)) = own else { return };
         let files = std::mem::take(&mut run.leaves_files);
         cx.effects.extend(files.then_some(Effect::TidyUp(SWEEP_FLAG)));

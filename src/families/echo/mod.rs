@@ -63,7 +63,7 @@ impl Family for Echo {
         Answered { output: false, end: true }
     }
 
-    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+    fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {
         if let Some(own) = own {
             cx.books.echo.insert(core.id, own.0.clone(), cx.now_ns, 2);
         }

@@ -84,7 +84,7 @@ pub fn finished_row(id: SessionId, most: usize, cx: &mut Cx) -> Option<waits::ro
         session_id: id,
         name: finished.row.name.clone(),
         command: finished.row.command.clone(),
-        family: "stream",
+        family: finished.family,
         exit_code,
         signal,
         failure_message: log.failure_message.or(finished.report.error.clone()),
@@ -206,7 +206,7 @@ pub fn kept_of(
 }
 
 /// Notes a session that has finished, once: it can be asked for until its time is over.
-pub(super) fn remember(own: Option<&Stream>, core: &Session, cx: &mut Cx) {
+pub(super) fn remember(own: Option<&Stream>, core: &Session, family: &'static str, cx: &mut Cx) {
     cx.books.stream.told.remove(&core.id);
     if cx.books.stream.has(core.id) || core.finished_ns.is_none() || !core.announced {
         return;
@@ -215,6 +215,7 @@ pub(super) fn remember(own: Option<&Stream>, core: &Session, cx: &mut Cx) {
     let kept = cx.config.logs.off.then(|| core.tail.last(usize::MAX));
     let report = final_report(own, core, cx);
     let mut finished = Finished::new(row, report, kept);
+    finished.family = family;
     finished.left_at = core.left_at();
     if let Some(own) = own {
         finished.keep_apart(own);

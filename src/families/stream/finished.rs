@@ -81,6 +81,8 @@ pub struct Finished {
     pub row: Row,
     /// The session's final form, but for the text of both streams.
     pub report: Report,
+    /// The name of the family that started it.
+    pub family: &'static str,
     whole: Whole,
     /// The last bytes of its output, where no log has them.
     kept: Option<KeptBytes>,
@@ -105,7 +107,8 @@ impl Finished {
             text.iter_mut().for_each(String::shrink_to_fit);
         }
         let streams = Streams::One(Source::Output);
-        Self { row, report, whole, kept, streams, left_at: None, shrunk: false }
+        let family = "stream";
+        Self { row, report, family, whole, kept, streams, left_at: None, shrunk: false }
     }
 
     /// Cuts its texts to their ends: how it ended is told on, and where its log is.
@@ -131,6 +134,7 @@ impl Finished {
         });
         let mut shrunk = Self::new(self.row.clone(), report, kept);
         shrunk.shrunk = true;
+        shrunk.family = self.family;
         shrunk.left_at = self.left_at;
         shrunk.streams = match &self.streams {
             Streams::Apart(ends) => {

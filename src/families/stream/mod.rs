@@ -246,8 +246,8 @@ impl Family for Stream {
         Text { output: text.text, ..Text::default() }
     }
 
-    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
-        books::remember(own.as_deref(), core, cx);
+    fn remember(own: Option<&mut Self>, core: &mut Session, family: &'static str, cx: &mut Cx) {
+        books::remember(own.as_deref(), core, family, cx);
     }
 }
 

@@ -96,7 +96,7 @@ impl Group {
     pub fn learn(&mut self, id: SessionId, one: One, now_ns: u64) {
         let Some(at) = self.place(id).filter(|_| !self.is_cancelled()) else { return };
         let member = &mut self.members[at];
-        member.one = self.mode.learn(member.one, one);
+        member.one = self.mode.learn(member.one, one, self.end.is_some());
         member.found_ns = now_ns;
         if self.end.is_some() {
             return;

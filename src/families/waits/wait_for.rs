@@ -112,8 +112,14 @@ fn find(
     most: usize,
 ) -> Result<Found, RpcError> {
     let Engine { sessions, cx, .. } = engine;
-    let over = stream::books::finished_row(id, most, cx);
-    if let Some(row) = over.or_else(|| windows::books::finished_row(id, most, cx)) {
+    // The books of bash_stream have the sessions of all families. What a session's own family can
+    // still tell goes before: the exit of a listed one is told by a wait, as by a poll.
+    let is_listed = sessions.get(id).is_some_and(|one| one.core.listing == Listing::Listed);
+    let remembered = || {
+        let window = windows::books::finished_row(id, most, cx);
+        window.or_else(|| stream::books::finished_row(id, most, cx))
+    };
+    if let Some(row) = (!is_listed).then(remembered).flatten() {
         return Ok(Found::Over(Box::new(row)));
     }
     let used = sessions.next_use();

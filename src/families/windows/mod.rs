@@ -207,7 +207,7 @@ impl Family for Window {
         self.report_end(core, cx);
     }
 
-    fn remember(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
+    fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {
         if let Some(own) = own {
             own.report_end(core, cx);
             own.keep(core, cx);
