@@ -479,6 +479,9 @@ fn when_none_can_go_on_each_row_says_so() {
     for row in rows(&answer).iter().filter(|row| row["session_id"] != wait["session_id"]) {
         assert_eq!(row["wait"]["why"], why, "{answer}");
     }
+    let text = answer["text"].as_str().expect("a text");
+    assert_eq!(text.matches(why).count(), 1, "{text}");
+    assert_eq!(text.matches("\nstate: waiting for a line (cat)").count(), 3, "{text}");
 }
 
 /// rule: waits.md, wait_for: What is there already counts, in each session for what no call of its

@@ -131,9 +131,15 @@ impl ExecReport {
         line("signal", self.signal.clone());
         line("failure", self.failure_message.clone());
         line("note", self.note.clone());
-        line("wait", self.wait.as_ref().map(|wait| wait.line.clone()));
+        // Who waits for what stands in the note then.
+        let stuck = self.wait.as_ref().is_some_and(WaitReport::is_stuck);
+        let wait_line = |wait: &WaitReport| match stuck {
+            true => wait.outcome.to_owned(),
+            false => wait.line.clone(),
+        };
+        line("wait", self.wait.as_ref().map(wait_line));
         let doing = self.doing.as_ref();
-        line("state", doing.and_then(|doing| doing.line.clone()));
+        line("state", doing.and_then(|doing| doing.line.clone()).filter(|_| !stuck));
         line("full_screen", doing.and_then(|doing| doing.full_screen).map(|on| on.to_string()));
         line("listening", listening::line(&self.listening));
         line("warning", self.warning.clone());

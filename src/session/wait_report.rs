@@ -87,6 +87,14 @@ impl From<WaitReport> for WaitReportCamel {
     }
 }
 
+impl WaitReport {
+    /// Whether the wait ended because nothing but input could end it: then the reply's note says
+    /// who waits, and what to do.
+    pub fn is_stuck(&self) -> bool {
+        self.outcome == "impossible" && self.state.is_some()
+    }
+}
+
 /// What ended a wait that neither its time nor an exit ended.
 fn ended_by(wait: &Wait, why: Why) -> Option<&Outcome> {
     wait.outcome.as_deref().filter(|outcome| match why {

@@ -72,7 +72,17 @@ fn check_state(result: &Value) {
     let header = result["header"].as_str().expect("header is text");
     let line = header.lines().find_map(|line| line.strip_prefix("state: waiting for "));
     let who = result["state_detail"]["command"].as_str();
-    assert_eq!(line.map(|line| line.ends_with(')')), who.map(|_| true), "{result}");
+    let told = line.map(|line| line.ends_with(')'));
+    if is_stuck(result) {
+        assert_eq!(told, None, "the note says it: {result}");
+    } else {
+        assert_eq!(told, who.map(|_| true), "{result}");
+    }
+}
+
+/// Whether nothing but input could end the wait: the note says who waits, and why, and what to do.
+fn is_stuck(result: &Value) -> bool {
+    result["wait"]["outcome"] == "impossible" && result["wait"].get("state").is_some()
 }
 
 /// What ended a wait is told in the header, where it is told.
@@ -83,6 +93,11 @@ fn check_wait(result: &Value) {
     assert_eq!(line.is_some(), outcome.is_some(), "{result}");
     let (Some(line), Some(outcome)) = (line, outcome) else { return };
     assert!(line.starts_with(outcome), "{result}");
+    if is_stuck(result) {
+        let why = result["wait"]["why"].as_str().expect("why is text");
+        assert!(result["note"].as_str().is_some_and(|note| note.starts_with(why)), "{result}");
+        assert_eq!(header.matches(why).count(), 1, "said once: {result}");
+    }
     let ended = ["matched", "stopped", "impossible"].contains(&outcome);
     if result.get("session_id").is_some() {
         assert_eq!(ended, result["wait_status"] == "condition_met", "wait_status: {result}");

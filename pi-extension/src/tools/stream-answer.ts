@@ -32,11 +32,19 @@ export function reportText(report: Waited, asked: Asked = {}): Told {
   return { ...told, foot: `${told.foot}${end}${notes.join("\n")}` };
 }
 
-/** What ended the wait, and what the session is doing. */
+/** What ended the wait, and what the session is doing, but for what the note says. */
 function doingLines(report: Waited, asked: Asked): string[] {
+  if (isStuck(report)) {
+    return ["wait: impossible", ...doingWords({ ...report, state: undefined })];
+  }
   const ended = endedWords(report.wait, asked, report.listening);
   const lines = ended === undefined ? [] : [`wait: ${ended.words}`];
   return report.status === "running" ? [...lines, ...doingWords({ ...report })] : lines;
+}
+
+/** Whether nothing but input moves the session on: its note says who waits, and what to do. */
+function isStuck({ status, wait, note }: Waited): boolean {
+  return status === "running" && wait?.outcome === "impossible" && Boolean(wait.state && note);
 }
 
 /**
@@ -90,6 +98,11 @@ function notesOf(report: Waited): string[] {
     notes.push("A message from the user ended this wait; the command goes on");
   }
   if (!runs) return notes;
+  if (isStuck(report)) {
+    // Who polls on would only be told the same.
+    const shown = stdout === undefined && report.tail;
+    return shown ? [...notes, "This is the end of its output so far"] : notes;
+  }
   const shown = stdout === undefined ? ", this is the end of its output so far" : "";
   const go = `Still running${shown}. poll_process with sessionId ${sessionId} and waitMs waits for `
     + "the end, with maxDrainMs for more output";

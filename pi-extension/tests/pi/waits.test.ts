@@ -109,8 +109,9 @@ test("a question that nobody answers ends a plain wait: the model is told and sa
   });
   const asked = run.toolEnd("exec_command", 0);
   assert.match(outputOf(asked), /^Go on\? \[Y\/n\] $/);
-  assert.match(headerOf(asked, "state") ?? "", /^waiting for a line \(bash\)/);
   assert.match(headerOf(asked, "note") ?? "", /^bash waits for a line .*write to it/);
+  assert.equal(headerOf(asked, "wait"), "impossible");
+  assert.equal(headerOf(asked, "state"), undefined, "the note says it");
   assert.equal(asked.details["wait_status"], "condition_met");
   const answered = run.toolEnd("write_stdin", 0);
   assert.match(outputOf(answered), /it said y\r?\n/);

@@ -78,6 +78,30 @@ describe("the stream tools", { concurrency: 8 }, () => {
       /^\[log of sessionId 1, bytes 5 to 6 of 6; end of the log; 5 bytes before it cannot be given\]/);
   });
 
+  // rule: waits.md, Impossible: Who waits for what is said once
+  it("a model is told once who waits for input, and what to do", () => {
+    const why = "cat waits for a line on stdin; nothing else runs";
+    const running = {
+      status: "running", sessionId: 1, pid: 7, state: "waiting_for_line",
+      stateDetail: { command: "cat" },
+    } as const;
+    const report = {
+      ...running, note: `${why}: write to it (write_stdin), or so`,
+      wait: { outcome: "impossible", state: "waiting_for_line", why },
+    } as const;
+    const began = whole(reportText({ ...report, tail: "up\n" }));
+    assert.equal(began, `[running]\nsessionId: 1\npid: 7\nwait: impossible\n---\nup\n\n[${why}: write to it `
+      + "(write_stdin), or so]\n\n[This is the end of its output so far]");
+    const polled = whole(reportText({ ...report, stdout: "", stderr: "" }));
+    assert.equal(polled, "[running]\nsessionId: 1\npid: 7\nwait: impossible\n---\n(no new output)\n"
+      + `\n[${why}: write to it (write_stdin), or so]`);
+    // A port that somebody else holds is no matter of input.
+    const held = { outcome: "impossible", why: "port 80 is held by nginx" } as const;
+    const said = whole(reportText({ ...running, wait: held, stdout: "", stderr: "" }));
+    assert.match(said, /\nwait: impossible: port 80 is held by nginx\nwaits for a line \(cat\)\n---\n/);
+    assert.match(said, /\n\[Still running\. poll_process /);
+  });
+
   it("workdir, environment and loose types are as for exec_command", async () => {
     const command = "pwd; echo $AI_AGENT $GIVEN ${LANG-unset}";
     const result = await pi.call("bash_stream", {
@@ -95,7 +119,9 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const { sessionId, pid, status } = reportOf(started);
     assert.deepEqual([status, outputOf(started)], ["running", "ready\n"]);
     assert.ok(textOf(started).startsWith(`[running]\nsessionId: ${sessionId}\npid: ${pid}\n`));
-    assert.match(textOf(started), /\n---\nready\n\n(\[cat waits .*\]\n\n)?\[Still running, .*poll_process/);
+    // A machine that is busy may not have seen by then that the command waits for input.
+    const more = /\n---\nready\n\n\[(cat waits .*\]\n\n\[This is the end |Still running, .*poll_process)/;
+    assert.match(textOf(started), more);
 
     const first = await pi.call("poll_process", { sessionId: String(sessionId) });
     assert.deepEqual([reportOf(first).status, outputOf(first)], ["running", "ready\n"]);

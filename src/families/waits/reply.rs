@@ -149,7 +149,9 @@ fn text(wait: &WaitReport, sessions: &[Row]) -> String {
         line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());
-        line("wait", row.wait.as_ref().map(|wait| wait.line.clone()));
+        // Of one that input alone moves on the state says who waits for what.
+        let said = row.wait.as_ref().filter(|wait| !wait.is_stuck() || row.state_line.is_none());
+        line("wait", said.map(|wait| wait.line.clone()));
         line("failure", row.failure_message.clone());
         line("note", row.note.clone());
         line("log_path", row.log_path.clone());
