@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use crate::limits::{
     DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, FINISHED_JOBS_MAX,
     FINISHED_JOBS_RANGE, JOB_OUTPUT_CHARS, JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS,
-    JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS,
-    MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS,
-    RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
+    JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_BYTES,
+    LOG_KEEP_DAYS, LOG_TOTAL_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS,
+    MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
 };
+use crate::pure::buffer::bound::Bounds;
 use crate::session::view::TextLimits;
 
 /// What happens to live sessions at the end of stdin, once pending requests are answered.
@@ -37,10 +38,21 @@ pub struct LogSettings {
     pub off: bool,
     /// The directory; `None`: `$TMPDIR/pi-execd-<uid>`.
     pub dir: Option<PathBuf>,
-    /// Bytes of a session's stream that are logged at most.
-    pub max_bytes: Option<u64>,
+    /// How large one log becomes, and all of them.
+    pub bounds: Bounds,
     /// Logs older than this are deleted at start; 0 keeps them for ever.
     pub keep_days: u64,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        let bounds = Bounds {
+            max_bytes: None,
+            keep_bytes: Some(LOG_KEEP_BYTES),
+            total_bytes: Some(LOG_TOTAL_BYTES),
+        };
+        Self { off: false, dir: None, bounds, keep_days: LOG_KEEP_DAYS }
+    }
 }
 
 /// What the stream family goes by where a call says nothing (bash-stream.md, Settings).
@@ -134,7 +146,7 @@ impl Default for Config {
             on_eof: OnEof::End,
             on_impossible: OnImpossible::Answer,
             exit_after_silence_s: None,
-            logs: LogSettings { off: false, dir: None, max_bytes: None, keep_days: LOG_KEEP_DAYS },
+            logs: LogSettings::default(),
             socket: SocketPlace::Default,
             keeper: true,
             kill_detached: false,

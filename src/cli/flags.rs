@@ -280,6 +280,7 @@ mod tests {
     use super::super::table::{SETTINGS, Takes, Words};
     use super::*;
     use crate::config::OnEof;
+    use crate::pure::buffer::bound::Bounds;
 
     fn parsed(line: &str) -> Result<Command, Reason> {
         parse(line.split_whitespace().map(OsString::from).collect(), Config::default())
@@ -294,12 +295,29 @@ mod tests {
         let Ok(Command::Serve(config)) = parsed(line) else { panic!("not understood") };
         assert_eq!((config.max_sessions, config.on_eof), (4, OnEof::Wait));
         assert!(config.logs.off && config.logs.keep_days == 0 && !config.keeper);
+        let (keep, total) = (1 << 30, 8 << 30);
+        let bounds = Bounds { max_bytes: None, keep_bytes: Some(keep), total_bytes: Some(total) };
+        assert_eq!(config.logs.bounds, bounds);
+        let line = "--log-keep-bytes 1048576 --log-total-bytes 0";
+        let Ok(Command::Serve(config)) = parsed(line) else { panic!("not understood") };
+        let bounds = Bounds { keep_bytes: Some(1 << 20), total_bytes: None, ..bounds };
+        assert_eq!(config.logs.bounds, bounds);
         for (line, reason) in [
             ("--max-sessions 0", "--max-sessions must be a number from 1 to 16384, not \"0\""),
             ("--max-sessions x", "--max-sessions must be a number from 1 to 16384, not \"x\""),
             ("--bash-jobs-kept -1", "--bash-jobs-kept must be a number from 1 to 1024, not \"-1\""),
             ("--bash-jobs-kept 0", "--bash-jobs-kept must be a number from 1 to 1024, not \"0\""),
             ("--on-eof never", "--on-eof must be end or wait, not \"never\""),
+            (
+                "--log-keep-bytes 5",
+                "--log-keep-bytes must be a number from 1048576 to 9007199254740992, not \"5\"; \
+                 0 is no bound",
+            ),
+            (
+                "--log-total-bytes 1G",
+                "--log-total-bytes must be a number from 1048576 to 9007199254740992, not \
+                 \"1G\"; 0 is no bound",
+            ),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
             (
@@ -374,6 +392,7 @@ mod tests {
                     Takes::Nothing => "",
                     // No number is in the range of them all.
                     Takes::Value(_) if flag.name == "bash-jobs-kept" => "700",
+                    Takes::Value("N") if flag.name.starts_with("log-") => "2000000",
                     Takes::Value("K=V") => "K=V",
                     Takes::Value(_) => "7000",
                     Takes::Path(_) => "/tmp/x",

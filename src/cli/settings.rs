@@ -11,8 +11,8 @@ use crate::config::{
 };
 use crate::limits::{
     DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS,
-    MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S,
-    MIN_EMPTY_YIELD_TIME_MS, MIN_MAX_LINE_BYTES,
+    MAX_LOG_BOUND_BYTES, MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S,
+    MIN_EMPTY_YIELD_TIME_MS, MIN_LOG_BOUND_BYTES, MIN_MAX_LINE_BYTES,
 };
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
@@ -90,7 +90,9 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
         }
         "--first-session-id" => config.first_session_id = given(1, 1 << 53)?,
         "--exit-after-silence" => config.exit_after_silence_s = Some(given(1, MAX_SILENCE_S)?),
-        "--log-max-bytes" => config.logs.max_bytes = Some(any()?),
+        "--log-max-bytes" => config.logs.bounds.max_bytes = Some(any()?),
+        "--log-keep-bytes" => config.logs.bounds.keep_bytes = log_bound(flag, value)?,
+        "--log-total-bytes" => config.logs.bounds.total_bytes = log_bound(flag, value)?,
         "--log-keep-days" => config.logs.keep_days = given(0, MAX_LOG_KEEP_DAYS)?,
         "--bash-yield-ms" => stream.yield_ms = job_yield_ms(any()?),
         "--bash-max-output-chars" => stream.max_chars = job_output_chars(any()?),
@@ -103,4 +105,14 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
         _ => return Err(unknown(flag)),
     }
     Ok(())
+}
+
+/// A bound of what logs take on the disk; 0 is none.
+fn log_bound(flag: &str, value: &OsStr) -> Result<Option<u64>, Reason> {
+    if value == "0" {
+        return Ok(None);
+    }
+    let (low, high) = (MIN_LOG_BOUND_BYTES, MAX_LOG_BOUND_BYTES);
+    let bytes = number(flag, value, low, high);
+    bytes.map(Some).map_err(|reason| format!("{reason}; 0 is no bound"))
 }

@@ -131,6 +131,16 @@ pub const SETTINGS: &[Flag] = &[
         "bytes of a session's output that are logged at most (all)",
     ),
     flag(
+        "log-keep-bytes",
+        Takes::Value("N"),
+        "bytes of each log that are kept, the newest ones; 0 keeps all (1073741824)",
+    ),
+    flag(
+        "log-total-bytes",
+        Takes::Value("N"),
+        "bytes of disk for all logs, at most a tenth of the disk; 0 bounds nothing (8589934592)",
+    ),
+    flag(
         "log-keep-days",
         Takes::Value("D"),
         "delete logs older than this, once an hour; 0 keeps them (7)",

@@ -55,7 +55,7 @@ pub struct KeeperPlan {
     pub place: Vec<CString>,
     /// Its environment.
     pub envp: Vec<CString>,
-    /// Whether logs end at a size (--log-max-bytes).
+    /// Whether logs are kept from growing without end (--log-max-bytes, --log-keep-bytes).
     pub bounded: bool,
 }
 

@@ -259,27 +259,33 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     flag("--execd-pid", host::pid().to_string());
     flag("--instance", instance.to_owned());
     flag("--log-keep-days", config.logs.keep_days.to_string());
-    if let Some(bytes) = config.logs.max_bytes {
-        flag("--log-max-bytes", bytes.to_string());
+    let bounds = config.logs.bounds;
+    for (name, bytes) in [
+        ("--log-max-bytes", bounds.max_bytes),
+        ("--log-keep-bytes", bounds.keep_bytes),
+        ("--log-total-bytes", bounds.total_bytes),
+    ] {
+        if let Some(bytes) = bytes {
+            flag(name, bytes.to_string());
+        }
     }
     let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
-    let bounded = config.logs.max_bytes.is_some();
+    let bounded = bounds.max_bytes.is_some() || bounds.keep_bytes.is_some();
     let plan = KeeperPlan { argv, place: flags_of(wanted.as_ref())?, envp, bounded };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
         return Ok(KeeperLink::new(plan, unknown, None));
     }
-    let max_bytes = config.logs.max_bytes;
     let Some(wanted) = wanted else {
-        return Ok(KeeperLink::new(plan, unknown, Some(Writer::new(Err(0), max_bytes))));
+        return Ok(KeeperLink::new(plan, unknown, Some(Writer::new(Err(0), bounds))));
     };
     let found = match log_place::find(&wanted) {
         Ok(found) => found,
         Err(reason) if matches!(wanted, Wanted::Given(_)) => return Err(without_place(&reason)),
         Err(reason) => {
-            let writer = Writer::new(Err(ENOENT), max_bytes);
+            let writer = Writer::new(Err(ENOENT), bounds);
             let note = no_logs(&reason);
             let mut link = KeeperLink::new(plan, Place::Refused(reason), Some(writer));
             link.tell_of_place(Some(note));
@@ -287,7 +293,7 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
         }
     };
     let place = Place::At(found.dir.path().to_path_buf());
-    let mut writer = Writer::new(Ok(found.dir), max_bytes);
+    let mut writer = Writer::new(Ok(found.dir), bounds);
     writer.keep(config.logs.keep_days);
     writer.begin_cleaning(config.logs.keep_days);
     let mut link = KeeperLink::new(plan, place, Some(writer));

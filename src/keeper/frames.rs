@@ -10,7 +10,8 @@
 //! | kind | payload |
 //! |---|---|
 //! | 1 Open | the file's name |
-//! | 2 Reopen | total u64, stderr's u64, noted u64, flags u32 (1 = truncated), zero u32, name |
+//! | 2 Reopen | total u64, stderr's u64, noted u64, from u64, from_output u64, flags u32 |
+//! | | (1 = truncated), zero u32, name |
 //! | 3 Data | bytes of the stream that the header names |
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
@@ -19,21 +20,23 @@
 //! | | the stream that the header names, of the whole log with 0 |
 //! | 8 Guard | a record of the guard pipe |
 //!
-//! **Ack pipe** (log writer to execd): records of 48 bytes: kind u8, flags u8 (1 = truncated,
+//! **Ack pipe** (log writer to execd): records of 64 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
-//! u64, token u64, logged u64, missing u64, noted u64. Behind a Page record come the page's bytes,
-//! behind a Place record a path or reason.
+//! u64, token u64, logged u64, missing u64, noted u64, from u64, from_output u64. Behind a Page
+//! record come the page's bytes, behind a Place record a path or reason.
 //!
 //! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,
 //! zero u64.
 //!
-//! **The books.** A log holds `logged` bytes of the stream and `noted` bytes that the keeper
-//! wrote into it about itself, so its size is `logged + noted`. Every byte handed over is
+//! **The books.** A log holds `logged` bytes of the stream and `noted` bytes that the keeper wrote
+//! into it about itself, so its size is `logged + noted`. Of these bytes the first `from` have been
+//! given back to the disk: they count as logged (or noted) all the same, and no place in the file
+//! changes. `from_output` is the first byte of the output that is kept. Every byte handed over is
 //! either logged or missing. Whenever `noted` changes an ack says so at once; execd keeps the
-//! latest ack of each session and gives `noted` back in Reopen, so that a new keeper can tell
-//! from the size of the file alone how much of the stream is in it, after any number of
-//! restarts. (A keeper killed between writing a note and acknowledging it makes the next
+//! latest ack of each session and gives `noted`, `from` and `from_output` back in Reopen, so that a
+//! new keeper can tell from the size of the file alone how much of the stream is in it, after any
+//! number of restarts. (A keeper killed between writing a note and acknowledging it makes the next
 //! count too small by the length of that one note.)
 
 pub use super::records::{
@@ -56,7 +59,7 @@ const READ_PAGE: u8 = 7;
 const GUARD: u8 = 8;
 
 /// Bytes of Reopen's payload before the name.
-const REOPEN_FIXED_BYTES: usize = 32;
+const REOPEN_FIXED_BYTES: usize = 48;
 /// Bytes of ReadPage's payload before the name.
 const READ_PAGE_FIXED_BYTES: usize = 24;
 
@@ -122,7 +125,7 @@ pub struct ReadPage {
 }
 
 /// What a new keeper is told about a log that exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reopen {
     /// The file's name inside the log directory.
     pub name: String,
@@ -132,6 +135,10 @@ pub struct Reopen {
     pub errors_total: u64,
     /// `noted` of the latest acknowledgement of this session, else 0.
     pub noted: u64,
+    /// `from` of that acknowledgement.
+    pub from: u64,
+    /// `from_output` of that acknowledgement.
+    pub from_output: u64,
     /// Whether an acknowledgement said that the log has ended early.
     pub truncated: bool,
 }
@@ -148,6 +155,8 @@ pub fn push_reopen(out: &mut Vec<u8>, session: u64, log: &Reopen) {
     out.extend_from_slice(&log.total.to_le_bytes());
     out.extend_from_slice(&log.errors_total.to_le_bytes());
     out.extend_from_slice(&log.noted.to_le_bytes());
+    out.extend_from_slice(&log.from.to_le_bytes());
+    out.extend_from_slice(&log.from_output.to_le_bytes());
     out.extend_from_slice(&u64::from(log.truncated).to_le_bytes());
     out.extend_from_slice(log.name.as_bytes());
 }
@@ -294,15 +303,15 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let total = take_u64(&mut rest)?;
             let errors_total = take_u64(&mut rest)?;
             let noted = take_u64(&mut rest)?;
+            let from = take_u64(&mut rest)?;
+            let from_output = take_u64(&mut rest)?;
             let flags = take_u64(&mut rest)?;
             if flags & !u64::from(FLAG_TRUNCATED) != 0 {
                 return Err(Nonsense("a Reopen with unknown flags"));
             }
-            let truncated = flags != 0;
-            Frame::Reopen {
-                session,
-                log: Reopen { name: file_name(rest)?, total, errors_total, noted, truncated },
-            }
+            let (truncated, name) = (flags != 0, file_name(rest)?);
+            let log = Reopen { name, total, errors_total, noted, from, from_output, truncated };
+            Frame::Reopen { session, log }
         }
         SYNC => Frame::Sync { session, token: take_u64(&mut rest)? },
         READ_PAGE => {

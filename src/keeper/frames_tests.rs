@@ -23,7 +23,9 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
             1 => {
                 let (total, errors_total) = (1 << 40, 1 << 39);
                 let truncated = n % 2 == 0;
-                let log = Reopen { name, total, errors_total, noted: n, truncated };
+                let (from, from_output) = (1 << 38, 1 << 37);
+                let log =
+                    Reopen { name, total, errors_total, noted: n, from, from_output, truncated };
                 push_reopen(&mut out, session, &log);
                 Frame::Reopen { session, log }
             }
@@ -154,8 +156,8 @@ fn frames_that_make_no_sense_are_refused() {
         [&[DATA, 0, 0, 0][..], &[0; 12]].concat(),
         [&[DATA, 3, 0, 0][..], &[0; 12]].concat(),
         [&[SYNC, 1, 0, 0, 8, 0, 0, 0][..], &[0; 16]].concat(),
-        header(REOPEN, 0, 32),
-        header(REOPEN, 0, 288),
+        header(REOPEN, 0, 48),
+        header(REOPEN, 0, 304),
     ];
     for bytes in bad {
         assert!(decode(&mut std::iter::once(bytes.as_slice())).is_err(), "{bytes:?}");
@@ -193,6 +195,7 @@ fn acks_survive_any_cutting() {
         AckKind::Trouble,
         AckKind::Recovered,
         AckKind::Truncated,
+        AckKind::Trimmed,
     ];
     let ack = |n: usize| Ack {
         kind: kinds[n % kinds.len()],
@@ -201,6 +204,8 @@ fn acks_survive_any_cutting() {
         logged: 1 << 50,
         missing: 4,
         noted: 5,
+        from: 1 << 49,
+        from_output: 6,
         errno: -28,
         space: n % 4 == 1,
         named: n % 5 == 2,
@@ -210,7 +215,7 @@ fn acks_survive_any_cutting() {
     let acks: Vec<Ack> = (0..30).map(ack).collect();
     let bytes: Vec<u8> = acks.iter().flat_map(Ack::encode).collect();
     assert_eq!(bytes.len(), acks.len() * ACK_BYTES);
-    for size in [1, 7, 47, 48, 49, 1000, bytes.len()] {
+    for size in [1, 7, 63, 64, 65, 1000, bytes.len()] {
         let (mut decoder, mut found) = (AckDecoder::default(), Vec::new());
         for mut chunk in bytes.chunks(size) {
             while let Some(ack) = decoder.next(&mut chunk).unwrap() {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::keeper::frames::{ReadPage, Reopen};
 use crate::keeper::writer::Writer;
+use crate::pure::buffer::bound::Bounds;
 use crate::pure::tests_random::Random;
 use crate::sys::keeper_calls::testing::Tmpfs;
 use std::fs;
@@ -20,7 +21,8 @@ struct Story {
 
 impl Story {
     fn new(dir: &Path, max_bytes: Option<u64>) -> Self {
-        let mut writer = Writer::new(Ok(LogDir::open(dir).unwrap()), max_bytes);
+        let mut writer =
+            Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds { max_bytes, ..Bounds::default() });
         writer.open(1, "a");
         Self { writer, wrote: [vec![], vec![]], noted: 0 }
     }
@@ -45,11 +47,16 @@ impl Story {
             let from = wrote.len();
             wrote.extend((from..from + lost).map(|n| u8::try_from(128 * at + n % 127).unwrap()));
         }
-        self.writer = Writer::new(Ok(LogDir::open(dir).unwrap()), None);
+        self.writer = Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds::default());
         let [out, err] = self.wrote.each_ref().map(|wrote| wrote.len() as u64);
         let (total, errors_total) = (out + err, err);
-        let known =
-            Reopen { name: "a".into(), total, errors_total, noted: self.noted, truncated: false };
+        let known = Reopen {
+            name: "a".into(),
+            total,
+            errors_total,
+            noted: self.noted,
+            ..Reopen::default()
+        };
         self.noted = self.writer.reopen(1, &known).noted;
     }
 

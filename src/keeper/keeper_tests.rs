@@ -6,6 +6,7 @@ use super::frames::{
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
+use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::sys::io::ENOENT;
 use crate::sys::keeper_calls::testing::{Spawned, members_of};
@@ -34,7 +35,7 @@ fn start(dir: &Path) -> Running {
     let (guard_read, guard) = pipe().unwrap();
     let dir = dir.to_path_buf();
     let keeper = std::thread::spawn(move || {
-        let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), None);
+        let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), Bounds::default());
         let pipes = (log_read.as_raw_fd(), ack_write.as_raw_fd());
         Keeper::new(pipes, writer, Guard::new("abc", 1), (1, "abc")).serve()
     });
@@ -239,7 +240,7 @@ fn flags_are_read_or_refused() {
     )
     .unwrap();
     assert_eq!(flags.log_dir, Some(Wanted::Given("/x".into())));
-    assert_eq!((flags.keep_days, flags.max_bytes, flags.execd_pid), (0, Some(9), 42));
+    assert_eq!((flags.keep_days, flags.bounds.max_bytes, flags.execd_pid), (0, Some(9), 42));
     assert_eq!(flags.instance, "0af");
     assert!(parse("--no-log --execd-pid 42 --instance 0").unwrap().log_dir.is_none());
     let bad = [

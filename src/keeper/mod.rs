@@ -28,6 +28,7 @@ pub mod writer;
 use crate::limits::{
     EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS,
 };
+use crate::pure::buffer::bound::Bounds;
 use crate::sys::host;
 use crate::sys::io::{self, Io};
 use crate::sys::keeper_calls::{self, GUARD_PIPE, Role, WRITER_PIPES};
@@ -60,7 +61,7 @@ struct Flags {
     keep_days: u64,
     /// The log writer looks for old logs at its start.
     cleans: bool,
-    max_bytes: Option<u64>,
+    bounds: Bounds,
     execd_pid: i32,
     instance: String,
     /// None: the log writer and the guard.
@@ -88,7 +89,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
             Ok(())
         }
         Role::Writer => {
-            let (writer, told) = place::open(flags.log_dir.as_ref(), flags.max_bytes);
+            let (writer, told) = place::open(flags.log_dir.as_ref(), flags.bounds);
             let execd = (flags.execd_pid, flags.instance.as_str());
             let mut keeper = Keeper::new(WRITER_PIPES, writer, guard, execd);
             keeper.tell_place(told).and_then(|()| {
@@ -128,7 +129,8 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     let mut parser = lexopt::Parser::from_args(args);
     let (mut log_dir, mut no_log, mut keep_days) = (None, false, LOG_KEEP_DAYS);
     let mut cleans = true;
-    let (mut max_bytes, mut execd_pid, mut instance, mut role) = (None, None, None, None);
+    let (mut execd_pid, mut instance, mut role) = (None, None, None);
+    let mut bounds = Bounds::default();
     while let Some(arg) = parser.next()? {
         match arg {
             Long("keeper") => {}
@@ -137,7 +139,9 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
             Long("no-log") => no_log = true,
             Long("log-keep-days") => keep_days = parser.value()?.parse()?,
             Long("leave-old-logs") => cleans = false,
-            Long("log-max-bytes") => max_bytes = Some(parser.value()?.parse()?),
+            Long("log-max-bytes") => bounds.max_bytes = Some(parser.value()?.parse()?),
+            Long("log-keep-bytes") => bounds.keep_bytes = Some(parser.value()?.parse()?),
+            Long("log-total-bytes") => bounds.total_bytes = Some(parser.value()?.parse()?),
             Long("execd-pid") => execd_pid = Some(parser.value()?.parse()?),
             Long("only-writer") => role = Some(Role::Writer),
             Long("only-guard") => role = Some(Role::Guard),
@@ -158,7 +162,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
         log_dir: log_dir.filter(|_| !no_log),
         keep_days: keep_days.min(MAX_LOG_KEEP_DAYS),
         cleans,
-        max_bytes,
+        bounds,
         execd_pid: execd_pid.ok_or("--execd-pid is needed")?,
         instance: instance.filter(is_id).ok_or("--instance needs hexadecimal digits")?,
         role,

@@ -21,6 +21,10 @@ pub(super) struct State {
     /// There is a file.
     pub(super) named: bool,
     pub(super) noted: u64,
+    /// The file's first byte that is kept.
+    pub(super) from: u64,
+    /// The first byte of the output that is kept.
+    pub(super) from_output: u64,
 }
 
 #[derive(Debug)]
@@ -87,7 +91,8 @@ impl Log {
 
     pub(super) fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
         self.acked = self.state;
-        let State { errno, failing, truncated, space, named, noted } = self.state;
+        let State { errno, failing, truncated, space, named, noted, from, from_output } =
+            self.state;
         let (logged, missing) = (self.logged, self.missing);
         Ack {
             kind,
@@ -96,6 +101,8 @@ impl Log {
             logged,
             missing,
             noted,
+            from,
+            from_output,
             errno,
             truncated,
             failing,

@@ -3,6 +3,7 @@
 
 use super::frames::{Ack, AckKind};
 use super::writer::Writer;
+use crate::pure::buffer::bound::Bounds;
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{Wanted, find};
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +13,8 @@ pub type Told = (Ack, Vec<u8>);
 
 /// A writer of logs in the directory that is wanted, and what to tell of it; without one (with
 /// `--no-log`) each Open is refused, though none should come.
-pub fn open(wanted: Option<&Wanted>, max_bytes: Option<u64>) -> (Writer, Option<Told>) {
-    let Some(wanted) = wanted else { return (Writer::new(Err(ENOENT), max_bytes), None) };
+pub fn open(wanted: Option<&Wanted>, bounds: Bounds) -> (Writer, Option<Told>) {
+    let Some(wanted) = wanted else { return (Writer::new(Err(ENOENT), bounds), None) };
     let found = find(wanted);
     let bytes = match &found {
         Ok(place) => {
@@ -29,5 +30,5 @@ pub fn open(wanted: Option<&Wanted>, max_bytes: Option<u64>) -> (Writer, Option<
     let (missing, failing) = (bytes.len() as u64, found.is_err());
     let ack = Ack { missing, failing, ..Ack::of(AckKind::Place) };
     let dir = found.map(|place| place.dir).map_err(|_| ENOENT);
-    (Writer::new(dir, max_bytes), Some((ack, bytes)))
+    (Writer::new(dir, bounds), Some((ack, bytes)))
 }

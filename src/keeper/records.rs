@@ -4,7 +4,7 @@
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES};
 
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
-pub const ACK_BYTES: usize = 48;
+pub const ACK_BYTES: usize = 64;
 /// Bytes of one guard record.
 pub const GUARD_RECORD_BYTES: usize = 32;
 
@@ -43,6 +43,8 @@ pub enum AckKind {
     /// people are to be told something of it, a NUL and that. With `failing` there is none, and
     /// the reason follows. `missing` is how many bytes that are.
     Place = 7,
+    /// The log has lost its oldest bytes to its bound.
+    Trimmed = 8,
 }
 
 impl AckKind {
@@ -67,6 +69,10 @@ pub struct Ack {
     pub missing: u64,
     /// Bytes in the file that are the keeper's own notes.
     pub noted: u64,
+    /// The file's first byte that is kept: what is before it has been given back to the disk.
+    pub from: u64,
+    /// The first byte of the output that is kept.
+    pub from_output: u64,
     /// errno of the latest failure since this keeper opened the log, 0 if there was none.
     pub errno: i32,
     /// The log has ended at a limit, or stands still for want of space.
@@ -141,6 +147,7 @@ impl Ack {
     /// An acknowledgement of this kind that tells nothing else.
     pub const fn of(kind: AckKind) -> Self {
         let (session, token, logged, missing, noted, errno) = (0, 0, 0, 0, 0, 0);
+        let (from, from_output) = (0, 0);
         let (truncated, space, named, failing) = (false, false, false, false);
         Self {
             kind,
@@ -149,6 +156,8 @@ impl Ack {
             logged,
             missing,
             noted,
+            from,
+            from_output,
             errno,
             truncated,
             space,
@@ -167,7 +176,8 @@ impl Ack {
         out[0] = self.kind as u8;
         out[1] = flags;
         out[4..8].copy_from_slice(&self.errno.to_le_bytes());
-        let numbers = [self.session, self.token, self.logged, self.missing, self.noted];
+        let books = [self.logged, self.missing, self.noted, self.from, self.from_output];
+        let numbers = [self.session, self.token].into_iter().chain(books);
         for (place, number) in out[8..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -186,6 +196,7 @@ impl Ack {
             5 => AckKind::Truncated,
             6 => AckKind::Page,
             7 => AckKind::Place,
+            8 => AckKind::Trimmed,
             _ => return Err(Nonsense("an ack of an unknown kind")),
         };
         if zeros != [0, 0]
@@ -201,6 +212,8 @@ impl Ack {
             logged: take_u64(&mut rest)?,
             missing: take_u64(&mut rest)?,
             noted: take_u64(&mut rest)?,
+            from: take_u64(&mut rest)?,
+            from_output: take_u64(&mut rest)?,
             truncated: flags & FLAG_TRUNCATED != 0,
             failing: flags & FLAG_FAILING != 0,
             space: flags & FLAG_SPACE != 0,

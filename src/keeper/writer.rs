@@ -8,6 +8,7 @@ use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
 use super::one_log::Log;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
+use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
@@ -21,8 +22,8 @@ use std::path::PathBuf;
 pub struct Writer {
     /// The log directory, or the errno that every Open is answered with.
     dir: Result<LogDir, i32>,
-    /// Stream bytes after which a log ends.
-    max_bytes: u64,
+    /// How large logs become.
+    bounds: Bounds,
     logs: HashMap<u64, Log>,
     /// Sessions whose logs have got something that their indexes on the disk do not have.
     unindexed: Vec<u64>,
@@ -35,12 +36,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes the log directory (or the errno that opening it gave) and `--log-max-bytes`.
-    pub fn new(dir: Result<LogDir, i32>, max_bytes: Option<u64>) -> Writer {
+    /// Takes the log directory (or the errno that opening it gave) and the bounds of the flags.
+    pub fn new(dir: Result<LogDir, i32>, bounds: Bounds) -> Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
-        let (max_bytes, logs) = (max_bytes.unwrap_or(u64::MAX), HashMap::new());
+        let logs = HashMap::new();
         let (told, unindexed) = (Vec::new(), Vec::new());
-        Writer { dir, max_bytes, logs, unindexed, told, path, cleaner: None }
+        Writer { dir, bounds, logs, unindexed, told, path, cleaner: None }
     }
 
     fn dir(&self) -> Result<&LogDir, i32> {
@@ -124,7 +125,8 @@ impl Writer {
         }
         let log = self.logs.get_mut(&session)?;
         let noted = log.index.is_noted();
-        log.data(source, bytes, self.max_bytes, self.dir.as_ref().ok());
+        let max_bytes = self.bounds.max_bytes.unwrap_or(u64::MAX);
+        log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
         if !noted {
             self.unindexed.push(session);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
+use crate::pure::buffer::bound::Bounds;
 use crate::sys::keeper_calls::testing::Tmpfs;
 use crate::sys::log_files::ensure_private_dir;
 use std::fs;
@@ -11,12 +12,12 @@ const ENOSPC: i32 = 28;
 const EEXIST: i32 = 17;
 
 fn writer(dir: &Path, max_bytes: Option<u64>) -> Writer {
-    Writer::new(Ok(LogDir::open(dir).unwrap()), max_bytes)
+    Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds { max_bytes, ..Bounds::default() })
 }
 
 fn reopen(name: &str, total: u64, noted: u64) -> Reopen {
     let name = name.to_owned();
-    Reopen { name, total, errors_total: 0, noted, truncated: false }
+    Reopen { name, total, noted, ..Reopen::default() }
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_log_that_cannot_be_created_counts_what_it_lacks() {
 
 #[test]
 fn a_missing_directory_is_trouble_and_no_end() {
-    let mut writer = Writer::new(Err(13), None);
+    let mut writer = Writer::new(Err(13), Bounds::default());
     let ack = writer.open(1, "a");
     assert_eq!((ack.errno, ack.failing), (13, true));
     assert_eq!(writer.data(1, Source::Output, b"x"), None);

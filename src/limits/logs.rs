@@ -1,5 +1,18 @@
-//! Bounds of the index of a log that two streams share, and of pages of one of them, see the parent
-//! module.
+//! Bounds of how large logs become, of the index of a log that two streams share, and of pages of
+//! one of them, see the parent module.
+
+/// Bytes of a log that are kept, unless `--log-keep-bytes` says otherwise.
+pub const LOG_KEEP_BYTES: u64 = 1024 * 1024 * 1024;
+/// Smallest value of `--log-keep-bytes` and of `--log-total-bytes` but for 0.
+pub const MIN_LOG_BOUND_BYTES: u64 = 1024 * 1024;
+/// Largest value of both: what every JSON reader takes as a whole number.
+pub const MAX_LOG_BOUND_BYTES: u64 = 1 << 53;
+/// A log loses its oldest bytes in steps of this part of what is kept.
+pub const LOG_KEEP_STEPS: u64 = 16;
+/// What a file system gives to a file at a time.
+pub const LOG_BLOCK_BYTES: u64 = 4096;
+/// Bytes of disk that all logs of a directory take, unless `--log-total-bytes` says otherwise.
+pub const LOG_TOTAL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 
 /// Bytes of a block of the index: what a page looks at first, and what is written again and again
 /// while it grows.

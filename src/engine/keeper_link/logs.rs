@@ -39,6 +39,8 @@ pub struct Log {
     overdue: bool,
     /// The latest state the keeper told.
     pub noted: u64,
+    pub from: u64,
+    pub from_output: u64,
     pub truncated: bool,
     /// Truncated for want of space.
     pub space: bool,
@@ -68,11 +70,13 @@ pub struct LogStatus {
     pub missing: u64,
     /// Bytes of the stream that it has, or will have.
     pub logged: u64,
+    /// The first byte of the output that it still has.
+    pub log_from: u64,
     /// What went wrong with it.
     pub failure: Option<String>,
     /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
-    /// A limit was set for it (--log-max-bytes).
+    /// A limit was set for it (--log-max-bytes, --log-keep-bytes).
     pub bounded: bool,
 }
 
@@ -128,7 +132,7 @@ impl LogStatus {
             let missing = self.missing;
             return Some(format!("the log ended at --log-max-bytes, without {missing} bytes"));
         }
-        let advice = if self.bounded { "" } else { ": --log-max-bytes bounds it" };
+        let advice = if self.bounded { "" } else { ": --log-keep-bytes bounds it" };
         large.then(|| format!("the log has {gib} GiB by now{advice}"))
     }
 
@@ -160,6 +164,8 @@ impl Log {
             opened: false,
             overdue: false,
             noted: 0,
+            from: 0,
+            from_output: 0,
             truncated: false,
             space: false,
             logged: 0,
@@ -226,12 +232,13 @@ impl Log {
             AckKind::Trouble
             | AckKind::Recovered
             | AckKind::Truncated
+            | AckKind::Trimmed
             | AckKind::Page
             | AckKind::Place => {}
         }
         self.unwritten = false;
         self.opened = ack.named;
-        self.noted = ack.noted;
+        (self.noted, self.from, self.from_output) = (ack.noted, ack.from, ack.from_output);
         self.logged = ack.logged;
         self.truncated = ack.truncated;
         self.space = ack.space;
@@ -274,6 +281,7 @@ impl Log {
             truncated: self.truncated,
             missing: self.missing,
             logged: self.total.saturating_sub(self.missing),
+            log_from: self.from_output,
             failure: refused
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
@@ -292,19 +300,7 @@ mod tests {
     }
 
     fn ack(kind: AckKind, token: u64) -> Ack {
-        Ack {
-            kind,
-            session: 1,
-            token,
-            logged: 0,
-            missing: 0,
-            noted: 0,
-            errno: 0,
-            truncated: false,
-            failing: false,
-            space: false,
-            named: true,
-        }
+        Ack { session: 1, token, named: true, ..Ack::of(kind) }
     }
 
     /// rule: architecture.md, The keeper: A reply that says exited or points at the log is written
@@ -437,7 +433,7 @@ mod tests {
         assert_eq!(log.status(&tmp()).warning(), None);
         log.total += 1;
         let status = log.status(&tmp());
-        let said = "the log has 1.0 GiB by now: --log-max-bytes bounds it";
+        let said = "the log has 1.0 GiB by now: --log-keep-bytes bounds it";
         assert_eq!(status.warning().as_deref(), Some(said));
         assert_eq!(status.shown(true), Some(format!("/tmp/a ({said})")));
         let bounded = LogStatus { bounded: true, ..status };

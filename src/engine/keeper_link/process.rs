@@ -91,6 +91,8 @@ impl KeeperLink {
                 total: log.total,
                 errors_total: log.errors_total,
                 noted: log.noted,
+                from: log.from,
+                from_output: log.from_output,
                 truncated: log.truncated && !log.space,
             };
             push_reopen(self.staging.buffer(), id, &known);

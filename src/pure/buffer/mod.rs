@@ -1,6 +1,7 @@
 //! Buffers: bytes on their way or kept for later, each within a bound.
 
 pub mod arrival;
+pub mod bound;
 pub mod byte_queue;
 pub mod head_tail;
 pub mod log_index;
