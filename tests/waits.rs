@@ -48,6 +48,26 @@ fn progress_names_the_leader_and_the_log() {
     assert_eq!(progress["tail"], format!("{}\n", pid_of(&opened)));
 }
 
+/// rule: protocol.md, Notifications: A log that has its file later than session_started came is
+///   named by a `progress`, also without output
+#[test]
+fn a_log_that_is_late_is_named_while_a_silent_command_runs() {
+    let mut execd = Execd::start();
+    let keeper = data::Stopped::new(execd.keeper());
+    let params = json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000, "stream": true});
+    let request = execd.start_request("exec_command", params);
+    let started = execd.notification("session_started", |_| true);
+    assert_absent(&started, &["log_path"]);
+    assert_eq!(execd.notified("progress"), Vec::<Value>::new());
+    drop(keeper);
+    let progress = execd.notification("progress", |_| true);
+    assert_eq!((&progress["request_id"], &progress["total_bytes"]), (&json!(request), &json!(0)));
+    let log = log_path(&progress);
+    assert!(execd.cancel(request));
+    assert_eq!(log_path(&execd.result_of(request)), log);
+    assert_eq!(execd.notified("progress").len(), 1, "it is named once");
+}
+
 /// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
 #[test]
 fn progress_comes_only_when_asked_for() {
@@ -259,7 +279,7 @@ fn an_exit_answers_all_waits_and_the_oldest_has_the_output() {
 
 #[test]
 fn waits_on_different_sessions_end_on_their_own() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let sessions = execd.open_all(&["read x; exit 1", "read x; exit 2", "read x; exit 3"]);
     let polls: Vec<u64> = sessions.iter().map(|session| poll(&mut execd, *session)).collect();
     for at in [2, 0, 1] {

@@ -88,6 +88,8 @@ impl<F: Families> Cx<F> {
     /// Sends session_started: the session is in the table from now on.
     pub(super) fn announce(&mut self, core: &mut Session) {
         core.announced = true;
+        let log_path = self.log_path(core.id);
+        core.log_unnamed = log_path.is_none();
         let facts = &core.facts;
         let note = StartedNote {
             session_id: core.id,
@@ -95,18 +97,23 @@ impl<F: Families> Cx<F> {
             command: &command_for_lists(&facts.command, TOLD_COMMAND_BYTES),
             tty: facts.tty,
             cwd: &facts.cwd,
-            log_path: self.log_path(core.id),
+            log_path,
             window: facts.window.as_deref(),
         };
         let text = wire::to_json(&note);
         self.clients.tell(Item { ended: false, text, own: None });
     }
 
-    /// Sends progress to the waits that asked for it and are due.
+    /// Sends progress to the waits that asked for it and are due: by output, or because a log has
+    /// its name now that had none when the session was announced.
     pub(super) fn send_progress(&mut self, core: &mut Session, family: &F) {
         let now_ns = self.now_ns;
         let total = core.output_bytes_total();
-        let due = |wait: &Wait| wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
+        let named_late = core.log_unnamed && self.log_path(core.id).is_some();
+        let due = |wait: &Wait| {
+            let by_output = wait.progress_due_ns(total).is_some_and(|at| at <= now_ns);
+            by_output || (named_late && wait.progress.is_some())
+        };
         if core.finished_ns.is_some() || !core.waits.iter().any(due) {
             return;
         }
@@ -133,6 +140,7 @@ impl<F: Families> Cx<F> {
                     log_path: log_path.as_deref(),
                 };
                 self.clients.notify(client, "progress", &note);
+                core.log_unnamed &= log_path.is_none();
             }
             if let Some(progress) = &mut core.waits[at].progress {
                 progress.sent_ns = Some(now_ns);

@@ -151,6 +151,8 @@ pub struct Session {
     pub ending: Option<Ending>,
     /// Whether session_started was sent.
     pub announced: bool,
+    /// The log had no name yet when session_started was sent, and no progress has named it since.
+    pub log_unnamed: bool,
     /// Whether session_exited was sent.
     pub exit_told: bool,
     /// The use counter's value when a call last named it.
@@ -224,6 +226,7 @@ impl Session {
             wake: None,
             ending: None,
             announced: false,
+            log_unnamed: false,
             exit_told: false,
             last_used: 0,
             killed_by_us: false,

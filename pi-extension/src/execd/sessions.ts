@@ -51,6 +51,12 @@ export class Sessions {
     first?.told(running);
   }
 
+  /** A session's log may have its file later than the session is told of. */
+  noteLog(id: number | undefined, path: string | undefined): void {
+    const session = id === undefined ? undefined : this.#running.get(id);
+    if (session && path !== undefined) session.log_path = path;
+  }
+
   /**
    * Calls `told` once, with the session that a call has started: execd tells of the session long
    * before it answers the call. Sessions start in the order of their calls, so that of calls with

@@ -71,6 +71,7 @@ class LiveWait {
   onProgress(progress: Progress): void {
     const { request_id: _, elapsed_ms: __, tail, ...fields } = progress;
     this.#id = fields.session_id ?? this.#id;
+    this.#context.sessions.noteLog(this.#id, fields.log_path);
     this.#newest = { ...fields, output: tail };
     this.#show();
   }
@@ -114,6 +115,7 @@ function trackWake(
 ): void {
   const { session_id, completion_notification, completion_delivery, on_exit_wake } = reply;
   context.execd.noteSessionId(session_id);
+  context.sessions.noteLog(session_id, reply.log_path);
   if (session_id !== undefined) {
     if (completion_notification === "armed") context.wakes.arm(session_id);
     return;

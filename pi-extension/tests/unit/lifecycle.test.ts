@@ -474,6 +474,21 @@ it("a log that comes later than the first output is named in the updates", async
   });
 });
 
+// rule: pi.md, The extension: onUpdate has the tail and the fields, never after the answer
+it("a log that comes later than a silent session is named, also to the next call", async () => {
+  await withEnv({ EXECD_COMMAND: fake("late-log") }, async () => {
+    const pi = new Pi();
+    await pi.start();
+    const told: unknown[] = [];
+    const onUpdate = ({ details }: Result) => told.push(details.log_path);
+    await pi.call("exec_command", { cmd: "true" }, { onUpdate });
+    assert.deepEqual(told, [undefined, "/tmp/7.log"]);
+    await pi.call("write_stdin", { session_id: 7 }, { onUpdate });
+    assert.equal(told[2], "/tmp/7.log");
+    await pi.shutdown();
+  });
+});
+
 // rule: pi.md, The extension: What answers wrongly, hangs or babbles disturbs nothing
 it("a cancel that is not answered: an error that says what may have become of the call", async () => {
   await withEnv({ EXECD_COMMAND: fake("deaf") }, async () => {

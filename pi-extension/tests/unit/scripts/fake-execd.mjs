@@ -1,5 +1,5 @@
 // A stand-in for execd that answers lines wrongly: stranger, noisy or deaf. Or slow-log: its log is
-// made only after the first output was told.
+// made only after the first output was told. Or late-log: after the session was told.
 import { createInterface } from "node:readline";
 
 const how = process.argv[2];
@@ -16,6 +16,8 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     process.exit(0);
   } else if (how === "slow-log" && method === "exec_command") {
     slowLog(id);
+  } else if (how === "late-log" && method === "exec_command") {
+    lateLog(id);
   } else if (how !== "deaf") {
     noise(id);
     say({ id, result: { exit_code: 0, output: "fine", header: "[exited]" } });
@@ -29,6 +31,14 @@ function slowLog(request_id) {
   say({ method: "session_started",
     params: { ...session, command: "true", tty: false, cwd: "/there", log_path: "/tmp/7.log" } });
   say({ id: request_id, result: { exit_code: 0, output: "hi\n", header: "[exited]" } });
+}
+
+function lateLog(request_id) {
+  const session = { session_id: 7, pid: 77 };
+  say({ method: "session_started", params: { ...session, command: "true", tty: false, cwd: "/there" } });
+  const soFar = { tail: "", total_bytes: 0, elapsed_ms: 1, running: true, log_path: "/tmp/7.log" };
+  say({ method: "progress", params: { request_id, ...session, ...soFar } });
+  say({ id: request_id, result: { exit_code: 0, output: "", header: "[exited]" } });
 }
 
 function noise(request_id) {
