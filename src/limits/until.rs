@@ -42,5 +42,10 @@ pub const ECHO_LINES: usize = 64;
 pub const ECHO_SENT_MAX: usize = 256;
 /// Bytes of a line of input that are looked for.
 pub const ECHO_LINE_BYTES: usize = 4_096;
+/// Bytes of a prompt, before the input that is echoed behind it.
+pub const PROMPT_BYTES_MAX: usize = 256;
+/// Bytes of output before the first one that is looked at, in which a sequence may have begun that
+/// goes on there.
+pub const LEAD_BYTES: usize = 4 * 1024;
 /// So much of the end of a long line of input is enough to know its echo.
 pub const ECHO_RUN_BYTES: usize = 24;

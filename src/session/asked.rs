@@ -54,14 +54,16 @@ impl Asked {
         let offset = core.output_bytes_total().saturating_sub(core.view.shown_bytes());
         let mut asked = Self::new(conditions, offset, now_ns)?;
         if let Some(text) = &mut asked.text {
+            text.goes_on_behind(&core.lead_of(offset));
             core.view.show(text);
         }
         Some(asked)
     }
 
     /// Input is about to be written, that may come back as output.
-    pub fn sent(&mut self, bytes: &[u8], echo: Echo) {
+    pub fn sent(&mut self, bytes: &[u8], echo: Echo, prompt: &str) {
         if let Some(text) = self.text.as_mut().filter(|_| echo != Echo::Nothing) {
+            text.know_prompt(prompt);
             text.sent(bytes, echo);
         }
     }

@@ -11,6 +11,7 @@ pub mod deferred;
 pub mod doing;
 pub mod drain;
 mod due;
+pub mod echo;
 pub mod ending;
 mod facts;
 
@@ -43,13 +44,13 @@ use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::text::utf8::chars_in;
-use crate::pure::until::Echo;
 use crate::sys::child::Usage;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use deferred::Deferred;
 use doing::Doing;
 use drain::Draining;
+use echo::Prompt;
 use ending::Ending;
 pub use facts::Facts;
 use input::Input;
@@ -171,6 +172,8 @@ pub struct Session {
     pub touched: bool,
     /// Who is attached.
     pub viewers: Viewers,
+    /// The prompt of its line editor.
+    pub prompt: Prompt,
     /// What the program has set in its terminal, where it has one.
     pub modes: Option<Box<TermModes>>,
     /// Characters that the command has written, told by their first bytes, once not all of them
@@ -236,6 +239,7 @@ impl Session {
             input_lost: false,
             touched: false,
             viewers: Viewers::default(),
+            prompt: Prompt::default(),
             modes: tty.then(Box::default),
             chars: None,
             doing: Doing::default(),
@@ -314,23 +318,6 @@ impl Session {
             judged |= asked.take(bytes);
         }
         judged
-    }
-
-    /// What becomes of input that comes back as output.
-    pub fn echo(&self) -> Echo {
-        let terminal = self.output.fd().filter(|_| self.facts.tty);
-        terminal.map_or(Echo::Nothing, pty::echo)
-    }
-
-    /// Input is about to be written: waits that look for patterns do not take its echo for output.
-    pub fn note_sent(&mut self, bytes: &[u8]) {
-        if !self.waits.iter().any(Wait::looks_for_text) {
-            return;
-        }
-        let echo = self.echo();
-        for asked in self.waits.iter_mut().filter_map(|wait| wait.asked.as_mut()) {
-            asked.sent(bytes, echo);
-        }
     }
 
     /// Bytes of output since the start.

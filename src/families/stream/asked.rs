@@ -25,6 +25,7 @@ pub fn of_untold(
     let mut asked = Asked::new(conditions, total - untold.min(total), cx.now_ns)?;
     if let Some(text) = &mut asked.text {
         let kept = own.map_or_else(|| core.tail.to_vec(), Stream::merged);
+        text.goes_on_behind(&core.lead_of(total - untold.min(total)));
         let wanted = usize::try_from(untold).unwrap_or(usize::MAX);
         let shown = &kept[kept.len().saturating_sub(wanted)..];
         match untold - shown.len() as u64 {

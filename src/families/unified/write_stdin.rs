@@ -192,7 +192,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             let echo = if asked.is_some() { core.echo() } else { Echo::Nothing };
             accept(core, &mut bytes, params.eof)?;
             if let Some(asked) = &mut asked {
-                asked.sent(&bytes, echo);
+                asked.sent(&bytes, echo, core.prompt());
             }
         }
     }

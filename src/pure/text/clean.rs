@@ -24,6 +24,8 @@ use crate::pure::text::utf8;
 
 /// Cancels a sequence (ECMA-48, 8.3.6).
 const CAN: u8 = 0x18;
+/// Bracketed paste, which line editors switch on while they read (xterm, DECSET).
+const PASTE_MODE: u16 = 2004;
 /// No character of text, and no part of any sequence either.
 const DEL: u8 = 0x7F;
 
@@ -34,6 +36,8 @@ pub struct Cleaner {
     parser: Parser<0>,
     /// Whether the parser is inside a sequence.
     in_sequence: bool,
+    /// Whether bracketed paste is on: a line editor reads.
+    pastes: bool,
     /// The start of a character at the end of what came so far, at most 3 bytes.
     partial: [u8; 4],
     partial_len: usize,
@@ -58,12 +62,29 @@ impl std::fmt::Debug for Cleaner {
 impl Cleaner {
     /// A cleaner at the start of a stream.
     pub fn new() -> Self {
-        Cleaner { parser: Parser::default(), in_sequence: false, partial: [0; 4], partial_len: 0 }
+        Cleaner {
+            parser: Parser::default(),
+            in_sequence: false,
+            pastes: false,
+            partial: [0; 4],
+            partial_len: 0,
+        }
     }
 
     /// Whether nothing is unfinished: neither a sequence nor a character.
     fn is_idle(&self) -> bool {
         !self.in_sequence && self.partial_len == 0
+    }
+
+    /// Whether a line editor reads, which has switched bracketed paste on.
+    fn in_line_editor(&self) -> bool {
+        self.pastes
+    }
+
+    /// Reads bytes that are not shown, only to know whether what follows begins inside a sequence
+    /// or a character.
+    fn read_over(&mut self, lead: &[u8]) {
+        self.feed(&mut Screen::below(String::new()), lead);
     }
 
     /// One call's text: starts with an empty line at column 0 and shows what was added since
@@ -193,7 +214,8 @@ impl Cleaner {
         if !byte.is_ascii() {
             return;
         }
-        let mut effects = Effects { screen, ended: false, executed: false };
+        let pastes = &mut self.pastes;
+        let mut effects = Effects { screen, pastes, ended: false, executed: false };
         self.parser.advance(&mut effects, &[byte]);
         if byte == b'\n' && !effects.executed {
             // A string that nobody ended, in binary data say, must not swallow all that follows:
@@ -227,7 +249,7 @@ pub fn window_text(bytes: &[u8], broken_start: bool) -> String {
 pub fn text_behind(bytes: &[u8], lead_bytes: usize) -> String {
     let (lead, shown) = bytes.split_at(lead_bytes.min(bytes.len()));
     let mut cleaner = Cleaner::new();
-    cleaner.feed(&mut Screen::below(String::new()), lead);
+    cleaner.read_over(lead);
     let mut screen = Screen::below(String::with_capacity(shown.len()));
     cleaner.feed(&mut screen, shown);
     screen.into_text()
@@ -273,6 +295,7 @@ pub fn plain_len(bytes: &[u8]) -> usize {
 /// What sequences do on the screen (ECMA-48, 8.3; the others do nothing).
 struct Effects<'a> {
     screen: &'a mut Screen,
+    pastes: &'a mut bool,
     /// Whether the parser is outside of sequences again.
     ended: bool,
     /// Whether the parser took the byte as a control character.
@@ -319,6 +342,9 @@ impl Effects<'_> {
 impl Perform for Effects<'_> {
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
         self.ended = true;
+        if intermediates == b"?" && params.iter().any(|param| param == [PASTE_MODE]) {
+            *self.pastes = action == 'h';
+        }
         if ignore || !intermediates.is_empty() {
             return;
         }

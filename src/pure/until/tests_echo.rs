@@ -70,36 +70,178 @@ fn recordings() -> Vec<(&'static str, &'static str, Echo, String, &'static str)>
     ]
 }
 
+/// Shows that nothing of `back`, cut wherever reads may, counts as a match of "ready", and that
+/// `answer` does.
+fn check(start: impl Fn() -> TextWatch + Copy, before: &str, (back, answer): (&str, &str)) {
+    let output = format!("{back}{answer}");
+    let answered_at = answer.find("ready").expect("an answer");
+    let real = (before.len() + back.len() + answered_at) as u64;
+    for first in 0..=output.len() {
+        for second in [first, (first + 3).min(output.len()), output.len()] {
+            let mut watch = start();
+            let pieces = [(0, first), (first, second), (second, output.len())];
+            for (from, to) in pieces {
+                watch.push(&output.as_bytes()[from..to]);
+                let told = watch.hit().is_some();
+                assert!(!told || to > back.len(), "{back:?} {first} {second}");
+                if to < back.len() && watch.wants_quiet() {
+                    watch.quiet();
+                    assert!(watch.hit().is_none(), "{back:?} {first} {second}");
+                }
+            }
+            watch.end();
+            let hit = watch.hit().unwrap_or_else(|| panic!("{back:?} {first} {second}"));
+            assert!(hit.next_offset > real, "{hit:?}");
+        }
+    }
+}
+
+const PATTERNS: [&str; 3] = ["ready", "/r[e]ady", "/\\bready\\b"];
+
 /// rule: waits.md, Echo: The same word counts when the program prints it
 #[test]
 fn the_echo_of_real_programs_does_not_count_and_their_answer_does() {
     for (before, sent, echo, back, answer) in recordings() {
-        let output = format!("{back}{answer}");
-        let answered_at = answer.find("ready").expect("an answer");
-        let real = (before.len() + back.len() + answered_at) as u64;
-        for pattern in ["ready", "/r[e]ady", "/\\bready\\b"] {
-            for first in 0..=output.len() {
-                for second in [first, (first + 3).min(output.len()), output.len()] {
-                    let mut watch = watch(pattern);
-                    watch.push(before.as_bytes());
-                    watch.sent(sent.as_bytes(), echo);
-                    let pieces = [(0, first), (first, second), (second, output.len())];
-                    for (from, to) in pieces {
-                        watch.push(&output.as_bytes()[from..to]);
-                        let told = watch.hit().is_some();
-                        let answered = before.len() + to > back.len() + before.len();
-                        assert!(!told || answered, "{sent:?} {pattern} {first} {second}");
-                        if to < back.len() && watch.wants_quiet() {
-                            watch.quiet();
-                            assert!(watch.hit().is_none(), "{sent:?} {pattern} {first} {second}");
-                        }
-                    }
-                    watch.end();
-                    let hit = watch.hit().unwrap_or_else(|| panic!("{sent:?} {first} {second}"));
-                    assert!(hit.next_offset > real, "{hit:?}");
-                }
-            }
+        for pattern in PATTERNS {
+            let start = || {
+                let mut watch = watch(pattern);
+                watch.push(before.as_bytes());
+                watch.sent(sent.as_bytes(), echo);
+                watch
+            };
+            check(start, before, (&back, answer));
         }
+    }
+}
+
+/// The prompt that was known, what was sent while a command ran, what came back of it, and what
+/// came behind it.
+fn typed_ahead() -> Vec<(&'static str, Vec<&'static str>, String, &'static str)> {
+    let bash = "ready\r\n\x1b[?2004h$ ";
+    let loops = "for i in range(1):\n    print('ready')\n\n";
+    vec![
+        // bash: it says that it reads a line, so its prompt need not be known.
+        (
+            "",
+            vec!["echo ready\n"],
+            "echo ready\r\n\x1b[?2004h$ echo ready\r\n\x1b[?2004l\r".into(),
+            bash,
+        ),
+        (
+            "",
+            vec!["echo one\necho ready\n"],
+            "echo one\r\necho ready\r\n\x1b[?2004h$ echo one\r\n\x1b[?2004l\rone\r\n\
+             \x1b[?2004h$ echo ready\r\n\x1b[?2004l\r"
+                .into(),
+            bash,
+        ),
+        (
+            "",
+            vec!["echo rea", "dy\n"],
+            "echo ready\r\n\x1b[?2004h$ echo ready\r\n\x1b[?2004l\r".into(),
+            bash,
+        ),
+        (
+            "",
+            vec!["for i in 1; do\necho ready\ndone\n"],
+            "for i in 1; do\r\necho ready\r\ndone\r\n\x1b[?2004h$ for i in 1; do\r\n\
+             \x1b[?2004l\r\x1b[?2004h> echo ready\r\n\x1b[?2004l\r\x1b[?2004h> done\r\n\
+             \x1b[?2004l\r"
+                .into(),
+            bash,
+        ),
+        // The command prints on between the two.
+        (
+            "",
+            vec!["echo ready\n"],
+            format!("echo ready\r\n{}\x1b[?2004h$ echo ready\r\n\x1b[?2004l\r", "+\r\n".repeat(70)),
+            bash,
+        ),
+        // bash on a dumb terminal, and python3: they say nothing, the prompt tells.
+        ("$ ", vec!["echo ready\n"], "echo ready\r\n$ echo ready\r\n".into(), "ready\r\n$ "),
+        (
+            ">>> ",
+            vec!["print('ready')\n"],
+            "print('ready')\r\n>>> print('ready')\r\n".into(),
+            "ready\r\n>>> ",
+        ),
+        (
+            ">>> ",
+            vec![loops],
+            "for i in range(1):\r\n    print('ready')\r\n\r\n>>> for i in range(1):\r\n\
+             ...     print('ready')\r\n... \r\n"
+                .into(),
+            "ready\r\n>>> ",
+        ),
+        // Without the end of the line: the line editor goes on where the cursor stands.
+        (
+            ">>> ",
+            vec!["print('ready"],
+            "print('ready>>> print('ready".into(),
+            "\r\n  File \"<stdin>\", line 1: not ready\r\n",
+        ),
+        (
+            "",
+            vec!["echo ready"],
+            "echo ready\x1b[?2004h$ echo ready".into(),
+            "\r\n\x1b[?2004l\rready\r\n",
+        ),
+    ]
+}
+
+/// rule: waits.md, Echo: Input that is typed ahead, while a command still runs, is shown twice
+#[test]
+fn what_a_line_editor_shows_once_more_does_not_count_and_the_answer_does() {
+    for (prompt, sent, back, answer) in typed_ahead() {
+        for pattern in PATTERNS {
+            let start = || {
+                let mut watch = watch(pattern);
+                watch.know_prompt(prompt);
+                sent.iter().for_each(|sent| watch.sent(sent.as_bytes(), Echo::Terminal));
+                watch
+            };
+            check(start, "", (&back, answer));
+        }
+    }
+}
+
+/// rule: waits.md, Echo: Where neither tells that a line editor writes, the second time counts
+#[test]
+fn where_no_line_editor_shows_it_what_stands_there_again_counts() {
+    for (prompt, output) in [
+        ("$ ", "ready\r\nready\r\n"),
+        ("$ ", "ready\r\nyou are ready\r\n"),
+        ("$ ", "ready\r\n... ready\r\n"),
+        ("", "ready\r\n$ ready\r\n"),
+        ("$ ", "ready\r\n$ all is ready\r\n"),
+        ("$ ", "ready\r\n\x1b[?2004h$ ready\r\n\x1b[?2004l\rready\r\n"),
+        ("$ ", "ready\r\n$ ready\r\n$ ready\r\n"),
+    ] {
+        for cut in 0..output.len() {
+            let mut watch = watch("ready");
+            watch.know_prompt(prompt);
+            watch.sent(b"ready\n", Echo::Terminal);
+            watch.push(&output.as_bytes()[..cut]);
+            watch.push(&output.as_bytes()[cut..]);
+            let hit = watch.hit().unwrap_or_else(|| panic!("{prompt:?} {output:?} {cut}"));
+            let last = output.trim_end().rfind('\n').map_or(0, |at| at + 1);
+            assert_eq!(hit.offset, last as u64, "{output:?} {cut}");
+        }
+    }
+}
+
+/// rule: waits.md, What is looked at: the rest of a sequence that the end of an earlier call has
+///   cut is no text
+#[test]
+fn the_rest_of_a_sequence_that_began_before_is_no_text() {
+    let output = "ré \x1b[1;31mred\x1b[0m \x1b]0;title 9m\x1b\\\u{9b}4mend\r\n".as_bytes();
+    for cut in 0..output.len() {
+        let shown = crate::pure::text::clean::text_behind(output, cut);
+        let mut watch = watch("/^.*$");
+        watch.goes_on_behind(&output[..cut]);
+        watch.push(&output[cut..]);
+        let text = watch.hit().map(|hit| hit.text.as_str());
+        assert_eq!(text, shown.strip_suffix('\n'), "{cut}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-use super::echo::{Echo, Echoes, InEcho};
+use super::echo::{Echo, Echoes, InEcho, Seen};
 use super::scan::Scan;
 use super::{Condition, Pattern};
 use crate::limits::{
@@ -137,6 +137,16 @@ impl TextWatch {
         self.echoes.sent(bytes, echo, self.live.line(last).start, column);
     }
 
+    /// The prompt of the session's line editor, where one is known.
+    pub fn know_prompt(&mut self, prompt: &str) {
+        self.echoes.know_prompt(prompt);
+    }
+
+    /// The output before what will be pushed ended so: a sequence may go on from there.
+    pub fn goes_on_behind(&mut self, lead: &[u8]) {
+        self.live.goes_on_behind(lead);
+    }
+
     /// Output has been quiet for a while: a match that what comes might have changed counts.
     pub fn quiet(&mut self) {
         self.at_rest(true);
@@ -187,7 +197,10 @@ impl TextWatch {
                 end: begun + line.end as u64 + 1,
             };
             let mut tally = Tally { left: &mut self.left, hit: &mut self.hit };
-            self.sides.judge(&judged, &mut [0, 0], &InEcho::Nothing, &mut tally);
+            let (text, start) = (judged.text, judged.start);
+            let seen = Seen { text, start, edited: false, goes_on: false };
+            let in_echo = self.echoes.see(seen);
+            self.sides.judge(&judged, &mut [0, 0], &in_echo, &mut tally);
             if self.hit.is_some() {
                 return Some(end);
             }
@@ -251,7 +264,12 @@ impl TextWatch {
                 start: line.start,
                 end,
             };
-            let in_echo = self.echoes.see(judged.text, line.start, is_last && last != Last::Ends);
+            let in_echo = self.echoes.see(Seen {
+                text: judged.text,
+                start: line.start,
+                edited: line.edited,
+                goes_on: is_last && last != Last::Ends,
+            });
             let mut counted = line.note;
             let mut tally = Tally { left: &mut self.left, hit: &mut self.hit };
             self.open |= self.sides.judge(&judged, &mut counted, &in_echo, &mut tally);

@@ -19,6 +19,8 @@ const CUT: char = '…';
 pub struct Line<N> {
     /// The raw byte at which it begins.
     pub start: u64,
+    /// Whether a line editor wrote in it, which has switched bracketed paste on.
+    pub edited: bool,
     /// The reader's note; the same for as long as the line is rewritten.
     pub note: N,
 }
@@ -42,7 +44,7 @@ impl<N> std::fmt::Debug for Live<N> {
 impl<N: Copy + Default> Live<N> {
     /// Nothing yet, at this raw byte.
     pub fn new(at: u64) -> Self {
-        let lines = VecDeque::from([Line { start: at, note: N::default() }]);
+        let lines = VecDeque::from([Line { start: at, ..Line::default() }]);
         let screen = Screen::below(String::new());
         Live { cleaner: Cleaner::new(), screen, lines, at }
     }
@@ -50,6 +52,11 @@ impl<N: Copy + Default> Live<N> {
     /// The raw byte behind what came.
     pub fn at(&self) -> u64 {
         self.at
+    }
+
+    /// Goes on, with nothing of it shown, where output ended that these were the last bytes of.
+    pub fn goes_on_behind(&mut self, lead: &[u8]) {
+        self.cleaner.read_over(lead);
     }
 
     /// Whether what comes is appended as it is: nothing is unfinished, nothing was rewritten.
@@ -80,6 +87,10 @@ impl<N: Copy + Default> Live<N> {
                 let last = number + 1 == count && segment.ends_with(b"\n");
                 self.begin(number, if last { self.at } else { begun });
             }
+            if self.cleaner.in_line_editor() {
+                let open = count.min(known) - 1;
+                self.lines.range_mut(open..count).for_each(|line| line.edited = true);
+            }
             known = count;
             rest = later;
         }
@@ -90,8 +101,8 @@ impl<N: Copy + Default> Live<N> {
     fn begin(&mut self, number: usize, start: u64) {
         match self.lines.get_mut(number) {
             // Erased in this piece, and written again.
-            Some(line) => line.start = start,
-            None => self.lines.push_back(Line { start, note: N::default() }),
+            Some(line) => (line.start, line.edited) = (start, false),
+            None => self.lines.push_back(Line { start, ..Line::default() }),
         }
     }
 
@@ -149,9 +160,9 @@ impl<N: Copy + Default> Live<N> {
         let mut lines: VecDeque<Line<N>> = VecDeque::new();
         let first = at - text.len() as u64;
         for newline in memrchr_iter(b'\n', text.as_bytes()) {
-            lines.push_front(Line { start: first + newline as u64 + 1, note: N::default() });
+            lines.push_front(Line { start: first + newline as u64 + 1, ..Line::default() });
         }
-        lines.push_front(Line { start: first, note: N::default() });
+        lines.push_front(Line { start: first, ..Line::default() });
         self.screen = Screen::begins_with(text.to_owned());
         (self.lines, self.at) = (lines, at);
     }
