@@ -69,6 +69,7 @@ bench-quick:
 # Tests that take minutes and gibibytes, each of which has a smaller form in `make test`.
 test-large: build $(NPM_DONE)
 	cargo nextest run --locked --run-ignored only
+	EXECD_STATE_RUNS=50 cargo nextest run --locked --test state -E 'test(the_state_of_programs)'
 	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm run test:many
 
 # tests/SPEC.md from the lines `rule:` above the tests.

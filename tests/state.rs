@@ -317,6 +317,7 @@ fn a_wait_that_something_else_can_end_goes_on() {
         ("setsid sleep 30 & read x", false),
         ("while :; do :; done", false),
         ("sleep 30 | cat", false),
+        ("stty -icanon min 0 time 250; head -c1", true),
         ("python3 -m http.server 0 --bind 127.0.0.1", false),
         ("read -t 30 x", true),
         ("exec python3 -c 'import time\nwhile True: time.sleep(0.1)'", false),

@@ -14,11 +14,13 @@ use std::os::unix::fs::MetadataExt;
 use super::call_ends::{self, FUTEX_FLAGS, low};
 use super::io::{done, errno};
 use super::{proc, proc_work, pty, tree};
-use crate::limits::{DOING_LINE_BYTES, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
+use crate::limits::{DOING_LINE_BYTES, NS_PER_MS, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
 use crate::pure::process::doing::{Call, Modes, On, Process, Thread};
 
 /// Major number of the terminals' ends that programs have, see pts(4).
 const PTS_MAJOR: libc::c_uint = 136;
+/// What VTIME counts, see termios(3).
+const VTIME_MS: u64 = 100;
 /// Bytes of an entry of poll's array, see poll(2).
 const POLLFD_BYTES: usize = size_of::<libc::pollfd>();
 
@@ -56,7 +58,13 @@ pub fn foreground(master: RawFd) -> Option<i32> {
 pub fn modes(master: RawFd) -> Option<Modes> {
     let modes = pty::modes(master).ok()?;
     let has = |flag| modes.c_lflag & flag != 0;
-    Some(Modes { canonical: has(libc::ICANON), echo: has(libc::ECHO) })
+    let (least, tenths) = (modes.c_cc[libc::VMIN], u64::from(modes.c_cc[libc::VTIME]));
+    let timed = !has(libc::ICANON) && least == 0 && tenths > 0;
+    Some(Modes {
+        canonical: has(libc::ICANON),
+        echo: has(libc::ECHO),
+        read_ends_in_ns: timed.then_some(tenths * VTIME_MS * NS_PER_MS),
+    })
 }
 
 /// Bytes of input in a pipe that nobody has read yet.
@@ -375,6 +383,7 @@ fn read(path: &str) -> Result<String, i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::NS_PER_S;
     use crate::sys::keeper_calls::testing::Spawned;
     use crate::sys::{host, poll};
 
@@ -420,6 +429,8 @@ mod tests {
         };
         assert!(found[0].is_blocked() && !found[0].timer && !found[0].hidden);
         assert_eq!(found[1].threads[0].call, Call::Other);
+        let left_ns = found[1].threads[0].ends_in_ns.unwrap();
+        assert!(left_ns <= 60 * NS_PER_S, "{left_ns}");
         for pid in [found[1].pid, child.pid] {
             if let Some(one) = proc::stat(pid) {
                 proc::open_target(&one).unwrap().unwrap().signal(libc::SIGKILL).unwrap();

@@ -89,6 +89,8 @@ pub struct Modes {
     pub canonical: bool,
     /// What is typed is shown.
     pub echo: bool,
+    /// A read that gets nothing ends after so long (VTIME without VMIN, termios(3)).
+    pub read_ends_in_ns: Option<u64>,
 }
 
 /// What a program waits for.
@@ -168,17 +170,22 @@ pub fn decide(all: &[Process], modes: Option<Modes>, complete: bool, last_line: 
     let mut counted = all.iter().filter(|one| one.counts).peekable();
     let stopped = counted.peek().is_some() && counted.all(|one| one.stopped);
     let waits = all.iter().any(|one| !one.stopped && one.threads.iter().any(Thread::is_fed));
-    let closed = complete && waits && waiter.is_some() && all.iter().all(Process::is_blocked);
+    let timed_read_ns = modes.and_then(|modes| modes.read_ends_in_ns).filter(|_| {
+        all.iter().any(|one| !one.stopped && one.threads.iter().any(Thread::reads_terminal))
+    });
+    let blocked = timed_read_ns.is_none() && all.iter().all(Process::is_blocked);
+    let closed = complete && waits && waiter.is_some() && blocked;
     let busy = || all.iter().filter(|one| !one.is_blocked());
-    let wakes_in_ns = busy().flat_map(|one| &one.threads).filter_map(|one| one.ends_in_ns).min();
+    let calls = busy().flat_map(|one| &one.threads).filter_map(|one| one.ends_in_ns);
+    let wakes_in_ns = calls.chain(timed_read_ns).min();
     let (stopped, busy) = (stopped && !waits, busy().map(|one| one.pid).collect());
     Found { waiter, stopped, closed, busy, wakes_in_ns, mark: mark(all, modes) }
 }
 
 fn waiter(all: &[Process], modes: Option<Modes>, last_line: &[u8]) -> Option<Waiter> {
     let input = match modes {
-        None | Some(Modes { canonical: true, echo: true }) => Input::Line,
-        Some(Modes { canonical: true, echo: false }) => Input::Password,
+        None | Some(Modes { canonical: true, echo: true, .. }) => Input::Line,
+        Some(Modes { canonical: true, echo: false, .. }) => Input::Password,
         Some(Modes { canonical: false, .. }) => Input::Key,
     };
     let counted = || all.iter().filter(|one| one.counts && !one.stopped);
@@ -229,6 +236,10 @@ impl Thread {
     fn is_fed(&self) -> bool {
         matches!(self.call, Call::Read | Call::Poll { .. })
             && self.on.iter().any(|on| on.is_input())
+    }
+
+    fn reads_terminal(&self) -> bool {
+        self.call == Call::Read && self.on.contains(&On::Terminal)
     }
 
     /// Whether nothing can move it on but the client's input or the session itself.

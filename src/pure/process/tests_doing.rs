@@ -2,10 +2,16 @@
 
 use super::*;
 
-const LINE: Option<Modes> = Some(Modes { canonical: true, echo: true });
-const HIDDEN: Option<Modes> = Some(Modes { canonical: true, echo: false });
-const RAW: Option<Modes> = Some(Modes { canonical: false, echo: false });
+const LINE: Option<Modes> = modes(true, true);
+const HIDDEN: Option<Modes> = modes(true, false);
+const RAW: Option<Modes> = modes(false, false);
+const TIMED: Option<Modes> =
+    Some(Modes { canonical: false, echo: false, read_ends_in_ns: Some(5) });
 const PIPE: Option<Modes> = None;
+
+const fn modes(canonical: bool, echo: bool) -> Option<Modes> {
+    Some(Modes { canonical, echo, read_ends_in_ns: None })
+}
 
 fn thread(call: Call, on: &[On]) -> Thread {
     Thread { on: on.to_vec(), line: 7, cpu_ns: 9, ..Thread::new(1, call) }
@@ -64,6 +70,8 @@ fn programs_on_a_terminal() {
         (vec![node(&[Terminal, Other])], RAW, KEY_WAIT, false),
         (vec![polls("sqlite3", false, &[Terminal])], RAW, KEY_WAIT, true),
         (vec![reads("less", Terminal)], RAW, KEY_WAIT, true),
+        (vec![reads("head", Terminal)], TIMED, KEY_WAIT, false),
+        (vec![polls("less", false, &[Terminal])], TIMED, KEY_WAIT, true),
         (vec![polls("vim", true, &[Terminal])], RAW, KEY_WAIT, false),
         (vec![waits("bash"), go()], RAW, KEY_WAIT, false),
         (vec![polls("whiptail", false, &[Terminal])], RAW, KEY_WAIT, true),
