@@ -333,7 +333,7 @@ fn a_timeout_ends_all_of_it_and_is_told() {
 
 fn ended_and_timed_out() -> Vec<&'static str> {
     let fields = ENDED.into_iter().filter(|field| *field != "exitCode");
-    fields.chain(["signal", "timedOut"]).collect()
+    fields.chain(["signal", "killedBy", "timedOut"]).collect()
 }
 
 #[test]

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use stream_help::*;
 
 /// The fields of a process that a signal ended.
-const KILLED: [&str; 10] = [
+const KILLED: [&str; 11] = [
     "status",
     "sessionId",
     "pid",
     "startedAt",
     "signal",
+    "killedBy",
     "stdout",
     "stderr",
     "aggregated",

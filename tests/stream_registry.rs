@@ -87,7 +87,7 @@ fn what_has_ended_tells_how_and_when() {
     let found = row(&mut execd, id_of(&completed)).expect("a row");
     assert_eq!((&found["status"], &found["exitCode"]), (&json!("completed"), &json!(0)));
     let found = row(&mut execd, id_of(&killed)).expect("a row");
-    assert_fields(&found, &row_and(&["signal", "endedAt", "logPath"]));
+    assert_fields(&found, &row_and(&["signal", "killedBy", "endedAt", "logPath"]));
     assert_eq!((&found["status"], &found["signal"]), (&json!("failed"), &json!("SIGKILL")));
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::clients::STDIN_CLIENT;
 use crate::limits::{LAST_FLUSH_MS, NS_PER_MS};
+use crate::pure::process::killed::KilledBy;
 use crate::session::{ClientId, Ticket};
 
 /// SIGHUP's number, signal(7).
@@ -74,6 +75,14 @@ impl Closing {
             self.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
         }
         self.unsent = unsent;
+    }
+
+    /// By whom execd's end ends sessions.
+    pub fn killed_by(&self) -> KilledBy {
+        match self.cause {
+            Cause::EndOfInput | Cause::InputFailed | Cause::ReaderGone => KilledBy::ClientGone,
+            Cause::Signal(_) | Cause::Asked | Cause::Silence | Cause::Ran(_) => KilledBy::Shutdown,
+        }
     }
 
     fn status(&self) -> i32 {

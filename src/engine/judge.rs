@@ -19,6 +19,7 @@ use crate::limits::{
     JUDGED_PER_TURN, LOG_ACK_WAIT_MS, NEVER_ESCALATES_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
     TEXT_TURN_BYTES,
 };
+use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::{ExitStatus, Fact};
 use crate::pure::process::signal_names::signal_name;
 use crate::session::ending::SIGKILL;
@@ -196,8 +197,8 @@ fn step_ending<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
     }
     let ours = |sid: i32| cx.leaders.contains_key(&sid);
     let watch = ending.step(now_ns, &mut cx.lookout.borrow_mut(), &ours);
-    core.killed_by_us |= ending.sent_sigkill();
     let again = ending.wants_look();
+    core.note_sent_signals();
     for fd in watch {
         // Without a watch the deadlines of the ending still look again.
         let _ = cx.watch.add(fd, token_of(core.id, Port::Member), Interest::READABLE);
@@ -264,7 +265,7 @@ fn kill_what_is_late<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
         core.leave_to_holders();
     }
     if kills {
-        cx.begin_ending(core, SIGKILL, NEVER_ESCALATES_MS);
+        cx.begin_ending(core, SIGKILL, NEVER_ESCALATES_MS, KilledBy::Timeout);
     }
 }
 

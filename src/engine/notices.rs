@@ -53,6 +53,8 @@ struct ExitedNote {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed_by: Option<&'static str>,
     observed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     wake: Option<bool>,
@@ -168,6 +170,7 @@ impl<F: Families> Cx<F> {
             session_id: core.id,
             exit_code,
             signal,
+            killed_by: core.killed_by(),
             observed,
             wake: None,
             elapsed_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,

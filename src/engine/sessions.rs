@@ -11,6 +11,7 @@ use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
 use super::{Engine, Owner};
 use crate::limits::{EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX};
+use crate::pure::process::killed::KilledBy;
 use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::SIGTERM;
 use crate::session::members::Members;
@@ -267,7 +268,7 @@ impl<F: Families> Sessions<F> {
         }
         cx.debug(format_args!("session {id}: evicted"));
         if let Some(entry) = self.by_id.get_mut(&id) {
-            cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS);
+            cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, KilledBy::Eviction);
             set_listing(&mut self.listed, &mut entry.core, Listing::Gone);
         }
     }

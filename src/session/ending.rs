@@ -43,6 +43,8 @@ pub struct Ending {
     give_up_ns: Option<u64>,
     /// Whether SIGKILL followed because something was left.
     pub escalated: bool,
+    /// Whether the leader was sent a signal while it ran.
+    reached_leader: bool,
     members: Vec<Member>,
     /// Until then the first signal is the leader's alone, while the leader lives.
     leader_first_ns: Option<u64>,
@@ -91,6 +93,7 @@ impl Ending {
             escalate_ns: (!at_once).then(|| now_ns + grace_ms * NS_PER_MS),
             give_up_ns: at_once.then_some(give_up),
             escalated: false,
+            reached_leader: false,
             members: Vec::new(),
             leader_first_ns: None,
             rescan_ns: None,
@@ -174,6 +177,11 @@ impl Ending {
     /// Whether it ended, or could not be ended in time.
     pub fn over(&self) -> bool {
         self.state != State::Going
+    }
+
+    /// Whether the leader was sent a signal: it had not ended before by itself.
+    pub fn reached_leader(&self) -> bool {
+        self.reached_leader
     }
 
     /// Whether SIGKILL was sent.
@@ -296,6 +304,10 @@ impl Ending {
             }
         }
         self.signal_new();
+        let leader = self.whose.sid;
+        let is_reached =
+            |one: &Member| one.target.pid() == leader && one.signalled && one.refused.is_none();
+        self.reached_leader |= self.members.iter().any(is_reached);
         opened?;
         self.looked |= whole;
         Ok(match (whole, self.members.is_empty()) {

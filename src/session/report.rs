@@ -52,6 +52,8 @@ pub struct ExecReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
@@ -129,6 +131,7 @@ impl ExecReport {
         line("session_id", self.session_id.map(|id| id.to_string()));
         line("exit_code", self.exit_code.map(|code| code.to_string()));
         line("signal", self.signal.clone());
+        line("killed_by", self.killed_by.map(str::to_owned));
         line("failure", self.failure_message.clone());
         line("note", self.note.clone());
         // Who waits for what stands in the note then.
@@ -183,6 +186,8 @@ pub struct KillReport {
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -140,10 +140,11 @@ fn ports_line(listening: &Value) -> String {
 }
 
 /// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 16] = [
+const HEADER_FIELDS: [&str; 17] = [
     "session_id",
     "exit_code",
     "signal",
+    "killed_by",
     "failure_message",
     "note",
     "listening",

@@ -13,6 +13,7 @@ use crate::engine::{Engine, Owner};
 use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
 };
+use crate::pure::process::killed::KilledBy;
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
@@ -69,9 +70,15 @@ impl<F: Families> Engine<F> {
         }
     }
 
+    /// By whom sessions are ended now.
+    fn ends_by(&self) -> KilledBy {
+        self.cx.closing.as_ref().map_or(KilledBy::Shutdown, Closing::killed_by)
+    }
+
     fn end_everything(&mut self, signal: i32, grace_ms: u64) {
+        let by = self.ends_by();
         for one in self.sessions.iter_mut() {
-            self.cx.begin_ending(&mut one.core, signal, grace_ms);
+            self.cx.begin_ending(&mut one.core, signal, grace_ms, by);
         }
     }
 
@@ -79,7 +86,7 @@ impl<F: Families> Engine<F> {
     fn end_leftovers(&mut self, signal: i32) {
         self.sessions.look_after_members(&mut self.cx);
         for mut left in std::mem::take(&mut self.sessions.outlived.left).into_values() {
-            self.cx.begin_ending(&mut left.entry.core, signal, SHUTDOWN_GRACE_MS);
+            self.cx.end_members(&mut left.entry.core, signal, SHUTDOWN_GRACE_MS);
             self.sessions.put(left.entry);
         }
     }

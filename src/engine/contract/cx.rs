@@ -18,6 +18,7 @@ use crate::engine::run_front::RunFront;
 use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
+use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::{Lookout, descendants};
 use crate::session::doing::{Seen, Sight};
@@ -146,16 +147,22 @@ impl<F: Families> Cx<F> {
 
     /// Begins to end everything of a session, or sends another signal to one that is being ended
     /// already.
-    pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64) {
+    pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: KilledBy) {
+        core.note_killing(by, signal, grace_ms, self.now_ns);
+        self.end_members(core, signal, grace_ms);
+    }
+
+    /// The same for what a session has left behind that has ended by itself.
+    pub fn end_members(&mut self, core: &mut Session, signal: i32, grace_ms: u64) {
         let members = self.members_of(core);
         core.begin_ending(members, signal, grace_ms, (self.now_ns, self.counters.turns));
         self.touch(core);
     }
 
     /// Ends everything in a session, for whom nobody is woken then.
-    pub fn kill(&mut self, core: &mut Session, signal: i32, grace_ms: u64) {
+    pub fn kill(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: KilledBy) {
         core.wake = None;
-        self.begin_ending(core, signal, grace_ms);
+        self.begin_ending(core, signal, grace_ms, by);
     }
 
     /// The members of a session: those whose end is the session's end.

@@ -17,12 +17,14 @@ pub use versions::Versions;
 
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
+use crate::engine::closing::Closing;
 use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
 use crate::pure::agent::program::Version;
 use crate::pure::agent::{End, Stop, Told};
+use crate::pure::process::killed::KilledBy;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::Session;
 use crate::session::ending::{Ending, SIGTERM};
@@ -129,6 +131,19 @@ fn pi_program(cx: &Cx, given: Option<String>) -> String {
 /// The wait of agent_execute for its result, where somebody waits.
 fn wait_of(core: &Session) -> Option<&Wait> {
     core.waits.iter().find(|wait| wait.asked_by == Agent::ID && wait.kind == WaitKind::Start)
+}
+
+/// By whom a run is ended that is ended for this; `cancelled`: its request was.
+fn killed_by(stop: Stop, cancelled: bool, cx: &Cx) -> KilledBy {
+    match stop {
+        Stop::FirstEventTimeout(_)
+        | Stop::IdleTimeout(_)
+        | Stop::HardTimeout(_)
+        | Stop::Lingered => KilledBy::Timeout,
+        Stop::Cost(_) | Stop::Tokens(_) | Stop::ModelMismatch => KilledBy::Limit,
+        Stop::Cancelled if cancelled => KilledBy::Cancel,
+        Stop::Cancelled => cx.closing.as_ref().map_or(KilledBy::ClientGone, Closing::killed_by),
+    }
 }
 
 impl Family for Agent {
@@ -267,7 +282,7 @@ impl Run {
         if core.status().is_some() {
             let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
             if !std::mem::replace(&mut self.swept, true) && !being_ended {
-                cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
+                cx.end_members(core, SIGTERM, KILL_GRACE_MS);
             }
             // While somebody still waits: what is told at the stream's end is told like all else.
             if told_all(core) && !std::mem::replace(&mut self.finished, true) {
@@ -290,7 +305,8 @@ impl Run {
             && core.ending.is_none()
         {
             cx.debug(format_args!("session {}: the run is ended: {stop:?}", core.id));
-            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
+            let by = killed_by(stop, wait.is_some_and(|wait| wait.cancelled), cx);
+            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by);
         }
     }
 
@@ -315,6 +331,7 @@ impl Run {
             failure: failure.as_deref(),
             exit_code: exit_code.filter(|_| failure.is_none()),
             signal: signal.as_deref(),
+            killed_by: core.killed_by(),
             stderr: &stderr,
             duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
             log_path: log_path.as_deref(),

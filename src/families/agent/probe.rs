@@ -151,10 +151,10 @@ impl Probe {
         let alone = matches!(self.question, Question::Health(_));
         let cancelled = alone && core.waits.iter().any(|wait| wait.cancelled);
         if ended && !std::mem::replace(&mut self.swept, true) {
-            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS);
+            cx.end_members(core, SIGTERM, KILL_GRACE_MS);
         } else if !ended && !self.timed_out && (late || cancelled) {
             self.timed_out = true;
-            cx.begin_ending(core, SIGKILL, 0);
+            cx.end_members(core, SIGKILL, 0);
         }
     }
 

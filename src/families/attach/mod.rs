@@ -50,6 +50,8 @@ struct EndedNote {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed_by: Option<&'static str>,
 }
 
 /// How a client attaches.
@@ -155,7 +157,8 @@ impl Family for Attach {
         core.viewers = viewers;
         if ended {
             let (exit_code, signal) = status_fields(core.status());
-            let note = EndedNote { session_id: core.id, exit_code, signal };
+            let note =
+                EndedNote { session_id: core.id, exit_code, signal, killed_by: core.killed_by() };
             for viewer in core.viewers.take_all() {
                 cx.clients.notify(viewer.client, "attach_ended", &note);
             }

@@ -78,7 +78,8 @@ pub(super) fn finished(id: SessionId, cx: &mut Cx) -> Option<Report> {
 pub fn finished_row(id: SessionId, most: usize, cx: &mut Cx) -> Option<waits::row::Row> {
     expire(cx);
     let finished = cx.books.stream.finished.get(id)?;
-    let Report { exit_code, signal, aggregated, log_path, log, note, .. } = finished.report();
+    let Report { exit_code, signal, killed_by, aggregated, log_path, log, note, .. } =
+        finished.report();
     let all = aggregated.unwrap_or_default();
     Some(waits::row::Row {
         session_id: id,
@@ -87,6 +88,7 @@ pub fn finished_row(id: SessionId, most: usize, cx: &mut Cx) -> Option<waits::ro
         family: finished.family,
         exit_code,
         signal,
+        killed_by,
         failure_message: log.failure_message.or(finished.report.error.clone()),
         note,
         log_complete: log.log_complete,
@@ -144,6 +146,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
         status: if over { end_word(core.status(), timed_out) } else { "running" },
         exit_code,
         signal,
+        killed_by: if over { core.killed_by() } else { None },
         started_at: format_utc_ms(core.facts.started_wall_ms),
         ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
         duration_ms,
@@ -235,6 +238,7 @@ pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, 
         status: report.status,
         exit_code: report.exit_code,
         signal: None,
+        killed_by: None,
         ended_at: Some(started_at.clone()),
         started_at,
         duration_ms: 0,

@@ -27,6 +27,7 @@ use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogTrouble;
 use crate::engine::launch::LaunchSpec;
 use crate::limits::{JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX};
+use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
 use crate::pure::time::rfc3339::format_utc_ms;
@@ -68,6 +69,8 @@ pub struct Report {
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +162,7 @@ impl Family for Stream {
             && own.due_ns(core).is_some_and(|at| at <= cx.now_ns)
         {
             own.timed_out = true;
-            cx.begin_ending(core, SIGKILL, 0);
+            cx.begin_ending(core, SIGKILL, 0, KilledBy::Timeout);
         }
     }
 
@@ -284,7 +287,8 @@ fn live_session(engine: &mut Engine, id: SessionId) -> Result<&mut Entry, RpcErr
 /// sends it decides what comes next.
 fn signal_all(engine: &mut Engine, id: SessionId, signal: i32) {
     if let Some(entry) = engine.sessions.get_mut(id) {
-        engine.cx.begin_ending(&mut entry.core, signal, NEVER_ESCALATES_MS);
+        let by = KilledBy::KillProcess;
+        engine.cx.begin_ending(&mut entry.core, signal, NEVER_ESCALATES_MS, by);
     }
 }
 
@@ -353,6 +357,7 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
         started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
         exit_code,
         signal,
+        killed_by: core.killed_by(),
         timed_out: timed_out.then_some(true),
         stdout: Some(out.text),
         stderr: Some(err.text),

@@ -6,6 +6,7 @@ use super::Unified;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::KILL_GRACE_MS;
+use crate::pure::process::killed::KilledBy;
 use crate::session::report::KillReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, RpcError};
@@ -61,7 +62,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         let report = KillReport { found: false, session_id: id, ..KillReport::default() };
         return Ok(Answer::of(&report));
     };
-    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS);
+    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS, KilledBy::KillSession);
     Ok(engine.wait_for(call, id, |ticket, now_ns| {
         Wait::new(ticket, Unified::ID, WaitKind::Kill, now_ns)
     }))

@@ -61,6 +61,8 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     pub output_bytes_total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +166,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             running,
             exit_code,
             signal,
+            killed_by: if running { None } else { core.killed_by() },
             failure_message: log.as_ref().and_then(|log| log.failure.clone()),
             output_bytes_total: core.output_bytes_total(),
             log_path: log.and_then(|log| log.path),
@@ -194,8 +197,9 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
                 (None, Some(signal)) => format!("signal={signal}"),
                 (None, None) => "exit unknown".to_owned(),
             };
+            let by = row.killed_by.map(|by| format!(", killed by {by}")).unwrap_or_default();
             let removed = if peek { "" } else { "; removed from store" };
-            let _ = write!(out, " [exited {end}{removed}]");
+            let _ = write!(out, " [exited {end}{by}{removed}]");
         } else if row.shell_exited == Some(true) {
             out.push_str(" [shell exited, output held]");
         } else if let Some(state) = row.doing.as_ref().and_then(|doing| doing.line.as_ref()) {
@@ -257,6 +261,7 @@ mod tests {
             running,
             exit_code: (!running).then_some(0),
             signal: None,
+            killed_by: None,
             failure_message: None,
             output_bytes_total: 0,
             log_path: Some("/tmp/a.log".into()),

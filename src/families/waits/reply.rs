@@ -87,6 +87,7 @@ pub fn row(
         wait: report.filter(|_| !matches!(one, One::Exited { .. })),
         exit_code,
         signal,
+        killed_by: if exited { core.killed_by() } else { None },
         failure_message: trouble.failure_message,
         note: unified::note(core, core.life.finished(), cx),
         log_path: log.path,
@@ -149,6 +150,7 @@ fn text(wait: &WaitReport, sessions: &[Row]) -> String {
         line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());
+        line("killed_by", row.killed_by.map(str::to_owned));
         // Of one that input alone moves on the state says who waits for what.
         let said = row.wait.as_ref().filter(|wait| !wait.is_stuck() || row.state_line.is_none());
         line("wait", said.map(|wait| wait.line.clone()));

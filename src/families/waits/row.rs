@@ -35,6 +35,8 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -50,6 +50,8 @@ pub struct WindowRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
@@ -206,6 +208,7 @@ pub fn finished_row(id: SessionId, most: usize, cx: &Cx) -> Option<waits::row::R
         family: "windows",
         exit_code: one.row.exit_code,
         signal: one.row.signal.clone(),
+        killed_by: one.row.killed_by,
         log_path: one.row.log_path.clone(),
         truncation: TruncationReport::new(&cut.truncation),
         footer: cut.notice(one.row.log_path.as_deref(), false),
@@ -311,6 +314,7 @@ impl Window {
             late: core.has_late_output().then_some(true),
             exit_code,
             signal,
+            killed_by: core.killed_by(),
             log_path: cx.log_path(core.id),
             doing: (!core.life.finished()).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
             id: core.id,

@@ -21,6 +21,7 @@ use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
 use crate::limits::{NS_PER_MS, RUNNING_WINDOWS_MAX};
+use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGKILL};
 use crate::session::output::Source;
@@ -49,6 +50,8 @@ pub struct BashReport {
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
     pub output: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncation: Option<TruncationReport>,
@@ -273,13 +276,15 @@ impl Window {
         let kills = self.spec.kill_at_timeout && !shell_gone;
         let late = wait.due_ns.is_some_and(|at| at <= cx.now_ns) && kills;
         let timed_out = late.then_some(EndedFor::Timeout);
-        self.ended_for = if wait.cancelled { Some(EndedFor::Abort) } else { timed_out };
+        let aborted = wait.cancelled.then_some(EndedFor::Abort);
+        self.ended_for = aborted.or(timed_out);
         if self.ended_for.is_some() {
             wait.due_ns = None;
             // The wait is now for all processes to be gone, not for the shell.
             wait.saw_leader = false;
             cx.debug(format_args!("session {}: cancelled, or its time is over", core.id));
-            cx.begin_ending(core, SIGKILL, 0);
+            let by = if aborted.is_some() { KilledBy::Cancel } else { KilledBy::Timeout };
+            cx.begin_ending(core, SIGKILL, 0, by);
         }
     }
 
@@ -381,6 +386,7 @@ impl Window {
             name: spec.name.clone(),
             exit_code,
             signal,
+            killed_by: if exited.is_some() { core.killed_by() } else { None },
             truncation: TruncationReport::new(&cut.truncation).filter(|_| !starts),
             log_path: log.path,
             log_complete: incomplete.then_some(false),

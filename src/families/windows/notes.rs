@@ -22,6 +22,8 @@ struct ExitedNote {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed_by: Option<&'static str>,
     tail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncation: Option<TruncationReport>,
@@ -134,6 +136,7 @@ impl Window {
             command: command_for_lists(&core.facts.command, WINDOW_COMMAND_BYTES),
             exit_code,
             signal,
+            killed_by: core.killed_by(),
             truncation: TruncationReport::new(&cut.truncation),
             tail: cut.output,
             log_path: log.path,

@@ -10,6 +10,7 @@ use super::window_context::{CONTEXT, Context};
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Entry, Method, Numbered, State};
 use crate::limits::KILL_GRACE_MS;
+use crate::pure::process::killed::KilledBy;
 use crate::session::SessionId;
 use crate::session::ending::SIGTERM;
 use crate::session::wait::{Wait, WaitKind};
@@ -102,7 +103,7 @@ fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answ
     if let Some(Entry { core, family: State::Window(own) }) = sessions.get_mut(id) {
         (own.stage, own.poll) = (Stage::Closed, None);
         cx.debug(format_args!("session {id}: its window is closed"));
-        cx.kill(core, SIGTERM, KILL_GRACE_MS);
+        cx.kill(core, SIGTERM, KILL_GRACE_MS, KilledBy::KillWindow);
         return engine.wait_for(call, id, |ticket, now_ns| {
             Wait::new(ticket, Window::ID, WaitKind::Kill, now_ns)
         });
@@ -110,7 +111,7 @@ fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answ
     if sessions.readopt_left(id, cx)
         && let Some(entry) = sessions.get_mut(id)
     {
-        cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS);
+        cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, KilledBy::KillWindow);
         return Answer::of(&killed(name, id));
     }
     let text = format!("Closed background window: {name} @{id}. It had ended before.");

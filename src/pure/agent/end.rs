@@ -34,6 +34,8 @@ pub struct End<'a> {
     pub exit_code: Option<i32>,
     /// The name of the signal that ended it, if one did.
     pub signal: Option<&'a str>,
+    /// By whom it was ended; None where it ended by itself.
+    pub killed_by: Option<&'static str>,
     /// The last of its stderr; of a longer one the last AGENT_STDERR_BYTES are told.
     pub stderr: &'a str,
     /// From its start to its end.

@@ -109,6 +109,9 @@ pub struct AgentReport<'a> {
     /// pi's exit code; absent if a signal ended it or it never ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// By whom the run was ended; absent where it ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_by: Option<&'static str>,
     /// The last of pi's stderr.
     pub stderr_tail: String,
 }
@@ -209,6 +212,7 @@ impl AgentRun {
             },
             log_path: end.log_path,
             exit_code: end.exit_code,
+            killed_by: end.killed_by,
             stderr_tail: cleaned_stderr(end.stderr),
         }
     }

@@ -28,6 +28,7 @@ const OK: End<'static> = End {
     failure: None,
     exit_code: Some(0),
     signal: None,
+    killed_by: None,
     stderr: "",
     duration_ms: 0,
     executor_version: None,

@@ -2,6 +2,7 @@
 //! session makes room for another, and what a command line and its paths would do.
 
 pub mod doing;
+pub mod killed;
 pub mod life;
 pub mod lru;
 pub mod marks;
