@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 pub use place::{Place, flags_of, no_logs};
 
 use crate::keeper::frames::{
-    Ack, AckDecoder, AckKind, GuardRecord, Nonsense, ReadPage, push_close, push_data_header,
+    Ack, AckDecoder, AckKind, GuardRecord, Nonsense, push_close, push_data_header,
     push_guard_frame, push_open, push_sync,
 };
 use crate::keeper::writer::Writer;
@@ -96,12 +96,8 @@ pub struct KeeperLink {
     pipe_full: bool,
     /// Made for the first flood.
     tray: Option<passing::Tray>,
-    /// The page whose bytes are coming.
-    page: Option<(Ack, Vec<u8>)>,
-    /// Pages that wait to be read by ourselves (`--no-keeper`): a few, see LOG_PAGES_ASKED_MAX.
-    pages_to_read: VecDeque<ReadPage>,
-    /// Pages that have come whole.
-    pages: Vec<(Ack, Vec<u8>)>,
+    /// What is asked of logs, and what has come of it.
+    reading: pages::Reading,
 }
 
 /// The three descriptors the poll watches: log pipe, acks, guard pipe.
@@ -133,9 +129,7 @@ impl KeeperLink {
             bytes_handed: 0,
             pipe_full: false,
             tray: None,
-            page: None,
-            pages_to_read: VecDeque::new(),
-            pages: Vec::new(),
+            reading: pages::Reading::default(),
         }
     }
 
@@ -145,24 +139,24 @@ impl KeeperLink {
         input: &mut &[u8],
         changed: &mut Vec<SessionId>,
     ) -> Result<bool, Nonsense> {
-        if self.page.is_none() {
+        if self.reading.coming.is_none() {
             let Some(ack) = self.ack_bytes.next(input)? else { return Ok(false) };
-            if matches!(ack.kind, AckKind::Page | AckKind::Place) {
-                self.page = Some((ack, Vec::new()));
+            if matches!(ack.kind, AckKind::Page | AckKind::Place | AckKind::Range) {
+                self.reading.coming = Some((ack, Vec::new()));
             } else if let Some(log) = self.logs.get_mut(&ack.session) {
                 log.acknowledge(&ack);
                 changed.push(ack.session);
             }
         }
-        if let Some((_, bytes)) = &mut self.page {
+        if let Some((_, bytes)) = &mut self.reading.coming {
             bytes.extend_from_slice(self.ack_bytes.page(input));
         }
         if self.ack_bytes.in_page() {
             return Ok(false);
         }
-        match self.page.take() {
+        match self.reading.coming.take() {
             Some((ack, bytes)) if ack.kind == AckKind::Place => self.take_place(&ack, bytes),
-            page => self.pages.extend(page),
+            came => self.reading.take(came),
         }
         Ok(true)
     }
@@ -288,7 +282,7 @@ impl KeeperLink {
     pub fn wants_pumping(&self) -> bool {
         let frames = !self.staging.is_empty() || self.writer_told.is_behind();
         let waiting = frames || !self.busy.is_empty();
-        !self.pipe_full && (waiting || !self.pages_to_read.is_empty())
+        !self.pipe_full && (waiting || self.reading.waits())
     }
 
     /// Whether the log pipe said EAGAIN and has not become writable since.

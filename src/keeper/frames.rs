@@ -19,11 +19,16 @@
 //! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name; of
 //! | | the stream that the header names, of the whole log with 0 |
 //! | 8 Guard | a record of the guard pipe |
+//! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, lines u32
+//! | | (0: none), flags u32 (1 = the byte in front too), total u64 (all ones: unknown), the file's
+//! | | name; of the stream that the header names, of both with 0 |
 //!
 //! **Ack pipe** (log writer to execd): records of 64 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
 //! u64, token u64, logged u64, missing u64, noted u64, from u64, from_output u64. Behind a Page
-//! record come the page's bytes, behind a Place record a path or reason.
+//! record come the page's bytes, behind a Place record a path or reason, behind a Range record a
+//! head of seven u64 (from, to, next offset, the gap's two ends, first byte in the log, total) and
+//! the bytes.
 //!
 //! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,
@@ -39,9 +44,12 @@
 //! number of restarts. (A keeper killed between writing a note and acknowledging it makes the next
 //! count too small by the length of that one note.)
 
+use super::range_record::READ_RANGE_FIXED_BYTES;
+pub use super::range_record::{Head, ReadRange, Wanted};
 pub use super::records::{
     ACK_BYTES, Ack, AckDecoder, AckKind, GUARD_RECORD_BYTES, GuardDecoder, GuardEvent, GuardRecord,
-    Nonsense, guard_add_around_sid, push_guard_add, push_guard_goodbye, push_guard_remove,
+    Nonsense, RANGE_HEAD_BYTES, guard_add_around_sid, push_guard_add, push_guard_goodbye,
+    push_guard_remove,
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
 use crate::limits::{LOG_FRAME_BYTES, LOG_NAME_BYTES};
@@ -57,6 +65,7 @@ const CLOSE: u8 = 5;
 const GOODBYE: u8 = 6;
 const READ_PAGE: u8 = 7;
 const GUARD: u8 = 8;
+const READ_RANGE: u8 = 9;
 
 /// Bytes of Reopen's payload before the name.
 const REOPEN_FIXED_BYTES: usize = 48;
@@ -98,6 +107,8 @@ pub enum Frame<'a> {
     },
     /// Send a page of a log back.
     ReadPage(ReadPage),
+    /// Send a part of a session's output back.
+    ReadRange(ReadRange),
     /// What the guard is told, for when there is no guard.
     Guard(GuardEvent),
     /// Nothing more will come for this log.
@@ -183,6 +194,13 @@ pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
     out.extend_from_slice(page.name.as_bytes());
 }
 
+/// Appends ReadRange to `out`.
+pub fn push_read_range(out: &mut Vec<u8>, asked: &ReadRange) {
+    let length = READ_RANGE_FIXED_BYTES + asked.name.len();
+    push_header(out, (READ_RANGE, asked.wanted.only), 0, length);
+    asked.push(out);
+}
+
 /// Appends to `out` a frame with one record as the guard pipe has it.
 pub fn push_guard_frame(out: &mut Vec<u8>, record: &[u8]) {
     push_header(out, (GUARD, None), 0, GUARD_RECORD_BYTES);
@@ -237,13 +255,16 @@ impl Header {
             OPEN => (1..=LOG_NAME_BYTES).contains(&len),
             REOPEN => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES)),
             READ_PAGE => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_PAGE_FIXED_BYTES)),
+            READ_RANGE => {
+                (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_RANGE_FIXED_BYTES))
+            }
             DATA => len <= LOG_FRAME_BYTES && source.is_some(),
             SYNC => len == 8,
             GUARD => len == GUARD_RECORD_BYTES,
             CLOSE | GOODBYE => len == 0,
             _ => return Err(Nonsense("a frame of an unknown kind")),
         };
-        let of_none = source.is_none() || matches!(kind, DATA | READ_PAGE);
+        let of_none = source.is_none() || matches!(kind, DATA | READ_PAGE | READ_RANGE);
         if !fits || !of_none || zeros != [0, 0] {
             return Err(Nonsense("a frame's header is wrong"));
         }
@@ -320,6 +341,10 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let length = take_u64(&mut rest)?;
             let only = header.source;
             Frame::ReadPage(ReadPage { token, only, offset, length, name: file_name(rest)? })
+        }
+        READ_RANGE => {
+            let (token, wanted) = ReadRange::take(header.source, &mut rest)?;
+            Frame::ReadRange(ReadRange { token, wanted, name: file_name(rest)? })
         }
         GUARD => Frame::Guard(GuardEvent::decode(&take(&mut rest)?)?),
         CLOSE => Frame::Close { session },

@@ -15,7 +15,7 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     for n in 0..40 {
         let session = random.below(3) as u64 + (u64::MAX - 3);
         let name = format!("execd-{n}-0123abcd.log");
-        let other = match random.below(9) {
+        let other = match random.below(10) {
             0 => {
                 push_open(&mut out, session, &name);
                 Frame::Open { session, name }
@@ -46,6 +46,15 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 let page = ReadPage { token: n, only, offset: -1 << n, length: 1 << n, name };
                 push_read_page(&mut out, &page);
                 Frame::ReadPage(page)
+            }
+            9 => {
+                let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
+                let total = (n % 3 > 0).then_some(1 << n);
+                let (from, to, max_bytes, lines) = (-1 << n, u64::MAX - n, 1 << n, 7);
+                let wanted = Wanted { only, from, to, max_bytes, lines, lead: n % 2 == 0, total };
+                let asked = ReadRange { token: n, wanted, name };
+                push_read_range(&mut out, &asked);
+                Frame::ReadRange(asked)
             }
             8 => {
                 let mut record = Vec::new();
@@ -96,6 +105,7 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                     found.push(Owned::Other(Frame::Sync { session, token }));
                 }
                 Frame::ReadPage(page) => found.push(Owned::Other(Frame::ReadPage(page))),
+                Frame::ReadRange(asked) => found.push(Owned::Other(Frame::ReadRange(asked))),
                 Frame::Guard(event) => found.push(Owned::Other(Frame::Guard(event))),
                 Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
                 Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),
@@ -144,7 +154,9 @@ fn frames_that_make_no_sense_are_refused() {
         header(READ_PAGE, 0, 280),
         header(GUARD, 0, 31),
         [header(GUARD, 0, 32), vec![9; 32]].concat(),
-        header(9, 0, 0),
+        header(READ_RANGE, 0, 48),
+        header(READ_RANGE, 0, 48 + 256),
+        header(10, 0, 0),
         header(255, 0, 0),
         header(DATA, 1, 0),
         header(DATA, 0, too_long),
@@ -178,7 +190,7 @@ fn random_bytes_never_panic() {
     for _ in 0..20_000 {
         let mut bytes: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
         // Mostly plausible headers, or nothing would get past the first byte.
-        bytes[0] = random.below(10) as u8;
+        bytes[0] = random.below(11) as u8;
         bytes[1..4].fill(0);
         bytes[5..8].fill(0);
         let _ = decode(&mut bytes.chunks(1 + random.below(20)));

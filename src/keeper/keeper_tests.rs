@@ -1,8 +1,9 @@
 //! Tests of the loops, over real pipes, with log writer and guard in a thread each.
 
 use super::frames::{
-    AckDecoder, AckKind, GuardRecord, ReadPage, push_close, push_data_header, push_goodbye,
-    push_guard_add, push_guard_frame, push_guard_goodbye, push_open, push_read_page, push_sync,
+    AckDecoder, AckKind, GuardRecord, Head, ReadPage, ReadRange, Wanted as Part, push_close,
+    push_data_header, push_goodbye, push_guard_add, push_guard_frame, push_guard_goodbye,
+    push_open, push_read_page, push_read_range, push_sync,
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
@@ -109,6 +110,46 @@ fn a_page_comes_with_what_was_handed_over_before_it() {
     }
     let missing = running.next_ack();
     assert_eq!((missing.token, missing.errno, missing.missing), (9, ENOENT, 0));
+    running.end().unwrap();
+}
+
+#[test]
+fn a_range_comes_with_what_was_handed_over_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = start(dir.path());
+    let (mut out, text) = (Vec::new(), b"0123456789".repeat(200_000));
+    push_open(&mut out, 1, "a");
+    data(&mut out, 1, &text);
+    let asked = |token, from, max_bytes| {
+        let (only, to, lines, lead, total) = (None, u64::MAX, 0, true, None);
+        let wanted = Part { only, from, to, max_bytes, lines, lead, total };
+        ReadRange { token, wanted, name: "a".to_owned() }
+    };
+    let wanted = [(0, 10, 0, 10), (7, 9, 6, 10), (-8, 100, 1_999_991, 9), (1, 1 << 50, 0, 1 << 20)];
+    for (token, &(from, most, _, _)) in wanted.iter().enumerate() {
+        push_read_range(&mut out, &asked(token as u64, from, most));
+    }
+    let gone = ReadRange { name: "b".to_owned(), ..asked(9, 0, 1) };
+    push_read_range(&mut out, &gone);
+    // The pipe holds less than all of that: it is written while the answers are read.
+    let mut log = running.log.try_clone().unwrap();
+    let writes = std::thread::spawn(move || log.write_all(&out).unwrap());
+    assert_eq!(running.next_ack().kind, AckKind::Opened);
+    for (token, &(_, most, from, length)) in wanted.iter().enumerate() {
+        let ack = running.next_ack();
+        assert_eq!((ack.kind, ack.token, ack.errno), (AckKind::Range, token as u64, 0));
+        let bytes = running.page();
+        assert_eq!(bytes.len() as u64, ack.missing);
+        let mut rest = bytes.as_slice();
+        let head = Head::take(&mut rest).unwrap();
+        let lead = u64::from(most == 1 << 50);
+        assert_eq!((head.from, head.to), (from, from + length + lead), "{token}");
+        assert_eq!((head.next_offset, head.known_total), (head.to, 2_000_000));
+        assert!(rest == &text[head.from as usize..head.to as usize], "range {token}");
+    }
+    let missing = running.next_ack();
+    assert_eq!((missing.token, missing.errno, missing.missing), (9, ENOENT, 0));
+    writes.join().unwrap();
     running.end().unwrap();
 }
 

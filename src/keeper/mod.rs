@@ -9,6 +9,7 @@
 //! | `writer` | the logs |
 //! | `one_log` | one of them and its books |
 //! | `index` | which bytes of a log are of which stream, where two share it |
+//! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
 //! | `record` | the same on disk, for when the guard is killed too |
 //! | `mod` | flags, and the loops that wait for the pipes |
@@ -21,6 +22,8 @@ pub mod guard;
 mod index;
 mod one_log;
 pub mod place;
+pub mod range;
+pub mod range_record;
 pub mod record;
 pub mod records;
 pub mod writer;
@@ -260,6 +263,11 @@ impl Keeper {
             Frame::ReadPage(wanted) => {
                 let ack;
                 (ack, page) = self.writer.page(&wanted);
+                Some(ack)
+            }
+            Frame::ReadRange(asked) => {
+                let ack;
+                (ack, page) = self.writer.range(&asked);
                 Some(ack)
             }
             Frame::Close { session } => {

@@ -1,10 +1,12 @@
 //! Records of fixed size: the keeper's acknowledgements and the guard's table (layouts and
 //! the books they keep: frames.rs). Bytes in, values out, no I/O.
 
-use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES};
+use crate::limits::LOG_RANGE_MAX_BYTES;
 
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
 pub const ACK_BYTES: usize = 64;
+/// Bytes of what is said of a range, in front of its bytes (range_record.rs).
+pub const RANGE_HEAD_BYTES: usize = 56;
 /// Bytes of one guard record.
 pub const GUARD_RECORD_BYTES: usize = 32;
 
@@ -16,6 +18,9 @@ const FLAG_NAMED: u8 = 8;
 const GUARD_ADD: u8 = 1;
 const GUARD_REMOVE: u8 = 2;
 const GUARD_GOODBYE: u8 = 3;
+/// Most bytes behind an acknowledgement: those of a range, its head and the byte in front of it.
+const BEHIND_MAX_BYTES: u64 = LOG_RANGE_MAX_BYTES + RANGE_HEAD_BYTES as u64 + 1;
+
 /// In an added record: a run of pi.
 const FLAG_WHOLE: u8 = 1;
 
@@ -45,12 +50,15 @@ pub enum AckKind {
     Place = 7,
     /// The log has lost its oldest bytes to its bound.
     Trimmed = 8,
+    /// Answers ReadRange; carries its token. `missing` is how many bytes follow: a head and what
+    /// was read.
+    Range = 9,
 }
 
 impl AckKind {
     /// Whether bytes follow the record, `missing` of them.
     fn has_bytes(self) -> bool {
-        matches!(self, Self::Page | Self::Place)
+        matches!(self, Self::Page | Self::Place | Self::Range)
     }
 }
 
@@ -197,6 +205,7 @@ impl Ack {
             6 => AckKind::Page,
             7 => AckKind::Place,
             8 => AckKind::Trimmed,
+            9 => AckKind::Range,
             _ => return Err(Nonsense("an ack of an unknown kind")),
         };
         if zeros != [0, 0]
@@ -283,7 +292,7 @@ impl AckDecoder {
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
         let ack = self.record.take(input).map(|bytes| Ack::decode(&bytes)).transpose()?;
         if let Some(page) = ack.filter(|ack| ack.kind.has_bytes()) {
-            if page.missing > LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES {
+            if page.missing > BEHIND_MAX_BYTES {
                 return Err(Nonsense("a page is too long"));
             }
             self.page_left = usize::try_from(page.missing).unwrap_or(0);

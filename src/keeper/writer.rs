@@ -4,6 +4,8 @@
 //! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
 //! size; an ack reports each change of the state, and only changes.
 
+mod ranges;
+
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
 use super::one_log::Log;

@@ -27,5 +27,7 @@ pub const LOG_PAGE_BLOCKS_MAX: usize = 1024;
 pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 /// How often the log is read for one page of a stream: above, the page is shorter than was asked.
 pub const LOG_PAGE_READS_MAX: usize = 256;
+/// Most bytes of one part of a session's output that is read from its log.
+pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
 /// Runs of bytes of one stream in a log's queue: above, its session's output is not read.
 pub const LOG_QUEUE_RUNS_MAX: usize = 16 * 1024;

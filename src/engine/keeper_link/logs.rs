@@ -234,6 +234,7 @@ impl Log {
             | AckKind::Truncated
             | AckKind::Trimmed
             | AckKind::Page
+            | AckKind::Range
             | AckKind::Place => {}
         }
         self.unwritten = false;

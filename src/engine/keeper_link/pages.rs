@@ -1,8 +1,51 @@
-//! Pages of logs: the keeper is asked for them, or they are read here with `--no-keeper`. Which
-//! request is asked for when is left to `engine/pages/line.rs`.
+//! Pages of logs, and parts of the output by its offsets: the keeper is asked for them, or they
+//! are read here with `--no-keeper`. Which request is asked for when is left to
+//! `engine/pages/line.rs`.
+
+use std::collections::VecDeque;
 
 use super::{Hand, KeeperLink};
-use crate::keeper::frames::{Ack, ReadPage, push_read_page};
+use crate::keeper::frames::{
+    Ack, AckKind, Head, ReadPage, ReadRange, push_read_page, push_read_range,
+};
+use crate::keeper::range::Range;
+
+/// A part of the output that has come, or why it could not be read, and the token of who asked.
+pub type CameRange = (u64, Result<Range, i32>);
+
+/// What is asked of logs, and what has come of it.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// What the bytes that are coming belong to.
+    pub(super) coming: Option<(Ack, Vec<u8>)>,
+    /// What waits to be read by ourselves (`--no-keeper`): a few, see LOG_PAGES_ASKED_MAX.
+    to_read: VecDeque<Asked>,
+    /// Pages that have come whole.
+    pages: Vec<(Ack, Vec<u8>)>,
+    /// Ranges that have come whole.
+    ranges: Vec<(Ack, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Page(ReadPage),
+    Range(ReadRange),
+}
+
+impl Reading {
+    /// Takes in what has come whole.
+    pub(super) fn take(&mut self, came: Option<(Ack, Vec<u8>)>) {
+        match came {
+            Some(range) if range.0.kind == AckKind::Range => self.ranges.push(range),
+            page => self.pages.extend(page),
+        }
+    }
+
+    /// Whether something waits to be read by ourselves.
+    pub(super) fn waits(&self) -> bool {
+        !self.to_read.is_empty()
+    }
+}
 
 impl KeeperLink {
     /// Asks for a page of a log; [`Self::take_pages`] gives it when it has come. False when
@@ -12,20 +55,51 @@ impl KeeperLink {
             Hand::Process(Some(_)) => push_read_page(self.staging.buffer(), wanted),
             Hand::Process(None) => return false,
             // Behind what is queued, as with a keeper.
-            Hand::Inline(_) => self.pages_to_read.push_back(wanted.clone()),
+            Hand::Inline(_) => self.reading.to_read.push_back(Asked::Page(wanted.clone())),
         }
         true
     }
 
-    /// Reads the pages that wait for it here.
+    /// Asks for a part of a session's output; [`Self::take_ranges`] gives it when it has come.
+    /// False when there is nobody to ask.
+    pub fn ask_range(&mut self, asked: &ReadRange) -> bool {
+        match &mut self.hand {
+            Hand::Process(Some(_)) => push_read_range(self.staging.buffer(), asked),
+            Hand::Process(None) => return false,
+            Hand::Inline(_) => self.reading.to_read.push_back(Asked::Range(asked.clone())),
+        }
+        true
+    }
+
+    /// Reads here what waits for it.
     pub(crate) fn read_pages(&mut self) {
-        if let Hand::Inline(writer) = &mut self.hand {
-            self.pages.extend(self.pages_to_read.drain(..).map(|wanted| writer.page(&wanted)));
+        let Hand::Inline(writer) = &mut self.hand else { return };
+        while let Some(asked) = self.reading.to_read.pop_front() {
+            let came = match asked {
+                Asked::Page(wanted) => writer.page(&wanted),
+                Asked::Range(asked) => writer.range(&asked),
+            };
+            self.reading.take(Some(came));
         }
     }
 
     /// The pages that have come: what is said of each, and its bytes.
     pub fn take_pages(&mut self) -> Vec<(Ack, Vec<u8>)> {
-        std::mem::take(&mut self.pages)
+        std::mem::take(&mut self.reading.pages)
     }
+
+    /// The parts of the output that have come.
+    pub fn take_ranges(&mut self) -> Vec<CameRange> {
+        let came = std::mem::take(&mut self.reading.ranges);
+        came.into_iter().map(|(ack, bytes)| (ack.token, range_of(&ack, &bytes))).collect()
+    }
+}
+
+fn range_of(ack: &Ack, mut bytes: &[u8]) -> Result<Range, i32> {
+    if ack.errno != 0 {
+        return Err(ack.errno);
+    }
+    // An answer without its head is none.
+    let head = Head::take(&mut bytes).map_err(|_| crate::sys::io::EIO)?;
+    Ok(Range { head, bytes: bytes.to_vec() })
 }

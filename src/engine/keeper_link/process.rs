@@ -81,7 +81,7 @@ impl KeeperLink {
     fn has_writer(&mut self, keeper: Keeper) {
         self.hand = Hand::Process(Some(keeper));
         self.ack_bytes = AckDecoder::default();
-        self.page = None;
+        self.reading.coming = None;
         self.pipe_full = false;
         self.writer_told = Told::nothing();
         self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
