@@ -24,6 +24,14 @@ s=socket.create_server(('127.0.0.1',0))
 if os.fork(): os._exit(0)
 print(os.getpid(),flush=True); time.sleep(600)";
 
+/// Leaves its session, its parents and its output, as daemons do, and listens.
+const DAEMON: &str = "import os,socket,time
+for again in range(2):
+  if os.fork(): os._exit(0)
+  os.setsid()
+for fd in range(3): os.dup2(os.open('/dev/null',os.O_RDWR),fd)
+s=socket.create_server(('127.0.0.1',0)); time.sleep(600)";
+
 /// A server whose pages are named after how they answer.
 const PAGES: &str = "import http.server,sys,time
 asked=0
@@ -50,7 +58,9 @@ fn start_as(make: impl Fn(&[&str]) -> Execd) -> Option<Execd> {
         return None;
     }
     let execd = make(&[]);
-    for (name, text) in [("listener.py", LISTENER), ("heir.py", HEIR), ("pages.py", PAGES)] {
+    for (name, text) in
+        [("listener.py", LISTENER), ("heir.py", HEIR), ("daemon.py", DAEMON), ("pages.py", PAGES)]
+    {
         std::fs::write(execd.file(name), text).expect("a file");
     }
     Some(execd)
@@ -164,6 +174,31 @@ fn a_listener_that_a_child_has_inherited_is_the_sessions() {
         let row = execd.listed(id).expect("a row");
         row["listening"][0]["pid"] == heir
     });
+}
+
+/// rule: waits.md, Listening: that of a daemon that has left the session, by a second fork and
+///   setsid(2), and has emptied its environment
+#[test]
+fn a_listener_of_a_daemon_is_the_sessions_that_started_it() {
+    let Some(mut execd) = start() else { return };
+    let other = session_of(&execd.open("sleep 600"));
+    let cmd = "env -i \"$(command -v python3)\" daemon.py; sleep 600";
+    let result = execd.exec(with_until(cmd, json!({"port": "any"})));
+    assert_ended(&result, "matched", "port");
+    let wait = &result["wait"];
+    let pid = i32::try_from(wait["pid"].as_i64().expect("a pid")).expect("a pid");
+    let row = execd.listed(session_of(&result)).expect("a row");
+    let row_of_other = execd.listed(other).expect("a row");
+    let until = json!({"session_id": other, "until": {"port": wait["port"]},
+        "yield_time_ms": 60_000, "on_impossible": "answer"});
+    let held = execd.write(until);
+    // Nobody else ends it.
+    send_signal(pid, libc::SIGKILL);
+    let expected = json!([{"port": wait["port"], "address": "127.0.0.1", "pid": pid,
+        "command": "python3"}]);
+    assert_eq!(row["listening"], expected);
+    assert_absent(&row_of_other, &["listening"]);
+    assert_eq!(held["wait"]["outcome"], "impossible", "it is no other session's: {held}");
 }
 
 /// rule: waits.md, How it is found out: Listeners come from the kernel's table of sockets

@@ -81,6 +81,8 @@ pub struct BaseEnv {
     entries: Vec<(Vec<u8>, CString)>,
     /// The marks that whole sessions are known by; None where our own limit leaves no room.
     pub run_marks: Option<RunMarks>,
+    /// The hard limit that execd itself has.
+    own_limit: Option<u64>,
 }
 
 /// What children are started with.
@@ -120,8 +122,9 @@ impl BaseEnv {
             })
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
-        let run_marks = run_limit::of(0).and_then(|own| RunMarks::new(instance, own));
-        Self { entries, run_marks }
+        let own_limit = run_limit::of(0);
+        let run_marks = own_limit.and_then(|own| RunMarks::new(instance, own));
+        Self { entries, run_marks, own_limit }
     }
 
     /// The child's environment, and its PATH.
@@ -243,7 +246,7 @@ impl<F: Families> Engine<F> {
             stdio: stdio.theirs,
             terminal: spec.tty.is_some(),
             die_with_us: true,
-            run_limit: run_mark.map(RunMark::limit),
+            run_limit: self.limits_of(id, run_mark),
             apart,
             twofold,
         };
@@ -291,6 +294,13 @@ impl<F: Families> Engine<F> {
         let (mark, next) = marks.next(launcher.next_run_number, &living.collect())?;
         launcher.next_run_number = next;
         Some(mark)
+    }
+
+    /// The limits that mark what a session starts.
+    fn limits_of(&self, id: SessionId, run_mark: Option<RunMark>) -> Option<(u64, u64)> {
+        let hard = run_mark.map_or(self.launcher.base_env.own_limit?, RunMark::limit);
+        let marks = self.cx.ports.marks;
+        Some((marks.map_or(hard, |marks| marks.limit(id)), hard))
     }
 
     /// Whether entering the directory or looking for the program may hang.

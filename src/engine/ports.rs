@@ -19,18 +19,22 @@ use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
-use crate::sys::tree;
+use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
     /// The processes of a session, the nearest to its leader first, and whether these are all.
     fn processes_of(&mut self, core: &Session) -> (Vec<i32>, bool) {
         let sid = core.facts.pid;
-        if core.number.now(sid) == Number::Free {
-            return (Vec::new(), true);
-        }
         let leaders = &self.leaders;
-        let orphans = self.ports.orphans(|pid| leaders.contains_key(&pid));
-        let tree = tree::walk(sid, core.number == Number::Leads, orphans);
+        let leads = |pid: i32| leaders.contains_key(&pid);
+        let (adopted, all) = self.ports.adopted(core.id, leads);
+        let mut tree = match core.number.now(sid) {
+            Number::Free => Tree::default(),
+            _ => tree::walk(sid, core.number == Number::Leads, self.ports.orphans(leads)),
+        };
+        let complete = tree.complete || core.number == Number::Free;
+        tree.complete = complete && all;
+        tree.add(adopted);
         (tree.pids, tree.complete)
     }
 

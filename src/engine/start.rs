@@ -27,6 +27,7 @@ use super::{Counters, Degraded, Engine, StartError};
 use crate::config::Config;
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
+use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::census::Lookout;
 use crate::session::looks::Looks;
@@ -37,10 +38,10 @@ use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
-use crate::sys::proc;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
+use crate::sys::{proc, run_limit};
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))
@@ -70,6 +71,8 @@ impl<F: Families> Engine<F> {
         let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
         let sessions = Sessions::new(config.first_session_id);
+        let own_limit = run_limit::of(0);
+        let session_marks = own_limit.and_then(|own| SessionMarks::new(&instance, own));
         let cx = Cx {
             now_ns,
             config,
@@ -86,7 +89,7 @@ impl<F: Families> Engine<F> {
                 raised_pipe_bytes: 0,
             },
             lookout: RefCell::new(Lookout::new(looks)),
-            ports: Listeners::default(),
+            ports: Listeners::marked(session_marks),
             leaders: BTreeMap::new(),
             text_bytes: 0,
             effects: Vec::new(),

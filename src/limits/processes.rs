@@ -24,6 +24,9 @@ pub const PATH_LINKS_MAX: usize = 40;
 /// Longest name of a file: NAME_MAX, see pathconf(3).
 pub const NAME_MAX_BYTES: usize = 255;
 
+/// Orphans that have left their sessions, of which it is asked in a turn which session that was.
+pub const ADOPTED_ASKED_MAX: usize = 256;
+
 /// Processes of a session that a walk down from its leader looks at.
 pub const TREE_PROCESSES: usize = 512;
 /// Threads of a process that such a walk looks at.

@@ -8,13 +8,15 @@ use super::listening::{Own, Table};
 use super::port_holders::Search;
 use super::probe::{Probe, Rest};
 use crate::limits::{
-    HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS, PORT_DOUBT_MAX_MS,
-    PORT_LOOK_MS, TOLD_FDS_PER_TURN,
+    ADOPTED_ASKED_MAX, HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS,
+    PORT_DOUBT_MAX_MS, PORT_LOOK_MS, TOLD_FDS_PER_TURN,
 };
 use crate::pure::net::Listener;
 use crate::pure::net::room::Room;
+use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
 use crate::sys::listeners::{self, Network};
+use crate::sys::run_limit;
 use crate::sys::tree::Orphans;
 
 /// What one turn knows of listeners and of processes without parents.
@@ -25,6 +27,11 @@ pub struct Listeners {
     /// Our network, which never changes.
     network: Option<Network>,
     orphans: Option<Orphans>,
+    /// Processes without parents that have left the session that started them: the limit that says
+    /// which that was, and the pid.
+    adopted: Option<Vec<(u64, i32)>>,
+    /// The marks by which such a process is known.
+    pub marks: Option<SessionMarks>,
     /// Descriptors that may still be looked at in this turn, to find who holds a port.
     pub fds_left: usize,
     /// The same, for what replies and lists tell.
@@ -32,12 +39,17 @@ pub struct Listeners {
 }
 
 impl Listeners {
+    /// Nothing yet; orphans that have left their sessions are known by these.
+    pub fn marked(marks: Option<SessionMarks>) -> Self {
+        Self { marks, ..Self::default() }
+    }
+
     /// A turn goes on, or begins.
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let network = self.network;
-            *self = Self { turn, fds_left, told_left, network, table: None, orphans: None };
+            let (network, marks) = (self.network, self.marks);
+            *self = Self { turn, fds_left, told_left, network, marks, ..Self::default() };
         }
     }
 
@@ -52,6 +64,20 @@ impl Listeners {
     /// The processes without parents, given who leads a session.
     pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> &Orphans {
         self.orphans.get_or_insert_with(|| Orphans::read(leads))
+    }
+
+    /// Those that a session has started and that have left it, by setsid(2) and a second fork; and
+    /// whether these are all.
+    pub fn adopted(&mut self, session: u64, leads: impl Fn(i32) -> bool) -> (Vec<i32>, bool) {
+        let Some(marks) = self.marks else { return (Vec::new(), false) };
+        if self.adopted.is_none() {
+            let strangers = self.orphans(&leads).strangers(&leads).take(ADOPTED_ASKED_MAX);
+            let marked = |pid| Some((run_limit::soft_of(pid)?, pid));
+            self.adopted = Some(strangers.filter_map(marked).collect());
+        }
+        let all = self.adopted.as_deref().unwrap_or_default();
+        let its = all.iter().filter(|one| marks.is_of(one.0, session));
+        (its.map(|one| one.1).collect(), all.len() < ADOPTED_ASKED_MAX)
     }
 }
 

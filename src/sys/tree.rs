@@ -72,20 +72,33 @@ pub fn walk(sid: i32, leads: bool, orphans: &Orphans) -> Tree {
     let mut tree = Tree { complete: orphans.complete, ..Tree::default() };
     tree.pids.extend(leads.then_some(sid));
     tree.pids.extend(orphans.of(sid).filter(|pid| !leads || *pid != sid));
-    let (mut at, mut threads) = (0, 0);
-    while let Some(pid) = tree.pids.get(at).copied() {
-        if at >= TREE_PROCESSES || threads >= TREE_THREADS_ALL {
-            tree.pids.truncate(at);
-            tree.complete = false;
-            return tree;
-        }
-        at += 1;
-        threads += tree.visit(pid);
-    }
+    tree.go_on();
     tree
 }
 
 impl Tree {
+    /// Adds processes that are not among these yet, and what descends from them.
+    pub fn add(&mut self, pids: Vec<i32>) {
+        let known = self.pids.len();
+        let is_new = |pid: &i32| !self.pids[..known].contains(pid);
+        let more: Vec<i32> = pids.into_iter().filter(is_new).collect();
+        self.pids.extend(more);
+        self.go_on();
+    }
+
+    /// Looks at the processes that were not looked at yet, and finds their children.
+    fn go_on(&mut self) {
+        let mut threads: usize = self.members.iter().map(|one| one.tids.len()).sum();
+        while let Some(pid) = self.pids.get(self.members.len()).copied() {
+            if self.members.len() >= TREE_PROCESSES || threads >= TREE_THREADS_ALL {
+                self.pids.truncate(self.members.len());
+                self.complete = false;
+                return;
+            }
+            threads += self.visit(pid);
+        }
+    }
+
     /// Looks at one process: its threads, and the children of each. Gives how many threads.
     fn visit(&mut self, pid: i32) -> usize {
         let tids = threads(pid);

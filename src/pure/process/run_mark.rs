@@ -12,6 +12,10 @@
 //! | 31–16 | the run, by a number that no other living run of that execd has |
 //! | 15–0 | all ones; or a run of an execd that is itself inside a run |
 
+//!
+//! What any other session starts has a soft limit of the same kind, which leaves the hard one as it
+//! is: the session's number below the execd's. It is lower than any hard limit that is a mark.
+
 use std::collections::HashSet;
 
 /// The limit of who has none (RLIM_INFINITY).
@@ -23,6 +27,36 @@ const INSTANCE_BITS: u64 = (1 << 29) - 1;
 const RUN_SHIFT: u32 = 16;
 /// The lowest bits of a mark inside which nobody has set another yet.
 const OUTERMOST: u64 = 0xFFFF;
+
+/// Marks the soft limit of what a session has started.
+const SESSION_FLAG: u64 = 1 << 61;
+const SESSION_BITS: u64 = (1 << 32) - 1;
+
+/// The soft limits by which an execd knows whose the orphans are that have left their sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionMarks {
+    base: u64,
+}
+
+impl SessionMarks {
+    /// The marks of the execd with this id, which has itself the hard limit `own`. None: that is
+    /// too low for a mark.
+    pub fn new(instance: &str, own: u64) -> Option<Self> {
+        let id = u64::from_str_radix(instance, 16).ok()?;
+        let base = SESSION_FLAG | (id & INSTANCE_BITS) << INSTANCE_SHIFT;
+        (base | SESSION_BITS <= own).then_some(Self { base })
+    }
+
+    /// The soft limit of what this session starts.
+    pub fn limit(self, session: u64) -> u64 {
+        self.base | session & SESSION_BITS
+    }
+
+    /// Whether a process with this soft limit was started by that session.
+    pub fn is_of(self, limit: u64, session: u64) -> bool {
+        limit == self.limit(session)
+    }
+}
 
 /// The marks that one execd gives to its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,5 +184,19 @@ mod tests {
             living.remove(&marks.numbered(7));
             assert_eq!(marks.next(8, &living), Some((marks.numbered(7), 8)));
         }
+    }
+
+    #[test]
+    fn sessions_are_told_apart_below_every_mark_of_a_run() {
+        let marks = SessionMarks::new("00000000deadbeef", UNLIMITED).unwrap();
+        let other = SessionMarks::new("00000000deadbeee", UNLIMITED).unwrap();
+        assert!(marks.is_of(marks.limit(7), 7) && !marks.is_of(marks.limit(7), 8));
+        assert!(!marks.is_of(other.limit(7), 7) && !marks.is_of(UNLIMITED, 7));
+        let run = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap().numbered(7);
+        assert!(marks.limit(7) < run.limit() && !run.is_on(marks.limit(7)));
+        assert!(!marks.is_of(run.limit(), 7));
+        let inside = SessionMarks::new("0123456789abcdef", run.limit()).unwrap();
+        assert!(inside.limit(7) < run.limit());
+        assert_eq!(SessionMarks::new("00000000deadbeef", 1_000), None, "a limit that bounds");
     }
 }

@@ -75,8 +75,8 @@ pub struct Plan<'a> {
     pub terminal: bool,
     /// The kernel kills it when we end (PR_SET_PDEATHSIG, SIGKILL).
     pub die_with_us: bool,
-    /// The limit that marks it and all that it will start as a run of pi.
-    pub run_limit: Option<u64>,
+    /// The limits, the soft one and the hard one, that mark it and all that it will start.
+    pub run_limit: Option<(u64, u64)>,
     /// The child shares nothing with us: its working directory or its program may hang. The call
     /// returns as soon as the child leads a session and holds none of our descriptors; what becomes
     /// of the child then is told by report.rs.
