@@ -355,6 +355,28 @@ fn a_page_ends_a_wait_with_its_status() {
     assert_ended(&execd.write(until), "stopped", "http");
 }
 
+/// rule: waits.md, Listening: A server that closes without an answer, or in the middle of its first
+///   line, is asked again
+#[test]
+fn a_server_that_accepts_and_closes_is_asked_again() {
+    let Some(mut execd) = start() else { return };
+    let server = "import socket,sys
+s=socket.create_server(('127.0.0.1',0))
+for answer in [b'', b'', b'HTTP/1.1 2', b'', b'HTTP/1.1 204 Done\\r\\n\\r\\n']:
+  c,_=s.accept()
+  if answer: c.recv(65536); c.sendall(answer)
+  c.close(); print('asked',flush=True)
+s.accept()";
+    std::fs::write(execd.file("closes.py"), server).expect("a file");
+    let until = json!({"http": {"path": "/"}});
+    let result = execd.exec(with_until("exec python3 closes.py", until));
+    assert_ended(&result, "matched", "http");
+    assert_eq!(result["wait"]["status"], 204, "{result}");
+    let fds = countable_fds(execd.pid());
+    execd.kill(session_of(&result));
+    eventually("nothing is left", || countable_fds(execd.pid()) < fds);
+}
+
 /// rule: waits.md, Listening: Servers that `http` asks are asked in turn, each for a bounded time
 #[test]
 fn a_server_that_never_answers_holds_up_nobody_and_leaves_nothing_behind() {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use common::wire::Wire;
 use common::*;
 use serde_json::{Value, json};
 
@@ -370,6 +371,84 @@ fn polled(execd: &mut Execd, more: Value) -> Value {
         "session_id": 1, "chars": "", "yield_time_ms": 30_000, "on_impossible": "answer",
     });
     execd.result("write_stdin", merged(params, more))
+}
+
+/// Polls a session for the least time, or until nothing but input can move it on.
+fn looked_at(execd: &mut Execd, session: u64) -> Value {
+    let params = json!({
+        "session_id": session, "yield_time_ms": 5_000, "on_impossible": "answer",
+    });
+    execd.write(params)
+}
+
+/// rule: waits.md, Impossible: all input that was sent has been taken
+#[test]
+fn input_that_was_not_taken_may_still_move_a_session() {
+    if !is_here("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    // It is told of input once, and takes none of it.
+    let cmd = "exec python3 -c 'import select; one = select.epoll()
+one.register(0, select.EPOLLIN | select.EPOLLET); one.poll(); print(\"told\", flush=True)
+one.poll(); one.poll()'";
+    let reply = answered(&mut execd, cmd, false, 30_000);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    let session = session_of(&reply);
+    let params = json!({"session_id": session, "chars": "x\n", "yield_time_ms": 50_000,
+                        "until": {"text": "told"}});
+    assert_eq!(execd.write(params)["wait"]["outcome"], "matched");
+    let reply = looked_at(&mut execd, session);
+    assert_absent(&reply, &["wait"]);
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+}
+
+/// rule: waits.md, Impossible: nobody is attached to the session
+#[test]
+fn who_is_attached_may_still_give_input() {
+    let mut execd = Execd::start();
+    for (cmd, tty) in [("exec cat", false), ("read -r x", true)] {
+        let session = session_of(&execd.open_with(cmd, json!({"tty": tty})));
+        let mut viewer = Wire::connect(&execd.socket());
+        viewer.result("attach_session", json!({"session_id": session}));
+        let reply = looked_at(&mut execd, session);
+        assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+        // A wait that goes on is answered when the last one detaches.
+        let params = json!({"session_id": session, "yield_time_ms": 50_000,
+                            "on_impossible": "answer"});
+        let request = execd.start_request("write_stdin", params);
+        execd.no_reply_yet(request);
+        viewer.result("detach_session", json!({"session_id": session}));
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    }
+}
+
+/// rule: waits.md, State: its processes are stopped (Ctrl-Z)
+#[test]
+fn a_program_that_is_stopped_is_told_of_as_stopped_and_may_go_on() {
+    let mut execd = Execd::start();
+    for tty in [false, true] {
+        let opened = execd.open_with("kill -STOP $$; read -r x", json!({"tty": tty}));
+        let (session, pid) = (session_of(&opened), pid_of(&opened));
+        eventually("it is stopped", || process_state(pid) == Some('T'));
+        let row = execd.listed(session).expect("a row");
+        assert_eq!(row["state"], "stopped", "{row}");
+        assert_absent(&row, &["state_detail"]);
+        let reply = looked_at(&mut execd, session);
+        assert_eq!(
+            (&reply["state"], &reply["wait_status"]),
+            (&json!("stopped"), &json!("deadline_reached"))
+        );
+        let params = json!({"session_id": session, "yield_time_ms": 50_000,
+                            "on_impossible": "answer"});
+        let request = execd.start_request("write_stdin", params);
+        execd.no_reply_yet(request);
+        send_signal(pid, libc::SIGCONT);
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+        assert_eq!(reply["state"], LINE, "{reply}");
+    }
 }
 
 /// rule: waits.md, Impossible: This holds for every wait, also without `until`

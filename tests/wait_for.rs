@@ -2,6 +2,7 @@
 //! becomes of them (waits.md).
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
+mod agent_help;
 mod common;
 mod stream_help;
 mod window_help;
@@ -316,6 +317,79 @@ fn a_session_that_is_waited_for_is_not_evicted_and_may_be_killed() {
     let answer = execd.result_of(request);
     assert_eq!(each(&answer, "signal"), ["SIGTERM"]);
     assert_eq!(execd.result_of(killed)["killed"], true);
+}
+
+/// rule: waits.md, wait_for: A session that is waited for is not evicted
+#[test]
+fn where_all_sessions_are_waited_for_none_makes_room() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let ids = gated(&mut execd, &[("one", 0), ("two", 0)]);
+    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
+    let more = session_of(&execd.open("sleep 600"));
+    assert!(execd.listed(more).is_some(), "there are more than fit, and nobody gives way");
+    // Who nobody waits for gives way to the next.
+    let next = session_of(&execd.open("sleep 600"));
+    let open = |execd: &mut Execd, id: &u64| execd.listed(*id).is_some();
+    assert!(!open(&mut execd, &more) && open(&mut execd, &next));
+    assert!(ids.iter().all(|id| open(&mut execd, id)));
+    go(&execd, "one");
+    execd.notification("session_exited", |note| note["session_id"] == ids[0]);
+    execd.no_reply_yet(request);
+    go(&execd, "two");
+    assert_eq!(each(&execd.result_of(request), "outcome"), ["exited"; 2]);
+}
+
+/// rule: waits.md, wait_for: A wait for all is impossible as soon as one of them can't go on; the
+///   others, when none of them can
+#[test]
+fn sessions_of_which_none_can_go_on_are_answered() {
+    let mut execd = Execd::start();
+    let ids = execd.open_all(&["exec cat", "read -r x", "exec sleep 600"]);
+    let answer = json!({"on_impossible": "answer"});
+    for mode in ["any", "all", "first_failure"] {
+        let reply = waited(&mut execd, &ids[..2], merged(answer.clone(), json!({"mode": mode})));
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{mode}: {reply}");
+        assert_eq!(each(&reply, "outcome"), ["impossible"; 2], "{mode}");
+        assert_eq!(each(&reply, "state"), ["waiting_for_line"; 2], "{mode}");
+    }
+    // The third can still end.
+    let any = wait_for(&mut execd, &ids, merged(answer.clone(), json!({"mode": "any"})));
+    let all = waited(&mut execd, &ids, merged(answer, json!({"mode": "all"})));
+    assert_eq!(all["wait"]["outcome"], "impossible", "{all}");
+    assert_eq!(rows(&all)[2]["state"], "running", "{all}");
+    execd.no_reply_yet(any);
+    let killed = execd.start_request("kill_session", json!({"session_id": ids[2]}));
+    assert_eq!(execd.result_of(any)["wait"]["outcome"], "exited");
+    execd.result_of(killed);
+}
+
+/// rule: waits.md, wait_for: `wait_for` waits for several sessions of any family at once
+#[test]
+fn a_run_of_pi_is_waited_for_as_any_session_and_answers_as_ever() {
+    let mut execd = Execd::start();
+    let said = agent_help::stream_file(&execd, "said", &agent_help::answer("done"));
+    let script = format!("{}; cat '{}'", until_file("go"), said.display());
+    let pi = agent_help::fake_pi(&execd, &script);
+    let params = agent_help::params(&pi, json!({}));
+    let run = execd.start_request("agent_execute", params);
+    let is_run = |note: &Value| {
+        note["command"].as_str().is_some_and(|command| command.contains("--mode json"))
+    };
+    let id = execd.notification("session_started", is_run)["session_id"].as_u64().expect("an id");
+    let other = execd.open_all(&["sleep 600"])[0];
+    let request = wait_for(&mut execd, &[id, other], json!({"mode": "any"}));
+    let until = json!({"until": {"text": "\"done\""}, "on_impossible": "answer"});
+    let text = wait_for(&mut execd, &[id], until);
+    execd.no_reply_yet(request);
+    execd.no_reply_yet(text);
+    go(&execd, "go");
+    let answer = execd.result_of(request);
+    assert_eq!(each(&answer, "family"), ["agent", "unified"], "{answer}");
+    assert_eq!(each(&answer, "outcome"), ["exited", "pending"], "{answer}");
+    assert_eq!(rows(&answer)[0]["exit_code"], 0);
+    assert_eq!(execd.result_of(text)["wait"]["outcome"], "matched");
+    let result = execd.result_of(run);
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("done")));
 }
 
 /// rule: waits.md, wait_for: Each wait is answered once: those of others for the same sessions too
