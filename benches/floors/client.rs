@@ -1,6 +1,7 @@
 //! A running execd and a client that adds as little as it can: one write, one read, the clock
 //! is stopped before anything is parsed.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -71,6 +72,11 @@ pub fn answers(line: &[u8], id: u64) -> bool {
     rest.is_some_and(|rest| rest.starts_with(b","))
 }
 
+/// The execd that is measured: that of this build, or another one to compare with.
+fn program() -> OsString {
+    std::env::var_os("EXECD_BENCH_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_execd").into())
+}
+
 impl Execd {
     /// Starts it with these flags; it has answered a ping when this returns.
     pub fn start(flags: &[&str]) -> Self {
@@ -93,7 +99,7 @@ impl Execd {
 
     fn launch_at(flags: &[&str], dir: TempDir, logs: &Path) -> Self {
         let launched = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
+        let mut child = Command::new(program())
             .args(flags)
             .arg("--log-dir")
             .arg(logs)

@@ -137,7 +137,9 @@ impl<F: Families> Engine<F> {
             let wait = entry.core.waits.remove(at);
             let (core, cx) = (&mut entry.core, &mut self.cx);
             let ticket = wait.ticket;
+            cx.answers_since_ns = Some(wait.since_ns).filter(|_| why == Why::Deadline);
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
+            cx.answers_since_ns = None;
             core.forget_request(ticket);
             output_taken |= output;
             if end {
@@ -208,12 +210,17 @@ fn step_ending<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
     }
 }
 
-/// Looks at what the session's processes are at, when a wait may end by that.
+/// Looks at what the session's processes are at, when a wait may end by that, and when an answer
+/// is about to tell it.
 fn look_at_processes<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
     let watch = cx.step_quiet(core);
     for fd in watch {
         // Without a watch the next look is later.
         let _ = cx.watch.add(fd, token_of(core.id, Port::Busy), Interest::READABLE);
+    }
+    if core.tells_soon(cx.now_ns) {
+        let listening = cx.listening(core);
+        core.note_listening(cx.now_ns, listening);
     }
 }
 

@@ -51,8 +51,14 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// The ports that the processes of a session listen on, for a reply or a row.
+    /// The ports that the processes of a session listen on, for a reply or a row; at the end of a
+    /// wait's time, those that they listened on just before.
     pub fn listening(&mut self, core: &Session) -> Vec<Listening> {
+        let since_ns = self.answers_since_ns;
+        if let Some(all) = since_ns.and_then(|since_ns| core.listened_since(since_ns, self.now_ns))
+        {
+            return all.to_vec();
+        }
         self.ports.begin_turn(self.counters.turns);
         if core.life.finished() || self.ports.table().all.is_empty() {
             return Vec::new();

@@ -93,6 +93,7 @@ impl<F: Families> Engine<F> {
             leaders: BTreeMap::new(),
             text_bytes: 0,
             effects: Vec::new(),
+            answers_since_ns: None,
             books: F::Books::default(),
             closing: None,
             front: None,

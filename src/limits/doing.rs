@@ -16,9 +16,14 @@ pub const DOING_WAKE_MS: u64 = 10;
 pub const DOING_WAKE_MIN_MS: u64 = 100;
 /// Two looks that are at least so far apart and agree say that somebody waits.
 pub const DOING_AGREE_MS: u64 = 15;
-/// How long before an answer that tells the state a first look is taken, for the answer's own look
-/// to agree with. It is more than two looks must be apart: a turn may begin late.
+/// How long before an answer that tells the state a first look is taken, for the second one to
+/// agree with. It is more than two looks must be apart: a turn may begin late.
 pub const DOING_EARLY_MS: u64 = 40;
+/// How long before such an answer the second look is taken, so that the answer itself has none to
+/// wait for. Where many answers are due at once, their looks take several turns.
+pub const DOING_READY_MS: u64 = 10;
+/// For so long a look is told as what a session is doing now, unless something has moved it.
+pub const DOING_FRESH_MS: u64 = 20;
 /// Members of a settled session whose ends are watched for.
 pub const DOING_WATCHED_MAX: usize = 8;
 /// Once looks have taken so long in a turn, no further one is begun in it.
@@ -32,5 +37,6 @@ pub const DOING_LAST_LINE_BYTES: usize = 256;
 
 const _: () = {
     assert!(DOING_FIRST_LOOK_MS >= DOING_AGREE_MS);
-    assert!(DOING_EARLY_MS >= 2 * DOING_AGREE_MS);
+    assert!(DOING_EARLY_MS >= 2 * DOING_AGREE_MS + DOING_READY_MS);
+    assert!(DOING_FRESH_MS > DOING_READY_MS + DOING_TURN_MS);
 };

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::census::Lookout;
+use super::listening::Listening;
 use super::{Session, SessionId};
-use crate::limits::{DOING_AGREE_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX};
+use crate::limits::{
+    DOING_AGREE_MS, DOING_FRESH_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX,
+};
 use crate::pure::order;
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
@@ -106,6 +109,8 @@ pub struct Doing {
     pub(super) not_before_ns: u64,
     /// When the second look is due that a request was put off for.
     second_ns: Option<u64>,
+    /// The ports that were listened on just before an answer is due, and when that was.
+    listened: Option<(u64, Vec<Listening>)>,
     /// Members whose end is watched for, once the session has settled.
     pub(super) watched: Vec<Target>,
 }
@@ -219,10 +224,28 @@ impl Session {
         bytes.split_off(begins)
     }
 
+    /// The last look, where what it has found may be told: it is of this turn, or was taken since
+    /// `since_ns` and a few milliseconds ago at most, and no output came behind it. Output says
+    /// nothing new of a session that ran: another look could not say yet that it waits. Of one
+    /// that seems to wait, another look may say that it does.
+    fn fresh_look(&self, since_ns: u64, now_ns: u64) -> Option<&Look> {
+        let oldest_ns = oldest_ns(since_ns, now_ns);
+        let ran = |last: &Look| last.found.waiter.is_none() && !last.found.stopped;
+        let waits = |last: &Look| last.waiter().is_some() || last.found.waiter.is_none();
+        let unmoved = |last: &Look| self.output_ns <= last.at_ns && !self.output.queued;
+        let holds = |last: &Look| ran(last) || (waits(last) && unmoved(last));
+        let last = self.doing.last.as_ref()?;
+        (last.at_ns == now_ns || (oldest_ns <= last.at_ns && holds(last))).then_some(last)
+    }
+
     /// What may be told of the session by what the last look has found, if that was in this turn.
     pub fn seen(&self, now_ns: u64) -> Seen {
+        self.seen_since(now_ns, now_ns)
+    }
+
+    fn seen_since(&self, since_ns: u64, now_ns: u64) -> Seen {
         let full_screen = self.modes.as_ref().is_some_and(|modes| modes.alternate_screen());
-        let last = self.doing.last.as_ref().filter(|last| last.at_ns == now_ns);
+        let last = self.fresh_look(since_ns, now_ns);
         let waiter = last.and_then(Look::waiter);
         let stopped = last.is_some_and(|last| last.found.stopped);
         let state = match waiter {
@@ -247,10 +270,24 @@ impl Session {
         }
     }
 
-    /// What the session is doing now, as far as two looks agree.
-    pub fn doing(&mut self, sight: &mut Sight<'_>) -> Seen {
-        self.look_at_processes(sight);
-        self.seen(sight.now_ns)
+    /// What the session is doing now, as far as two looks agree; what was seen since `since_ns`
+    /// may do where it is fresh.
+    pub fn doing(&mut self, since_ns: u64, sight: &mut Sight<'_>) -> Seen {
+        if self.fresh_look(since_ns, sight.now_ns).is_none() {
+            self.look_at_processes(sight);
+        }
+        self.seen_since(since_ns, sight.now_ns)
+    }
+
+    /// Notes which ports the session listens on, for the answer that is due soon.
+    pub fn note_listening(&mut self, now_ns: u64, all: Vec<Listening>) {
+        self.doing.listened = Some((now_ns, all));
+    }
+
+    /// What was noted, where that was since `since_ns` and is fresh.
+    pub fn listened_since(&self, since_ns: u64, now_ns: u64) -> Option<&[Listening]> {
+        let noted = self.doing.listened.as_ref();
+        noted.filter(|one| oldest_ns(since_ns, now_ns) <= one.0).map(|one| one.1.as_slice())
     }
 
     /// Whether a look has found somebody waiting and no other one agrees yet: one that comes 15 ms
@@ -276,6 +313,11 @@ impl Session {
         let finished = self.life.finished();
         self.doing.second_ns.take_if(|due| finished || *due <= now_ns).is_some()
     }
+}
+
+/// When something must have been seen at the earliest to be told now, of what was seen since.
+fn oldest_ns(since_ns: u64, now_ns: u64) -> u64 {
+    since_ns.max(now_ns.saturating_sub(DOING_FRESH_MS * NS_PER_MS))
 }
 
 /// A process that has left some session and has one of this session's descriptors, or of which

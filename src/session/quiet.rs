@@ -8,7 +8,7 @@ use super::Session;
 use super::asked::Outcome;
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
-use crate::limits::{DOING_EARLY_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
+use crate::limits::{DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
 use crate::pure::process::doing::Input;
 use crate::pure::until::{Condition, InputWanted};
 use crate::sys::proc;
@@ -55,7 +55,15 @@ impl Session {
         Vec::new()
     }
 
-    /// When a look is due: by the schedule, and a little before an answer that tells the state.
+    /// Whether a look was taken in this turn that an answer is to tell which is due soon.
+    pub fn tells_soon(&self, now_ns: u64) -> bool {
+        let looked = self.doing.last.as_ref().is_some_and(|last| last.at_ns == now_ns);
+        let soon = now_ns + 1..=now_ns + DOING_READY_MS * NS_PER_MS;
+        let due = |wait: &Wait| wait.due_ns.is_some_and(|due| soon.contains(&due));
+        looked && self.waits.iter().any(|wait| wait.tells_state && due(wait))
+    }
+
+    /// When a look is due: by the schedule, and twice before an answer that tells the state.
     pub fn doing_due_ns(&self) -> Option<u64> {
         if self.life.finished() {
             return None;
@@ -66,7 +74,9 @@ impl Session {
         let telling = waits.filter(|wait| wait.tells_state && wait.outcome.is_none());
         let early = telling
             .filter_map(|wait| wait.due_ns)
-            .map(|due| due.saturating_sub(DOING_EARLY_MS * NS_PER_MS))
+            .flat_map(|due| {
+                [DOING_EARLY_MS, DOING_READY_MS].map(|ms| due.saturating_sub(ms * NS_PER_MS))
+            })
             .filter(|early| looked_ns < *early);
         let due = early.chain(self.doing.quiet.due_ns()).min();
         due.map(|due| due.max(self.doing.not_before_ns))

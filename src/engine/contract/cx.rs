@@ -114,6 +114,9 @@ pub struct Cx<F: Families> {
     pub text_bytes: usize,
     /// What judging a session has to do with others, until the loop carries it out.
     pub effects: Vec<Effect>,
+    /// When the wait began whose time is over and which is being answered: the answer may tell what
+    /// was seen just before.
+    pub answers_since_ns: Option<u64>,
     /// What families remember.
     pub books: F::Books,
     /// The end of execd, once it has begun.
@@ -275,10 +278,12 @@ impl<F: Families> Cx<F> {
         descendants(&others, members, |one| marked.get(&one.pid) == Some(&Some(core.id)))
     }
 
-    /// What a session is doing now.
+    /// What a session is doing now; at the end of a wait's time, what it was doing just before.
     pub fn doing(&self, core: &mut Session) -> Seen {
         let lookout = &mut self.lookout.borrow_mut();
-        core.doing(&mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders })
+        let since_ns = self.answers_since_ns.unwrap_or(self.now_ns);
+        let leaders = &self.leaders;
+        core.doing(since_ns, &mut Sight { now_ns: self.now_ns, lookout, leaders })
     }
 
     /// Takes the look at a session's processes that is due. Gives descriptors to watch.
