@@ -490,6 +490,25 @@ fn an_answer_at_its_deadline_tells_who_waits_where_nothing_looked_before() {
     assert!(told >= 12, "{told} of 16 tell that somebody waits");
 }
 
+/// rule: waits.md, State: their sessions are looked at one after another
+#[test]
+fn sixty_answers_at_one_time_tell_who_waits() {
+    const SESSIONS: u64 = 60;
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    let params = json!({"cmd": "cat", "yield_time_ms": 250});
+    let opened: Vec<u64> =
+        (0..SESSIONS).map(|_| execd.start_request("exec_command", params.clone())).collect();
+    let sessions: Vec<u64> =
+        opened.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    let poll = |id: &u64| json!({"session_id": id, "chars": "", "yield_time_ms": 5_000});
+    let polls: Vec<u64> =
+        sessions.iter().map(|id| execd.start_request("write_stdin", poll(id))).collect();
+    let tells = |request| execd.result_of(request)["state"] == LINE;
+    let told = polls.into_iter().map(tells).filter(|told| *told).count();
+    // A turn that begins too late on a busy machine says less.
+    assert!(told >= 45, "{told} of {SESSIONS} tell that somebody waits");
+}
+
 /// rule: waits.md, State: A list that finds a program waiting for the first time is put off
 #[test]
 fn the_first_list_knows_who_waits() {

@@ -16,8 +16,8 @@ use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};
 use crate::limits::{
-    JUDGED_PER_TURN, LOG_ACK_WAIT_MS, NEVER_ESCALATES_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
-    TEXT_TURN_BYTES,
+    DOING_FRESH_MS, JUDGED_PER_TURN, LOG_ACK_WAIT_MS, NEVER_ESCALATES_MS, NS_PER_MS,
+    POST_EXIT_CLOSE_WAIT_MS, TEXT_TURN_BYTES,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::{ExitStatus, Fact};
@@ -137,7 +137,9 @@ impl<F: Families> Engine<F> {
             let wait = entry.core.waits.remove(at);
             let (core, cx) = (&mut entry.core, &mut self.cx);
             let ticket = wait.ticket;
-            cx.answers_since_ns = Some(wait.since_ns).filter(|_| why == Why::Deadline);
+            let fresh_ns = |due: u64| due.saturating_sub(DOING_FRESH_MS * NS_PER_MS);
+            let told_ns = wait.due_ns.map(|due| fresh_ns(due).max(wait.since_ns));
+            cx.answers_since_ns = told_ns.filter(|_| why == Why::Deadline);
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
             cx.answers_since_ns = None;
             core.forget_request(ticket);

@@ -55,8 +55,7 @@ impl<F: Families> Cx<F> {
     /// wait's time, those that they listened on just before.
     pub fn listening(&mut self, core: &Session) -> Vec<Listening> {
         let since_ns = self.answers_since_ns;
-        if let Some(all) = since_ns.and_then(|since_ns| core.listened_since(since_ns, self.now_ns))
-        {
+        if let Some(all) = since_ns.and_then(|since_ns| core.listened_since(since_ns)) {
             return all.to_vec();
         }
         self.ports.begin_turn(self.counters.turns);

@@ -201,6 +201,9 @@ impl<F: Families> Engine<F> {
                 progress.sent_total = core.told_bytes();
             }
             wait.began_total = core.output_bytes_total();
+            if let Some(due_ns) = wait.due_ns.filter(|_| wait.tells_state) {
+                wait.early_ms = self.cx.slots.take_ms(due_ns, self.cx.now_ns);
+            }
             core.waits.push(wait);
             core.note_waiter(self.cx.now_ns);
             self.cx.touch(core);

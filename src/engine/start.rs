@@ -29,6 +29,7 @@ use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::time::deadlines::Deadlines;
+use crate::pure::time::slots::Slots;
 use crate::session::census::Lookout;
 use crate::session::looks::Looks;
 use crate::session::ports::Listeners;
@@ -94,6 +95,7 @@ impl<F: Families> Engine<F> {
             text_bytes: 0,
             effects: Vec::new(),
             answers_since_ns: None,
+            slots: Slots::default(),
             books: F::Books::default(),
             closing: None,
             front: None,

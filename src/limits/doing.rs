@@ -22,8 +22,18 @@ pub const DOING_EARLY_MS: u64 = 40;
 /// How long before such an answer the second look is taken, so that the answer itself has none to
 /// wait for. Where many answers are due at once, their looks take several turns.
 pub const DOING_READY_MS: u64 = 10;
-/// For so long a look is told as what a session is doing now, unless something has moved it.
-pub const DOING_FRESH_MS: u64 = 20;
+/// Between the looks for two answers that are due at one time.
+pub const DOING_SLOT_MS: u64 = 2;
+/// Answers that are due at one time whose looks are taken one after another; of more, two or more
+/// at once.
+pub const DOING_SLOTS: u64 = 64;
+/// Answers are due at one time that are due within so long.
+pub const DOING_SLOTS_SPAN_MS: u64 = 64;
+/// Times for which answers are counted.
+pub const DOING_SPANS_MAX: usize = 256;
+/// How long before an answer was due a look may have been taken that it tells, unless something has
+/// moved since.
+pub const DOING_FRESH_MS: u64 = 140;
 /// Members of a settled session whose ends are watched for.
 pub const DOING_WATCHED_MAX: usize = 8;
 /// Once looks have taken so long in a turn, no further one is begun in it.
@@ -38,5 +48,5 @@ pub const DOING_LAST_LINE_BYTES: usize = 256;
 const _: () = {
     assert!(DOING_FIRST_LOOK_MS >= DOING_AGREE_MS);
     assert!(DOING_EARLY_MS >= 2 * DOING_AGREE_MS + DOING_READY_MS);
-    assert!(DOING_FRESH_MS > DOING_READY_MS + DOING_TURN_MS);
+    assert!(DOING_FRESH_MS >= DOING_READY_MS + (DOING_SLOTS - 1) * DOING_SLOT_MS);
 };

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use super::census::Lookout;
 use super::listening::Listening;
 use super::{Session, SessionId};
-use crate::limits::{
-    DOING_AGREE_MS, DOING_FRESH_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX,
-};
+use crate::limits::{DOING_AGREE_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX};
 use crate::pure::order;
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
@@ -225,17 +223,16 @@ impl Session {
     }
 
     /// The last look, where what it has found may be told: it is of this turn, or was taken since
-    /// `since_ns` and a few milliseconds ago at most, and no output came behind it. Output says
+    /// `since_ns`, and no output came behind it. Output says
     /// nothing new of a session that ran: another look could not say yet that it waits. Of one
     /// that seems to wait, another look may say that it does.
     fn fresh_look(&self, since_ns: u64, now_ns: u64) -> Option<&Look> {
-        let oldest_ns = oldest_ns(since_ns, now_ns);
         let ran = |last: &Look| last.found.waiter.is_none() && !last.found.stopped;
         let waits = |last: &Look| last.waiter().is_some() || last.found.waiter.is_none();
         let unmoved = |last: &Look| self.output_ns <= last.at_ns && !self.output.queued;
         let holds = |last: &Look| ran(last) || (waits(last) && unmoved(last));
         let last = self.doing.last.as_ref()?;
-        (last.at_ns == now_ns || (oldest_ns <= last.at_ns && holds(last))).then_some(last)
+        (last.at_ns == now_ns || (since_ns <= last.at_ns && holds(last))).then_some(last)
     }
 
     /// What may be told of the session by what the last look has found, if that was in this turn.
@@ -284,10 +281,10 @@ impl Session {
         self.doing.listened = Some((now_ns, all));
     }
 
-    /// What was noted, where that was since `since_ns` and is fresh.
-    pub fn listened_since(&self, since_ns: u64, now_ns: u64) -> Option<&[Listening]> {
+    /// What was noted, where that was since `since_ns`.
+    pub fn listened_since(&self, since_ns: u64) -> Option<&[Listening]> {
         let noted = self.doing.listened.as_ref();
-        noted.filter(|one| oldest_ns(since_ns, now_ns) <= one.0).map(|one| one.1.as_slice())
+        noted.filter(|one| since_ns <= one.0).map(|one| one.1.as_slice())
     }
 
     /// Whether a look has found somebody waiting and no other one agrees yet: one that comes 15 ms
@@ -313,11 +310,6 @@ impl Session {
         let finished = self.life.finished();
         self.doing.second_ns.take_if(|due| finished || *due <= now_ns).is_some()
     }
-}
-
-/// When something must have been seen at the earliest to be told now, of what was seen since.
-fn oldest_ns(since_ns: u64, now_ns: u64) -> u64 {
-    since_ns.max(now_ns.saturating_sub(DOING_FRESH_MS * NS_PER_MS))
 }
 
 /// A process that has left some session and has one of this session's descriptors, or of which

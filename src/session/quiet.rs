@@ -58,9 +58,11 @@ impl Session {
     /// Whether a look was taken in this turn that an answer is to tell which is due soon.
     pub fn tells_soon(&self, now_ns: u64) -> bool {
         let looked = self.doing.last.as_ref().is_some_and(|last| last.at_ns == now_ns);
-        let soon = now_ns + 1..=now_ns + DOING_READY_MS * NS_PER_MS;
-        let due = |wait: &Wait| wait.due_ns.is_some_and(|due| soon.contains(&due));
-        looked && self.waits.iter().any(|wait| wait.tells_state && due(wait))
+        let soon = |wait: &Wait| {
+            let ready_ns = (DOING_READY_MS + wait.early_ms) * NS_PER_MS;
+            wait.due_ns.is_some_and(|due| now_ns < due && due <= now_ns + ready_ns)
+        };
+        looked && self.waits.iter().any(|wait| wait.tells_state && soon(wait))
     }
 
     /// When a look is due: by the schedule, and twice before an answer that tells the state.
@@ -73,9 +75,10 @@ impl Session {
         let waits = self.waits.iter().filter(open);
         let telling = waits.filter(|wait| wait.tells_state && wait.outcome.is_none());
         let early = telling
-            .filter_map(|wait| wait.due_ns)
-            .flat_map(|due| {
-                [DOING_EARLY_MS, DOING_READY_MS].map(|ms| due.saturating_sub(ms * NS_PER_MS))
+            .filter_map(|wait| Some((wait.due_ns?, wait.early_ms)))
+            .flat_map(|(due, early_ms)| {
+                [DOING_EARLY_MS, DOING_READY_MS]
+                    .map(|ms| due.saturating_sub((ms + early_ms) * NS_PER_MS))
             })
             .filter(|early| looked_ns < *early);
         let due = early.chain(self.doing.quiet.due_ns()).min();

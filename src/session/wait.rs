@@ -103,6 +103,9 @@ pub struct Wait {
     pub answers_impossible: bool,
     /// Whether the answer tells what the session is doing, where the session goes on.
     pub tells_state: bool,
+    /// How long before the usual time it is looked at what the answer tells, because many answers
+    /// are due at one time.
+    pub early_ms: u64,
     /// What ended the wait, where that is neither a time nor an exit: set once, before the
     /// verdict.
     pub outcome: Option<Box<Outcome>>,
@@ -138,6 +141,7 @@ impl Wait {
             asked: None,
             answers_impossible: false,
             tells_state: false,
+            early_ms: 0,
             outcome: None,
             look_ns: None,
             began_total: 0,

@@ -20,6 +20,7 @@ use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
 use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
+use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
 use crate::session::doing::{Seen, Sight};
 use crate::session::members::Members;
@@ -114,9 +115,11 @@ pub struct Cx<F: Families> {
     pub text_bytes: usize,
     /// What judging a session has to do with others, until the loop carries it out.
     pub effects: Vec<Effect>,
-    /// When the wait began whose time is over and which is being answered: the answer may tell what
-    /// was seen just before.
+    /// Since when what was seen may be told by the answer that is given now, because the time of
+    /// its wait is over.
     pub answers_since_ns: Option<u64>,
+    /// The looks before answers that are due at one time.
+    pub slots: Slots,
     /// What families remember.
     pub books: F::Books,
     /// The end of execd, once it has begun.

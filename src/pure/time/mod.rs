@@ -6,3 +6,4 @@ pub mod drain;
 pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;
+pub mod slots;
