@@ -152,7 +152,8 @@ pub struct Found {
     pub closed: bool,
     /// Whose end may change that: who neither waits for input nor for another member.
     pub busy: Vec<i32>,
-    /// In how long the first call of those ends by itself, a sleep or a wait with a timeout.
+    /// In how long the first call of those ends by itself, a sleep or a wait with a timeout; 0
+    /// where that may be at any moment.
     pub wakes_in_ns: Option<u64>,
     /// The same for two looks between which nothing has moved.
     pub mark: u64,
@@ -176,8 +177,7 @@ pub fn decide(all: &[Process], modes: Option<Modes>, complete: bool, last_line: 
     let blocked = timed_read_ns.is_none() && all.iter().all(Process::is_blocked);
     let closed = complete && waits && waiter.is_some() && blocked;
     let busy = || all.iter().filter(|one| !one.is_blocked());
-    let calls = busy().flat_map(|one| &one.threads).filter_map(|one| one.ends_in_ns);
-    let wakes_in_ns = calls.chain(timed_read_ns).min();
+    let wakes_in_ns = busy().filter_map(Process::wakes_in_ns).chain(timed_read_ns).min();
     let (stopped, busy) = (stopped && !waits, busy().map(|one| one.pid).collect());
     Found { waiter, stopped, closed, busy, wakes_in_ns, mark: mark(all, modes) }
 }
@@ -255,6 +255,13 @@ impl Thread {
         }
     }
 
+    /// In how long it goes on by itself; 0 where that may be at any moment, since it waits for
+    /// a processor, for a disk, or for what is not known.
+    fn wakes_in_ns(&self) -> Option<u64> {
+        let lasts = self.is_blocked() || self.call == Call::Poll { timed: false };
+        (!lasts).then_some(self.ends_in_ns.unwrap_or(0))
+    }
+
     fn mark(&self) -> (i32, u64, u64) {
         (self.tid, self.line, self.cpu_ns)
     }
@@ -265,6 +272,13 @@ impl Process {
     pub fn is_blocked(&self) -> bool {
         let all = || !self.threads.is_empty() && self.threads.iter().all(Thread::is_blocked);
         self.stopped || (!self.hidden && !self.timer && all())
+    }
+
+    /// In how long the first of its threads goes on by itself. When a timer of its ends nobody
+    /// knows.
+    fn wakes_in_ns(&self) -> Option<u64> {
+        let timer = self.timer.then_some(0);
+        self.threads.iter().filter_map(Thread::wakes_in_ns).chain(timer).min()
     }
 
     /// The pipes inside the session that its threads wait on.

@@ -204,3 +204,25 @@ fn two_looks_differ_when_anything_has_moved() {
     worked.threads[0].cpu_ns = 10;
     assert_ne!(waiter(&[cat()]), waiter(&[worked]));
 }
+
+/// rule: waits.md, What it costs: when a sleep or a timeout of it has passed
+#[test]
+fn when_a_session_goes_on_by_itself() {
+    let wakes = |all: &[Process]| decide(all, PIPE, true, b"").wakes_in_ns;
+    let timed = |call, ends_in_ns| {
+        process(
+            "x",
+            vec![Thread { ends_in_ns, ..thread(call, &[Other]) }, thread(Call::Member, &[])],
+        )
+    };
+    let poll = Call::Poll { timed: true };
+    assert_eq!(wakes(&[timed(Call::Other, Some(7)), timed(poll, Some(5)), waits("sh")]), Some(5));
+    assert_eq!(wakes(&[timed(poll, None)]), Some(0), "a timeout that can't be read");
+    assert_eq!(wakes(&[sleeps("ld")]), Some(0), "it runs, or waits for a disk");
+    assert_eq!(wakes(&[polls("nc", false, &[Other]), reads("cat", Stdin)]), None);
+    let timer = Process { timer: true, ..reads("timeout", Stdin) };
+    assert_eq!(wakes(&[timer]), Some(0), "its timer may end at any moment");
+    let stopped = Process { stopped: true, ..timed(poll, Some(5)) };
+    assert_eq!(wakes(&[stopped]), None);
+    assert_eq!(decide(&[reads("head", Terminal)], TIMED, true, b"").wakes_in_ns, Some(5));
+}
