@@ -681,12 +681,30 @@ pub fn output(result: &Value) -> &str {
 /// Shows that an object has these fields and no others.
 pub fn assert_fields(result: &Value, fields: &[&str]) {
     let object = result.as_object().unwrap_or_else(|| panic!("{result} is no object"));
-    // What a session is doing is of the moment, and has tests of its own (tests/state.rs).
+    assert_state(result);
+    // Whether it waits is of the moment, and has tests of its own (tests/state.rs).
     let of_the_moment = ["state", "state_detail", "stateDetail"];
     let mut has: BTreeSet<&str> = object.keys().map(String::as_str).collect();
     has.retain(|field| fields.contains(field) || !of_the_moment.contains(field));
     let wanted: BTreeSet<&str> = fields.iter().copied().collect();
     assert_eq!(has, wanted, "{result}");
+}
+
+/// Shows that what goes on has a state, what has ended has none, and who waits is named with a state
+/// of waiting alone.
+fn assert_state(result: &Value) {
+    let header = result["header"].as_str().map(|header| header.starts_with("[still running]"));
+    let row = result["running"].as_bool().filter(|_| result.get("request_id").is_none());
+    let stream = result.get("sessionId").map(|_| result["status"] == "running");
+    let state = result["state"].as_str();
+    if let Some(goes_on) = header.or(row).or(stream.filter(|_| result.get("status").is_some())) {
+        assert_eq!(state.is_some(), goes_on, "state: {result}");
+    }
+    let words = ["running", "stopped", "held", "exited"];
+    let waits = state.is_some_and(|state| state.starts_with("waiting_for_"));
+    assert!(waits || state.is_none_or(|state| words.contains(&state)), "state: {result}");
+    let detail = result.get("state_detail").or(result.get("stateDetail"));
+    assert_eq!(detail.is_some(), waits, "state_detail: {result}");
 }
 
 /// Shows that none of these fields is there.

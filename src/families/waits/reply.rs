@@ -146,7 +146,8 @@ fn text(wait: &WaitReport, sessions: &[Row]) -> String {
                 let _ = write!(text, "\n{name}: {}", one_line(&value));
             }
         };
-        line("state", Some(row.state_line.clone().unwrap_or_else(|| row.state.to_owned())));
+        let state = row.state_line.as_deref().unwrap_or(row.state);
+        line("state", Some(state).filter(|state| *state != row.outcome).map(str::to_owned));
         line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());
