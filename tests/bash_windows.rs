@@ -690,6 +690,12 @@ fn a_question_on_a_terminal_goes_to_the_background_at_once() {
     assert_eq!(result["state"], "waiting_for_line");
     assert!(text(&result).starts_with("wait: impossible: bash waits for a line"), "{result}");
     let window = window_of(&result);
+    let end = format!(
+        "Still running in background window {window}. It gets no input here: end it (tmux kill) and \
+         run it again so that it does not ask, or have the user answer (execd attach {window}). \
+         Result will be reported when it finishes."
+    );
+    assert!(text(&result).ends_with(&end), "{result}");
     // Two looks 15 ms apart are needed to say so.
     eventually("a list says what it does", || {
         text(&tmux(&mut execd, "list")).contains("waiting for a line (bash)")

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { BASH, bash, tmux } from "./lib/bash.ts";
 import { runJson } from "./lib/json.ts";
 import { call, exec, kill, stdin, turn } from "./lib/model.ts";
 import { processesLike } from "./lib/processes.ts";
@@ -181,6 +182,34 @@ test("the TUI: what is waited for counts the seconds, what ended it, Esc", async
   assert.equal(processesLike(place.tag, /http\.server/).length, 1);
   assert.match(await tui.screen(), /unified-exec: 2 sessions running/);
   await tui.keepScreen("waits");
+});
+
+// rule: bash.md, bash and tmux: A foreground command that only input can move on goes on in the
+//   background at once; lists and peeks say what a command does
+test("bash: a question that nobody answers goes to the background, and its row says what to do", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    args: BASH,
+    script: [
+      turn("Ask.", bash("seq 1 9; read -p 'Go on? [Y/n] ' a", { tty: true })),
+      turn("Look.", tmux("list"), tmux("peek", { window: "@1" })),
+      turn("End it.", tmux("kill", { window: "@1" })),
+      turn("That was it."),
+    ],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/That was it\./);
+  await tui.key("C-o");
+  await tui.waitScreen(/Tool output: expanded/);
+  const all = await tui.scrollback();
+  const asked = rowOf(all, "$ seq 1 9").replace(/\s+/g, " ");
+  assert.match(asked, /wait: impossible: bash waits for a line on its terminal; nothing else runs 1 2 3/);
+  assert.match(asked, /9 Go on\? \[Y\/n\] Still running in background window @1\. It gets no input here:/);
+  assert.match(asked, /end it \(tmux kill\) and run it again so that it does not ask/);
+  assert.match(all, /seq @1 \(\d+s\) waiting for a line \(bash\)/);
+  assert.match(all, /\[waiting for a line \(bash\)\]/);
+  assert.match(all, /Killed background window: seq @1\./);
+  await tui.keepScreen("bash-waits");
 });
 
 // rule: waits.md, The reply: write these names, and those of the state, as all of theirs

@@ -130,6 +130,11 @@ fn the_texts_of_the_background() {
         "Still running after 30s in background window @3. Result will be reported when it \
          finishes."
     );
+    assert_eq!(
+        awaits_input(plain("[Y/n]"), 3, inspector, Some(10_000), ""),
+        "[Y/n]\n\nStill running in background window @3 and polling every 10s. It gets no input \
+         here: run it again so that it does not ask. Result will be reported when it finishes."
+    );
     let window = Named { name: "dev", id: 3 };
     let result = "\nResult will be reported when it finishes.";
     assert_eq!(

@@ -178,6 +178,34 @@ pub fn went_on(
     below(body(shown, ""), &word)
 }
 
+/// A command that goes on in the background because nothing but input moves it on, which a line
+/// before this tells; `attach` is as of [`started`].
+pub fn awaits_input(
+    shown: Shown<'_>,
+    id: u64,
+    inspector: Inspector<'_>,
+    poll_ms: Option<u64>,
+    attach: &str,
+) -> String {
+    let polling =
+        poll_ms.map_or_else(String::new, |ms| format!(" and polling every {}s", seconds(ms)));
+    let kills = inspector.actions.contains(&"kill");
+    let end =
+        if kills { format!("end it ({} kill) and run", inspector.tool) } else { "run".to_owned() };
+    let attach = match attach {
+        "" => String::new(),
+        attach => {
+            let attach = attach.replace(ID_IN_TEMPLATE, &format!("@{id}"));
+            format!(", or have the user answer ({attach})")
+        }
+    };
+    let word = format!(
+        "Still running in background window @{id}{polling}. It gets no input here: {end} it again \
+         so that it does not ask{attach}. Result will be reported when it finishes."
+    );
+    below(body(shown, ""), &word)
+}
+
 /// A command that was started in the background; `attach` is the template of the command that
 /// attaches to it, empty where nobody can.
 pub fn started(window: Named<'_>, poll_ms: Option<u64>, attach: &str) -> String {
