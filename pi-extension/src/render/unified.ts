@@ -76,9 +76,15 @@ function writeCall(args: Fields, context: RowContext): Span[] {
   return [...head, ...session(" → ", args), ...asides([...notes, yieldNote(args)])];
 }
 
+/** The ids as models write them: a list, one of them, or a text that names them. */
+function sessionIds(given: unknown): readonly unknown[] {
+  if (typeof given === "string") return given.match(/\d+/g) ?? [];
+  return typeof given === "number" ? [given] : arrayOf(given);
+}
+
 /** `⟳ wait port 5173 → session 2`, or `⟳ wait → sessions 1, 2 (all · stop at /rror/ · 60.0s)` */
 function waitForCall(args: Fields, context: RowContext): Span[] {
-  const ids = arrayOf(args.session_ids).map(labelOf).filter((id) => id !== undefined);
+  const ids = sessionIds(args.session_ids).map(labelOf).filter((id) => id !== undefined);
   const shown = ids.slice(0, MAX_NAMED).join(", ");
   const more = ids.length > MAX_NAMED ? `, and ${ids.length - MAX_NAMED} more` : "";
   // While the arguments stream in, ids may still come.

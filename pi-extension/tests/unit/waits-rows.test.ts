@@ -204,6 +204,9 @@ describe("wait_for", () => {
       return screen(target, 100)[0] ?? "";
     };
     assert.equal(given({}), "⟳ wait → all sessions · 0.0s");
+    assert.equal(given({ session_ids: "5, 6" }), "⟳ wait → sessions 5, 6 · 0.0s");
+    assert.equal(given({ session_ids: "all" }), "⟳ wait → all sessions · 0.0s");
+    assert.equal(given({ session_ids: 5 }), "⟳ wait → session 5 · 0.0s");
     const ids = Array.from({ length: 20 }, (_, i) => i + 1);
     assert.match(given({ session_ids: ids }), /sessions 1, 2, .*16, and 4 more · 0.0s$/);
   });
