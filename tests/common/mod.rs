@@ -690,8 +690,8 @@ pub fn assert_fields(result: &Value, fields: &[&str]) {
     assert_eq!(has, wanted, "{result}");
 }
 
-/// Shows that what goes on has a state, what has ended has none, and who waits is named with a state
-/// of waiting alone.
+/// Shows that what goes on has a state, what has ended has none, and that who waits is named with a
+/// state of waiting alone.
 fn assert_state(result: &Value) {
     let header = result["header"].as_str().map(|header| header.starts_with("[still running]"));
     let row = result["running"].as_bool().filter(|_| result.get("request_id").is_none());
