@@ -66,10 +66,11 @@ bench:
 bench-quick:
 	cargo bench --locked -- --quick
 
-# Tests that take minutes and gibibytes, each of which has a smaller form in `make test`.
+# Tests that take minutes and gibibytes, each of which has a smaller form in `make test`. Fifty runs
+# of each program take longer than nextest gives a test.
 test-large: build $(NPM_DONE)
 	cargo nextest run --locked --run-ignored only
-	EXECD_STATE_RUNS=50 cargo nextest run --locked --test state -E 'test(the_state_of_programs)'
+	EXECD_STATE_RUNS=50 cargo test --locked --test state the_state_of_programs
 	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm run test:many
 
 # tests/SPEC.md from the lines `rule:` above the tests.
