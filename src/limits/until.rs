@@ -34,6 +34,14 @@ pub const LIVE_FAST_BYTES: usize = 512;
 pub const LIVE_REDRAW_BYTES: usize = 4 * 1024;
 /// Literals of which a regex needs one, for a quick search; with more it is matched at once.
 pub const REGEX_NEEDLES_MAX: usize = 8;
+/// Bytes of one class in succession that are worth a search of their own.
+pub const REGEX_RUN_BYTES: usize = 4;
+/// Lines in succession that have such a run and do not match: then the automaton goes on alone.
+pub const REGEX_RUN_MISSES: usize = 4;
+/// Parts of a text that the automaton goes through at the same time.
+pub const REGEX_LANES: usize = 4;
+/// Bytes of such a part at least.
+pub const REGEX_LANE_BYTES: usize = 1024;
 /// Matches of one pattern that are counted in one line.
 pub const UNTIL_LINE_MATCHES_MAX: usize = 1_024;
 /// Lines of output in which an echo is expected.

@@ -78,3 +78,6 @@ mod tests;
 
 #[cfg(test)]
 mod tests_echo;
+
+#[cfg(test)]
+mod tests_quick;

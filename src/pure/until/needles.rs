@@ -4,7 +4,7 @@
 use memchr::memmem::Finder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::limits::REGEX_NEEDLES_MAX;
+use crate::limits::{REGEX_NEEDLES_MAX, REGEX_RUN_BYTES};
 use crate::pure::order;
 
 /// A byte of a literal, and the bit in which it may differ: that of the other case, or none.
@@ -43,6 +43,60 @@ impl Needle {
 pub(super) fn needles(hir: &Hir) -> Vec<Needle> {
     let chosen = required(hir).filter(|set| score(set) > 0).unwrap_or_default();
     chosen.iter().map(|letters| Needle::new(letters)).collect()
+}
+
+/// So many bytes of a class follow one another in each match of a regex: `[0-9]{12}`.
+#[derive(Debug)]
+pub(super) struct Run {
+    class: [bool; 256],
+    length: usize,
+}
+
+impl Run {
+    /// The longest of those that a match must have, where one is long enough to be worth it.
+    pub(super) fn required(hir: &Hir) -> Option<Self> {
+        match hir.kind() {
+            HirKind::Capture(capture) => Self::required(&capture.sub),
+            HirKind::Concat(parts) => {
+                parts.iter().filter_map(Self::required).max_by_key(|run| run.length)
+            }
+            HirKind::Repetition(repetition) => {
+                let length = usize::try_from(repetition.min).ok()?;
+                let class = bytes_of(&repetition.sub).filter(|_| length >= REGEX_RUN_BYTES);
+                class.map(|class| Self { class, length })
+            }
+            _ => None,
+        }
+    }
+
+    /// Where the first one begins. Each has a byte at one of the places that are looked at: they
+    /// are as far apart as it is long, and where there is none the bytes between are left out.
+    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        let mut begin = 0;
+        // What is known to be of the class, from `begin` on.
+        let mut known = 0;
+        loop {
+            let window = text.get(begin..begin + self.length)?;
+            match window[known..].iter().rposition(|byte| !self.class[usize::from(*byte)]) {
+                None => return Some(begin),
+                Some(last) => {
+                    let behind = known + last + 1;
+                    (begin, known) = (begin + behind, self.length - behind);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a class of ASCII.
+fn bytes_of(hir: &Hir) -> Option<[bool; 256]> {
+    let HirKind::Class(Class::Unicode(class)) = hir.kind() else { return None };
+    let mut bytes = [false; 256];
+    for range in class.ranges() {
+        let (first, last) = (u8::try_from(range.start()).ok()?, u8::try_from(range.end()).ok()?);
+        bytes[usize::from(first)..=usize::from(last)].fill(true);
+    }
+    class.is_ascii().then_some(bytes)
 }
 
 /// How much a set of literals is worth: the length of its shortest, less for each one more.

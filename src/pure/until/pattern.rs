@@ -4,15 +4,18 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 
-use memchr::memmem;
-use regex_automata::hybrid::dfa;
+use memchr::{memchr, memmem, memrchr};
+use regex_automata::hybrid::{LazyStateID, dfa};
 use regex_automata::nfa::thompson::{self, NFA, pikevm};
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input, MatchKind};
 
-use super::needles::{Needle, needles};
+use super::needles::{Needle, Run, needles};
 use super::syntax;
-use crate::limits::{REGEX_CACHE_BYTES, REGEX_NFA_BYTES, UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES};
+use crate::limits::{
+    REGEX_CACHE_BYTES, REGEX_LANE_BYTES, REGEX_LANES, REGEX_NFA_BYTES, REGEX_RUN_MISSES,
+    UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES,
+};
 
 /// Why a pattern can't be taken.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,7 +123,7 @@ impl Pattern {
             Pattern::Text { finder, .. } => finder.find(rest).map(|at| from + at),
             Pattern::Regex { regex, .. } => match regex.needles.get(probe) {
                 Some(needle) => needle.find(rest).map(|at| from + at),
-                None => regex.occurs(text.as_bytes(), from),
+                None => regex.may_match(text.as_bytes(), from),
             },
         }
     }
@@ -168,6 +171,8 @@ fn check(pattern: &str) -> Result<(), PatternError> {
 pub struct Regex {
     /// A match has one of these; none: it is not known what it has.
     needles: Vec<Needle>,
+    /// A match has this; none where it has a needle.
+    run: Option<Run>,
     dfa: dfa::DFA,
     cache: RefCell<Option<dfa::Cache>>,
     pike: pikevm::PikeVM,
@@ -197,7 +202,9 @@ impl Regex {
             .build_from_nfa(nfa.clone())
             .map_err(|_| PatternError::from(too_large))?;
         let pike = pikevm::PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::from(too_large))?;
-        Ok(Regex { needles: needles(&hir), dfa, cache: RefCell::new(None), pike })
+        let needles = needles(&hir);
+        let run = Run::required(&hir).filter(|_| needles.is_empty());
+        Ok(Regex { needles, run, dfa, cache: RefCell::new(None), pike })
     }
 
     /// Runs with the automaton and its memory.
@@ -206,18 +213,38 @@ impl Regex {
         run(&self.dfa, cache.get_or_insert_with(|| self.dfa.create_cache()))
     }
 
-    /// Where the first match at or behind `from` is known to be one. The automaton never gives
-    /// up.
-    fn occurs(&self, text: &[u8], from: usize) -> Option<usize> {
-        let input = Input::new(text).range(from..).earliest(true);
+    /// Where the first match in `range` is known to be one. The automaton never gives up.
+    fn occurs(&self, text: &[u8], range: Range<usize>) -> Option<usize> {
+        let from = range.start;
+        let input = Input::new(text).range(range).earliest(true);
         self.with(|dfa, cache| match dfa.try_search_fwd(cache, &input) {
             Ok(found) => found.map(|found| found.offset()),
             Err(_) => Some(from),
         })
     }
 
+    /// A place in the first line that matches, of the lines from the one that begins at `from` on.
+    fn may_match(&self, text: &[u8], from: usize) -> Option<usize> {
+        let mut from = from;
+        if let Some(run) = &self.run {
+            for _ in 0..REGEX_RUN_MISSES {
+                let at = from + run.find(text.get(from..)?)?;
+                let start = memrchr(b'\n', &text[from..at]).map_or(from, |n| from + n + 1);
+                let end = memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n);
+                if self.occurs(text, start..end).is_some() {
+                    return Some(at);
+                }
+                from = end + 1;
+            }
+        }
+        if from > text.len() || self.with(|dfa, cache| has_none(dfa, cache, text, from)) {
+            return None;
+        }
+        self.occurs(text, from..text.len())
+    }
+
     fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
-        self.occurs(line.as_bytes(), from)?;
+        self.occurs(line.as_bytes(), from..line.len())?;
         let mut slots = [None; 2];
         let mut cache = self.pike.create_cache();
         let input = Input::new(line).range(from..);
@@ -276,4 +303,74 @@ impl Regex {
         let groups = captures.group_len().min(UNTIL_CAPTURES_MAX + 1);
         (1..groups).map(|group| captures.get_group(group).map(|span| span.range())).collect()
     }
+}
+
+/// Whether nothing matches in the lines from the one that begins at `from` on; false also where
+/// that is not known. A step of the automaton waits for the one before, so several parts of the
+/// text, of whole lines each, are gone through at the same time: no match reaches across a line's
+/// end.
+fn has_none(dfa: &dfa::DFA, cache: &mut dfa::Cache, text: &[u8], from: usize) -> bool {
+    let part = (text.len() - from) / REGEX_LANES;
+    if part < REGEX_LANE_BYTES {
+        return false;
+    }
+    let mut begins = [from; REGEX_LANES];
+    for (lane, begin) in begins.iter_mut().enumerate().skip(1) {
+        let near = from + lane * part;
+        let Some(newline) = memchr(b'\n', &text[near..]) else { return false };
+        *begin = near + newline + 1;
+    }
+    let end_of = |lane: usize| begins.get(lane + 1).copied().unwrap_or(text.len());
+    let lanes: [&[u8]; REGEX_LANES] = std::array::from_fn(|lane| {
+        let (begin, end) = (begins[lane], end_of(lane));
+        &text[begin.min(end)..end]
+    });
+    let mut states = [LazyStateID::default(); REGEX_LANES];
+    let emptied = cache.clear_count();
+    for (state, begin) in states.iter_mut().zip(begins) {
+        let Ok(start) = dfa.start_state_forward(cache, &Input::new(text).range(begin..)) else {
+            return false;
+        };
+        *state = start;
+    }
+    let common = lanes.iter().map(|lane| lane.len()).min().unwrap_or(0);
+    let known = cache.clear_count() == emptied && !states.iter().any(LazyStateID::is_tagged);
+    // Long lines make parts of different length, of which only the common one is quick.
+    if !known || common < part - part / 4 {
+        return false;
+    }
+    let [a, b, c, d] = lanes.map(|lane| &lane[..common]);
+    for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+        let bytes = [*a, *b, *c, *d];
+        let next: [LazyStateID; REGEX_LANES] =
+            std::array::from_fn(|lane| dfa.next_state_untagged(cache, states[lane], bytes[lane]));
+        if next.iter().any(LazyStateID::is_tagged) {
+            for (state, byte) in states.iter_mut().zip(bytes) {
+                let Some(next) = step(dfa, cache, *state, byte) else { return false };
+                *state = next;
+            }
+        } else {
+            states = next;
+        }
+    }
+    for (lane, state) in lanes.iter().zip(&mut states) {
+        for byte in &lane[common..] {
+            let Some(next) = step(dfa, cache, *state, *byte) else { return false };
+            *state = next;
+        }
+    }
+    let last = dfa.next_eoi_state(cache, states[REGEX_LANES - 1]);
+    last.is_ok_and(|last| !last.is_match()) && cache.clear_count() == emptied
+}
+
+/// The state behind a byte. None: something matches, or the states are no longer known.
+fn step(
+    dfa: &dfa::DFA,
+    cache: &mut dfa::Cache,
+    state: LazyStateID,
+    byte: u8,
+) -> Option<LazyStateID> {
+    let emptied = cache.clear_count();
+    let next = dfa.next_state(cache, state, byte).ok()?;
+    (!next.is_tagged() && cache.clear_count() == emptied).then_some(next)
 }

@@ -319,6 +319,8 @@ const PATTERNS: &[&str] = &[
     "/(?i)AB",
     "/a.b",
     "/[ab]{3}",
+    "/[ab]{5}x",
+    "/[abx]{12}",
     "/ab|b a",
     "/(a|ab)(x|bx)",
     "/a *b",
