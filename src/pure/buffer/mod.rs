@@ -3,6 +3,7 @@
 pub mod arrival;
 pub mod bound;
 pub mod byte_queue;
+pub mod handed_out;
 pub mod head_tail;
 pub mod log_index;
 pub mod news;

@@ -11,6 +11,7 @@
 //! shown gets lost that way, and text of different rows does not run together. For the same
 //! reason a string (OSC, DCS, …) that is not ended by the end of its line ends there.
 
+pub mod cut;
 pub mod live;
 mod screen;
 
@@ -258,12 +259,15 @@ pub fn text_behind(bytes: &[u8], lead_bytes: usize) -> String {
 /// `bytes` behind their first newline; where that would leave nothing, all of them from the
 /// first byte that may start a character.
 fn without_broken_line(bytes: &[u8]) -> &[u8] {
+    &bytes[broken_line_len(bytes)..]
+}
+
+/// How many of `bytes`, which begin inside of a line, stand before their text: see
+/// [`without_broken_line`].
+pub fn broken_line_len(bytes: &[u8]) -> usize {
     match memchr(b'\n', bytes) {
-        Some(newline) if newline + 1 < bytes.len() => &bytes[newline + 1..],
-        _ => {
-            let cut = utf8::continuation_len(&bytes[..bytes.len().min(3)]);
-            &bytes[cut..]
-        }
+        Some(newline) if newline + 1 < bytes.len() => newline + 1,
+        _ => utf8::continuation_len(&bytes[..bytes.len().min(3)]),
     }
 }
 

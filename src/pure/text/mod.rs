@@ -4,6 +4,7 @@ pub mod clean;
 pub mod fit;
 pub mod interleave;
 pub mod lines;
+pub mod page;
 pub mod truncate;
 pub mod unescape;
 pub mod utf8;
