@@ -9,12 +9,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The documents of docs/ that have rules, in the order of the table.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "protocol.md",
     "unified-exec.md",
     "bash-stream.md",
     "bash.md",
     "waits.md",
+    "logs.md",
     "attach.md",
     "agent.md",
     "pi.md",
@@ -248,9 +249,9 @@ fn the_table_has_the_whole_specification() {
 
 /// The other documents' sections here are chapters of the specification, not headings.
 #[test]
-fn the_rules_of_the_architecture_and_of_waits_name_sections_that_they_have() {
+fn the_rules_of_these_documents_name_sections_that_they_have() {
     let tests = all_tests();
-    for name in ["architecture.md", "waits.md"] {
+    for name in ["architecture.md", "waits.md", "logs.md"] {
         let path = root().join("docs").join(name);
         let text = std::fs::read_to_string(path).expect("it is there");
         let headings: BTreeSet<&str> =
@@ -302,6 +303,6 @@ fn tests_are_found_with_their_state_and_rules() {
     let skipped = ("three", State::Ignored);
     assert_eq!(names, [runs("one"), runs("two: it's"), skipped, runs("five ${n}: \"x\"")]);
     assert_eq!(found[0].rules, ["pi.md, S: one"]);
-    assert_eq!(parts("pi.md, A, b: c: d"), Some((7, "A, b", "c: d")));
+    assert_eq!(parts("pi.md, A, b: c: d"), Some((8, "A, b", "c: d")));
     assert_eq!(parts("other, A: b"), None);
 }

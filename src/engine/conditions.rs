@@ -67,6 +67,9 @@ pub fn step<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 fn look_at_text(core: &Session, wait: &mut Wait, now_ns: u64) {
     let Some(asked) = &mut wait.asked else { return };
     let Some(text) = &mut asked.text else { return };
+    if text.hit().is_none() && asked.catching_up {
+        return;
+    }
     if text.hit().is_none() && core.life.stream == Stream::Ended {
         text.end();
     }

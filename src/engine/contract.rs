@@ -11,11 +11,11 @@ use serde::Serialize;
 use cx::Cx;
 
 use super::Engine;
-use super::pages::{KeptBytes, PageSpec};
+use super::pages::{KeptBytes, PageSpec, Part};
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
 use crate::session::wait::{FamilyId, Moment, Wait, Why};
-use crate::session::{ClientId, Session, SessionId};
+use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::wire::{self, Int, Param, RequestId, RpcError};
 
 /// What an answer told. The engine tells others what follows from that.
@@ -84,6 +84,15 @@ pub trait Families: Debug + Default + 'static {
     /// The session is over, nobody waits for it any more, and its log is complete (or was given
     /// up): what is remembered of it is put into the books now.
     fn remember(&mut self, core: &mut Session, cx: &mut Cx<Self>);
+
+    /// The family that started the session, in a word; none where nobody is to know of the session.
+    fn family_name(&self) -> Option<&'static str>;
+
+    /// A part of a session's output has come that `ticket` asked for, or why it could not be read.
+    fn came(engine: &mut Engine<Self>, ticket: Ticket, came: Result<Part, String>);
+
+    /// The sessions are judged: what the families have left for then is done.
+    fn go_on(engine: &mut Engine<Self>);
 
     /// What memory has of one stream of a session, which may be over: then only the books know it.
     fn kept(

@@ -58,6 +58,7 @@ impl<F: Families> Engine<F> {
             told_bytes += std::mem::take(&mut self.cx.text_bytes);
         }
         self.cx.queues.touched.extend(again);
+        F::go_on(self);
     }
 
     fn judge(&mut self, id: SessionId) {

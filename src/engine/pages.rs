@@ -1,19 +1,81 @@
-//! Pages of output for get_process_log (bash-stream.md): read from the log by the keeper, so that a
-//! cold disk stalls nobody, or made of what memory has where there is no log. Here is what a page
-//! has; `line` has the requests for pages, and what memory has is the family's to say.
+//! Parts of output that are read from logs by the keeper, so that a cold disk stalls nobody
+//! (logs.md, Reading), and the pages of get_process_log (bash-stream.md), which are made of these,
+//! or of what memory has where there is no log. `line` has the requests in line; what memory has,
+//! and what read_output makes of a part, is the families' to say.
 
 mod line;
-
-use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::keeper_link::logs::LogTrouble;
-use crate::keeper::frames::ReadPage;
-use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, MAX_CHAR_BYTES};
+use crate::keeper::range::Range;
+use crate::pure::text::page::inside_a_character;
 use crate::pure::text::utf8::{incomplete_suffix_len, lossy};
+use crate::session::SessionId;
 use crate::session::output::Source;
-use crate::session::{SessionId, Ticket};
+use crate::sys::errno::errno_text;
+use crate::sys::io::ENOENT;
+pub use line::{Pages, unreadable};
+
+/// Which part of a session's output is to be read from its log.
+#[derive(Clone, Debug)]
+pub struct PartSpec {
+    /// The log's name in the log directory.
+    pub name: String,
+    /// The stream that is asked for alone; `None`: both in one.
+    pub only: Option<Source>,
+    /// The first byte.
+    pub from: u64,
+    /// Behind the last one.
+    pub to: u64,
+    /// Bytes at most.
+    pub most: u64,
+    /// What is wanted is the last bytes before `to`: gaps in front of them are passed over.
+    pub last: bool,
+    /// How many bytes of output there are.
+    pub total: u64,
+}
+
+/// A part of a session's output that has come: bytes that lie together.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Some bytes in front, where the log has them.
+    pub before: Vec<u8>,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where the first of them stands.
+    pub from: u64,
+    /// What was asked for in front of them and is not there.
+    pub gap: Option<(u64, u64)>,
+    /// The first byte that the log has.
+    pub log_from: u64,
+    /// How many bytes of the output the log's writer knows of.
+    pub known: u64,
+}
+
+impl Part {
+    /// A part that was asked for from `wanted` on, of what was read from a few bytes before it.
+    fn new(Range { head, bytes }: Range, wanted: u64) -> Self {
+        let from = wanted.max(head.from);
+        let in_front = usize::try_from(from - head.from).unwrap_or(usize::MAX).min(bytes.len());
+        let (before, bytes) = bytes.split_at(in_front);
+        let behind_gap = if bytes.is_empty() { head.gap.1 } else { head.from };
+        let gap = (wanted, behind_gap);
+        Self {
+            before: before.to_vec(),
+            bytes: bytes.to_vec(),
+            from: from.max(gap.1),
+            gap: (gap.0 < gap.1).then_some(gap),
+            log_from: head.log_from,
+            known: head.known_total,
+        }
+    }
+
+    /// Where the bytes end.
+    pub fn to(&self) -> u64 {
+        self.from + self.bytes.len() as u64
+    }
+}
 
 /// What a page is asked for.
 #[derive(Clone, Debug)]
@@ -37,6 +99,8 @@ pub struct PendingPage {
     pub spec: PageSpec,
     /// The stream that the keeper is to pick out of the log.
     pub only: Option<Source>,
+    /// How many bytes there are, of the stream or of both.
+    pub total: u64,
     /// Nothing more will be written to the log.
     pub finished: bool,
     /// Where the output begins that came later than an answer would have waited.
@@ -45,29 +109,12 @@ pub struct PendingPage {
     pub log: LogTrouble,
 }
 
-/// A page in line.
-#[derive(Clone, Debug)]
-pub struct WaitingPage {
-    page: PendingPage,
-    /// The log.
-    name: String,
-    /// When the page is given up; `None` while the keeper has not been asked for it yet.
-    due_ns: Option<u64>,
-}
-
-impl WaitingPage {
-    /// What the keeper is asked for: the page and a few bytes before it.
-    fn wanted(&self, ticket: Ticket) -> ReadPage {
-        let (spec, only, name) = (&self.page.spec, self.page.only, self.name.clone());
-        if only.is_some() {
-            // The keeper has the bytes before the page by itself.
-            return ReadPage { token: ticket, only, offset: spec.offset, length: spec.limit, name };
-        }
-        let early = spec.offset.saturating_sub(LOG_PAGE_LOOKBACK_BYTES.cast_signed());
-        // Not before the start: a negative offset would count from the end.
-        let offset = if spec.offset < 0 { early } else { early.max(0) };
-        let length = spec.limit + LOG_PAGE_LOOKBACK_BYTES;
-        ReadPage { token: ticket, only, offset, length, name }
+impl PendingPage {
+    /// What the log is asked for: the page and a few bytes before it.
+    fn part(&self, name: String) -> PartSpec {
+        let (spec, total) = (&self.spec, self.total);
+        let from = begins_at(spec, total);
+        PartSpec { name, only: self.only, from, to: total, most: spec.limit, last: false, total }
     }
 }
 
@@ -111,8 +158,8 @@ pub struct PageReport {
 /// Where a page comes from.
 #[derive(Debug)]
 pub enum PageSource {
-    /// The log of this name, or one of its streams.
-    Log(String, Option<Source>),
+    /// The log of this name, or one of its streams, of which there are so many bytes.
+    Log(String, Option<Source>, u64),
     /// These bytes, which begin at this offset of the stream.
     Memory(Vec<u8>, u64),
 }
@@ -121,14 +168,6 @@ pub enum PageSource {
 pub fn begins_at(spec: &PageSpec, total: u64) -> u64 {
     let back = spec.offset.unsigned_abs();
     if spec.offset < 0 { total.saturating_sub(back) } else { back.min(total) }
-}
-
-/// How many bytes at the start of `page` belong to a character that begins in `before`.
-fn inside_a_character(before: &[u8], page: &[u8]) -> usize {
-    let begun = &before[before.len() - incomplete_suffix_len(before)..];
-    let most = MAX_CHAR_BYTES.saturating_sub(begun.len()).min(page.len());
-    let whole = |more: &usize| std::str::from_utf8(&[begun, &page[..*more]].concat()).is_ok();
-    if begun.is_empty() { 0 } else { (1..=most).find(whole).unwrap_or(0) }
 }
 
 /// A page as the reply has it: it begins at `offset` of `total` bytes, `before` are the bytes
@@ -213,43 +252,41 @@ pub fn page_from_memory(
     PageReport { omitted_bytes: (gap > 0).then_some(gap), ..page }
 }
 
-/// A page of one stream, made of what the log has (`logged`: the bytes, where they begin, and the
-/// stream's length by the log, or the errno) and of what memory has. Errors: why neither has it.
-fn page_of_stream(
-    spec: &PageSpec,
-    logged: Result<(&[u8], u64, u64), i32>,
+/// A page made of what the log has, or why it could not be read, and of what memory has. Errors:
+/// why neither has it.
+fn page_of_log(
+    page: &PendingPage,
+    logged: Result<Part, String>,
     memory: &KeptBytes,
-    (finished, settled): (bool, bool),
-) -> Result<PageReport, i32> {
+) -> Result<PageReport, String> {
+    let (spec, finished) = (&page.spec, page.finished);
     let known = memory.1 + memory.0.len() as u64;
     let from_memory = || page_from_memory(spec, (&memory.0, memory.1), finished);
-    let (bytes, starts_at, noted) = match logged {
-        Ok(logged) => logged,
+    let gone = |part: &Part| part.bytes.is_empty() && part.log_from >= page.total.max(1);
+    let part = match logged {
+        Ok(part) if gone(&part) => Err(errno_text(ENOENT)),
+        logged => logged,
+    };
+    let part = match part {
+        Ok(part) => part,
         Err(_) if known > begins_at(spec, known) && !memory.0.is_empty() => {
             return Ok(from_memory());
         }
-        Err(errno) => return Err(errno),
+        Err(why) => return Err(why),
     };
     // What is on its way into the log is no gap.
-    let total = if finished && settled { noted.max(known) } else { noted };
-    let wanted = begins_at(spec, total);
-    let offset = wanted.max(starts_at);
-    let from = usize::try_from(offset - starts_at).unwrap_or(usize::MAX).min(bytes.len());
-    let (before, rest) = bytes.split_at(from);
-    let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(rest.len());
-    let gap = if rest.is_empty() { total > wanted } else { offset > wanted };
-    let nearer = rest.is_empty() || memory.1 < offset;
-    if gap && nearer && known > wanted {
+    let total = if finished { page.total } else { part.known.min(page.total) };
+    let wanted = begins_at(spec, page.total).min(total);
+    let nearer = part.bytes.is_empty() || memory.1 < part.from;
+    if part.gap.is_some() && nearer && known > wanted {
         return Ok(from_memory());
     }
-    let page = report(spec, before, &rest[..limit], (offset, total), finished);
-    let skipped = if gap { offset - wanted } else { 0 };
-    Ok(PageReport { omitted_bytes: (skipped > 0).then_some(skipped), ..page })
+    let nothing = part.bytes.is_empty() && part.gap.is_none();
+    let offset = if nothing { wanted } else { part.from };
+    let made = report(spec, &part.before, &part.bytes, (offset, total.max(part.to())), finished);
+    let skipped = offset - wanted;
+    Ok(PageReport { omitted_bytes: (skipped > 0).then_some(skipped), ..made })
 }
-
-/// Pages in line, the first that was asked for first.
-#[derive(Debug, Default)]
-pub struct Pages(BTreeMap<Ticket, WaitingPage>);
 
 #[cfg(test)]
 mod tests {

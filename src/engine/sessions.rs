@@ -3,6 +3,7 @@
 //! session enters or leaves the table is decided by `judge`.
 
 mod outlived;
+pub mod past;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -10,7 +11,9 @@ use std::rc::Rc;
 use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
 use super::{Engine, Owner};
-use crate::limits::{EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, WARNING_BELOW_MAX};
+use crate::limits::{
+    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NS_PER_MS, WARNING_BELOW_MAX,
+};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::SIGTERM;
@@ -20,6 +23,7 @@ use crate::session::{Listing, Session, SessionId};
 use crate::sys::host;
 use crate::sys::proc::ProcStat;
 use crate::wire::{Reason, RpcError};
+use past::{Past, PastSession};
 
 /// A session, and what its family keeps of it.
 #[derive(Debug)]
@@ -67,6 +71,8 @@ pub struct Sessions<F> {
     use_counter: u64,
     /// The sessions that were evicted last, with their logs.
     evicted: VecDeque<(SessionId, Option<String>)>,
+    /// The sessions that left last.
+    pub past: Past,
     /// What outlives its session.
     pub outlived: Outlived<F>,
 }
@@ -96,6 +102,7 @@ impl<F: Families> Sessions<F> {
             next_id: first_id,
             use_counter: 0,
             evicted: VecDeque::new(),
+            past: Past::default(),
             outlived: Outlived {
                 over: VecDeque::new(),
                 left: BTreeMap::new(),
@@ -306,6 +313,11 @@ impl<F: Families> Sessions<F> {
         let all_gone = core.ending.as_ref().is_some_and(|ending| ending.all_gone());
         let members = cx.members_of(core);
         let log_path = cx.log_path(id);
+        if let Some(family) = entry.family.family_name() {
+            let ended_ns = core.finished_ns.unwrap_or(cx.now_ns);
+            let elapsed_ms = ended_ns.saturating_sub(core.facts.started_ns) / NS_PER_MS;
+            self.past.note(PastSession::new(core, family, cx.keeper.log_name(id), elapsed_ms));
+        }
         cx.keeper.close(id);
         cx.queues.held_readers.remove(&id);
         if all_gone {

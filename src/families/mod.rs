@@ -7,19 +7,20 @@ pub mod agent;
 pub mod attach;
 #[cfg(test)]
 pub mod echo;
+pub mod reading;
 pub mod stream;
 pub mod unified;
 pub mod waits;
 pub mod windows;
 
 use crate::engine::contract::{Answered, Families};
-use crate::engine::pages::{KeptBytes, PageSpec};
-use crate::session::Session;
+use crate::engine::pages::{KeptBytes, PageSpec, Part};
 use crate::session::asked::{Asked, Conditions};
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
 use crate::session::view::Text;
 use crate::session::wait::{FamilyId, Moment, Wait, Why};
+use crate::session::{Session, Ticket};
 
 /// The engine as the families know it.
 pub type Engine = crate::engine::Engine<State>;
@@ -105,6 +106,11 @@ pub trait Family: Sized {
 
     /// The end of a session of its own is about to be told to everybody.
     fn tell_end(&mut self, _core: &mut Session, _cx: &mut Cx) {}
+
+    /// Whether nobody is to know of a session of its own.
+    fn is_hidden(&self) -> bool {
+        false
+    }
 
     /// A session is over: what is remembered of it is put into the books. `family`: the name of the
     /// family that started it.
@@ -299,6 +305,22 @@ macro_rules! families {
                 })+
             }
 
+            fn family_name(&self) -> Option<&'static str> {
+                let hidden = match self {
+                    Self::Nobody => false,
+                    $($(#[$only])* Self::$Name(own) => own.is_hidden(),)+
+                };
+                (!hidden).then(|| self.name())
+            }
+
+            fn came(engine: &mut Engine, ticket: Ticket, came: Result<Part, String>) {
+                reading::came(engine, ticket, came);
+            }
+
+            fn go_on(engine: &mut Engine) {
+                reading::go_on(engine);
+            }
+
             fn kept(
                 live: Option<(&Self, &Session)>,
                 spec: &PageSpec,
@@ -320,6 +342,7 @@ families! {
     windows: Window,
     agent: Agent,
     attach: Attach,
+    reading: Reading,
     #[cfg(test)]
     echo: Echo,
 }

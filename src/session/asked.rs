@@ -20,6 +20,9 @@ pub struct Asked {
     pub stop: Option<Rc<Condition>>,
     /// The look-out for the patterns of both, where there are any.
     pub text: Option<TextWatch>,
+    /// Output from before the wait is still being shown to `text`: what comes meanwhile is not, and
+    /// is among what follows.
+    pub catching_up: bool,
     /// A deadline is set for the end of an unfinished line: further output need not ask for one.
     pub quiet_asked: bool,
     /// What is known of the session's quiet, for each that asked for it.
@@ -41,7 +44,8 @@ impl Asked {
         let text = TextWatch::new(until.clone(), stop.clone(), offset);
         let (idle, left) = (Vec::new(), None);
         let ports = ports::wait_for(until.as_ref(), stop.as_ref());
-        let mut asked = Self { until, stop, text, quiet_asked: false, ports, idle, left };
+        let (catching_up, quiet_asked) = (false, false);
+        let mut asked = Self { until, stop, text, catching_up, quiet_asked, ports, idle, left };
         let idle = |(by_stop, one): (bool, &Rc<Condition>)| {
             one.idle_ms.map(|ms| Idle::new(by_stop, ms, !one.idle_cpu, now_ns))
         };
@@ -91,7 +95,9 @@ impl Asked {
     /// Output came. Whether the session is to be judged for it: a pattern matched, or a match rests
     /// on the end of the line, and nobody looks for that yet.
     pub fn take(&mut self, bytes: &[u8]) -> bool {
-        let Some(text) = self.text.as_mut().filter(|text| text.hit().is_none()) else {
+        let catching_up = self.catching_up;
+        let Some(text) = self.text.as_mut().filter(|text| !catching_up && text.hit().is_none())
+        else {
             return false;
         };
         text.push(bytes);

@@ -601,6 +601,43 @@ export interface MethodParams {
     session_id: number;
   };
   /**
+   * Reads any part of a session's output by its offsets, of whatever family, also when the session
+   * has ended and left every list. It takes nothing away.
+   */
+  read_output: {
+    /**
+     * first byte; negative: from the end; default max_bytes before the end, or with a wait the end
+     * at the call
+     */
+    from?: number;
+    /** the last so many lines before to, within max_bytes; clamped to 1..1000000 */
+    lines?: number;
+    /** bytes of output, clamped to 4..1048576; default 65536 */
+    max_bytes?: number;
+    /**
+     * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that
+     * of --on-impossible (answer)
+     */
+    on_impossible?: "answer" | "wait";
+    /** the session */
+    session_id: number;
+    /** the same fields as until, for what marks a failure: outcome "stopped" */
+    stop?: Stop;
+    /** only this stream, where the two are apart; offsets count its bytes; default both */
+    stream?: "stdout" | "stderr";
+    /** the byte behind the last; default the end of the output */
+    to?: number;
+    /** ends the wait when any of its fields comes true: outcome "matched" */
+    until?: Until;
+    /** "clean" (default) text, "raw" text with escape sequences, or "b64": exact bytes */
+    view?: "clean" | "raw" | "b64";
+    /**
+     * how long to wait for output at or behind from, or for until and stop; clamped to 0 ms..cap of
+     * a poll; default 0, with until or stop 5000
+     */
+    yield_time_ms?: number;
+  };
+  /**
    * Ends the wait of the pending request with that id: it answers at once with what it has; its
    * session lives on.
    */

@@ -9,6 +9,7 @@ use crate::keeper::frames::{
     Ack, AckKind, Head, ReadPage, ReadRange, push_read_page, push_read_range,
 };
 use crate::keeper::range::Range;
+use crate::session::SessionId;
 
 /// A part of the output that has come, or why it could not be read, and the token of who asked.
 pub type CameRange = (u64, Result<Range, i32>);
@@ -48,6 +49,16 @@ impl Reading {
 }
 
 impl KeeperLink {
+    /// The name of a session's log in the log directory; `None` where nothing is logged.
+    pub fn log_name(&self, id: SessionId) -> Option<&str> {
+        self.logs.get(&id).map(|log| log.name.as_str())
+    }
+
+    /// Where the log of this name is, as far as the log directory is known.
+    pub fn path_of(&self, name: &str) -> Option<String> {
+        self.place.path().map(|dir| dir.join(name).to_string_lossy().into_owned())
+    }
+
     /// Asks for a page of a log; [`Self::take_pages`] gives it when it has come. False when
     /// there is nobody to ask.
     pub fn ask_page(&mut self, wanted: &ReadPage) -> bool {

@@ -1,23 +1,87 @@
-//! Requests for pages in line: the keeper is asked for them, they are answered, or given up. What a
-//! page has is left to the module above.
+//! Requests for parts of logs in line: the keeper is asked for them, they are answered, or given
+//! up. What an answer has is left to the module above, or to the family that asked.
 
-use super::{PendingPage, WaitingPage, begins_at, page_of_stream, report};
+use std::collections::BTreeMap;
+
+use super::{Part, PartSpec, PendingPage, page_of_log};
 use crate::engine::contract::Families;
 use crate::engine::{Engine, Owner};
-use crate::keeper::frames::Ack;
-use crate::limits::{LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS};
+use crate::keeper::frames::{Ack, Head, ReadPage, ReadRange, Wanted};
+use crate::keeper::range::Range;
+use crate::limits::{
+    LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS, READ_AGAIN_MAX,
+};
 use crate::session::Ticket;
 use crate::sys::errno::errno_text;
 use crate::wire::{Reason, RpcError};
 
+/// A part in line.
+#[derive(Debug)]
+struct Waiting {
+    spec: PartSpec,
+    /// The page that is made of it; without one the family is handed the part.
+    page: Option<PendingPage>,
+    /// When the part is given up; `None` while the keeper has not been asked for it yet.
+    due_ns: Option<u64>,
+    /// How often it may be asked for again.
+    again: u32,
+}
+
+/// Parts of logs in line, the first that was asked for first.
+#[derive(Debug, Default)]
+pub struct Pages(BTreeMap<Ticket, Waiting>);
+
+impl Waiting {
+    fn new(spec: PartSpec, page: Option<PendingPage>) -> Self {
+        Self { spec, page, due_ns: None, again: READ_AGAIN_MAX }
+    }
+
+    /// What the keeper is asked for: the part and, the first time, a few bytes before it.
+    fn asked(&self, token: Ticket) -> ReadRange {
+        let spec = &self.spec;
+        let lead = if self.again < READ_AGAIN_MAX { 0 } else { LOG_PAGE_LOOKBACK_BYTES };
+        let lead = lead.min(spec.from);
+        let wanted = Wanted {
+            only: spec.only,
+            from: i64::try_from(spec.from - lead).unwrap_or(i64::MAX),
+            to: spec.to,
+            max_bytes: spec.most + lead,
+            lines: 0,
+            lead: false,
+            total: Some(spec.total),
+        };
+        ReadRange { token, wanted, name: spec.name.clone() }
+    }
+
+    /// Whether the keeper is to be asked again: what has come ends before a gap, and what is wanted
+    /// stands behind it.
+    fn wants_more(&mut self, range: &Range) -> bool {
+        let ends = self.spec.to.min(self.spec.total).min(range.head.known_total);
+        let only_in_front = range.head.to <= self.spec.from;
+        if self.again == 0 || range.head.to >= ends || !(only_in_front || self.spec.last) {
+            return false;
+        }
+        self.again -= 1;
+        self.spec.from = self.spec.from.max(range.head.to);
+        self.due_ns = None;
+        true
+    }
+}
+
 impl<F: Families> Engine<F> {
     /// Puts a request for a page in line; it waits under `ticket`.
     pub fn ask_page(&mut self, ticket: Ticket, name: String, page: PendingPage) {
-        self.pages.0.insert(ticket, WaitingPage { page, name, due_ns: None });
+        self.pages.0.insert(ticket, Waiting::new(page.part(name), Some(page)));
         self.ask_pages();
     }
 
-    /// Asks the keeper for the pages that are first in line: a few at once, and only for readers
+    /// Puts a request for a part of a session's output in line; the family is handed it.
+    pub fn ask_part(&mut self, ticket: Ticket, spec: PartSpec) {
+        self.pages.0.insert(ticket, Waiting::new(spec, None));
+        self.ask_pages();
+    }
+
+    /// Asks the keeper for the parts that are first in line: a few at once, and only for readers
     /// with room for them, so that no more of them than that is ever in memory.
     pub(in crate::engine) fn ask_pages(&mut self) {
         let cx = &mut self.cx;
@@ -32,72 +96,72 @@ impl<F: Families> Engine<F> {
         for ticket in next {
             let Some(one) = self.pages.0.get_mut(&ticket) else { continue };
             one.due_ns = Some(due_ns);
-            let wanted = one.wanted(ticket);
-            if !self.cx.keeper.ask_page(&wanted) {
+            let asked = one.asked(ticket);
+            let keeper = &mut self.cx.keeper;
+            let sent = match asked.wanted.only {
+                None => keeper.ask_range(&asked),
+                // One stream is picked out of the log by its index.
+                Some(_) => keeper.ask_page(&page_of(asked)),
+            };
+            if !sent {
                 self.fail_page(ticket, "nobody can read it now: its keeper is gone");
             }
         }
         self.arm_pages();
     }
 
-    /// Answers the requests whose page has come, and asks for the next ones.
+    /// Answers the requests whose part has come, and asks for the next ones.
     pub(in crate::engine) fn answer_pages(&mut self) {
-        let pages = self.cx.keeper.take_pages();
-        if pages.is_empty() {
+        let mut ranges = self.cx.keeper.take_ranges();
+        ranges.extend(self.cx.keeper.take_pages().into_iter().map(range_of));
+        if ranges.is_empty() {
             return;
         }
-        for (ack, bytes) in pages {
-            self.answer_page(&ack, &bytes);
+        for (ticket, range) in ranges {
+            self.answer_page(ticket, range);
         }
         self.ask_pages();
     }
 
-    fn answer_page(&mut self, ack: &Ack, bytes: &[u8]) {
-        let Some(one) = self.pages.0.get(&ack.token) else { return };
-        let (page, logged) = (&one.page, if ack.errno == 0 { Ok(()) } else { Err(ack.errno) });
-        let spec = &page.spec;
-        let made = if page.only.is_some() {
-            let live = self.sessions.get(spec.id).map(|one| (&one.family, &one.core));
-            let memory = F::kept(live, spec, &self.cx.books).unwrap_or_default();
-            let logged = logged.map(|()| (bytes, ack.logged, ack.noted));
-            let ended = (page.finished, self.cx.keeper.settled(spec.id));
-            page_of_stream(spec, logged, &memory, ended).map_err(|errno| {
-                let why = errno_text(errno);
-                format!("one of its streams cannot be read ({why}); try it without stream")
-            })
-        } else {
-            logged.map_err(errno_text).map(|()| {
-                let (starts_at, total) = (ack.logged, ack.noted);
-                let offset = begins_at(spec, total);
-                let from = usize::try_from(offset.saturating_sub(starts_at)).unwrap_or(0);
-                let (before, bytes) = bytes.split_at(from.min(bytes.len()));
-                let limit = usize::try_from(spec.limit).unwrap_or(usize::MAX).min(bytes.len());
-                report(spec, before, &bytes[..limit], (offset, total), page.finished)
-            })
-        };
-        let report = match made {
-            Ok(report) => report,
-            Err(why) => return self.fail_page(ack.token, &why),
-        };
-        let Some(WaitingPage { page, .. }) = self.pages.0.remove(&ack.token) else { return };
-        let Some(pending) = self.cx.take_pending(ack.token) else { return };
-        self.cx.clients.reply(&pending, &report.with(page.late_from, page.log));
+    fn answer_page(&mut self, ticket: Ticket, range: Result<Range, i32>) {
+        let Some(one) = self.pages.0.get_mut(&ticket) else { return };
+        if range.as_ref().is_ok_and(|range| one.wants_more(range)) {
+            return;
+        }
+        let Some(Waiting { spec, page, .. }) = self.pages.0.remove(&ticket) else { return };
+        let part = range.map(|range| Part::new(range, spec.from)).map_err(|errno| {
+            let why = errno_text(errno);
+            let streams =
+                format!("one of its streams cannot be read ({why}); try it without stream");
+            if spec.only.is_some() { streams } else { why }
+        });
+        let Some(page) = page else { return F::came(self, ticket, part) };
+        let live = self.sessions.get(page.spec.id).map(|one| (&one.family, &one.core));
+        let memory = F::kept(live, &page.spec, &self.cx.books).unwrap_or_default();
+        let made = page_of_log(&page, part, &memory);
+        let Some(pending) = self.cx.take_pending(ticket) else { return };
+        match made {
+            Ok(report) => {
+                self.cx.clients.reply(&pending, &report.with(page.late_from, page.log));
+            }
+            Err(why) => self.cx.clients.refuse(&pending, &unreadable(&why)),
+        }
     }
 
     fn fail_page(&mut self, ticket: Ticket, why: &str) {
-        if self.pages.0.remove(&ticket).is_none() {
-            return;
+        let Some(one) = self.pages.0.remove(&ticket) else { return };
+        if one.page.is_none() {
+            F::came(self, ticket, Err(why.to_owned()));
+        } else if let Some(pending) = self.cx.take_pending(ticket) {
+            self.cx.clients.refuse(&pending, &unreadable(why));
         }
-        let Some(pending) = self.cx.take_pending(ticket) else { return };
-        let error = RpcError::failed(Reason::System, format!("the log: {why}"));
-        self.cx.clients.refuse(&pending, &error);
         self.arm_pages();
     }
 
-    /// Gives up on the pages, with `all`, or when one took too long: the others in line would wait
+    /// Gives up on the parts, with `all`, or when one took too long: the others in line would wait
     /// for the same disk.
     pub(in crate::engine) fn give_up_pages(&mut self, all: bool, why: &str) {
-        let late = |one: &WaitingPage| one.due_ns.is_some_and(|due_ns| due_ns <= self.cx.now_ns);
+        let late = |one: &Waiting| one.due_ns.is_some_and(|due_ns| due_ns <= self.cx.now_ns);
         if !all && !self.pages.0.values().any(late) {
             return;
         }
@@ -107,7 +171,7 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// Nobody waits for a page any more.
+    /// Nobody waits for a part any more.
     pub(in crate::engine) fn forget_page(&mut self, ticket: Ticket) {
         if self.pages.0.remove(&ticket).is_some() {
             self.arm_pages();
@@ -118,4 +182,26 @@ impl<F: Families> Engine<F> {
         let due = self.pages.0.values().filter_map(|one| one.due_ns).min();
         self.cx.deadlines.set(Owner::Pages, due);
     }
+}
+
+/// The same part of one stream as a page of it.
+fn page_of(ReadRange { token, wanted, name }: ReadRange) -> ReadPage {
+    let Wanted { only, from: offset, max_bytes: length, .. } = wanted;
+    ReadPage { token, only, offset, length, name }
+}
+
+/// A page of one stream as a part of it.
+fn range_of((ack, bytes): (Ack, Vec<u8>)) -> (Ticket, Result<Range, i32>) {
+    let (from, known_total) = (ack.logged, ack.noted);
+    let to = from + bytes.len() as u64;
+    let lacks = bytes.is_empty() && from < known_total;
+    let gap = if lacks { (from, known_total) } else { (from, from) };
+    let head = Head { from, to, next_offset: to, gap, known_total, ..Head::default() };
+    let range = if ack.errno == 0 { Ok(Range { head, bytes }) } else { Err(ack.errno) };
+    (ack.token, range)
+}
+
+/// The error of a log that could not be read.
+pub fn unreadable(why: &str) -> RpcError {
+    RpcError::failed(Reason::System, format!("the log: {why}"))
 }

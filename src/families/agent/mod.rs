@@ -149,6 +149,10 @@ fn killed_by(stop: Stop, cancelled: bool, cx: &Cx) -> KilledBy {
 impl Family for Agent {
     type Books = Versions;
 
+    fn is_hidden(&self) -> bool {
+        matches!(self, Self::Probe(_))
+    }
+
     fn take(
         own: Option<&mut Self>,
         core: &mut Session,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::finished::Finished;
 pub use super::finished::Row;
-use super::kept::{file_name, holds, stream_of};
+use super::kept::{ends_at, file_name, holds, stream_of};
 use super::output::{Stream, capped};
 use super::{Report, end_word, final_report};
 use crate::engine::judge::status_fields;
@@ -188,7 +188,9 @@ pub(super) fn find_page(engine: &mut Engine, spec: &PageSpec) -> Result<Found, R
         Some(source) => stream_of(own, core, source, log_path.is_none()),
     };
     let from = match log_path {
-        Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(&path), only),
+        Some(path) if !holds(&kept, spec) => {
+            PageSource::Log(file_name(&path), only, ends_at(&kept))
+        }
         _ => PageSource::Memory(kept.0, kept.1),
     };
     let log = engine.cx.log_trouble(core, false);
@@ -206,6 +208,14 @@ pub fn kept_of(
         return one.stream(source);
     }
     live.map(|(own, core)| stream_of(own, core, source, false))
+}
+
+/// What memory has of a session that has finished.
+pub fn kept_of_finished(spec: &PageSpec, books: &super::super::Books) -> KeptBytes {
+    match books.stream.finished.get(spec.id).map(|one| one.page(spec)) {
+        Some(PageSource::Memory(bytes, starts_at)) => (bytes, starts_at),
+        _ => KeptBytes::default(),
+    }
 }
 
 /// Notes a session that has finished, once: it can be asked for until its time is over.

@@ -205,7 +205,9 @@ impl Finished {
     pub fn page(&self, spec: &PageSpec) -> PageSource {
         if let Some((source, kept)) = spec.source.and_then(|one| Some((one, self.stream(one)?))) {
             return match &self.row.log_path {
-                Some(path) if !holds(&kept, spec) => PageSource::Log(file_name(path), Some(source)),
+                Some(path) if !holds(&kept, spec) => {
+                    PageSource::Log(file_name(path), Some(source), ends_at(&kept))
+                }
                 _ => PageSource::Memory(kept.0, kept.1),
             };
         }
@@ -213,7 +215,7 @@ impl Finished {
             (Some(source), Streams::One(only)) if source != *only => PageSource::Memory(vec![], 0),
             _ => match (&self.kept, &self.row.log_path) {
                 (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
-                (None, Some(path)) => PageSource::Log(file_name(path), None),
+                (None, Some(path)) => PageSource::Log(file_name(path), None, self.row.output_bytes),
                 (None, None) => PageSource::Memory(vec![], self.row.output_bytes),
             },
         }

@@ -65,9 +65,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             let page = page_from_memory(&spec, (&bytes, starts_at), finished);
             Ok(Answer::of(&page.with(late_from, log)))
         }
-        PageSource::Log(name, only) => {
+        PageSource::Log(name, only, total) => {
             if let Some(ticket) = engine.open_ticket(call, &[]) {
-                let page = PendingPage { spec, only, finished, late_from, log };
+                let page = PendingPage { spec, only, total, finished, late_from, log };
                 engine.ask_page(ticket, name, page);
             }
             Ok(Answer::Waits)

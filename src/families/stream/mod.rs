@@ -26,6 +26,7 @@ use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogTrouble;
 use crate::engine::launch::LaunchSpec;
+use crate::engine::sessions::past::PastSession;
 use crate::limits::{JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
@@ -399,6 +400,7 @@ fn failed(engine: &mut Engine, spec: &LaunchSpec, failure: String) -> Report {
         duration_ms: Some(0),
         ..Report::default()
     };
+    engine.sessions.past.note(PastSession::failed(id, "stream", clock::wall_ms()));
     books::remember_failed(id, spec, report.clone(), &mut engine.cx);
     report
 }
