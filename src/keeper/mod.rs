@@ -8,6 +8,7 @@
 //! | `place` | the log directory |
 //! | `writer` | the logs |
 //! | `one_log` | one of them and its books |
+//! | `bounded` | its file, which loses its oldest bytes, or the file's segments |
 //! | `index` | which bytes of a log are of which stream, where two share it |
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
@@ -17,6 +18,7 @@
 //! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
 //! its pipe from execd has ended, and with 2 when what that pipe brings makes no sense.
 
+mod bounded;
 pub mod frames;
 pub mod guard;
 mod index;

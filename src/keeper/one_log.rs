@@ -1,13 +1,15 @@
 //! One log: its file, its books (frames.rs), and what the log writer says of the log in that file.
 //! Which session has it, and when it is opened and closed, writer.rs decides.
 
+use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
 use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use crate::pure::buffer::bound::Kept;
 use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
-use crate::sys::io::ENOENT;
+use crate::sys::io::{ENODATA, ENOENT};
 use crate::sys::log_files::{LogDir, LogFile};
 
 /// Whether a log's last write or open worked.
@@ -32,7 +34,9 @@ pub(super) struct Log {
     /// The file's name.
     pub(super) name: String,
     /// None: it could not be opened, or has been deleted.
-    file: Option<LogFile>,
+    file: Option<BoundedFile>,
+    /// How much of it is kept; None: all.
+    kept: Option<Kept>,
     pub(super) logged: u64,
     pub(super) missing: u64,
     /// How many of the missing bytes no line in the log tells of yet.
@@ -57,10 +61,11 @@ enum Limit {
 }
 
 impl Log {
-    pub(super) fn new(name: &str) -> Log {
+    pub(super) fn new(name: &str, kept: Option<Kept>) -> Log {
         Log {
             name: name.to_owned(),
             file: None,
+            kept,
             logged: 0,
             missing: 0,
             untold: 0,
@@ -73,7 +78,15 @@ impl Log {
         }
     }
 
-    pub(super) fn opened(&mut self, file: Result<LogFile, i32>) {
+    pub(super) fn created(&mut self, file: Result<LogFile, i32>) {
+        let kept = self.kept;
+        if file.is_ok() {
+            self.state.from_output = self.missing;
+        }
+        self.opened(file.map(|file| BoundedFile::new(file, kept)));
+    }
+
+    pub(super) fn opened(&mut self, file: Result<BoundedFile, i32>) {
         match file {
             Ok(file) => {
                 self.state.failing = false;
@@ -121,25 +134,25 @@ impl Log {
     ) {
         if let (None, false, Some(dir)) = (&self.file, self.state.truncated, dir) {
             // A log that is gone begins anew, with a line of what it lacks.
-            self.opened(dir.create(&self.name));
+            self.created(dir.create(&self.name));
         }
-        self.try_space();
+        self.try_space(dir);
         if !self.state.truncated && self.logged >= self.next_check {
             // At the first byte, not at the opening: a silent command's log is never cut.
             self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
-            if self.file.as_ref().is_some_and(LogFile::is_space_low) {
-                self.truncate(Limit::Space);
+            if self.file.as_ref().is_some_and(BoundedFile::is_space_low) {
+                self.truncate(Limit::Space, dir);
             }
         }
         // Bytes behind a gap may come only after the line that tells of the gap.
-        self.tell_missing();
-        let Some(file) = self.file.as_ref().filter(|_| self.untold == 0 && !self.state.truncated)
-        else {
+        self.tell_missing(dir);
+        let writable = self.untold == 0 && !self.state.truncated;
+        let Some(file) = self.file.as_mut().filter(|_| writable) else {
             return self.lose(source, bytes.len());
         };
         let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
         let (within, beyond) = bytes.split_at(room.min(bytes.len()));
-        let (done, outcome) = file.append(within);
+        let (done, outcome) = file.append(dir, &self.name, within);
         self.logged = self.logged.saturating_add(done as u64);
         self.index.note(Run::Of(source, done as u64));
         match outcome {
@@ -149,9 +162,27 @@ impl Log {
             }
             Ok(()) if beyond.is_empty() => {}
             Ok(()) => {
-                self.truncate(Limit::Bytes(max_bytes));
+                self.truncate(Limit::Bytes(max_bytes), dir);
                 self.lose(source, beyond.len());
             }
+        }
+        self.note_trimmed();
+    }
+
+    /// Gives up the oldest bytes but for the last `keep`. Errors: fallocate(2), unlinkat(2).
+    pub(super) fn trim_to(&mut self, keep: u64, dir: Option<&LogDir>) -> Result<(), i32> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let outcome = file.trim(dir, &self.name, Some(keep));
+        self.note_trimmed();
+        outcome
+    }
+
+    /// Notes where the kept part of its file begins.
+    fn note_trimmed(&mut self) {
+        let Some(file) = &self.file else { return };
+        if file.from() != self.state.from {
+            self.state.from = file.from();
+            self.state.from_output = self.state.from_output.max(file.from());
         }
     }
 
@@ -167,11 +198,12 @@ impl Log {
     }
 
     /// Appends a line about bytes that were lost; when that works, writing works again.
-    pub(super) fn tell_missing(&mut self) {
+    pub(super) fn tell_missing(&mut self, dir: Option<&LogDir>) {
         if self.untold == 0 || self.state.truncated || self.file.is_none() {
             return;
         }
-        match self.note(&format!("\n[{} bytes were not logged]\n", self.untold)) {
+        let line = format!("\n[{} bytes were not logged]\n", self.untold);
+        match self.note(&line, dir) {
             Ok(()) => {
                 self.untold = 0;
                 self.state.failing = false;
@@ -181,8 +213,8 @@ impl Log {
     }
 
     /// Ends the log at a limit. Its last line says so if that can still be written.
-    fn truncate(&mut self, limit: Limit) {
-        self.tell_missing();
+    fn truncate(&mut self, limit: Limit, dir: Option<&LogDir>) {
+        self.tell_missing(dir);
         let line = match limit {
             Limit::Bytes(max) => format!("\n[the log ends here: --log-max-bytes is {max}]\n"),
             Limit::Space => {
@@ -194,7 +226,7 @@ impl Log {
             }
         };
         // Without room for the line, the acks alone say it, until there is room.
-        let written = self.note(&line);
+        let written = self.note(&line, dir);
         self.state.truncated = true;
         self.state.space = matches!(limit, Limit::Space);
         self.owed = self.state.space && written.is_err();
@@ -204,29 +236,29 @@ impl Log {
     }
 
     /// A log that stands still for want of space goes on when there is some.
-    pub(super) fn try_space(&mut self) {
+    pub(super) fn try_space(&mut self, dir: Option<&LogDir>) {
         if !self.state.space {
             return;
         }
-        if !self.file.as_ref().is_some_and(LogFile::is_space_low) {
+        if !self.file.as_ref().is_some_and(BoundedFile::is_space_low) {
             self.owed = false;
             (self.state.truncated, self.state.space) = (false, false);
-            self.tell_missing();
+            self.tell_missing(dir);
         } else if self.owed {
-            self.truncate(Limit::Space);
+            self.truncate(Limit::Space, dir);
         }
     }
 
     /// Nothing more will come: what it lacks is said in it, where there is room by now.
     pub(super) fn end(&mut self, dir: Option<&LogDir>) {
-        self.try_space();
-        self.tell_missing();
+        self.try_space(dir);
+        self.tell_missing(dir);
         self.write_index(dir);
     }
 
-    fn note(&mut self, line: &str) -> Result<(), i32> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let (done, outcome) = file.append(line.as_bytes());
+    fn note(&mut self, line: &str, dir: Option<&LogDir>) -> Result<(), i32> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let (done, outcome) = file.append(dir, &self.name, line.as_bytes());
         self.state.noted = self.state.noted.saturating_add(done as u64);
         self.index.note(Run::Skip(Marks { file: done as u64, streams: [0, 0] }));
         outcome
@@ -242,21 +274,29 @@ impl Log {
 
     /// A log that was deleted or moved takes more bytes and shows them to nobody: that is log
     /// trouble. The file is let go, which also gives back the space that its deletion was meant
-    /// to free. Whether it is gone.
+    /// to free. One that somebody has made shorter begins anew where it is: no book of its bytes is
+    /// right any more. Whether it is gone.
     pub(super) fn notice_gone(&mut self, dir: Option<&LogDir>) -> bool {
-        let Some(file) = &self.file else { return false };
-        if dir.is_some_and(|dir| dir.holds(&self.name, file)) {
+        let Some(file) = &mut self.file else { return false };
+        let held = dir.filter(|dir| dir.holds(&self.name, file.first()));
+        if held.is_some_and(|dir| !file.is_cut(dir, &self.name)) {
             return false;
         }
-        self.file = None;
+        if let Some(dir) = dir {
+            file.delete_segments(dir, &self.name);
+        }
+        if held.is_none() || file.empty().is_err() {
+            self.file = None;
+        }
         self.index.begin_anew();
         self.missing = self.missing.saturating_add(self.logged);
         self.logged = 0;
         self.next_check = 0;
         self.untold = self.missing;
         self.state.noted = 0;
-        self.state.named = false;
-        self.fail(ENOENT);
+        (self.state.from, self.state.from_output) = (0, self.missing);
+        self.state.named = self.file.is_some();
+        self.fail(if held.is_some() { ENODATA } else { ENOENT });
         true
     }
 }

@@ -6,11 +6,12 @@
 
 mod ranges;
 
+use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
 use super::one_log::Log;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
-use crate::pure::buffer::bound::Bounds;
+use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
@@ -83,22 +84,21 @@ impl Writer {
     /// came in between is counted.
     pub fn open(&mut self, session: u64, name: &str) -> Ack {
         self.look_at_dir();
-        let opened = self.dir().and_then(|dir| dir.create(name));
-        let log = self.logs.entry(session).or_insert_with(|| Log::new(name));
+        let (opened, kept) = (self.dir().and_then(|dir| dir.create(name)), self.kept());
+        let log = self.logs.entry(session).or_insert_with(|| Log::new(name, kept));
         name.clone_into(&mut log.name);
-        log.opened(opened);
+        log.created(opened);
         log.ack(AckKind::Opened, session, 0)
     }
 
     /// Goes on with a log that an earlier keeper wrote: finds out from its size how much of
     /// the stream it lacks, and says so in it.
     pub fn reopen(&mut self, session: u64, known: &Reopen) -> Ack {
-        let opened = self.dir().and_then(|dir| {
-            let file = dir.reopen(&known.name)?;
-            Ok((file.size()?, file))
-        });
-        let mut log = Log::new(&known.name);
-        let size = opened.as_ref().map_or(0, |(size, _)| *size);
+        let kept = self.kept();
+        let opened =
+            self.dir().and_then(|dir| BoundedFile::again(dir, &known.name, kept, known.from));
+        let mut log = Log::new(&known.name, kept);
+        let (size, from) = opened.as_ref().map_or((0, 0), |file| (file.size(), file.from()));
         // A file that somebody changed meanwhile must not upset the books.
         log.logged = size.saturating_sub(known.noted).min(known.total);
         log.state.noted = size - log.logged;
@@ -106,13 +106,19 @@ impl Writer {
         log.untold = log.missing;
         log.next_check = log.logged;
         log.state.truncated = known.truncated;
+        log.state.from = from;
+        log.state.from_output = match size {
+            0 => log.missing,
+            _ if from == known.from => known.from_output,
+            _ => from,
+        };
         if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
             let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
             let whole = log.state.noted == 0;
             log.index = Index::again(dir, &known.name, size, whole, streams);
         }
-        log.opened(opened.map(|(_, file)| file));
-        log.tell_missing();
+        log.opened(opened);
+        log.tell_missing(self.dir.as_ref().ok());
         self.logs.insert(session, log);
         self.unindexed.push(session);
         self.ack(AckKind::Opened, session, 0)
@@ -136,16 +142,33 @@ impl Writer {
             now if now == log.acked => return None,
             now if now.truncated && !log.acked.truncated => AckKind::Truncated,
             now if now.failing => AckKind::Trouble,
+            now if now.from != log.acked.from => AckKind::Trimmed,
             _ => AckKind::Recovered,
         };
         Some(log.ack(kind, session, 0))
+    }
+
+    /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or segments
+    /// go and a step of bytes stays. Errors: fallocate(2), unlinkat(2).
+    pub fn trim_to(&mut self, session: u64, keep: u64) -> Result<(), i32> {
+        let Some(log) = self.logs.get_mut(&session) else { return Ok(()) };
+        let outcome = log.trim_to(keep, self.dir.as_ref().ok());
+        if log.state.from != log.acked.from {
+            self.told.push(log.ack(AckKind::Trimmed, session, 0));
+        }
+        outcome
+    }
+
+    /// How much of a log is kept.
+    fn kept(&self) -> Option<Kept> {
+        self.bounds.keep_bytes.map(Kept::of)
     }
 
     /// Answers Sync: everything before it has been dealt with.
     pub fn sync(&mut self, session: u64, token: u64) -> Ack {
         self.look_at(session, clock::now_ns());
         if let Some(log) = self.logs.get_mut(&session) {
-            log.try_space();
+            log.try_space(self.dir.as_ref().ok());
             log.write_index(self.dir.as_ref().ok());
         }
         self.ack(AckKind::Synced, session, token)
@@ -231,7 +254,7 @@ impl Writer {
             return log.ack(kind, session, token);
         }
         // A session that was never opened: answered all the same, for somebody waits.
-        let mut unknown = Log::new("");
+        let mut unknown = Log::new("", None);
         unknown.fail(ENOENT);
         unknown.ack(kind, session, token)
     }

@@ -9,6 +9,11 @@ pub const MIN_LOG_BOUND_BYTES: u64 = 1024 * 1024;
 pub const MAX_LOG_BOUND_BYTES: u64 = 1 << 53;
 /// A log loses its oldest bytes in steps of this part of what is kept.
 pub const LOG_KEEP_STEPS: u64 = 16;
+/// This part of a step, and so many blocks at least, are left for the file system's own books of a
+/// log's blocks, which count as the log's.
+pub const LOG_SPARE_PARTS: u64 = 8;
+/// See [`LOG_SPARE_PARTS`].
+pub const LOG_SPARE_BLOCKS_MIN: u64 = 4;
 /// What a file system gives to a file at a time.
 pub const LOG_BLOCK_BYTES: u64 = 4096;
 /// Bytes of disk that all logs of a directory take, unless `--log-total-bytes` says otherwise.

@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub const ENOENT: i32 = libc::ENOENT;
 /// What cannot be read although it should be there.
 pub const EIO: i32 = libc::EIO;
+/// Bytes that should be there are not.
+pub const ENODATA: i32 = libc::ENODATA;
 
 /// How often a call that a signal interrupted is tried again before it counts as failed.
 const EINTR_TRIES: usize = 64;

@@ -228,10 +228,10 @@ pub fn is_log_name(name: &[u8]) -> bool {
 
 /// One log, open for appending and share-locked as a sign that an execd needs it.
 #[derive(Debug)]
-pub struct LogFile(File);
+pub struct LogFile(pub(super) File);
 
 impl LogFile {
-    fn new(file: File) -> LogFile {
+    pub(super) fn new(file: File) -> LogFile {
         // Where locks do not work (some network file systems) the log's age has to protect it.
         let _ = file.try_lock_shared();
         LogFile(file)

@@ -27,6 +27,7 @@
 //! | `agent_dirs` | directories and prompts of runs of pi, with locks that outlive nobody |
 //! | `memory_file` | a file in memory that is gone with its owner |
 //! | `index_files` | the file that tells whose the bytes of a log are |
+//! | `log_bound` | giving the beginning of a log back to its disk |
 //! | `log_files` | the log directory and its files |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean` | deleting old logs |
@@ -51,6 +52,7 @@ pub mod index_files;
 pub mod io;
 pub mod keeper_calls;
 pub mod listeners;
+pub mod log_bound;
 pub mod log_clean;
 pub mod log_files;
 pub mod log_place;

@@ -5,7 +5,7 @@
 //! change: the beginning becomes a hole in the file. Where a file system has no holes, the log is
 //! a row of segments of one step each, of which the oldest are deleted.
 
-use crate::limits::{LOG_BLOCK_BYTES, LOG_KEEP_STEPS};
+use crate::limits::{LOG_BLOCK_BYTES, LOG_KEEP_STEPS, LOG_SPARE_BLOCKS_MIN, LOG_SPARE_PARTS};
 
 /// The bounds that the flags set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Bounds {
 
 /// The step by which a log loses its oldest bytes, and the size of a segment.
 pub const fn step_bytes(keep_bytes: u64) -> u64 {
-    let step = keep_bytes / LOG_KEEP_STEPS / LOG_BLOCK_BYTES * LOG_BLOCK_BYTES;
+    let step = whole_blocks(keep_bytes / LOG_KEEP_STEPS);
     if step < LOG_BLOCK_BYTES { LOG_BLOCK_BYTES } else { step }
 }
 
@@ -29,28 +29,74 @@ pub fn segment_name(log: &str, number: u64) -> String {
     if number <= 1 { log.to_owned() } else { format!("{log}.{number}") }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const fn whole_blocks(bytes: u64) -> u64 {
+    bytes / LOG_BLOCK_BYTES * LOG_BLOCK_BYTES
+}
 
-    #[test]
-    fn a_step_is_a_sixteenth_in_whole_blocks() {
-        for (keep_bytes, step) in [
-            (1 << 30, 64 << 20),
-            (16 << 20, 1 << 20),
-            (1 << 20, 64 << 10),
-            ((1 << 20) + 4096 * 16 - 1, 64 << 10),
-            ((1 << 20) + 4096 * 16, 68 << 10),
-            (4096, 4096),
-            (1, 4096),
-        ] {
-            assert_eq!(step_bytes(keep_bytes), step, "{keep_bytes}");
+/// In which form a log loses its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Whole blocks at its beginning become a hole.
+    Holes,
+    /// It is a row of segments.
+    Segments,
+}
+
+/// How much of one log is kept. A log has `size` bytes, of which the first `from` are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    bytes: u64,
+    step: u64,
+}
+
+impl Kept {
+    /// At least so many bytes, but for a log that has had no more.
+    pub const fn of(bytes: u64) -> Self {
+        Self { bytes, step: step_bytes(bytes) }
+    }
+
+    /// The step by which the log loses its oldest bytes, and the size of its segments.
+    pub const fn step(self) -> u64 {
+        self.step
+    }
+
+    /// Bytes that the log may get before it has to lose its oldest ones, or has to go on in another
+    /// segment. What it takes stays within what is kept and one step; where its blocks are one
+    /// file's, some of that are left for the file system's own books of them.
+    pub fn room(self, form: Form, size: u64, from: u64) -> u64 {
+        let most = self.bytes.saturating_add(self.step);
+        match form {
+            Form::Holes => {
+                let least = LOG_SPARE_BLOCKS_MIN * LOG_BLOCK_BYTES;
+                let spare = (self.step / LOG_SPARE_PARTS).max(least);
+                let end = from.saturating_add(whole_blocks(most.saturating_sub(spare)));
+                end.saturating_sub(size)
+            }
+            Form::Segments => {
+                let segment = self.step - size % self.step;
+                from.saturating_add(most).saturating_sub(size).min(segment)
+            }
         }
     }
 
-    #[test]
-    fn the_first_segment_has_the_name_of_its_log() {
-        assert_eq!(segment_name("execd-3-ab12cd34.log", 1), "execd-3-ab12cd34.log");
-        assert_eq!(segment_name("execd-3-ab12cd34.log", 12), "execd-3-ab12cd34.log.12");
+    /// Where the kept part begins when the oldest bytes go, as far as whole blocks or segments have
+    /// none of the last `keep` bytes; `None`: as many as are kept anyway.
+    pub fn trimmed(self, form: Form, size: u64, from: u64, keep: Option<u64>) -> u64 {
+        let keep = keep.map_or(self.bytes, |keep| keep.max(self.step));
+        let gone = size.saturating_sub(keep);
+        let gone = match form {
+            Form::Holes => whole_blocks(gone),
+            Form::Segments => gone / self.step * self.step,
+        };
+        gone.max(from)
+    }
+
+    /// The segment of the byte at this place.
+    pub const fn segment_of(self, place: u64) -> u64 {
+        place / self.step + 1
     }
 }
+
+#[cfg(test)]
+#[path = "bound_tests.rs"]
+mod tests;
