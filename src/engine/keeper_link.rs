@@ -22,6 +22,7 @@ use crate::keeper::frames::{
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
+use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::buffer::source::Source;
 use crate::pure::time::restarts::Restarts;
@@ -55,8 +56,8 @@ pub struct KeeperPlan {
     pub place: Vec<CString>,
     /// Its environment.
     pub envp: Vec<CString>,
-    /// Whether logs are kept from growing without end (--log-max-bytes, --log-keep-bytes).
-    pub bounded: bool,
+    /// How large logs become.
+    pub bounds: Bounds,
 }
 
 /// The link to whoever writes the logs and guards the sessions.
@@ -245,8 +246,13 @@ impl KeeperLink {
 
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
-        let bounded = self.plan.bounded;
-        self.logs.get(&id).map(|log| LogStatus { bounded, ..log.status(&self.place) })
+        let bounds = self.plan.bounds;
+        self.logs.get(&id).map(|log| LogStatus { bounds, ..log.status(&self.place) })
+    }
+
+    /// The first byte of the output that a log still has, where it has lost some before it.
+    pub fn log_from(&self, id: SessionId) -> Option<u64> {
+        self.logs.get(&id).map(|log| log.from_output).filter(|from| *from > 0)
     }
 
     /// The session is gone: its log is closed when what waits has been handed over.

@@ -31,6 +31,8 @@ struct ProgressNote<'a> {
     truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +63,8 @@ struct ExitedNote {
     elapsed_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tail: Option<String>,
 }
@@ -140,6 +144,7 @@ impl<F: Families> Cx<F> {
                     running: core.status().is_none(),
                     truncation,
                     log_path: log_path.as_deref(),
+                    log_from: self.log_from(core.id),
                 };
                 self.clients.notify(client, "progress", &note);
                 core.log_unnamed &= log_path.is_none();
@@ -175,6 +180,7 @@ impl<F: Families> Cx<F> {
             wake: None,
             elapsed_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
             log_path: self.log_path(core.id),
+            log_from: self.log_from(core.id),
             tail: with_tail.then(|| tail_text(core)),
         };
         let text = wire::to_json(&note);

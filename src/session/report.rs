@@ -57,6 +57,8 @@ pub struct ExecReport {
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     pub cwd: String,
     pub command: String,
     pub tty: bool,
@@ -147,6 +149,8 @@ impl ExecReport {
         line("listening", listening::line(&self.listening));
         line("warning", self.warning.clone());
         line("log_path", self.log_path.clone());
+        let total = self.output_bytes_total;
+        line("log", self.log_from.map(|from| format!("bytes {from}– of {total} kept")));
         line("cwd", Some(self.cwd.clone()));
         line("wall_time_seconds", Some(format!("{:.3}", self.wall_time_seconds)));
         line("chunk_id", Some(self.chunk_id.clone()));
@@ -192,6 +196,8 @@ pub struct KillReport {
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,13 +249,15 @@ mod tests {
         report.failure_message = Some("stdin write failed".into());
         report.note = Some("two\nlines".into());
         report.omitted_bytes = Some(5);
+        report.log_from = Some(96);
         report.on_exit = Some("wake");
         report.completion_notification = Some("armed");
         report.write_header();
         assert_eq!(
             report.header,
             "[exited]\nsignal: SIGTERM\nfailure: stdin write failed\nnote: two\\nlines\n\
-             log_path: /tmp/a.log\ncwd: /home/you\nwall_time_seconds: 0.502\nchunk_id: a4f2c1\n\
+             log_path: /tmp/a.log\nlog: bytes 96– of 148 kept\ncwd: /home/you\n\
+             wall_time_seconds: 0.502\nchunk_id: a4f2c1\n\
              original_token_count: 37\noutput_bytes_total: 148\nomitted_bytes: 5\n\
              completion_notification: armed\ntool_time_utc: 2026-07-21T18:30:00.000Z\ntty: false"
         );

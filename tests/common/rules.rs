@@ -115,6 +115,13 @@ pub fn expected_header(result: &Value) -> String {
             None => continue,
             Some(_) if field == "tool_time_utc" && !timed => continue,
             Some(Value::String(text)) => text.clone(),
+            Some(from) if field == "log_from" => {
+                header.push_str(&format!(
+                    "\nlog: bytes {from}– of {} kept",
+                    result["output_bytes_total"]
+                ));
+                continue;
+            }
             Some(Value::Array(_)) if field == "listening" => ports_line(&result[field]),
             Some(Value::Number(seconds)) if field == "wall_time_seconds" => {
                 format!("{:.3}", seconds.as_f64().expect("a finite number"))
@@ -140,7 +147,7 @@ fn ports_line(listening: &Value) -> String {
 }
 
 /// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 17] = [
+const HEADER_FIELDS: [&str; 18] = [
     "session_id",
     "exit_code",
     "signal",
@@ -149,6 +156,7 @@ const HEADER_FIELDS: [&str; 17] = [
     "note",
     "listening",
     "log_path",
+    "log_from",
     "cwd",
     "wall_time_seconds",
     "chunk_id",

@@ -210,6 +210,11 @@ impl<F: Families> Cx<F> {
         self.keeper.status(id).and_then(|status| status.path)
     }
 
+    /// The first byte of a session's output that its log still has, where it has lost some.
+    pub fn log_from(&self, id: SessionId) -> Option<u64> {
+        self.keeper.log_from(id)
+    }
+
     /// The path of a session's log as texts name it, with what the log lacks.
     pub fn log_shown(&self, core: &Session) -> Option<String> {
         self.keeper.status(core.id).and_then(|status| status.shown(core.life.finished()))

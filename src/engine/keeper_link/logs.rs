@@ -8,6 +8,7 @@ use crate::keeper::frames::{Ack, AckKind};
 use crate::limits::{
     FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,
 };
+use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
 use crate::sys::errno::errno_text;
@@ -72,18 +73,23 @@ pub struct LogStatus {
     pub logged: u64,
     /// The first byte of the output that it still has.
     pub log_from: u64,
+    /// Bytes of the output so far.
+    pub total: u64,
     /// What went wrong with it.
     pub failure: Option<String>,
     /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
-    /// A limit was set for it (--log-max-bytes, --log-keep-bytes).
-    pub bounded: bool,
+    /// The limits that were set for it.
+    pub bounds: Bounds,
 }
 
 /// What the stream family's replies say of a log with which something is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogTrouble {
+    /// The first byte of the output that the log still has, where that is not the first of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     /// Something of the stream so far is missing from the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_complete: Option<bool>,
@@ -93,6 +99,11 @@ pub struct LogTrouble {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
+}
+
+/// What a log has of an output of `total` bytes, from this one on.
+pub fn bytes_from(from: u64, total: u64) -> String {
+    format!("bytes {from}– of {total}")
 }
 
 /// What went wrong, and how much is missing for it.
@@ -105,6 +116,11 @@ fn with_missing(text: String, missing: u64) -> String {
 }
 
 impl LogStatus {
+    /// The first byte of the output that the log still has, where it has lost some before it.
+    pub fn from(&self) -> Option<u64> {
+        Some(self.log_from).filter(|from| *from > 0 && self.path.is_some())
+    }
+
     /// The path as texts for models and people name it: with what it lacks, and a word where it
     /// has become very large. `over`: all output has come; before, every log has more to get.
     pub fn shown(&self, over: bool) -> Option<String> {
@@ -118,7 +134,11 @@ impl LogStatus {
             1 => Some("1 byte is missing from it".to_owned()),
             missing => Some(format!("{missing} bytes are missing from it")),
         };
-        let said = lacks.or_else(|| self.warning());
+        let kept = self.from().map(|from| format!("{} are kept", bytes_from(from, self.total)));
+        let said = match (kept, lacks) {
+            (Some(kept), Some(lacks)) => Some(format!("{kept}; {lacks}")),
+            (kept, lacks) => kept.or(lacks).or_else(|| self.warning()),
+        };
         Some(said.map_or_else(|| path.to_owned(), |said| format!("{path} ({said})")))
     }
 
@@ -132,7 +152,11 @@ impl LogStatus {
             let missing = self.missing;
             return Some(format!("the log ended at --log-max-bytes, without {missing} bytes"));
         }
-        let advice = if self.bounded { "" } else { ": --log-keep-bytes bounds it" };
+        let advice = match self.bounds.max_bytes {
+            Some(_) => "",
+            None => ": --log-keep-bytes bounds it",
+        };
+        let large = large && self.bounds.keep_bytes.is_none();
         large.then(|| format!("the log has {gib} GiB by now{advice}"))
     }
 
@@ -141,6 +165,7 @@ impl LogStatus {
     pub fn trouble(self, over: bool) -> LogTrouble {
         let incomplete = !self.complete && (over || self.unmade || self.failure.is_some());
         LogTrouble {
+            log_from: self.from(),
             log_complete: incomplete.then_some(false),
             log_truncated: self.truncated.then_some(true),
             failure_message: self.failure,
@@ -245,7 +270,8 @@ impl Log {
         self.space = ack.space;
         self.missing = ack.missing;
         self.failing = ack.failing;
-        if ack.failing && ack.errno != 0 {
+        // What failed may work again by the time that it is told, without what was lost.
+        if ack.errno != 0 && (ack.failing || ack.missing > 0) {
             self.trouble = Some(format!("log write failed: {}", errno_text(ack.errno)));
         } else if ack.space {
             let (gib, percent) = (FREE_SPACE_MIN_BYTES >> 30, FREE_SPACE_MIN_PERCENT);
@@ -283,11 +309,12 @@ impl Log {
             missing: self.missing,
             logged: self.total.saturating_sub(self.missing),
             log_from: self.from_output,
+            total: self.total,
             failure: refused
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
             unwritten: self.unwritten,
-            bounded: false,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -424,6 +451,25 @@ mod tests {
         assert_eq!(shown(&log), "/tmp/a");
     }
 
+    /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
+    ///   the header
+    #[test]
+    fn a_log_that_has_lost_its_beginning_says_what_it_has() {
+        let mut log = Log::new("a".into());
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        log.total = 9_000;
+        log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Trimmed, 0) });
+        log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Synced, 9_000) });
+        let status = log.status(&tmp());
+        assert_eq!((status.from(), status.complete), (Some(4_096), true));
+        assert_eq!(status.shown(true).as_deref(), Some("/tmp/a (bytes 4096– of 9000 are kept)"));
+        assert_eq!(status.clone().trouble(true).log_from, Some(4_096));
+        let lacks = LogStatus { missing: 5, ..status.clone() }.shown(true);
+        let said = "/tmp/a (bytes 4096– of 9000 are kept; 5 bytes are missing from it)";
+        assert_eq!(lacks.as_deref(), Some(said));
+        assert_eq!(LogStatus { path: None, ..status }.from(), None);
+    }
+
     /// rule: architecture.md, The keeper: Replies warn of a log of 1 GiB
     #[test]
     fn a_log_of_a_gibibyte_is_warned_of() {
@@ -437,7 +483,10 @@ mod tests {
         let said = "the log has 1.0 GiB by now: --log-keep-bytes bounds it";
         assert_eq!(status.warning().as_deref(), Some(said));
         assert_eq!(status.shown(true), Some(format!("/tmp/a ({said})")));
-        let bounded = LogStatus { bounded: true, ..status };
+        let ends = Bounds { max_bytes: Some(1 << 40), ..Bounds::default() };
+        let bounded = LogStatus { bounds: ends, ..status.clone() };
         assert_eq!(bounded.warning().as_deref(), Some("the log has 1.0 GiB by now"));
+        let keeps = Bounds { keep_bytes: Some(1 << 30), ..ends };
+        assert_eq!(LogStatus { bounds: keeps, ..status }.warning(), None);
     }
 }

@@ -339,6 +339,7 @@ impl Run {
             stderr: &stderr,
             duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
             log_path: log_path.as_deref(),
+            log_from: cx.log_from(core.id),
             cpu_seconds: usage.map(Usage::cpu_seconds),
             max_rss_kib: usage.map(|usage| usage.max_rss_kib),
             started_at: &started_at,

@@ -60,6 +60,8 @@ struct Attached {
     output_bytes_total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
 }
 
 fn read(raw: &str) -> Result<Params, RpcError> {
@@ -100,5 +102,6 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         attached: core.viewers.len(),
         output_bytes_total: core.output_bytes_total(),
         log_path,
+        log_from: engine.cx.log_from(id),
     }))
 }

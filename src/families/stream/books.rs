@@ -156,6 +156,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
         stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
         stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
         log_path: cx.log_path(core.id),
+        log_from: cx.log_from(core.id),
         ended_ns,
     }
 }
@@ -258,6 +259,7 @@ pub(super) fn remember_failed(id: SessionId, spec: &LaunchSpec, report: Report, 
         stdin_mode: stdin_mode(spec.tty.is_some(), spec.stdin == Stdin::Null),
         stdin_open: false,
         log_path: None,
+        log_from: None,
         ended_ns: Some(cx.now_ns),
     };
     let finished = Finished::new(row, report, None);

@@ -52,6 +52,8 @@ pub struct Row {
     pub stdin_open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     #[serde(skip)]
     pub(super) ended_ns: Option<u64>,
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::tool_time_utc;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::judge::status_fields;
+use crate::engine::keeper_link::logs::{LogStatus, bytes_from};
 use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
@@ -67,6 +68,8 @@ pub struct Row {
     pub output_bytes_total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     pub wake_armed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
@@ -169,6 +172,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             killed_by: if running { None } else { core.killed_by() },
             failure_message: log.as_ref().and_then(|log| log.failure.clone()),
             output_bytes_total: core.output_bytes_total(),
+            log_from: log.as_ref().and_then(LogStatus::from),
             log_path: log.and_then(|log| log.path),
             wake_armed: core.wake.is_some(),
             window: core.facts.window.clone(),
@@ -207,6 +211,9 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         }
         if let Some(path) = &row.log_path {
             let _ = write!(out, "\n    log: {path}");
+            if let Some(from) = row.log_from {
+                let _ = write!(out, " ({} are kept)", bytes_from(from, row.output_bytes_total));
+            }
         }
         if let Some(line) = listening::line(&row.listening) {
             let _ = write!(out, "\n    listening: {line}");
@@ -265,6 +272,7 @@ mod tests {
             failure_message: None,
             output_bytes_total: 0,
             log_path: Some("/tmp/a.log".into()),
+            log_from: None,
             wake_armed: false,
             window: None,
             shell_exited: None,

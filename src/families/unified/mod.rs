@@ -119,6 +119,7 @@ fn take_text(core: &mut Session, wait: &Wait, takes: bool, log: Option<&str>, cx
 fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> ExecReport {
     let whole = LogStatus { complete: true, ..LogStatus::default() };
     let log = cx.log_status(core).unwrap_or(whole);
+    let log_from = log.from();
     let text = take_text(core, wait, takes, log.path.as_deref(), cx);
     let exited = why == Why::Completed;
     let doing = (!exited).then(|| StateReport::from(&cx.doing(core)));
@@ -136,6 +137,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         signal,
         killed_by: if exited { core.killed_by() } else { None },
         failure_message: joined([wait.failure.clone(), lost, log.failure]),
+        log_from,
         log_path: log.path,
         cwd: core.facts.cwd.clone(),
         command: core.facts.command.clone(),
@@ -228,6 +230,7 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let whole = LogStatus { complete: true, ..LogStatus::default() };
     let log = cx.log_status(core).unwrap_or(whole);
     let gone = why == Why::Completed;
+    let log_from = log.from();
     let text = take_text(core, wait, takes && gone, log.path.as_deref(), cx);
     let (exit_code, signal) = status_fields(core.status());
     let ending = core.ending.as_ref();
@@ -241,6 +244,7 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         signal,
         killed_by: core.killed_by(),
         failure_message: log.failure,
+        log_from,
         log_path: log.path.or_else(|| core.closed_log_path.clone()),
         log_complete: (gone && !log.complete).then_some(false),
         log_truncated: log.truncated.then_some(true),

@@ -90,6 +90,7 @@ pub fn row(
         killed_by: if exited { core.killed_by() } else { None },
         failure_message: trouble.failure_message,
         note: unified::note(core, core.life.finished(), cx),
+        log_from: log.from(),
         log_path: log.path,
         log_complete: trouble.log_complete,
         log_truncated: trouble.log_truncated,

@@ -43,6 +43,8 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_truncated: Option<bool>,

@@ -55,6 +55,8 @@ pub struct WindowRow {
     pub late: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     #[serde(skip)]
     id: SessionId,
     #[serde(skip)]
@@ -210,6 +212,7 @@ pub fn finished_row(id: SessionId, most: usize, cx: &Cx) -> Option<waits::row::R
         signal: one.row.signal.clone(),
         killed_by: one.row.killed_by,
         log_path: one.row.log_path.clone(),
+        log_from: one.row.log_from,
         truncation: TruncationReport::new(&cut.truncation),
         footer: cut.notice(one.row.log_path.as_deref(), false),
         output: Some(cut.output),
@@ -316,6 +319,7 @@ impl Window {
             signal,
             killed_by: core.killed_by(),
             log_path: cx.log_path(core.id),
+            log_from: cx.log_from(core.id),
             doing: (!core.life.finished()).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
             id: core.id,
             // Where others go on, the window is not over.

@@ -58,6 +58,8 @@ pub struct BashReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log_complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_truncated: Option<bool>,
@@ -388,6 +390,7 @@ impl Window {
             signal,
             killed_by: if exited.is_some() { core.killed_by() } else { None },
             truncation: TruncationReport::new(&cut.truncation).filter(|_| !starts),
+            log_from: log.from(),
             log_path: log.path,
             log_complete: incomplete.then_some(false),
             log_truncated: log.truncated.then_some(true),

@@ -30,6 +30,8 @@ struct ExitedNote {
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     log_complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_truncated: Option<bool>,
@@ -52,6 +54,8 @@ struct PollNote {
     truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
     age_seconds: u64,
     text: String,
 }
@@ -88,6 +92,7 @@ impl Window {
             truncation: TruncationReport::new(&cut.truncation),
             tail: cut.output,
             log_path: cx.log_path(core.id),
+            log_from: cx.log_from(core.id),
             age_seconds: age_s(core.facts.started_ns, cx.now_ns),
             text,
         };
@@ -139,6 +144,7 @@ impl Window {
             killed_by: core.killed_by(),
             truncation: TruncationReport::new(&cut.truncation),
             tail: cut.output,
+            log_from: log.from(),
             log_path: log.path,
             log_complete: trouble.log_complete,
             log_truncated: trouble.log_truncated,

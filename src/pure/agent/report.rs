@@ -106,6 +106,9 @@ pub struct AgentReport<'a> {
     /// Where the log is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<&'a str>,
+    /// The first byte of pi's output that the log still has, where it has lost some before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     /// pi's exit code; absent if a signal ended it or it never ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -211,6 +214,7 @@ impl AgentRun {
                 events_left_out: self.events_left_out,
             },
             log_path: end.log_path,
+            log_from: end.log_from,
             exit_code: end.exit_code,
             killed_by: end.killed_by,
             stderr_tail: cleaned_stderr(end.stderr),

@@ -33,6 +33,7 @@ const OK: End<'static> = End {
     duration_ms: 0,
     executor_version: None,
     log_path: None,
+    log_from: None,
     started_at: "",
     cpu_seconds: None,
     max_rss_kib: None,
