@@ -100,6 +100,12 @@ impl BoundedFile {
         form
     }
 
+    /// The size of its segments, where it is a row of them.
+    pub(super) fn segment_bytes(&self) -> Option<u64> {
+        let bounded = self.kept.filter(|_| self.holes == Holes::Are(Form::Segments));
+        bounded.map(Kept::step)
+    }
+
     /// Its size, the bytes that are gone among it.
     pub(super) const fn size(&self) -> u64 {
         self.size

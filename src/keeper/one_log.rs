@@ -169,6 +169,12 @@ impl Log {
         self.note_trimmed();
     }
 
+    /// The size of its segments, where it is a row of them.
+    #[allow(dead_code)] // Who reads parts of logs asks for it.
+    pub(super) fn segment_bytes(&self) -> Option<u64> {
+        self.file.as_ref().and_then(BoundedFile::segment_bytes)
+    }
+
     /// Gives up the oldest bytes but for the last `keep`. Errors: fallocate(2), unlinkat(2).
     pub(super) fn trim_to(&mut self, keep: u64, dir: Option<&LogDir>) -> Result<(), i32> {
         let Some(file) = &mut self.file else { return Ok(()) };

@@ -224,7 +224,7 @@ impl<F: Families> Cx<F> {
     pub fn log_status(&self, core: &Session) -> Option<LogStatus> {
         let log = self.keeper.status(core.id);
         let Some(trouble) = core.trouble() else { return log };
-        let mut log = log.unwrap_or(LogStatus { complete: true, ..LogStatus::default() });
+        let mut log = log.unwrap_or_else(LogStatus::whole);
         log.failure = Some(match log.failure {
             Some(failure) => format!("{trouble}; {failure}"),
             None => trouble,

@@ -116,6 +116,11 @@ fn with_missing(text: String, missing: u64) -> String {
 }
 
 impl LogStatus {
+    /// What is said where nothing is logged: nothing of the output is missing.
+    pub fn whole() -> Self {
+        Self { complete: true, ..Self::default() }
+    }
+
     /// The first byte of the output that the log still has, where it has lost some before it.
     pub fn from(&self) -> Option<u64> {
         Some(self.log_from).filter(|from| *from > 0 && self.path.is_some())
@@ -451,8 +456,8 @@ mod tests {
         assert_eq!(shown(&log), "/tmp/a");
     }
 
-    /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
-    ///   the header
+    /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line
+    ///   of the header
     #[test]
     fn a_log_that_has_lost_its_beginning_says_what_it_has() {
         let mut log = Log::new("a".into());

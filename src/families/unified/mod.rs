@@ -117,8 +117,7 @@ fn take_text(core: &mut Session, wait: &Wait, takes: bool, log: Option<&str>, cx
 }
 
 fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> ExecReport {
-    let whole = LogStatus { complete: true, ..LogStatus::default() };
-    let log = cx.log_status(core).unwrap_or(whole);
+    let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
     let log_from = log.from();
     let text = take_text(core, wait, takes, log.path.as_deref(), cx);
     let exited = why == Why::Completed;
@@ -227,8 +226,7 @@ pub fn note(core: &Session, exited: bool, cx: &Cx) -> Option<String> {
 }
 
 fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> KillReport {
-    let whole = LogStatus { complete: true, ..LogStatus::default() };
-    let log = cx.log_status(core).unwrap_or(whole);
+    let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
     let gone = why == Why::Completed;
     let log_from = log.from();
     let text = take_text(core, wait, takes && gone, log.path.as_deref(), cx);

@@ -335,8 +335,7 @@ impl Window {
         wait: Option<WaitReport>,
         cx: &mut Cx,
     ) -> BashReport {
-        let whole = LogStatus { complete: true, ..LogStatus::default() };
-        let log = cx.log_status(core).unwrap_or(whole);
+        let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
         let spec = &self.spec;
         let cut = self.clean(core.life.finished()).cut(spec.lines, spec.max_bytes);
         cx.text_bytes += self.kept_bytes();
