@@ -148,8 +148,8 @@ impl Writer {
         Some(log.ack(kind, session, 0))
     }
 
-    /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or segments
-    /// go and a step of bytes stays. Errors: fallocate(2), unlinkat(2).
+    /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or
+    /// segments go and a step of bytes stays. Errors: fallocate(2), unlinkat(2).
     pub fn trim_to(&mut self, session: u64, keep: u64) -> Result<(), i32> {
         let Some(log) = self.logs.get_mut(&session) else { return Ok(()) };
         let outcome = log.trim_to(keep, self.dir.as_ref().ok());
