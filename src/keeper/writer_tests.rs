@@ -287,3 +287,69 @@ fn a_gap_at_the_end_is_told_of_at_the_close() {
     let tail = format!("x\n[{} bytes were not logged]\n", ack.missing);
     assert!(fs::read(temp.path().join("a")).unwrap().ends_with(tail.as_bytes()));
 }
+
+fn bounded(dir: &Path) -> Writer {
+    let bounds = Bounds { keep_bytes: Some(1 << 20), ..Bounds::default() };
+    Writer::new(Ok(LogDir::open(dir).unwrap()), bounds)
+}
+
+/// rule: architecture.md, The keeper: Where the kept part of a log begins stands in each
+///   acknowledgement
+#[test]
+fn what_a_log_loses_to_its_bound_is_told_once_a_step_and_to_the_next_writer() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut writer = bounded(temp.path());
+    writer.open(1, "a");
+    let (piece, mut total, mut told) = (vec![b'x'; LOG_FRAME_BYTES / 2], 0, Vec::new());
+    for _ in 0..96 {
+        told.extend(writer.data(1, Source::Output, &piece));
+        total += piece.len() as u64;
+    }
+    assert!(told.iter().all(|ack| ack.kind == AckKind::Trimmed), "{told:?}");
+    // 2 MiB are gone by now; a step of 64 KiB less what is spare goes at a time.
+    assert!((40..=46).contains(&told.len()), "{} times", told.len());
+    assert!(told.is_sorted_by(|a, b| a.from < b.from && a.from_output < b.from_output));
+    let synced = writer.sync(1, 1);
+    let last = told.last().unwrap();
+    assert_eq!((synced.from, synced.from_output), (last.from, last.from_output));
+    assert_eq!((synced.logged, synced.missing, synced.noted), (total, 0, 0));
+    let size = fs::metadata(temp.path().join("a")).unwrap().len();
+    assert_eq!(size, total, "a byte that is gone counts as logged, and no place changes");
+
+    // The next writer is told, and takes nothing for lost.
+    let known =
+        Reopen { from: synced.from, from_output: synced.from_output, ..reopen("a", total, 0) };
+    let mut next = bounded(temp.path());
+    let ack = next.reopen(1, &known);
+    assert_eq!((ack.from, ack.from_output), (synced.from, synced.from_output));
+    assert_eq!((ack.logged, ack.missing, ack.failing), (total, 0, false));
+    // Or finds out, where the one before could not say so.
+    let ack = bounded(temp.path()).reopen(1, &reopen("a", total, 0));
+    assert_eq!((ack.from, ack.from_output, ack.missing), (synced.from, synced.from_output, 0));
+    // Room is wanted for others: a step stays.
+    next.trim_to(1, 0).unwrap();
+    let [ack] = next.take_told()[..] else { panic!("one word of it") };
+    assert_eq!((ack.kind, ack.from), (AckKind::Trimmed, total - (64 << 10)));
+    next.trim_to(1, 0).unwrap();
+    assert_eq!(next.take_told(), []);
+}
+
+/// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
+#[test]
+fn a_log_that_was_made_shorter_lacks_all_that_it_had() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut writer = bounded(temp.path());
+    writer.open(1, "a");
+    writer.data(1, Source::Output, &[b'x'; 5_000]);
+    fs::File::options().write(true).open(temp.path().join("a")).unwrap().set_len(7).unwrap();
+    let ack = writer.sync(1, 1);
+    assert_eq!((ack.missing, ack.logged, ack.failing, ack.named), (5_000, 0, true, true));
+    assert_eq!((ack.from, ack.from_output), (0, 5_000));
+    let ack = writer.data(1, Source::Output, b"more").unwrap();
+    assert_eq!((ack.kind, ack.missing, ack.logged), (AckKind::Recovered, 5_000, 4));
+    let text = fs::read(temp.path().join("a")).unwrap();
+    assert_eq!(text, b"\n[5000 bytes were not logged]\nmore");
+    // One that is written to by others is longer, and goes on.
+    fs::write(temp.path().join("a"), [&text[..], b"theirs"].concat()).unwrap();
+    assert!(!writer.sync(1, 2).failing);
+}
