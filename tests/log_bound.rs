@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::outside::{left_out, until_runs};
+use common::outside::{Trace, can_trace, left_out, until_runs};
 use common::{
     Execd, Setup, assert_absent, eventually, is_alive, log_path, output, send_signal, session_of,
 };
@@ -388,4 +388,25 @@ fn every_family_says_from_where_on_a_log_is_kept() {
     tells_kept(&end);
     let note = execd.notification("session_exited", |note| note["session_id"] == printer.session);
     assert_eq!(note["log_from"], end["log_from"], "{note}");
+}
+
+/// rule: architecture.md, The keeper: A log that has become as large as it may loses its beginning;
+///   the loop has no part in it but to read what is acknowledged
+#[test]
+fn the_loop_gives_nothing_back_to_the_disk_itself() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::with(&BOUND, &[]);
+    let mut printer = Printer::start(&mut execd);
+    printer.print(&mut execd, 10);
+    let calls = "trace=fallocate,ftruncate,unlink,unlinkat,lseek";
+    let (keeper, own) = (execd.keeper(), execd.pid());
+    let traces = [keeper, own].map(|pid| Trace::attach(pid, &["-e", calls]));
+    printer.print(&mut execd, LINES);
+    let end = printer.end(&mut execd);
+    tells_kept(&end);
+    let [keeper, own] = traces.map(Trace::detach);
+    assert!(keeper.contains("FALLOC_FL_PUNCH_HOLE"), "{keeper}");
+    assert!(!own.contains('('), "{own}");
 }

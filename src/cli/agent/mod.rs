@@ -145,6 +145,8 @@ impl Run {
         };
         let AgentOptions { params, json, verbose, max_line_bytes, mut flags, .. } = options;
         if let Some(log) = &log {
+            // All of it becomes one file, unless who called says what is to be kept.
+            flags.splice(0..0, ["--log-keep-bytes", "0"].map(Into::into));
             flags.extend(["--log-dir".into(), log.dir().into()]);
         }
         let params = Value::Object(params);
