@@ -17,6 +17,7 @@ use crate::limits::{
 };
 use crate::pure::buffer::news::Told;
 use crate::pure::buffer::outbox::Outbox;
+use crate::pure::ledger::Place;
 use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
@@ -63,6 +64,8 @@ pub struct Client {
     pub active_ns: u64,
     /// How far the client was told the news of sessions.
     pub told: Told,
+    /// Which events it was told.
+    pub events: Place,
     /// The outbox went over its high mark and has not come below the low one.
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
@@ -99,6 +102,7 @@ impl Client {
             active: true,
             active_ns: 0,
             told: Told::default(),
+            events: Place::default(),
             crowded: false,
             stopped: false,
             lags: false,

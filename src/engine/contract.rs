@@ -11,7 +11,9 @@ use serde::Serialize;
 use cx::Cx;
 
 use super::Engine;
+use super::ledger::kept::By;
 use super::pages::{KeptBytes, PageSpec, Part};
+use crate::pure::process::killed::KilledBy;
 use crate::session::output::Source;
 use crate::session::report::TruncationReport;
 use crate::session::wait::{FamilyId, Moment, Wait, Why};
@@ -113,6 +115,13 @@ pub struct Call<'a> {
     pub params: &'a str,
     /// The session that the request was put off for, where it is asked again.
     pub after: Option<SessionId>,
+}
+
+impl Call<'_> {
+    /// The request as the one that asks for a session's end.
+    pub fn by(&self, reason: KilledBy) -> By<'_> {
+        By { reason, client: Some(self.client), request: self.id.as_ref() }
+    }
 }
 
 /// What a method leads to at once.

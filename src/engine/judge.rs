@@ -98,6 +98,7 @@ impl<F: Families> Engine<F> {
         }
         // A family sees what has come true.
         entry.family.step(core, cx);
+        cx.note_end(core, entry.family.family_name());
         cx.send_progress(core, &entry.family);
         self.answer_waits(entry);
         entry.family.settle(&mut entry.core, &mut self.cx);
@@ -141,6 +142,7 @@ impl<F: Families> Engine<F> {
             let fresh_ns = |due: u64| due.saturating_sub(DOING_FRESH_MS * NS_PER_MS);
             let told_ns = wait.due_ns.map(|due| fresh_ns(due).max(wait.since_ns));
             cx.answers_since_ns = told_ns.filter(|_| why == Why::Deadline);
+            tell_events_of(core, &wait, why, cx);
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
             cx.answers_since_ns = None;
             core.forget_request(ticket);
@@ -184,6 +186,23 @@ impl<F: Families> Engine<F> {
             // A session that could not be ended stays listed, and may be tried again.
             entry.core.ending = None;
         }
+    }
+}
+
+/// What the answer of a wait tells by itself counts as told to its client; that of a cancelled one
+/// tells nothing for sure, for nobody may look at it.
+fn tell_events_of<F: Families>(core: &Session, wait: &Wait, why: Why, cx: &mut Cx<F>) {
+    if why == Why::Cancelled {
+        return;
+    }
+    let client = cx.client_of(wait);
+    if core.life.finished() {
+        cx.tell_end_to(client, core.id);
+    } else if core.noted.log_trouble.is_some() {
+        cx.tell_log_trouble_to(client, core.id);
+    }
+    for id in &wait.evicted {
+        cx.tell_eviction_to(client, *id);
     }
 }
 
@@ -275,7 +294,7 @@ fn kill_what_is_late<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
         core.leave_to_holders();
     }
     if kills {
-        cx.begin_ending(core, SIGKILL, NEVER_ESCALATES_MS, KilledBy::Timeout);
+        cx.begin_ending(core, SIGKILL, NEVER_ESCALATES_MS, KilledBy::Timeout.into());
     }
 }
 

@@ -139,6 +139,7 @@ impl<F: Families> Engine<F> {
             return;
         }
         self.cx.debug(format_args!("client {id}: connected"));
+        client.events = self.cx.events.ledger.reader();
         self.cx.clients.insert(client);
     }
 }

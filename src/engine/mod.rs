@@ -19,6 +19,7 @@
 //! | `conditions` | what waits are for besides their time and the exit |
 //! | `judge` | waits and exits: what a session's state leads to |
 //! | `ports`, `port_room` | waits for ports and pages of a session |
+//! | `ledger` | events of sessions: noted once, told once to each client |
 //! | `notices` | what clients are told without asking |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
@@ -35,6 +36,7 @@ pub mod input;
 pub mod judge;
 pub mod keeper_link;
 pub mod launch;
+pub mod ledger;
 pub mod listener;
 pub mod notices;
 pub mod pages;
@@ -85,6 +87,8 @@ pub enum Owner {
     Reaping,
     /// The end of execd has a next step.
     Closing,
+    /// A request for events has waited for long enough.
+    Events,
 }
 
 /// A request that waits.

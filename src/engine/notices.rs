@@ -171,6 +171,9 @@ impl<F: Families> Cx<F> {
         let (exit_code, signal) = status_fields(core.status());
         // Killed, evicted or ended with execd: no wake (unified-exec.md, Wakes).
         let wakes = core.wake.take().filter(|_| core.ending.is_none() && !observed);
+        if wakes.is_some() {
+            self.note_wake(core);
+        }
         let mut note = ExitedNote {
             session_id: core.id,
             exit_code,

@@ -223,7 +223,9 @@ impl<F: Families> Sessions<F> {
             return cx.list(core);
         }
         let max = cx.config.max_sessions;
-        let mut warnings = self.evict_down_to(max.saturating_sub(1), cx);
+        let evicted = self.evict_down_to(max.saturating_sub(1), cx);
+        let warning = |id: &SessionId| format!("evicted session {id} (LRU, over cap {max})");
+        let mut warnings: Vec<String> = evicted.iter().map(warning).collect();
         set_listing(&mut self.listed, core, Listing::Listed);
         let listed = self.listed;
         if warnings.is_empty() && listed + WARNING_BELOW_MAX >= max {
@@ -234,6 +236,7 @@ impl<F: Families> Sessions<F> {
             && !warnings.is_empty()
         {
             wait.warning = Some(warnings.join("; "));
+            wait.evicted = evicted;
         }
     }
 
@@ -246,9 +249,9 @@ impl<F: Families> Sessions<F> {
     }
 
     /// Evicts the least recently used until at most `most` are listed, or nobody can be; gives
-    /// what to say about it.
-    fn evict_down_to(&mut self, most: usize, cx: &mut Cx<F>) -> Vec<String> {
-        let mut said = Vec::new();
+    /// who was evicted.
+    fn evict_down_to(&mut self, most: usize, cx: &mut Cx<F>) -> Vec<SessionId> {
+        let mut evicted = Vec::new();
         let max = cx.config.max_sessions;
         while self.listed > most {
             let candidates: Vec<Candidate> = self
@@ -263,9 +266,9 @@ impl<F: Families> Sessions<F> {
                 .collect();
             let Some(id) = victim(&candidates, max, LRU_PROTECTED_COUNT) else { break };
             self.evict(id, cx);
-            said.push(format!("evicted session {id} (LRU, over cap {max})"));
+            evicted.push(id);
         }
-        said
+        evicted
     }
 
     fn evict(&mut self, id: SessionId, cx: &mut Cx<F>) {
@@ -275,7 +278,8 @@ impl<F: Families> Sessions<F> {
         }
         cx.debug(format_args!("session {id}: evicted"));
         if let Some(entry) = self.by_id.get_mut(&id) {
-            cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, KilledBy::Eviction);
+            cx.note_eviction(&entry.core);
+            cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, KilledBy::Eviction.into());
             set_listing(&mut self.listed, &mut entry.core, Listing::Gone);
         }
     }

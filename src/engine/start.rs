@@ -17,6 +17,7 @@ use super::contract::{Families, Methods};
 use super::helpers::Helpers;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
+use super::ledger::kept::Events;
 use super::listener::Door;
 use super::pages::Pages;
 use super::reap::Reaping;
@@ -80,6 +81,7 @@ impl<F: Families> Engine<F> {
             clients: Clients::new(client),
             pending: BTreeMap::new(),
             keeper,
+            events: Events::default(),
             watch,
             deadlines: Deadlines::new(),
             queues: Queues::default(),

@@ -85,6 +85,7 @@ impl<F: Families> Engine<F> {
                 cx.queues.readable.push_back(id);
             }
         }
+        cx.note_log_trouble(core);
         cx.touch(core);
     }
 

@@ -88,11 +88,13 @@ impl<F: Families> Engine<F> {
         // 6. Deadlines that are due.
         self.run_unarmed();
         self.run_due();
+        self.note_ends();
         // 7. Requests.
         self.accept_clients();
         self.read_requests();
         // 8. Judge the sessions that something happened to; build replies.
         self.judge_sessions();
+        self.answer_events();
         // 9. Replies out.
         self.write_replies();
         // 10. Input of children.
@@ -262,7 +264,8 @@ impl<F: Families> Engine<F> {
                 Owner::Silence => self.silence_is_over(),
                 Owner::Listener => self.door.knocked = self.door.is_open(),
                 Owner::Reaping => self.reap_now(),
-                Owner::Closing => {}
+                // Looked at in their own steps.
+                Owner::Closing | Owner::Events => {}
             }
         }
     }
@@ -293,6 +296,7 @@ impl<F: Families> Engine<F> {
         self.wake_viewers();
         if room {
             self.cx.clients.tell_on();
+            self.answer_events();
             for id in std::mem::take(&mut self.cx.queues.held_back) {
                 self.touch(id);
             }

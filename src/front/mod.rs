@@ -4,6 +4,7 @@
 //! (CONTRIBUTING.md, Add a method).
 
 mod cancel;
+mod events;
 mod ping;
 mod reserve_session_ids;
 mod server_info;
@@ -33,6 +34,7 @@ pub const METHODS: Methods<State> = &{
 /// The methods that are no family's.
 const OWN: &[Method] = &[
     cancel::METHOD,
+    events::METHOD,
     reserve_session_ids::METHOD,
     ping::METHOD,
     server_info::METHOD,

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod buffer;
 pub mod group;
 pub mod json;
+pub mod ledger;
 pub mod net;
 pub mod order;
 pub mod process;

@@ -5,6 +5,21 @@ use crate::limits::NEVER_ESCALATES_MS;
 use crate::pure::process::killed::{Ended, KilledBy, Killing, killed_by};
 use crate::session::ending::SIGKILL;
 
+/// What the ledger of events has been told of a session, and what its end will be told by.
+#[derive(Debug, Default)]
+pub struct Noted {
+    /// Its end.
+    pub end: bool,
+    /// The last trouble of its log.
+    pub log_trouble: Option<String>,
+    /// That its log has lost its beginning.
+    pub log_trimmed: bool,
+    /// The family that started it; `None` of a helper of execd's own, of which nobody is told.
+    pub family: Option<&'static str>,
+    /// Who asked for its end while its leader ran.
+    killing: Option<Killing>,
+}
+
 impl Session {
     /// Notes who asked for its end with `signal`, which SIGKILL follows `grace_ms` later. What
     /// becomes of the members of a session whose leader has ended is not the session's end.
@@ -15,8 +30,8 @@ impl Session {
         }
         let sure = signal == SIGKILL || grace_ms < NEVER_ESCALATES_MS;
         let later = Killing { by, signal, since_ns: now_ns, sure, reached: false };
-        let news = sure && self.killing.is_none_or(|first| !first.sure);
-        self.killing = Some(Killing::or_later(self.killing, later));
+        let news = sure && self.noted.killing.is_none_or(|first| !first.sure);
+        self.noted.killing = Some(Killing::or_later(self.noted.killing, later));
         news
     }
 
@@ -24,7 +39,7 @@ impl Session {
     pub fn note_sent_signals(&mut self) {
         let Some(ending) = &self.ending else { return };
         self.killed_by_us |= ending.sent_sigkill();
-        if let Some(killing) = self.killing.as_mut().filter(|_| ending.reached_leader()) {
+        if let Some(killing) = self.noted.killing.as_mut().filter(|_| ending.reached_leader()) {
             killing.reached = true;
         }
     }
@@ -37,6 +52,6 @@ impl Session {
             sigkill_sent: self.killed_by_us,
             tty: self.facts.tty,
         };
-        killed_by(ended, self.killing).map(KilledBy::as_str)
+        killed_by(ended, self.noted.killing).map(KilledBy::as_str)
     }
 }

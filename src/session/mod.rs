@@ -18,7 +18,7 @@ mod facts;
 pub mod holders;
 pub mod idle;
 pub mod input;
-mod killing;
+pub mod killing;
 pub mod listening;
 pub mod looks;
 pub mod members;
@@ -41,7 +41,6 @@ use std::path::Path;
 
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::process::killed::Killing;
 use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
@@ -56,6 +55,7 @@ use echo::Prompt;
 use ending::Ending;
 pub use facts::Facts;
 use input::Input;
+use killing::Noted;
 use members::{Detached, Members, Number};
 use output::{Output, Source};
 use ports::PortLook;
@@ -162,8 +162,8 @@ pub struct Session {
     pub last_used: u64,
     /// Whether execd sent its members SIGKILL.
     pub killed_by_us: bool,
-    /// Who asked for its end while its leader ran.
-    killing: Option<Killing>,
+    /// What the ledger of events has been told of it.
+    pub noted: Noted,
     /// The word of its exit waits for its log.
     pub awaits_log: bool,
     /// A listing has told its exit.
@@ -237,7 +237,7 @@ impl Session {
             exit_told: false,
             last_used: 0,
             killed_by_us: false,
-            killing: None,
+            noted: Noted::default(),
             awaits_log: false,
             observed: false,
             closed_log_path: None,

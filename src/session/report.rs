@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::listening::{self, Listening};
 use super::state_report::StateReport;
 use super::wait_report::WaitReport;
+use crate::pure::ledger::Event;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
 
@@ -113,6 +114,8 @@ pub struct ExecReport {
     pub max_rss_kib: Option<u64>,
     #[serde(flatten)]
     pub doing: Option<StateReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
     pub header: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
@@ -160,6 +163,7 @@ impl ExecReport {
         line("completion_notification", self.completion_notification.map(str::to_owned));
         line("tool_time_utc", self.tool_time_utc.clone().filter(|_| waits_for_something));
         line("tty", Some(self.tty.to_string()));
+        lines.extend(self.events.iter().map(|event| event.line.clone()));
         self.header = lines.join("\n");
     }
 }
@@ -216,6 +220,8 @@ pub struct KillReport {
     pub wait_status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A waiting request as plain data, judged once a turn (architecture.md, A session).
 
-use super::Ticket;
 use super::asked::{Asked, Outcome, OutcomeKind};
+use super::{SessionId, Ticket};
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
 
 /// The family whose call waits, by its number in the families' table. The floors below the
@@ -95,6 +95,10 @@ pub struct Wait {
     pub parked: bool,
     /// What went wrong in this call besides the session's own trouble.
     pub failure: Option<String>,
+    /// Whether the answer carries the events that its client was not told yet.
+    pub tells_events: bool,
+    /// The sessions that were evicted for the one that the call has started, as the warning says.
+    pub evicted: Vec<SessionId>,
     /// A warning that the answer passes on.
     pub warning: Option<String>,
     /// What the call waits for besides its time and the exit, where it said so.
@@ -137,6 +141,8 @@ impl Wait {
             shut_down: false,
             parked: false,
             failure: None,
+            tells_events: false,
+            evicted: Vec::new(),
             warning: None,
             asked: None,
             answers_impossible: false,

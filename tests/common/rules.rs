@@ -62,7 +62,7 @@ fn check_wait_result(result: &Value) {
 }
 
 /// Lines of the header that are checked by themselves, or depend on what cannot be known here.
-const UNCHECKED: [&str; 4] = ["warning: ", "wait: ", "state: ", "full_screen: "];
+const UNCHECKED: [&str; 5] = ["warning: ", "wait: ", "state: ", "full_screen: ", "event: "];
 
 /// A session that runs has a state, and who waits is named with a state of waiting alone.
 fn check_state(result: &Value) {

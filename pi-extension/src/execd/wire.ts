@@ -205,6 +205,8 @@ export interface MethodParams {
     cols?: number;
     /** variables to set (a string) or to unset (null) */
     env?: Record<string, string | null>;
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /** a label for lists */
     name?: string;
     /** "wake" sends a notification when the session ends and no call observed it */
@@ -249,6 +251,8 @@ export interface MethodParams {
     chars_b64?: string;
     /** closes stdin after the bytes; on a terminal in canonical mode sends its end-of-file */
     eof?: boolean;
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /** the cap of a poll in ms; default execd's own (1800000) */
     max_empty_poll_ms?: number;
     /**
@@ -286,6 +290,8 @@ export interface MethodParams {
    * when all are gone.
    */
   kill_session: {
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /** the session to end; an unknown one answers {found: false} */
     session_id: number;
     /** a name, with or without SIG, in any case, or a number; default SIGTERM */
@@ -293,6 +299,8 @@ export interface MethodParams {
   };
   /** Lists the sessions by id. An exited one is reported once and then removed. */
   list_sessions: {
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /** removes nothing and uses up no wake; default false */
     peek?: boolean;
   };
@@ -301,6 +309,8 @@ export interface MethodParams {
    * observed the exit. Answers {found, status}.
    */
   set_on_exit: {
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /** "wake" arms, "none" disarms */
     on_exit: "none" | "wake";
     /** the session */
@@ -323,6 +333,8 @@ export interface MethodParams {
    * Without until it waits for their exits.
    */
   wait_for: {
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /**
      * "any" (default): one of them is enough; "all": each of them; "first_failure": the first that
      * does not exit with 0, else all
@@ -644,6 +656,18 @@ export interface MethodParams {
   cancel: {
     /** the id of the pending request, as it was sent on this connection */
     id: string | number | null;
+  };
+  /**
+   * What has happened to sessions: exits, evictions, kills, wakes, trouble of logs, each with a
+   * number. Gives those behind a number, or waits for the next one.
+   */
+  events: {
+    /** the number behind which events are told; default 0: all that are kept */
+    after?: number;
+    /** how many at most, clamped to 1..1024; default 100 */
+    max?: number;
+    /** how long to wait for one where there is none, clamped to 0..300000; default 0 */
+    wait_ms?: number;
   };
   /**
    * Gives no session that starts from now on an id up to this one: for a client that goes on with a

@@ -9,6 +9,7 @@ use super::{Cause, Closing, Phase, SIGHUP};
 use crate::config::OnEof;
 use crate::engine::client::Client;
 use crate::engine::contract::Families;
+use crate::engine::ledger::kept::By;
 use crate::engine::{Engine, Owner};
 use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
@@ -76,7 +77,7 @@ impl<F: Families> Engine<F> {
     }
 
     fn end_everything(&mut self, signal: i32, grace_ms: u64) {
-        let by = self.ends_by();
+        let by = By::from(self.ends_by());
         for one in self.sessions.iter_mut() {
             self.cx.begin_ending(&mut one.core, signal, grace_ms, by);
         }
@@ -112,6 +113,7 @@ impl<F: Families> Engine<F> {
             self.close(if failed { Cause::InputFailed } else { Cause::EndOfInput }, None);
         }
         let hurried = self.cx.closing.as_ref()?.hurried;
+        self.answer_events();
         // Sessions that ended meanwhile may have left members too.
         self.end_leftovers(if hurried { SIGKILL } else { SIGTERM });
         let over = self.sessions_are_over();

@@ -14,11 +14,11 @@ use crate::engine::clients::Clients;
 use crate::engine::closing::{Cause, Closing};
 use crate::engine::keeper_link::KeeperLink;
 use crate::engine::keeper_link::logs::{LogStatus, LogTrouble};
+use crate::engine::ledger::kept::{By, Events};
 use crate::engine::run_front::RunFront;
 use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
-use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
@@ -97,6 +97,8 @@ pub struct Cx<F: Families> {
     pub pending: BTreeMap<Ticket, Pending>,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
+    /// What has happened to sessions.
+    pub events: Events,
     /// The poll.
     pub watch: Watch,
     /// When what owns no session, and each session, is to be looked at.
@@ -153,8 +155,10 @@ impl<F: Families> Cx<F> {
 
     /// Begins to end everything of a session, or sends another signal to one that is being ended
     /// already.
-    pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: KilledBy) {
-        core.note_killing(by, signal, grace_ms, self.now_ns);
+    pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: By<'_>) {
+        if core.note_killing(by.reason, signal, grace_ms, self.now_ns) {
+            self.note_kill(core, by);
+        }
         self.end_members(core, signal, grace_ms);
     }
 
@@ -166,7 +170,7 @@ impl<F: Families> Cx<F> {
     }
 
     /// Ends everything in a session, for whom nobody is woken then.
-    pub fn kill(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: KilledBy) {
+    pub fn kill(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: By<'_>) {
         core.wake = None;
         self.begin_ending(core, signal, grace_ms, by);
     }

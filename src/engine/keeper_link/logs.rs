@@ -286,6 +286,11 @@ impl Log {
         }
     }
 
+    /// What went wrong, as a writer has told it.
+    pub fn told_trouble(&self) -> Option<&str> {
+        self.trouble.as_deref().filter(|_| !self.unwritten)
+    }
+
     /// The keeper is gone: what waited is given up and counted by the next one.
     pub fn keeper_lost(&mut self) {
         self.queue.clear();

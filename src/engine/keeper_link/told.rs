@@ -3,15 +3,26 @@
 
 use std::collections::BTreeMap;
 
+use super::KeeperLink;
 use crate::keeper::frames::{GuardRecord, push_guard_add, push_guard_remove};
 use crate::limits::GUARD_STAGING_BYTES;
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::order;
+use crate::session::SessionId;
 
 /// The sessions by kernel session id.
 type Sessions = BTreeMap<i32, GuardRecord>;
 /// Puts a record into a buffer, as its pipe wants it.
 type Put = fn(&mut Vec<u8>, &[u8]);
+
+impl KeeperLink {
+    /// What has gone wrong with a log, as its writer has told it, and the first byte of the output
+    /// that it still has.
+    pub(in crate::engine) fn log_news(&self, id: SessionId) -> Option<(Option<&str>, u64)> {
+        let log = self.logs.get(&id)?;
+        Some((log.told_trouble(), log.from_output))
+    }
+}
 
 /// What one helper was told.
 #[derive(Debug, Default)]

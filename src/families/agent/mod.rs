@@ -310,7 +310,7 @@ impl Run {
         {
             cx.debug(format_args!("session {}: the run is ended: {stop:?}", core.id));
             let by = killed_by(stop, wait.is_some_and(|wait| wait.cancelled), cx);
-            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by);
+            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by.into());
         }
     }
 

@@ -47,6 +47,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Engine { sessions, cx, .. } = engine;
     if !(books::is_finished(id, cx) && sessions.readopt_left(id, cx)) {
         if let Some(report) = books::finished(id, cx) {
+            engine.cx.answer_tells(call, &[id], false);
             return Ok(Answer::of(&report));
         }
         live_session(engine, id)?;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::books::{self, Forgotten, Row};
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
+use crate::session::SessionId;
 use crate::wire::{self, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -32,5 +33,8 @@ struct List {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params)?;
     let processes = books::rows(engine);
+    let ended = processes.iter().filter(|row| row.ended_ns.is_some());
+    let ended: Vec<SessionId> = ended.map(|row| row.session_id).collect();
+    engine.cx.answer_tells(call, &ended, false);
     Ok(Answer::of(&List { processes, forgotten: books::forgotten(&engine.cx) }))
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{Cx, Engine, Entry, Family, Method, unified};
-use crate::engine::contract::Answered;
+use crate::engine::contract::{Answered, Call};
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogTrouble;
 use crate::engine::launch::LaunchSpec;
@@ -163,7 +163,7 @@ impl Family for Stream {
             && own.due_ns(core).is_some_and(|at| at <= cx.now_ns)
         {
             own.timed_out = true;
-            cx.begin_ending(core, SIGKILL, 0, KilledBy::Timeout);
+            cx.begin_ending(core, SIGKILL, 0, KilledBy::Timeout.into());
         }
     }
 
@@ -286,9 +286,9 @@ fn live_session(engine: &mut Engine, id: SessionId) -> Result<&mut Entry, RpcErr
 
 /// Sends a signal to all of a session. One other than SIGKILL is not followed by SIGKILL: whoever
 /// sends it decides what comes next.
-fn signal_all(engine: &mut Engine, id: SessionId, signal: i32) {
+fn signal_all(engine: &mut Engine, call: &Call<'_>, id: SessionId, signal: i32) {
     if let Some(entry) = engine.sessions.get_mut(id) {
-        let by = KilledBy::KillProcess;
+        let by = call.by(KilledBy::KillProcess);
         engine.cx.begin_ending(&mut entry.core, signal, NEVER_ESCALATES_MS, by);
     }
 }

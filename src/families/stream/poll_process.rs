@@ -96,6 +96,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     if let Some(mut report) = books::finished(id, cx) {
         let told = report.aggregated.as_deref().unwrap_or_default();
         report.wait = asked::of_over(&conditions, id, told).map(WaitReportCamel::from);
+        engine.cx.answer_tells(call, &[id], false);
         return Ok(Answer::of(&report));
     }
     let core = &live_session(engine, id)?.core;
@@ -104,7 +105,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (ms, kind) = match params.wait(conditions.0.is_some() || conditions.1.is_some()) {
         _ if always => return Ok(end(engine, call, id, SIGKILL, None)),
         Some(wait) => wait,
-        None if params.kill_if.is_none() => return Ok(drain(engine, id)),
+        None if params.kill_if.is_none() => return Ok(drain(engine, call, id)),
         None if runs => return Ok(end(engine, call, id, SIGKILL, None)),
         // The command has ended by itself: who holds its output is waited for no longer.
         None => (0, WaitKind::End { or_kill: true }),
@@ -126,8 +127,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 }
 
 /// What came since the last call, told at once.
-fn drain(engine: &mut Engine, id: SessionId) -> Answer {
+fn drain(engine: &mut Engine, call: &Call<'_>, id: SessionId) -> Answer {
     let Engine { sessions, cx, .. } = engine;
+    if sessions.get(id).is_some_and(|one| one.core.life.finished()) {
+        cx.answer_tells(call, &[id], false);
+    }
     let report = sessions.get_mut(id).map(|Entry { core, family }| {
         let own = if let State::Stream(own) = family { Some(&mut **own) } else { None };
         drained_report(own, core, cx)
@@ -144,7 +148,7 @@ pub(super) fn end(
     signal: i32,
     wait_ms: Option<u64>,
 ) -> Answer {
-    signal_all(engine, id, signal);
+    signal_all(engine, call, id, signal);
     engine.wait_for(call, id, |ticket, now_ns| Wait {
         due_ns: wait_ms.map(|ms| now_ns + ms * NS_PER_MS),
         ..Wait::new(ticket, Stream::ID, WaitKind::Kill, now_ns)

@@ -85,6 +85,7 @@ wire::params! {
             Kind::Bool,
             "gives output unprocessed instead of clean text",
         );
+        events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
 
@@ -127,7 +128,12 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let id = match engine.launch(&spec) {
         Ok(id) => id,
-        Err(failure) => return Ok(Answer::of(&failed(engine, &spec, yield_time_ms, failure))),
+        Err(failure) => {
+            let mut report = failed(engine, &spec, yield_time_ms, failure);
+            report.events = engine.cx.answer_tells(call, &[], params.events);
+            report.write_header();
+            return Ok(Answer::of(&report));
+        }
     };
     if let Some(entry) = engine.sessions.get_mut(id) {
         entry.family = Unified.into();
@@ -138,6 +144,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         due_ns: Some(now_ns + yield_time_ms * NS_PER_MS),
         yield_time_ms: Some(yield_time_ms),
         raw_output: params.raw_output,
+        tells_events: params.events,
         progress: params.stream.then(Progress::default),
         drains: false,
         asked: Asked::new(conditions, 0, now_ns),
@@ -155,7 +162,7 @@ fn failed(
     yield_time_ms: u64,
     failure: String,
 ) -> ExecReport {
-    let mut report = ExecReport {
+    ExecReport {
         exit_code: Some(-1),
         failure_message: Some(failure),
         cwd: engine.cx.resolved_cwd(spec.workdir.as_deref()),
@@ -167,9 +174,7 @@ fn failed(
         wait_mode: Some("relative"),
         effective_wait_ms: Some(0),
         ..ExecReport::default()
-    };
-    report.write_header();
-    report
+    }
 }
 
 /// The command in the result of one that could not be started: cut, when it is longer than any

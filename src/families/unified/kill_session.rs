@@ -33,6 +33,7 @@ wire::params! {
             Kind::Signal,
             "a name, with or without SIG, in any case, or a number; default SIGTERM",
         );
+        events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
 
@@ -59,12 +60,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         || sessions.readopt_left(id, &mut engine.cx);
     let entry = sessions.get_mut(id).filter(|_| known);
     let Some(entry) = entry else {
-        let report = KillReport { found: false, session_id: id, ..KillReport::default() };
+        let events = engine.cx.answer_tells(call, &[], params.events);
+        let report = KillReport { found: false, session_id: id, events, ..KillReport::default() };
         return Ok(Answer::of(&report));
     };
-    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS, KilledBy::KillSession);
+    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS, call.by(KilledBy::KillSession));
     Ok(engine.wait_for(call, id, |ticket, now_ns| {
-        Wait::new(ticket, Unified::ID, WaitKind::Kill, now_ns)
+        let wait = Wait::new(ticket, Unified::ID, WaitKind::Kill, now_ns);
+        Wait { tells_events: params.events, ..wait }
     }))
 }
 

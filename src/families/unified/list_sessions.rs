@@ -9,9 +9,11 @@ use super::tool_time_utc;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::{LogStatus, bytes_from};
+use crate::engine::ledger;
 use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
+use crate::pure::ledger::Event;
 use crate::pure::order;
 use crate::pure::text::visible::one_line;
 use crate::session::listening::{self, Listening};
@@ -38,6 +40,7 @@ wire::params! {
             Kind::Bool,
             "removes nothing and uses up no wake; default false",
         );
+        events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
 
@@ -96,6 +99,8 @@ struct List {
     left: Vec<LeftRow>,
     text: String,
     tool_time_utc: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
@@ -119,10 +124,13 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     });
     let left: Vec<LeftRow> = left.collect();
     let active_count = sessions.iter().filter(|row| row.running).count();
-    let text = listing(&sessions, &left, params.peek);
+    let mut text = listing(&sessions, &left, params.peek);
     let exited: Vec<SessionId> =
         sessions.iter().filter(|row| !row.running).map(|row| row.session_id).collect();
-    let list = List { sessions, active_count, left, text, tool_time_utc: tool_time_utc() };
+    let events = engine.cx.answer_tells(call, &exited, params.events);
+    text.push_str(&ledger::lines(&events));
+    let tool_time_utc = tool_time_utc();
+    let list = List { sessions, active_count, left, text, tool_time_utc, events };
     let answer = Answer::of(&list);
     if !params.peek {
         engine.sessions.observe_exits(&exited, &mut engine.cx);

@@ -14,18 +14,20 @@ use crate::engine::clients::STDIN_CLIENT;
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
+use crate::engine::ledger;
 use crate::limits::NS_PER_MS;
+use crate::pure::ledger::Event;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::signal_name;
 use crate::pure::text::visible::one_line;
 use crate::pure::time::rfc3339::format_utc_ms;
-use crate::session::Session;
 use crate::session::ending::{Ending, SIGKILL};
 use crate::session::report::{ExecReport, KillReport, TruncationReport};
 use crate::session::state_report::StateReport;
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::wait_report;
+use crate::session::{ClientId, Session};
 use crate::sys::clock;
 
 /// The rows of the table of methods.
@@ -51,6 +53,10 @@ pub(super) const STOP_DOC: &str =
 /// What `on_impossible` is.
 pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing but input can end any more; \
                                  \"wait\" waits on; default that of --on-impossible (answer)";
+
+/// What `events` is.
+pub(super) const EVENTS_DOC: &str =
+    "true: the reply carries the events that this client was not told yet; default false";
 
 /// What unified-exec keeps of a session besides what every session has: nothing.
 #[derive(Debug)]
@@ -90,11 +96,16 @@ impl Family for Unified {
         let exited = why == Why::Completed;
         let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
         if wait.kind == WaitKind::Kill {
-            let report = kill_report(core, &wait, why, takes_output, cx);
+            let mut report = kill_report(core, &wait, why, takes_output, cx);
+            report.events = events(&wait, why, pending.client, cx);
+            if let Some(summary) = &mut report.summary {
+                summary.push_str(&ledger::lines(&report.events));
+            }
             cx.clients.reply(&pending, &report);
         } else {
             let takes = takes_output && !takes_nothing(&wait, why);
             let mut report = exec_report(core, &wait, why, takes, cx);
+            report.events = events(&wait, why, pending.client, cx);
             report.write_header();
             if cx.front.is_some() && pending.client == STDIN_CLIENT {
                 cx.front_ended(core, report);
@@ -105,6 +116,13 @@ impl Family for Unified {
         core.observed |= exited;
         Answered { output: exited, end: exited }
     }
+}
+
+/// The events that an answer carries. One that was cancelled carries none, for nobody may look at
+/// it.
+fn events(wait: &Wait, why: Why, client: ClientId, cx: &mut Cx) -> Vec<Event> {
+    let carries = wait.tells_events && why != Why::Cancelled;
+    if carries { cx.take_events(client) } else { Vec::new() }
 }
 
 /// The unread output as this call's text; none where it `takes` none.
@@ -253,6 +271,7 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         survivors: survivors.unwrap_or_default(),
         wait_status: (!gone).then(|| why.wait_status()),
         summary: Some(kill_summary(core, gone)),
+        events: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! set_on_exit: arms or disarms a session's wake (unified-exec.md).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method};
@@ -26,6 +26,7 @@ wire::params! {
             Kind::Choice(&["none", "wake"]),
             "\"wake\" arms, \"none\" disarms",
         );
+        events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
 
@@ -34,7 +35,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let id = session_id(params.session_id);
     let arm = params.on_exit == "wake";
     let Ok(entry) = engine.sessions.use_session(id) else {
-        return Ok(Answer::of(&json!({ "found": false })));
+        return Ok(told(engine, call, &params, json!({ "found": false })));
     };
     let core = &mut entry.core;
     debug_assert_eq!(core.listing, Listing::Listed);
@@ -48,5 +49,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     } else {
         "already_none"
     };
-    Ok(Answer::of(&json!({ "found": true, "status": status })))
+    Ok(told(engine, call, &params, json!({ "found": true, "status": status })))
+}
+
+/// The answer, with the events that it carries.
+fn told(engine: &mut Engine, call: &Call<'_>, params: &Params, mut answer: Value) -> Answer {
+    let events = engine.cx.answer_tells(call, &[], params.events);
+    if !events.is_empty() {
+        answer["events"] = json!(events);
+    }
+    Answer::of(&answer)
 }

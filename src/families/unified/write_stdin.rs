@@ -75,6 +75,7 @@ wire::params! {
             Kind::Bool,
             "gives output unprocessed instead of clean text",
         );
+        events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
 
@@ -206,6 +207,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         until,
         yield_time_ms: relative_ms,
         raw_output: params.raw_output,
+        tells_events: params.events,
         progress: params.stream.then(Progress::default),
         saw_leader,
         failure,

@@ -48,6 +48,8 @@ pub struct Group {
     pub saw_new_output: bool,
     /// How long the wait may last.
     pub timeout_ms: u64,
+    /// Whether the answer carries the events that its client was not told yet.
+    pub tells_events: bool,
 }
 
 impl Group {
@@ -69,7 +71,13 @@ impl Group {
             report: None,
             saw_new_output: false,
             timeout_ms,
+            tells_events: false,
         }
+    }
+
+    /// The sessions of the group.
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.members.iter().map(|member| member.id).collect()
     }
 
     fn place(&self, id: SessionId) -> Option<usize> {

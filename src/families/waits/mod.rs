@@ -152,7 +152,9 @@ pub fn answer(
     group.put(row);
     if group.is_whole() {
         if let Some(pending) = cx.take_pending(wait.ticket) {
-            cx.clients.reply(&pending, &reply::reply(group));
+            let tells = group.tells_events && !group.is_cancelled();
+            let events = if tells { cx.take_events(pending.client) } else { Vec::new() };
+            cx.clients.reply(&pending, &reply::reply(group, events));
         }
     } else {
         cx.books.waits.put_back(wait.ticket, group);

@@ -8,10 +8,12 @@ use serde::Serialize;
 use super::group::{End, Group};
 use super::row::Row;
 use crate::engine::judge::status_fields;
+use crate::engine::ledger;
 use crate::engine::notices::command_for_lists;
 use crate::families::{Cx, State, unified};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES};
 use crate::pure::group::{One, Over};
+use crate::pure::ledger::Event;
 use crate::pure::text::visible::one_line;
 use crate::session::Session;
 use crate::session::listening;
@@ -27,6 +29,8 @@ pub struct Reply {
     wait: WaitReport,
     sessions: Vec<Row>,
     text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
 }
 
 /// The word for what has become of a session.
@@ -109,13 +113,13 @@ fn short(label: &str) -> String {
 }
 
 /// The answer of a group whose rows are all made.
-pub fn reply(group: Group) -> Reply {
+pub fn reply(group: Group, events: Vec<Event>) -> Reply {
     let mut wait = group.report.clone().unwrap_or_else(|| without_report(&group));
     wait.saw_new_output |= group.saw_new_output;
     wait.effective_timeout_ms = Some(group.timeout_ms);
     let sessions = group.into_rows();
-    let text = text(&wait, &sessions);
-    Reply { wait, sessions, text }
+    let text = text(&wait, &sessions, &events);
+    Reply { wait, sessions, text, events }
 }
 
 /// What is said of a wait that none of the sessions in the table has decided.
@@ -133,9 +137,10 @@ fn without_report(group: &Group) -> WaitReport {
 }
 
 /// The answer as a model reads it: the wait, then each session, with its output below its lines.
-fn text(wait: &WaitReport, sessions: &[Row]) -> String {
+fn text(wait: &WaitReport, sessions: &[Row], events: &[Event]) -> String {
     let of = wait.session_id.map(|id| format!(" (session {id})")).unwrap_or_default();
     let mut text = format!("wait: {}{of}", one_line(&wait.line));
+    text.push_str(&ledger::lines(events));
     if sessions.is_empty() {
         text.push_str("\nno session");
     }

@@ -53,6 +53,7 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        events "events": bool = optional(Kind::Bool, unified::EVENTS_DOC);
     }
 }
 
@@ -150,6 +151,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         None => engine.sessions.listed().map(|core| core.id).collect(),
     };
     let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
+    group.tells_events = params.events;
     let mut there = Vec::new();
     for id in ids {
         match find(engine, id, &conditions, group.row_bytes())? {
@@ -162,7 +164,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         }
     }
     if there.is_empty() {
-        return Ok(Answer::of(&reply::reply(group)));
+        let events = engine.cx.answer_tells(call, &group.sessions(), params.events);
+        return Ok(Answer::of(&reply::reply(group, events)));
     }
     let Some(ticket) = engine.open_ticket(call, &there) else { return Ok(Answer::Waits) };
     let Engine { cx, .. } = engine;

@@ -286,7 +286,7 @@ impl Window {
             wait.saw_leader = false;
             cx.debug(format_args!("session {}: cancelled, or its time is over", core.id));
             let by = if aborted.is_some() { KilledBy::Cancel } else { KilledBy::Timeout };
-            cx.begin_ending(core, SIGKILL, 0, by);
+            cx.begin_ending(core, SIGKILL, 0, by.into());
         }
     }
 

@@ -100,10 +100,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answer {
     let Engine { sessions, cx, .. } = engine;
     cx.books.windows.remove(id);
+    let by = call.by(KilledBy::KillWindow);
     if let Some(Entry { core, family: State::Window(own) }) = sessions.get_mut(id) {
         (own.stage, own.poll) = (Stage::Closed, None);
         cx.debug(format_args!("session {id}: its window is closed"));
-        cx.kill(core, SIGTERM, KILL_GRACE_MS, KilledBy::KillWindow);
+        cx.kill(core, SIGTERM, KILL_GRACE_MS, by);
         return engine.wait_for(call, id, |ticket, now_ns| {
             Wait::new(ticket, Window::ID, WaitKind::Kill, now_ns)
         });
@@ -111,7 +112,7 @@ fn kill(engine: &mut Engine, call: &Call<'_>, id: SessionId, name: &str) -> Answ
     if sessions.readopt_left(id, cx)
         && let Some(entry) = sessions.get_mut(id)
     {
-        cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, KilledBy::KillWindow);
+        cx.kill(&mut entry.core, SIGTERM, KILL_GRACE_MS, by);
         return Answer::of(&killed(name, id));
     }
     let text = format!("Closed background window: {name} @{id}. It had ended before.");

@@ -1,0 +1,45 @@
+//! events: what has happened to sessions behind a number, or the next thing that happens
+//! (protocol.md, Events).
+
+use crate::engine::contract::{Answer, Call};
+use crate::families::{Engine, Method};
+use crate::limits::{EVENTS_DEFAULT, EVENTS_KEPT, EVENTS_WAIT_MAX_MS};
+use crate::wire::{self, Int, Kind, RpcError};
+
+pub(crate) const METHOD: Method = Method {
+    name: "events",
+    summary: "What has happened to sessions: exits, evictions, kills, wakes, trouble of logs, each \
+              with a number. Gives those behind a number, or waits for the next one.",
+    params: Params::TABLE,
+    other_params: None,
+    waits: true,
+    while_closing: true,
+    check: wire::check::<Params>,
+    call,
+};
+
+wire::params! {
+    struct Params {
+        after "after": Option<Int> = optional(
+            Kind::Integer,
+            "the number behind which events are told; default 0: all that are kept",
+        );
+        max "max": Option<Int> = optional(
+            Kind::Integer,
+            "how many at most, clamped to 1..1024; default 100",
+        );
+        wait_ms "wait_ms": Option<Int> = optional(
+            Kind::Integer,
+            "how long to wait for one where there is none, clamped to 0..300000; default 0",
+        );
+    }
+}
+
+fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
+    let params: Params = wire::read_params(call.params)?;
+    let after = params.after.map_or(0, |given| given.clamped(0, u64::MAX >> 1));
+    let max = params.max.map_or(EVENTS_DEFAULT, |given| given.clamped(1, EVENTS_KEPT as u64));
+    let wait_ms = params.wait_ms.map_or(0, |given| given.clamped(0, EVENTS_WAIT_MAX_MS));
+    let max = usize::try_from(max).unwrap_or(EVENTS_KEPT);
+    Ok(engine.ask_events(call, after, max, wait_ms))
+}
