@@ -400,7 +400,9 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
     eventually("the session went on", || host.file("written").exists());
     let logs = host.workdir().parent().expect("a parent").join("tmp");
     let logs = std::fs::read_dir(logs).expect("TMPDIR").flatten().next().expect("logs").path();
-    let log = std::fs::read_dir(logs).expect("logs").flatten().next().expect("a log").path();
+    let mut files = std::fs::read_dir(logs).expect("logs").flatten().map(|file| file.path());
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "log");
+    let log = files.find(is_log).expect("a log");
     until_file_has(&log, "\n100000\n");
     assert!(!writer.is_finished());
     // The reader wakes up: all replies are there, each once, in their order.

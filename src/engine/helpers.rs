@@ -115,7 +115,10 @@ impl<F: Families> Engine<F> {
             return;
         }
         match self.cx.keeper.start_writer(&self.launcher.spawner, self.cx.now_ns) {
-            Ok(fds) => self.watch_writer(fds),
+            Ok(fds) => {
+                self.watch_writer(fds);
+                self.tell_all_facts();
+            }
             Err(errno) => {
                 self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
                 self.keeper_gone();

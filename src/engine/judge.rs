@@ -96,6 +96,7 @@ impl<F: Families> Engine<F> {
         if core.takes_second_look(cx.now_ns) {
             cx.ask_again(core);
         }
+        cx.tell_facts(core, entry.family.family_name());
         // A family sees what has come true.
         entry.family.step(core, cx);
         cx.note_end(core, entry.family.family_name());

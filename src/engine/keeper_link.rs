@@ -2,6 +2,7 @@
 //! done when it dies (architecture.md, The keeper). With `--no-keeper` the same books are kept and
 //! the files are written right here, a bounded amount a turn.
 
+mod facts;
 mod guard;
 pub mod logs;
 mod pages;
@@ -54,6 +55,8 @@ pub struct KeeperPlan {
     pub argv: Vec<CString>,
     /// More of them: which directory logs go to.
     pub place: Vec<CString>,
+    /// execd's own process id.
+    pub execd_pid: i32,
     /// Its environment.
     pub envp: Vec<CString>,
     /// How large logs become.
@@ -291,24 +294,6 @@ impl KeeperLink {
         !self.pipe_full && (waiting || self.reading.waits())
     }
 
-    /// Whether the log pipe said EAGAIN and has not become writable since.
-    pub fn is_full(&self) -> bool {
-        self.pipe_full
-    }
-
-    /// The log pipe's descriptor, while there is a keeper.
-    pub fn log_fd(&self) -> Option<RawFd> {
-        match &self.hand {
-            Hand::Process(Some(keeper)) => Some(keeper.log.as_raw_fd()),
-            _ => None,
-        }
-    }
-
-    /// The log pipe has become writable.
-    pub fn pipe_writable(&mut self) {
-        self.pipe_full = false;
-    }
-
     /// Moves frames into the pipe (or files), a bounded amount. `changed` gets the sessions
     /// whose queue shrank or whose log was acknowledged. False when the keeper is gone.
     pub fn pump(&mut self, changed: &mut Vec<SessionId>) -> bool {
@@ -389,6 +374,7 @@ impl KeeperLink {
         }
         log.open_sent = true;
         log.queue.consume(chunk);
+        self.hand.send_facts(id, log, &mut self.staging);
         self.bytes_handed += chunk as u64;
         if log.closing {
             self.orphan_bytes = self.orphan_bytes.saturating_sub(chunk);

@@ -23,6 +23,7 @@
 //! | `notices` | what clients are told without asking |
 //! | `closing` | the end of execd |
 //! | `run_front` | `execd run` |
+//! | `log_facts` | what the file of facts beside a log says |
 //! | `helpers` | log writer and guard: started, lost, started again |
 //! | `keeper_link`, `pages` | the way to the log files and back |
 
@@ -38,6 +39,7 @@ pub mod keeper_link;
 pub mod launch;
 pub mod ledger;
 pub mod listener;
+mod log_facts;
 pub mod notices;
 pub mod pages;
 mod port_room;

@@ -280,7 +280,8 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
-    let plan = KeeperPlan { argv, place: flags_of(wanted.as_ref())?, envp, bounds };
+    let (place, execd_pid) = (flags_of(wanted.as_ref())?, host::pid());
+    let plan = KeeperPlan { argv, place, execd_pid, envp, bounds };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
         return Ok(KeeperLink::new(plan, unknown, None));

@@ -22,6 +22,7 @@
 //! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, lines u32
 //! | | (0: none), flags u32 (1 = the byte in front too), total u64 (all ones: unknown), the file's
 //! | | name; of the stream that the header names, of both with 0 |
+//! | 10 Facts | what is known of the session, one line of JSON (meta.rs) |
 //!
 //! **Ack pipe** (log writer to execd): records of 64 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
@@ -52,7 +53,7 @@ pub use super::records::{
     push_guard_remove,
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
-use crate::limits::{LOG_FRAME_BYTES, LOG_NAME_BYTES};
+use crate::limits::{LOG_FACTS_BYTES, LOG_FRAME_BYTES, LOG_NAME_BYTES};
 use crate::pure::buffer::source::Source;
 
 /// Bytes of a frame's header.
@@ -66,6 +67,7 @@ const GOODBYE: u8 = 6;
 const READ_PAGE: u8 = 7;
 const GUARD: u8 = 8;
 const READ_RANGE: u8 = 9;
+const FACTS: u8 = 10;
 
 /// Bytes of Reopen's payload before the name.
 const REOPEN_FIXED_BYTES: usize = 48;
@@ -109,6 +111,13 @@ pub enum Frame<'a> {
     ReadPage(ReadPage),
     /// Send a part of a session's output back.
     ReadRange(ReadRange),
+    /// What is known of the session, for the file beside its log.
+    Facts {
+        /// Whose log.
+        session: u64,
+        /// JSON text of an object, without a newline.
+        line: Vec<u8>,
+    },
     /// What the guard is told, for when there is no guard.
     Guard(GuardEvent),
     /// Nothing more will come for this log.
@@ -201,6 +210,12 @@ pub fn push_read_range(out: &mut Vec<u8>, asked: &ReadRange) {
     asked.push(out);
 }
 
+/// Appends Facts to `out`. The line has at most `LOG_FACTS_BYTES`.
+pub fn push_facts(out: &mut Vec<u8>, session: u64, line: &[u8]) {
+    push_header(out, (FACTS, None), session, line.len());
+    out.extend_from_slice(line);
+}
+
 /// Appends to `out` a frame with one record as the guard pipe has it.
 pub fn push_guard_frame(out: &mut Vec<u8>, record: &[u8]) {
     push_header(out, (GUARD, None), 0, GUARD_RECORD_BYTES);
@@ -259,6 +274,7 @@ impl Header {
                 (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_RANGE_FIXED_BYTES))
             }
             DATA => len <= LOG_FRAME_BYTES && source.is_some(),
+            FACTS => (1..=LOG_FACTS_BYTES).contains(&len),
             SYNC => len == 8,
             GUARD => len == GUARD_RECORD_BYTES,
             CLOSE | GOODBYE => len == 0,
@@ -346,6 +362,7 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             let (token, wanted) = ReadRange::take(header.source, &mut rest)?;
             Frame::ReadRange(ReadRange { token, wanted, name: file_name(rest)? })
         }
+        FACTS => Frame::Facts { session, line: rest.to_vec() },
         GUARD => Frame::Guard(GuardEvent::decode(&take(&mut rest)?)?),
         CLOSE => Frame::Close { session },
         _ => Frame::Goodbye,

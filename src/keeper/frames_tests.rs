@@ -15,7 +15,7 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     for n in 0..40 {
         let session = random.below(3) as u64 + (u64::MAX - 3);
         let name = format!("execd-{n}-0123abcd.log");
-        let other = match random.below(10) {
+        let other = match random.below(11) {
             0 => {
                 push_open(&mut out, session, &name);
                 Frame::Open { session, name }
@@ -55,6 +55,11 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 let asked = ReadRange { token: n, wanted, name };
                 push_read_range(&mut out, &asked);
                 Frame::ReadRange(asked)
+            }
+            10 => {
+                let line = format!(r#"{{"session_id":{n}}}"#).into_bytes();
+                push_facts(&mut out, session, &line);
+                Frame::Facts { session, line }
             }
             8 => {
                 let mut record = Vec::new();
@@ -106,6 +111,9 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                 }
                 Frame::ReadPage(page) => found.push(Owned::Other(Frame::ReadPage(page))),
                 Frame::ReadRange(asked) => found.push(Owned::Other(Frame::ReadRange(asked))),
+                Frame::Facts { session, line } => {
+                    found.push(Owned::Other(Frame::Facts { session, line }));
+                }
                 Frame::Guard(event) => found.push(Owned::Other(Frame::Guard(event))),
                 Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
                 Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),

@@ -9,6 +9,7 @@
 //! | `writer` | the logs |
 //! | `one_log` | one of them and its books |
 //! | `bounded` | its file, which loses its oldest bytes, or the file's segments |
+//! | `meta` | the facts beside each log |
 //! | `index` | which bytes of a log are of which stream, where two share it |
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
@@ -22,6 +23,7 @@ mod bounded;
 pub mod frames;
 pub mod guard;
 mod index;
+pub mod meta;
 mod one_log;
 pub mod place;
 pub mod range;
@@ -232,8 +234,10 @@ impl Keeper {
 
     /// Takes in what has come; false at the pipe's end.
     fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Nonsense> {
-        let ready = poll::is_readable(self.log, self.writer.clean_due_ns());
+        let due_ns = self.writer.clean_due_ns().into_iter().chain(self.writer.facts_due_ns()).min();
+        let ready = poll::is_readable(self.log, due_ns);
         self.writer.clean();
+        self.writer.write_facts(!ready);
         if !ready {
             return Ok(true);
         }
@@ -274,6 +278,10 @@ impl Keeper {
             }
             Frame::Close { session } => {
                 self.writer.close(session);
+                None
+            }
+            Frame::Facts { session, line } => {
+                self.writer.facts(session, line);
                 None
             }
             Frame::Guard(event) => {

@@ -170,7 +170,6 @@ impl Log {
     }
 
     /// The size of its segments, where it is a row of them.
-    #[allow(dead_code)] // Who reads parts of logs asks for it.
     pub(super) fn segment_bytes(&self) -> Option<u64> {
         self.file.as_ref().and_then(BoundedFile::segment_bytes)
     }

@@ -4,11 +4,13 @@
 //! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
 //! size; an ack reports each change of the state, and only changes.
 
+mod facts;
 mod ranges;
 
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
+use super::meta::Waiting;
 use super::one_log::Log;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
@@ -36,6 +38,8 @@ pub struct Writer {
     path: Option<PathBuf>,
     /// The look for old logs, while there is one.
     cleaner: Option<Cleaner>,
+    /// Facts that are not written yet.
+    facts: Waiting,
 }
 
 impl Writer {
@@ -44,7 +48,16 @@ impl Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
         let logs = HashMap::new();
         let (told, unindexed) = (Vec::new(), Vec::new());
-        Writer { dir, bounds, logs, unindexed, told, path, cleaner: None }
+        Writer {
+            dir,
+            bounds,
+            logs,
+            unindexed,
+            told,
+            path,
+            cleaner: None,
+            facts: Waiting::default(),
+        }
     }
 
     fn dir(&self) -> Result<&LogDir, i32> {
@@ -134,10 +147,16 @@ impl Writer {
         let log = self.logs.get_mut(&session)?;
         let noted = log.index.is_noted();
         let max_bytes = self.bounds.max_bytes.unwrap_or(u64::MAX);
+        let whole = log.segment_bytes().is_none();
         log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
+        let cut_up = whole && log.segment_bytes().is_some();
         if !noted {
             self.unindexed.push(session);
         }
+        if cut_up {
+            self.tell_segments(session);
+        }
+        let log = self.logs.get_mut(&session)?;
         let kind = match log.state {
             now if now == log.acked => return None,
             now if now.truncated && !log.acked.truncated => AckKind::Truncated,
@@ -210,6 +229,7 @@ impl Writer {
     pub fn close(&mut self, session: u64) {
         if let Some(mut log) = self.logs.remove(&session) {
             log.end(self.dir.as_ref().ok());
+            self.facts.hold(log);
         }
     }
 
@@ -217,7 +237,9 @@ impl Writer {
     pub fn close_all(&mut self) {
         for (_, mut log) in self.logs.drain() {
             log.end(self.dir.as_ref().ok());
+            self.facts.hold(log);
         }
+        self.write_all_facts();
     }
 
     /// What is to be told of other logs than the one that was just dealt with.

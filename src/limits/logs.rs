@@ -34,5 +34,16 @@ pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 pub const LOG_PAGE_READS_MAX: usize = 256;
 /// Most bytes of one part of a session's output that is read from its log.
 pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
+/// Bytes of the line of facts beside a log: it lies in one block of the disk, so that it is written
+/// whole or not at all, and an end that takes the place of a start needs no more room.
+pub const LOG_FACTS_BYTES: usize = 4_000;
+/// Bytes of the command in that line.
+pub const LOG_FACTS_COMMAND_BYTES: usize = 2_000;
+/// How long facts wait at least: those of a command that ends meanwhile are written once.
+pub const LOG_FACTS_DELAY_MS: u64 = 50;
+/// How long facts wait at most, where the log writer has no pause.
+pub const LOG_FACTS_LATEST_MS: u64 = 1_000;
+/// Lines of facts that wait at most: above, the oldest one is written at once.
+pub const LOG_FACTS_WAITING_MAX: usize = 64;
 /// Runs of bytes of one stream in a log's queue: above, its session's output is not read.
 pub const LOG_QUEUE_RUNS_MAX: usize = 16 * 1024;

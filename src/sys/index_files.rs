@@ -70,6 +70,15 @@ impl LogDir {
 }
 
 impl PlacedFile {
+    pub(super) fn of(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Cuts it to a length. Errors: ftruncate(2).
+    pub(super) fn cut(&self, length: u64) -> Result<(), i32> {
+        self.0.set_len(length).map_err(errno_of)
+    }
+
     /// Its size in bytes. Errors: fstat(2).
     pub fn size(&self) -> Result<u64, i32> {
         self.0.metadata().map(|found| found.len()).map_err(errno_of)

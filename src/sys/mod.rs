@@ -29,6 +29,7 @@
 //! | `index_files` | the file that tells whose the bytes of a log are |
 //! | `log_bound` | giving the beginning of a log back to its disk |
 //! | `log_files` | the log directory and its files |
+//! | `log_meta` | the files of facts beside the logs |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean` | deleting old logs |
 //! | `record_files` | files that say which sessions an execd had |
@@ -55,6 +56,7 @@ pub mod listeners;
 pub mod log_bound;
 pub mod log_clean;
 pub mod log_files;
+pub mod log_meta;
 pub mod log_place;
 pub mod look;
 pub mod memory_file;

@@ -13,6 +13,15 @@ use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
 use crate::sys::errno::errno_text;
 
+/// The facts of one session on their way.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// What is to be put on the pipe.
+    pub(super) line: Option<Vec<u8>>,
+    /// What the log writer was told: nothing, the start (false), or the end too.
+    pub(super) told: Option<bool>,
+}
+
 /// One session's log.
 #[derive(Debug)]
 pub struct Log {
@@ -54,6 +63,8 @@ pub struct Log {
     trouble: Option<String>,
     /// Whether the log is on the link's list of logs to send for.
     pub busy: bool,
+    /// The facts beside the log.
+    pub(super) facts: Facts,
 }
 
 /// What a reply says about a session's log.
@@ -204,6 +215,7 @@ impl Log {
             unwritten: false,
             trouble: None,
             busy: false,
+            facts: Facts::default(),
         }
     }
 
@@ -222,7 +234,8 @@ impl Log {
 
     /// Whether something is to be put on the pipe.
     pub fn wants_sending(&self) -> bool {
-        !self.open_sent || !self.queue.is_empty() || self.sync_due() || self.closing
+        let more = self.sync_due() || self.closing || self.facts.line.is_some();
+        !self.open_sent || !self.queue.is_empty() || more
     }
 
     /// Whether a Sync is wanted that was not sent yet.

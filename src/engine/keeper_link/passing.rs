@@ -33,6 +33,24 @@ impl Tray {
 }
 
 impl KeeperLink {
+    /// Whether the log pipe said EAGAIN and has not become writable since.
+    pub fn is_full(&self) -> bool {
+        self.pipe_full
+    }
+
+    /// The log pipe's descriptor, while there is a keeper.
+    pub fn log_fd(&self) -> Option<RawFd> {
+        match &self.hand {
+            Hand::Process(Some(keeper)) => Some(keeper.log.as_raw_fd()),
+            _ => None,
+        }
+    }
+
+    /// The log pipe has become writable.
+    pub fn pipe_writable(&mut self) {
+        self.pipe_full = false;
+    }
+
     /// Hands over what lies in a child's output pipe, at most a frame, and reads it into `buffer`.
     /// Gives how many bytes that was; 0 where the way of [`Self::append`] is to be taken.
     pub fn pass(

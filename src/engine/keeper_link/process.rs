@@ -4,6 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use super::logs::Facts;
 use super::told::Told;
 use super::{Hand, Keeper, KeeperFds, KeeperLink};
 use crate::keeper::frames::{
@@ -97,6 +98,7 @@ impl KeeperLink {
             };
             push_reopen(self.staging.buffer(), id, &known);
             log.open_sent = true;
+            log.facts = Facts::default();
         }
         let ids: Vec<SessionId> = self.logs.keys().copied().collect();
         for id in ids {

@@ -1,0 +1,119 @@
+//! The facts beside each log, `execd-3-ab12cd34.meta`: one line of JSON that says which command the
+//! session has, where and when it was started and how it ended, for who looks at logs of execds
+//! that are gone (logs.md, Facts beside each log). execd tells them in Facts frames (`frames`).
+
+use super::one_log::Log;
+use crate::limits::{LOG_FACTS_DELAY_MS, LOG_FACTS_LATEST_MS, LOG_FACTS_WAITING_MAX, NS_PER_MS};
+use std::collections::VecDeque;
+
+/// Facts that are not written yet, oldest first; a log has one line among them at most.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(VecDeque<Facts>);
+
+#[derive(Debug)]
+struct Facts {
+    /// The log's name.
+    log: String,
+    line: Vec<u8>,
+    /// The size of its segments, where it is a row of them.
+    segment_bytes: Option<u64>,
+    since_ns: u64,
+    /// The log itself, where nothing more comes for it: it stays locked until its facts are there.
+    held: Option<Log>,
+}
+
+impl Waiting {
+    /// Takes in a line for a log, in the place of an older one; the log may be a row of segments of
+    /// this size. Whether there are too many now.
+    pub(super) fn note(
+        &mut self,
+        (log, segment_bytes): (&str, Option<u64>),
+        line: Vec<u8>,
+        now_ns: u64,
+    ) -> bool {
+        match self.of(log) {
+            Some(one) => (one.line, one.segment_bytes) = (line, segment_bytes),
+            None => {
+                let log = log.to_owned();
+                let facts = Facts { log, line, segment_bytes, since_ns: now_ns, held: None };
+                self.0.push_back(facts);
+            }
+        }
+        self.0.len() > LOG_FACTS_WAITING_MAX
+    }
+
+    /// A log has become a row of segments of this size. Whether facts of the log wait that say so
+    /// then.
+    pub(super) fn cut_up(&mut self, log: &str, segment_bytes: Option<u64>) -> bool {
+        let waiting = self.of(log);
+        waiting.map(|one| one.segment_bytes = segment_bytes).is_some()
+    }
+
+    fn of(&mut self, log: &str) -> Option<&mut Facts> {
+        self.0.iter_mut().find(|one| one.log == log)
+    }
+
+    /// Nothing more comes for a log: it is closed when its facts are written, or now.
+    pub(super) fn hold(&mut self, log: Log) {
+        if let Some(one) = self.of(&log.name) {
+            one.held = Some(log);
+        }
+    }
+
+    /// When the oldest are due where nothing else waits.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.0.front().map(|one| one.since_ns + LOG_FACTS_DELAY_MS * NS_PER_MS)
+    }
+
+    /// Whether the oldest are due; later where something else waits.
+    pub(super) fn are_due(&self, now_ns: u64, idle: bool) -> bool {
+        let delay_ms = if idle { LOG_FACTS_DELAY_MS } else { LOG_FACTS_LATEST_MS };
+        self.0.front().is_some_and(|one| one.since_ns + delay_ms * NS_PER_MS <= now_ns)
+    }
+
+    /// Writes the oldest with `write`, which gets the log's name and the line. Whether there were
+    /// any.
+    pub(super) fn write(&mut self, write: impl FnOnce(&str, &[u8])) -> bool {
+        let Some(one) = self.0.pop_front() else { return false };
+        write(&one.log, &with_segments(one.line, one.segment_bytes));
+        true
+    }
+}
+
+/// The line of a log that may be a row of segments: execd does not know of them.
+fn with_segments(mut line: Vec<u8>, segment_bytes: Option<u64>) -> Vec<u8> {
+    if let Some(bytes) = segment_bytes
+        && line.pop_if(|last| *last == b'}').is_some()
+    {
+        line.extend_from_slice(format!(",\"segment_bytes\":{bytes}}}").as_bytes());
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rule: logs.md, Facts beside each log: A command that ends at once costs one write, at its
+    ///   end
+    #[test]
+    fn a_line_takes_the_place_of_the_one_before_and_waits_for_a_pause() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.due_ns(), None);
+        assert!(!waiting.note(("a", None), b"{}".to_vec(), 0));
+        let delay_ns = LOG_FACTS_DELAY_MS * NS_PER_MS;
+        assert!(!waiting.note(("a", None), br#"{"exit_code":1}"#.to_vec(), delay_ns - 1));
+        assert!(!waiting.are_due(delay_ns - 1, true) && waiting.are_due(delay_ns, true));
+        let latest_ns = LOG_FACTS_LATEST_MS * NS_PER_MS;
+        assert!(!waiting.are_due(latest_ns - 1, false) && waiting.are_due(latest_ns, false));
+        assert!(waiting.cut_up("a", Some(4096)) && !waiting.cut_up("b", Some(4096)));
+        let line = &br#"{"exit_code":1,"segment_bytes":4096}"#[..];
+        assert!(waiting.write(|log, written| assert_eq!((log, written), ("a", line))));
+        assert!(!waiting.write(|_, _| ()));
+        let names: Vec<String> = (0..=LOG_FACTS_WAITING_MAX).map(|n| n.to_string()).collect();
+        let full: Vec<bool> =
+            names.iter().map(|name| waiting.note((name, None), vec![], 0)).collect();
+        assert_eq!(full.iter().filter(|full| **full).count(), 1);
+        assert!(waiting.write(|log, _| assert_eq!(log, "0")));
+    }
+}
