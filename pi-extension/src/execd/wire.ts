@@ -617,6 +617,8 @@ export interface MethodParams {
    * has ended and left every list. It takes nothing away.
    */
   read_output: {
+    /** true: the reply carries the events that this client was not told yet; default false */
+    events?: boolean;
     /**
      * first byte; negative: from the end; default max_bytes before the end, or with a wait the end
      * at the call

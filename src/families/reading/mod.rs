@@ -105,7 +105,7 @@ pub fn came(engine: &mut Engine, ticket: Ticket, came: Result<Part, String>) {
     }
     if std::mem::take(&mut plan.reads) {
         let made = came.map(|part| reply::of_part(engine, &plan, part));
-        return answer(engine, ticket, made);
+        return answer(engine, ticket, &plan, made);
     }
     read(engine, ticket, plan);
 }
@@ -116,7 +116,7 @@ pub fn go_on(engine: &mut Engine) {
         let Some(plan) = engine.cx.books.reading.plans.remove(&ticket) else { continue };
         if plan.ends_early {
             let made = reply::nothing(engine, &plan);
-            answer(engine, ticket, Ok(made));
+            answer(engine, ticket, &plan, Ok(made));
         } else if plan.scans {
             // What was asked for comes first.
             engine.cx.books.reading.plans.insert(ticket, plan);
@@ -129,7 +129,7 @@ pub fn go_on(engine: &mut Engine) {
 /// Reads the part that a request waits for.
 fn read(engine: &mut Engine, ticket: Ticket, mut plan: Box<Plan>) {
     match reply::read(engine, &plan) {
-        Read::Made(made) => answer(engine, ticket, Ok(*made)),
+        Read::Made(made) => answer(engine, ticket, &plan, Ok(*made)),
         Read::Part(spec) => {
             plan.reads = true;
             engine.cx.books.reading.plans.insert(ticket, plan);
@@ -138,10 +138,21 @@ fn read(engine: &mut Engine, ticket: Ticket, mut plan: Box<Plan>) {
     }
 }
 
-fn answer(engine: &mut Engine, ticket: Ticket, made: Result<reply::Report, String>) {
+fn answer(engine: &mut Engine, ticket: Ticket, plan: &Plan, made: Result<reply::Report, String>) {
     let Some(pending) = engine.cx.take_pending(ticket) else { return };
     match made {
-        Ok(report) => engine.cx.clients.reply(&pending, &report),
+        Ok(mut report) => {
+            // Nobody may look at an answer that was cancelled.
+            if !plan.ends_early {
+                if report.tells_end() {
+                    engine.cx.tell_end_to(pending.client, plan.ask.id);
+                }
+                if plan.ask.tells_events {
+                    report.events = engine.cx.take_events(pending.client);
+                }
+            }
+            engine.cx.clients.reply(&pending, &report);
+        }
         Err(why) => engine.cx.clients.refuse(&pending, &unreadable(&why)),
     }
 }

@@ -36,6 +36,8 @@ pub struct Ask {
     pub shown: Shown,
     /// The page begins where the call found the output's end, inside of a line or not.
     pub from_now: bool,
+    /// The answer carries the events that its client was not told yet.
+    pub tells_events: bool,
 }
 
 impl Ask {
@@ -123,7 +125,8 @@ mod tests {
 
     fn span(from: Begin, to: Option<u64>, lines: Option<usize>, total: u64) -> (u64, u64) {
         let (id, source, shown, from_now) = (1, None, Shown::Clean, false);
-        Ask { id, source, from, to, most: 10, lines, shown, from_now }.span(total)
+        let tells_events = false;
+        Ask { id, source, from, to, most: 10, lines, shown, from_now, tells_events }.span(total)
     }
 
     #[test]

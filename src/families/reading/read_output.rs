@@ -14,6 +14,7 @@ use crate::limits::{
     READ_UNTIL_MS,
 };
 use crate::pure::text::page::Shown;
+use crate::session::SessionId;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::output::Source;
 use crate::session::wait::{Wait, WaitKind};
@@ -71,6 +72,7 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        events "events": bool = optional(Kind::Bool, unified::EVENTS_DOC);
     }
 }
 
@@ -111,6 +113,7 @@ impl Params {
                 _ => Shown::Clean,
             },
             from_now: false,
+            tells_events: self.events,
         })
     }
 
@@ -206,7 +209,11 @@ fn begin(ask: Ask, total: u64) -> (u64, Ask) {
 /// Answers at once, or when the log has been read.
 fn read_now(engine: &mut Engine, call: &Call<'_>, plan: Plan) -> Answer {
     match reply::read(engine, &plan) {
-        Read::Made(report) => Answer::of(&report),
+        Read::Made(mut report) => {
+            let ended: &[SessionId] = if report.tells_end() { &[plan.ask.id] } else { &[] };
+            report.events = engine.cx.answer_tells(call, ended, plan.ask.tells_events);
+            Answer::of(&report)
+        }
         Read::Part(spec) => {
             if let Some(ticket) = engine.open_ticket(call, &[]) {
                 let plan = Plan { reads: true, ..plan };

@@ -8,6 +8,7 @@ use crate::engine::judge::status_fields;
 use crate::engine::pages::{PageSpec, Part, PartSpec};
 use crate::families::{Cx, Engine, Entry, stream};
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS};
+use crate::pure::ledger::Event;
 use crate::pure::text::clean::broken_line_len;
 use crate::pure::text::page::{self, Behind, Found, Shown};
 use crate::session::output::Source;
@@ -47,6 +48,15 @@ pub struct Report {
     pub log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+}
+
+impl Report {
+    /// Whether it tells how the session has ended.
+    pub fn tells_end(&self) -> bool {
+        self.exit_code.is_some() || self.signal.is_some()
+    }
 }
 
 /// Where a part is read from.
