@@ -165,7 +165,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     // Requests of clients that are gone are forgotten.
     let cx = &mut engine.cx;
     cx.books.reading.plans.retain(|ticket, _| cx.pending.contains_key(ticket));
-    if engine.sessions.past.get(ask.id).is_some() {
+    let there = reply::is_there(engine.sessions.get(ask.id));
+    if !there && engine.sessions.past.get(ask.id).is_some() {
         return Ok(of_past(engine, call, ask, &waits));
     }
     let live = engine.sessions.get(ask.id).filter(|one| !is_hidden(one));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::plan::{Ask, Plan, total_of};
 use crate::engine::judge::status_fields;
 use crate::engine::pages::{PageSpec, Part, PartSpec};
-use crate::families::{Cx, Engine, Entry, stream};
+use crate::families::{Cx, Engine, Entry, State, stream};
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, NS_PER_MS};
 use crate::pure::ledger::Event;
 use crate::pure::text::clean::broken_line_len;
@@ -89,11 +89,18 @@ fn is_whole(source: Option<Source>, total: u64, errors_total: u64) -> bool {
     }
 }
 
+/// Whether a session is in the table with all that is known of it: one that came back to have its
+/// members ended is not.
+pub fn is_there(entry: Option<&Entry>) -> bool {
+    entry.is_some_and(|one| !matches!(one.family, State::Nobody))
+}
+
 /// What is known of a session.
 fn known(engine: &mut Engine, ask: &Ask) -> Known {
     let Engine { sessions, cx, .. } = engine;
     let (id, source) = (ask.id, ask.source);
-    if let Some(past) = sessions.past.get(id) {
+    let past = if is_there(sessions.get(id)) { None } else { sessions.past.get(id) };
+    if let Some(past) = past {
         let (exit_code, signal) = status_fields(past.status);
         let report = Report {
             session_id: id,
