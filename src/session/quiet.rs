@@ -197,7 +197,9 @@ impl Wait {
     fn nothing_comes_by_itself(&self) -> bool {
         self.asked.as_ref().is_none_or(|asked| {
             let pending = asked.text.as_ref().is_some_and(|text| text.wants_quiet());
-            !pending && asked.conditions().all(|(_, one)| one.idle_ms.is_none())
+            !pending
+                && !asked.catching_up
+                && asked.conditions().all(|(_, one)| one.idle_ms.is_none())
         })
     }
 }
