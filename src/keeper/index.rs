@@ -1,23 +1,24 @@
-//! The indexes of logs that two streams share (`pure/buffer/log_index.rs` has their format):
-//! written as the log grows, and read for pages of one stream.
+//! The indexes of logs (`pure/buffer/log_index.rs` has their format): written as the log grows, and
+//! read for pages of one stream.
 //!
-//! A log has an index from the first byte of its second stream on: until then there is nothing
-//! to tell. What an index cannot tell, since it could not be written or its log writer was killed,
-//! stands in it as a skip.
+//! A log has an index from the first byte of its second stream on, or from where it first lacks
+//! something or has a line of the log writer's own: until then there is nothing to tell. What an
+//! index cannot tell, since it could not be written or its log writer was killed, stands in it as a
+//! skip.
 
 use std::collections::VecDeque;
 
+use super::blocks::{BLOCK, Blocks, last_block};
+use super::log_bytes::{Got, LogBytes};
 use crate::limits::{
-    LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES, LOG_INDEX_QUEUE_BLOCKS, LOG_PAGE_BLOCKS_MAX,
-    LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX,
+    LOG_INDEX_QUEUE_BLOCKS, LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PAGE_READ_BYTES,
+    LOG_PAGE_READS_MAX,
 };
-use crate::pure::buffer::log_index::{Block, Marks, Parsed, Run, begins_at};
+use crate::pure::buffer::log_index::{Block, Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::index_files::{Page, PlacedFile};
 use crate::sys::io::{EIO, ENOENT};
 use crate::sys::log_files::LogDir;
-
-const BLOCK: u64 = LOG_INDEX_BLOCK_BYTES as u64;
 
 /// The index of one log, as its writer has it.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub struct Index {
     noted: bool,
     /// There is something that the file does not have.
     stale: bool,
+    /// It tells of something else than bytes that are in the log, in their order.
+    told: bool,
+    /// Its log was lost: what the file tells is of that one, as long as it is not overwritten.
+    lost: bool,
 }
 
 impl Index {
@@ -42,40 +47,77 @@ impl Index {
         Self::from(0, Block::new(Marks::default()), true)
     }
 
-    const fn from(place: u64, block: Block, fresh: bool) -> Self {
-        Self { file: None, fresh, place, full: VecDeque::new(), block, noted: false, stale: false }
+    fn from(place: u64, block: Block, fresh: bool) -> Self {
+        let (file, full) = (None, VecDeque::new());
+        Self {
+            file,
+            fresh,
+            place,
+            full,
+            block,
+            noted: false,
+            stale: false,
+            told: false,
+            lost: false,
+        }
     }
 
-    /// The index of a log that an earlier log writer wrote, of `size` bytes by now. `whole`: it has
-    /// nothing but bytes of its streams, of which `streams` have come.
-    pub fn again(dir: &LogDir, log: &str, size: u64, whole: bool, streams: [u64; 2]) -> Self {
-        let found = dir.read_index(log).and_then(|file| last_block(&file)).ok();
-        let found = found.filter(|(_, to)| to.file <= size);
-        let (mut index, told) = match found {
-            Some((place, to)) => (Self::from(place + 1, Block::new(to), false), to),
-            None => (Self::new(), Marks::default()),
+    /// The index of a log that an earlier log writer wrote, of `size` bytes by now, of which `own`
+    /// are what log writers wrote about themselves, and of whose streams `streams` have come.
+    pub fn again(dir: &LogDir, log: &str, size: u64, own: u64, streams: [u64; 2]) -> Self {
+        let end = Marks { file: size, streams, own };
+        let found = dir.read_index(log).and_then(|file| last_block(&file));
+        let fits = |to: Marks| to.behind(Run::Skip(end.since(to))) == end;
+        let (mut index, whole) = match found {
+            Ok((place, to)) if fits(to) => {
+                let index = Self::from(place + 1, Block::new(to), false);
+                (Self { told: true, ..index }, to.own == own)
+            }
+            // The log has become shorter, or is another one.
+            Ok(_) => (Self::new(), false),
+            Err(_) => (Self::new(), own == 0),
         };
-        let left = Marks { file: size, streams }.since(told);
-        // The log's bytes came before those that it lacks.
-        match left.streams {
-            [out, 0] if found.is_none() && whole && out >= size => {
-                index.note(Run::Of(Source::Output, size));
-            }
-            [0, err] if found.is_none() && whole && err >= size => {
-                index.note(Run::Of(Source::Errors, size));
-            }
-            [out, 0] if out == left.file => index.note(Run::Of(Source::Output, out)),
-            [0, err] if err == left.file => index.note(Run::Of(Source::Errors, err)),
-            _ => {}
+        let left = end.since(index.block.to());
+        // Without a line of its own in between, the log has bytes only of what came first: behind
+        // a loss there is nothing but such a line.
+        if whole && left.file <= left.of(None) {
+            index.note(match left.streams {
+                [_, 0] => Run::Of(Source::Output, left.file),
+                [0, _] => Run::Of(Source::Errors, left.file),
+                _ => Run::Mix(left),
+            });
         }
-        let end = Marks { file: size, streams };
         index.note(Run::Skip(end.since(index.block.to())));
         index
     }
 
+    /// The index of a log that begins when its streams have come so far.
+    pub fn anew(streams: [u64; 2]) -> Self {
+        let mut index = Self::new();
+        index.note(Run::Skip(Marks { streams, ..Marks::default() }));
+        index
+    }
+
+    /// What it tells, written or not.
+    pub fn blocks(&self, dir: &LogDir, log: &str) -> Blocks {
+        let newer = self.full.iter().chain([&self.block]).map(Block::bytes).collect();
+        Blocks::of_writer(dir, log, self.place, (newer, self.block.to()))
+    }
+
+    /// The first byte of the output that lies at this place of the log or behind it.
+    pub fn output_at(&self, dir: &LogDir, log: &str, place: u64) -> u64 {
+        // What cannot be looked up is told as gone.
+        let end = self.block.to().of(None);
+        self.blocks(dir, log).output_at(place, None).unwrap_or(end)
+    }
+
     /// Notes what comes next in the log.
     pub fn note(&mut self, run: Run) {
+        if self.block.to().behind(run) == self.block.to() {
+            return;
+        }
         (self.noted, self.stale) = (true, true);
+        self.told |= !matches!(run, Run::Of(..));
         let mut rest = self.block.push(run);
         while let Some(run) = rest {
             if self.full.len() == LOG_INDEX_QUEUE_BLOCKS {
@@ -88,20 +130,31 @@ impl Index {
         }
     }
 
-    /// Tells all that is not written yet as one skip.
+    /// Tells all that is not written yet as one.
     fn forget(&mut self) {
         let from = self.full.front().unwrap_or(&self.block).from();
-        let to = self.block.to();
+        let left = self.block.to().since(from);
+        let plain = self.full.iter().chain([&self.block]).all(Block::is_plain);
         self.full.clear();
         self.block = Block::new(from);
-        self.block.push(Run::Skip(to.since(from)));
+        self.block.push(if plain { Run::Mix(left) } else { Run::Skip(left) });
+        self.told = true;
     }
 
     /// The log is gone, and another one begins under its name: what came is missing from that.
     pub fn begin_anew(&mut self) {
-        let streams = self.block.to().streams;
-        *self = Self::new();
-        self.note(Run::Skip(Marks { file: 0, streams }));
+        *self = Self { lost: true, ..Self::anew(self.block.to().streams) };
+    }
+
+    /// A line of the log writer's own is about to be written: the log is not read without its index
+    /// from now on, so that has to tell all that was before. Errors: those of the file.
+    pub fn before_note(&mut self, dir: &LogDir, log: &str) -> Result<(), i32> {
+        if self.stale || !self.told {
+            (self.stale, self.told) = (true, true);
+            self.write(dir, log)?;
+            self.stale = false;
+        }
+        Ok(())
     }
 
     /// Whether something was noted since [`Self::flush`].
@@ -109,15 +162,20 @@ impl Index {
         self.noted
     }
 
+    /// Whether it is to be written even while its log cannot be.
+    pub const fn has_lost_its_log(&self) -> bool {
+        self.lost
+    }
+
     /// Nothing can be written now.
     pub const fn looked(&mut self) {
         self.noted = false;
     }
 
-    /// Writes what the file does not have, once both streams have come.
+    /// Writes what the file does not have, where there is something to tell.
     pub fn flush(&mut self, dir: &LogDir, log: &str) {
         self.noted = false;
-        if self.stale && !self.block.to().streams.contains(&0) {
+        if self.stale && (self.told || !self.block.to().streams.contains(&0)) {
             // What cannot be written is tried again when more has come.
             self.stale = self.write(dir, log).is_err();
         }
@@ -139,20 +197,6 @@ impl Index {
     }
 }
 
-/// The place and the end of the last block that makes sense. What a killed writer has left behind
-/// that is none is overwritten.
-fn last_block(index: &PlacedFile) -> Result<(u64, Marks), i32> {
-    let mut bytes = [0; LOG_INDEX_BLOCK_BYTES];
-    let blocks = index.size()?.div_ceil(BLOCK);
-    for place in (0..blocks).rev().take(2) {
-        let length = index.read_at(&mut bytes, place * BLOCK)?;
-        if let Some(block) = Parsed::new(&bytes[..length]) {
-            return Ok((place, block.to()));
-        }
-    }
-    Err(ENOENT)
-}
-
 /// Reads a page of one stream: of its bytes from `offset` on at most `length`, as far as they lie
 /// together; where that one is not known, from the next one on that is. In front of it stand the
 /// few bytes before it. Errors: ENOENT where there is no index.
@@ -163,45 +207,20 @@ pub fn read_page(
     offset: i64,
     length: u64,
 ) -> Result<Page, i32> {
-    let index = dir.read_index(log)?;
-    let (last, end) = last_block(&index)?;
-    let size = end.streams[source as usize];
+    let index = Blocks::on_disk(dir, log)?.filter(|index| index.count() > 0).ok_or(ENOENT)?;
+    let size = index.end().of(Some(source));
     let begins = Page::begins(offset, size);
-    let reader = LogReader::new(dir.read_log(log)?);
+    dir.read_log(log)?;
+    let reader = LogBytes::new(dir, log, None);
     let lead = begins.saturating_sub(LOG_PAGE_LOOKBACK_BYTES);
     let mut page = Picked { source, begins, length, offset: lead, bytes: Vec::new(), reader };
-    let first = block_of(&index, last, source, lead)?;
-    let mut bytes = [0; LOG_INDEX_BLOCK_BYTES];
-    for at in (first..=last).take(LOG_PAGE_BLOCKS_MAX) {
-        let read = index.read_at(&mut bytes, at * BLOCK)?;
-        let Some(block) = Parsed::new(&bytes[..read]) else { break };
-        let mut marks = block.from();
-        for run in block.runs() {
-            if !page.take(marks, run)? {
-                return Ok(page.done(size));
-            }
-            marks = marks.behind(run);
-        }
-    }
+    let of = |marks: Marks| marks.of(Some(source));
+    index.each(lead, &of, &mut |marks, run| page.take(marks, run))?;
     Ok(page.done(size))
 }
 
-/// The last of an index's blocks, up to `last`, that begins no later than this byte of a stream.
-fn block_of(index: &PlacedFile, last: u64, source: Source, offset: u64) -> Result<u64, i32> {
-    let mut head = [0; LOG_INDEX_HEAD_BYTES];
-    let (mut low, mut high) = (0, last + 1);
-    while low + 1 < high {
-        let middle = low.midpoint(high);
-        let read = index.read_at(&mut head, middle * BLOCK)?;
-        let begins = begins_at(&head[..read]).map(|marks| marks.streams[source as usize]);
-        // A block that makes no sense: what is before it is looked through.
-        if begins.is_some_and(|begins| begins <= offset) { low = middle } else { high = middle }
-    }
-    Ok(low)
-}
-
 /// A page that is put together.
-struct Picked {
+struct Picked<'a> {
     source: Source,
     /// Where it begins in the stream.
     begins: u64,
@@ -209,10 +228,10 @@ struct Picked {
     /// Where `bytes` begin: a little before it, or behind what is not known.
     offset: u64,
     bytes: Vec<u8>,
-    reader: LogReader,
+    reader: LogBytes<'a>,
 }
 
-impl Picked {
+impl Picked<'_> {
     /// Takes in what comes next in the log at `marks`; false when the page is complete.
     fn take(&mut self, marks: Marks, run: Run) -> Result<bool, i32> {
         let (from, next) = (self.of(marks), self.of(marks.behind(run)));
@@ -221,7 +240,7 @@ impl Picked {
             return Ok(true);
         }
         let wanted_end = self.begins.saturating_add(self.length);
-        if let Run::Skip(_) = run {
+        if !matches!(run, Run::Of(..)) {
             if reached > self.begins {
                 return Ok(false);
             }
@@ -233,62 +252,21 @@ impl Picked {
         }
         let inside = reached - from.min(reached);
         let end = next.min(wanted_end);
-        let bytes = usize::try_from(end.saturating_sub(reached)).unwrap_or(0);
-        if !self.reader.append(&mut self.bytes, marks.file.saturating_add(inside), bytes)? {
-            return Ok(false);
+        let place = marks.file.saturating_add(inside);
+        match self.reader.append(&mut self.bytes, place, end.saturating_sub(reached))? {
+            Got::All => {}
+            Got::Enough => return Ok(false),
+            Got::Fewer => return Err(EIO),
         }
         Ok(end < wanted_end)
     }
 
     fn of(&self, marks: Marks) -> u64 {
-        marks.streams[self.source as usize]
+        marks.of(Some(self.source))
     }
 
     fn done(self, size: u64) -> Page {
         Page { offset: self.offset, size, bytes: self.bytes }
-    }
-}
-
-/// A log of which many small parts that lie close together are read.
-struct LogReader {
-    log: PlacedFile,
-    window: Vec<u8>,
-    begins_at: u64,
-    reads: usize,
-}
-
-impl LogReader {
-    const fn new(log: PlacedFile) -> Self {
-        Self { log, window: Vec::new(), begins_at: 0, reads: 0 }
-    }
-
-    /// Appends bytes of the log to `out`. False when enough was read for one page. Errors:
-    /// pread(2); EIO where the log is shorter than its index says.
-    fn append(&mut self, out: &mut Vec<u8>, offset: u64, bytes: usize) -> Result<bool, i32> {
-        let end = offset.saturating_add(bytes as u64);
-        let mut at = offset;
-        while at < end {
-            let window_end = self.begins_at + self.window.len() as u64;
-            if at < self.begins_at || at >= window_end {
-                if self.reads == LOG_PAGE_READS_MAX {
-                    return Ok(false);
-                }
-                self.reads += 1;
-                self.window.resize(LOG_PAGE_READ_BYTES, 0);
-                let read = self.log.read_at(&mut self.window, at)?;
-                self.window.truncate(read);
-                self.begins_at = at;
-                if read == 0 {
-                    return Err(EIO);
-                }
-                continue;
-            }
-            let from = usize::try_from(at - self.begins_at).unwrap_or(0);
-            let taken = usize::try_from(end - at).unwrap_or(0).min(self.window.len() - from);
-            out.extend_from_slice(&self.window[from..from + taken]);
-            at += taken as u64;
-        }
-        Ok(true)
     }
 }
 

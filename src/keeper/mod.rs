@@ -10,7 +10,8 @@
 //! | `one_log` | one of them and its books |
 //! | `bounded` | its file, which loses its oldest bytes, or the file's segments |
 //! | `meta` | the facts beside each log |
-//! | `index` | which bytes of a log are of which stream, where two share it |
+//! | `index`, `blocks` | which bytes of a log are of which stream, and what it lacks |
+//! | `log_bytes` | the bytes of a log by their places |
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
 //! | `record` | the same on disk, for when the guard is killed too |
@@ -19,10 +20,12 @@
 //! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
 //! its pipe from execd has ended, and with 2 when what that pipe brings makes no sense.
 
+mod blocks;
 mod bounded;
 pub mod frames;
 pub mod guard;
 mod index;
+mod log_bytes;
 pub mod meta;
 mod one_log;
 pub mod place;

@@ -6,7 +6,7 @@ use super::frames::{Ack, AckKind};
 use super::index::Index;
 use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use crate::pure::buffer::bound::Kept;
-use crate::pure::buffer::log_index::{Marks, Run};
+use crate::pure::buffer::log_index::Run;
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::{ENODATA, ENOENT};
@@ -166,7 +166,7 @@ impl Log {
                 self.lose(source, beyond.len());
             }
         }
-        self.note_trimmed();
+        self.note_trimmed(dir);
     }
 
     /// The size of its segments, where it is a row of them.
@@ -178,24 +178,28 @@ impl Log {
     pub(super) fn trim_to(&mut self, keep: u64, dir: Option<&LogDir>) -> Result<(), i32> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let outcome = file.trim(dir, &self.name, Some(keep));
-        self.note_trimmed();
+        self.note_trimmed(dir);
         outcome
     }
 
     /// Notes where the kept part of its file begins.
-    fn note_trimmed(&mut self) {
+    fn note_trimmed(&mut self, dir: Option<&LogDir>) {
         let Some(file) = &self.file else { return };
         if file.from() != self.state.from {
             self.state.from = file.from();
-            self.state.from_output = self.state.from_output.max(file.from());
+            let from_output = self.output_at(self.state.from, dir);
+            self.state.from_output = self.state.from_output.max(from_output);
         }
+    }
+
+    /// The first byte of the output that lies at this place of its file or behind it.
+    pub(super) fn output_at(&self, place: u64, dir: Option<&LogDir>) -> u64 {
+        dir.map_or(place, |dir| self.index.output_at(dir, &self.name, place))
     }
 
     fn lose(&mut self, source: Source, len: usize) {
         self.missing = self.missing.saturating_add(len as u64);
-        let mut streams = [0, 0];
-        streams[source as usize] = len as u64;
-        self.index.note(Run::Skip(Marks { file: 0, streams }));
+        self.index.note(Run::missing(source, len as u64));
         // The last line of a log that has ended at a limit already says that more was to come.
         if !self.state.truncated || self.state.space {
             self.untold = self.untold.saturating_add(len as u64);
@@ -263,15 +267,18 @@ impl Log {
 
     fn note(&mut self, line: &str, dir: Option<&LogDir>) -> Result<(), i32> {
         let Some(file) = &mut self.file else { return Ok(()) };
+        if let Some(dir) = dir {
+            self.index.before_note(dir, &self.name)?;
+        }
         let (done, outcome) = file.append(dir, &self.name, line.as_bytes());
         self.state.noted = self.state.noted.saturating_add(done as u64);
-        self.index.note(Run::Skip(Marks { file: done as u64, streams: [0, 0] }));
+        self.index.note(Run::note(done as u64));
         outcome
     }
 
     /// Writes what its index on the disk does not have.
     pub(super) fn write_index(&mut self, dir: Option<&LogDir>) {
-        match dir.filter(|_| self.file.is_some()) {
+        match dir.filter(|_| self.file.is_some() || self.index.has_lost_its_log()) {
             Some(dir) => self.index.flush(dir, &self.name),
             None => self.index.looked(),
         }

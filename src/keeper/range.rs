@@ -1,7 +1,16 @@
-//! Reads parts of a session's output from its log, by offsets of the output (`range_record`).
+//! Reads parts of a session's output from its log, by offsets of the output (`range_record`), of
+//! logs that are being written and of those of sessions that have ended.
+//!
+//! What a log lacks is told as a gap and never made up: bytes that were lost, and the beginning of
+//! a log that has lost its oldest bytes, which the file has as NULs.
 
+use super::blocks::Blocks;
+use super::index::Index;
+use super::log_bytes::{Got, Layout, LogBytes};
 pub use super::range_record::{Head, Wanted};
-use crate::limits::LOG_RANGE_MAX_BYTES;
+use crate::limits::{LOG_LINES_RUNS_MAX, LOG_RANGE_MAX_BYTES};
+use crate::pure::buffer::log_index::{Marks, Run};
+use crate::pure::buffer::source::Source;
 use crate::sys::index_files::Page;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::LogDir;
@@ -22,41 +31,238 @@ impl Range {
     }
 }
 
-/// Reads a part of the output of the session whose log has this name. Where the log is gone and
-/// the output's length is known, all of it is a gap. Errors: openat(2), pread(2); ENOENT where
-/// nothing is known.
+/// Reads a part of the output of a session that has ended, whose log has this name. Where the log
+/// is gone and the output's length is known, all of it is a gap. Errors: openat(2), pread(2);
+/// ENOENT where nothing is known.
 pub fn read(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
-    let file = match dir.read_log(name) {
-        Ok(file) => Some(file),
-        Err(ENOENT) if wanted.total.is_some() => None,
+    let index = Blocks::on_disk(dir, name)?;
+    let ends = index.as_ref().map(|index| index.end().file).or(wanted.total);
+    let layout = match Layout::find(dir, name, ends) {
+        Ok(layout) => layout,
+        Err(ENOENT) if wanted.total.is_some() => {
+            Layout { kept_from: 0, size: 0, segment_bytes: None }
+        }
         Err(errno) => return Err(errno),
     };
-    let size = file.as_ref().map_or(Ok(0), |file| file.size())?;
-    let end = wanted.total.unwrap_or(size);
-    let from = Page::begins(wanted.from, end);
-    let to = wanted.to.min(end);
-    let (lead, length) = (u64::from(wanted.lead && from > 0), to.saturating_sub(from));
-    let from = from - lead;
-    let length = length.min(wanted.max_bytes).min(LOG_RANGE_MAX_BYTES) + lead;
-    let length = length.min(size.saturating_sub(from));
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    if let Some(file) = &file {
-        let read = file.read_at(&mut bytes, from)?;
-        bytes.truncate(read);
-    }
-    let behind = from + bytes.len() as u64;
-    let lost = if file.is_none() && to > from { (from, to) } else { (from, from) };
-    let next_offset = behind.max(lost.1);
-    let from = from.max(lost.1);
-    let head = Head {
-        from,
-        to: next_offset,
-        next_offset,
-        gap: lost,
-        log_from: if file.is_none() { end } else { 0 },
-        known_total: size,
+    let size = layout.size;
+    let blocks = match index {
+        Some(index) => index,
+        None => without_index(wanted, size)?,
     };
-    Ok(Range { head, bytes })
+    Reader { dir, name, blocks, layout, ended: true }.read(wanted)
+}
+
+/// What a log of `size` bytes has that has no index: bytes of one stream alone, from its first one
+/// on. Errors: ENOENT where it is not known of which.
+fn without_index(wanted: &Wanted, size: u64) -> Result<Blocks, i32> {
+    Ok(match (wanted.only, wanted.total) {
+        (None, total) if total.is_none_or(|total| size <= total) => {
+            Blocks::plain(Source::Output, size)
+        }
+        (Some(source), Some(total)) if size == total => Blocks::plain(source, size),
+        // The log has something else in it, or all of it is the other stream's.
+        (None, _) | (Some(_), Some(0)) => Blocks::plain(Source::Output, 0),
+        (Some(_), _) => return Err(ENOENT),
+    })
+}
+
+/// Reads a part of the output of a session whose log is being written.
+pub(super) fn read_live(
+    dir: &LogDir,
+    name: &str,
+    wanted: &Wanted,
+    (index, layout): (&Index, Layout),
+) -> Result<Range, i32> {
+    let blocks = index.blocks(dir, name);
+    Reader { dir, name, blocks, layout, ended: false }.read(wanted)
+}
+
+/// A log that is read.
+struct Reader<'a> {
+    dir: &'a LogDir,
+    name: &'a str,
+    blocks: Blocks,
+    layout: Layout,
+    /// Nothing more will come: what the output has beyond the log's end was lost.
+    ended: bool,
+}
+
+impl Reader<'_> {
+    fn read(&self, wanted: &Wanted) -> Result<Range, i32> {
+        let known_total = self.blocks.end().of(wanted.only);
+        let total = wanted.total.unwrap_or(known_total);
+        let from = Page::begins(wanted.from, total);
+        let to = wanted.to.min(total);
+        let max_bytes = wanted.max_bytes.min(LOG_RANGE_MAX_BYTES);
+        let asked = Asked { only: wanted.only, from, to, max_bytes, lead: wanted.lead };
+        let mut range = match wanted.lines {
+            0 => self.part(&asked)?,
+            lines => self.last_lines(&asked, lines)?,
+        };
+        let log_from = self.blocks.output_at(self.layout.kept_from, wanted.only)?;
+        // What lies behind the log's end was lost as well.
+        let log_from = if self.ended && log_from >= known_total { total } else { log_from };
+        (range.head.log_from, range.head.known_total) = (log_from, known_total);
+        Ok(range)
+    }
+
+    /// Reads the first run of bytes that lie together in the part that is asked for.
+    fn part(&self, asked: &Asked) -> Result<Range, i32> {
+        let (lead, to) = (u64::from(asked.lead && asked.from > 0), asked.to);
+        let mut part = Part {
+            only: asked.only,
+            begins: asked.from,
+            max_bytes: asked.max_bytes,
+            at: asked.from - lead,
+            to,
+            bytes: Vec::new(),
+            layout: self.layout,
+            log: LogBytes::new(self.dir, self.name, self.layout.segment_bytes),
+        };
+        if asked.from < to {
+            let of = |marks: Marks| marks.of(asked.only);
+            let reached =
+                self.blocks.each(part.at, &of, &mut |marks, run| part.take(marks, run))?;
+            if reached {
+                let known = self.blocks.end().of(asked.only);
+                part.lack(if self.ended { to } else { to.min(known) });
+            }
+        }
+        Ok(part.done())
+    }
+
+    /// Reads the last so many lines of the part that is asked for, as far as they lie together.
+    fn last_lines(&self, asked: &Asked, lines: u32) -> Result<Range, i32> {
+        let from = asked.from.max(asked.to.saturating_sub(asked.max_bytes)).min(asked.to);
+        let mut next = Asked { from, lead: true, ..*asked };
+        let mut last = Range {
+            head: Head { from, to: from, next_offset: from, gap: (from, from), ..Head::default() },
+            bytes: Vec::new(),
+        };
+        for _ in 0..LOG_LINES_RUNS_MAX {
+            let found = self.part(&next)?;
+            let reached = found.head.next_offset;
+            if !found.bytes.is_empty() || last.bytes.is_empty() {
+                last = found;
+            }
+            if reached >= asked.to || reached <= next.from {
+                break;
+            }
+            next = Asked { from: reached, lead: false, ..next };
+        }
+        cut_to_lines(&mut last, from, lines);
+        Ok(last)
+    }
+}
+
+/// Leaves the last so many lines of a range that was asked for from `asked` on, with the byte in
+/// front where there is one.
+fn cut_to_lines(range: &mut Range, asked: u64, lines: u32) {
+    let bytes = &range.bytes;
+    let lead = usize::from(range.head.from < asked);
+    // A line that an end of line closes is not followed by another one yet.
+    let body = bytes.len().saturating_sub(usize::from(bytes.last() == Some(&b'\n')));
+    let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
+    let mut starts = (lead..body).rev().filter(|at| bytes[*at] == b'\n').map(|at| at + 1);
+    let cut = match starts.nth(wanted - 1) {
+        Some(start) => start,
+        // All of it, but for the rest of a line that begins earlier.
+        None if lead == 1 && bytes.first() != Some(&b'\n') => {
+            let first = bytes[..body].iter().position(|byte| *byte == b'\n');
+            first.map_or(lead, |at| at + 1)
+        }
+        None => lead,
+    };
+    range.bytes.drain(..cut);
+    range.head.from += cut as u64;
+    if cut > lead {
+        // What is missing lies in front of lines that were not asked for.
+        range.head.gap = (range.head.from, range.head.from);
+    }
+}
+
+/// A part of the output by offsets that are known.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    only: Option<Source>,
+    from: u64,
+    to: u64,
+    max_bytes: u64,
+    /// With the byte in front.
+    lead: bool,
+}
+
+/// A part that is put together.
+struct Part<'a> {
+    only: Option<Source>,
+    /// The first byte that is asked for.
+    begins: u64,
+    max_bytes: u64,
+    /// How far it has come: what is before is in `bytes`, or missing.
+    at: u64,
+    to: u64,
+    bytes: Vec<u8>,
+    layout: Layout,
+    log: LogBytes<'a>,
+}
+
+impl Part<'_> {
+    /// Takes in what comes next in the log at `marks`; false when the part is complete.
+    fn take(&mut self, marks: Marks, run: Run) -> Result<bool, i32> {
+        let (from, next) = (marks.of(self.only), marks.behind(run).of(self.only));
+        if next <= self.at {
+            return Ok(true);
+        }
+        // What lies before this run and was not told of is not known; nor is what was punched.
+        let kept = self.layout.kept_from.saturating_sub(marks.file);
+        let logged = run.logged(self.only).min(self.layout.size.saturating_sub(marks.file));
+        let gone = kept.min(logged);
+        if (gone > 0 || from > self.at) && !self.lack(from.saturating_add(gone)) {
+            return Ok(false);
+        }
+        if from + logged > self.at {
+            let inside = self.at - from;
+            let end = (from + logged).min(self.wanted_end());
+            let place = marks.file.saturating_add(inside);
+            let before = self.bytes.len();
+            let got = self.log.append(&mut self.bytes, place, end.saturating_sub(self.at))?;
+            self.at += (self.bytes.len() - before) as u64;
+            match got {
+                Got::Enough => return Ok(false),
+                Got::All if self.at >= self.wanted_end() => return Ok(false),
+                Got::All | Got::Fewer => {}
+            }
+        }
+        Ok(self.lack(next))
+    }
+
+    /// Where the part ends that may still be read.
+    fn wanted_end(&self) -> u64 {
+        let first = self.at - self.bytes.len() as u64;
+        first.max(self.begins).saturating_add(self.max_bytes).min(self.to)
+    }
+
+    /// What lies before `next` and was not read is missing; false when the part is complete.
+    fn lack(&mut self, next: u64) -> bool {
+        if next <= self.at {
+            return true;
+        }
+        if self.at > self.begins && !self.bytes.is_empty() {
+            return false;
+        }
+        // The byte in front alone is of no use.
+        self.bytes.clear();
+        self.at = next.max(self.begins).min(self.to);
+        self.at < self.to
+    }
+
+    fn done(self) -> Range {
+        let at = self.at.max(self.begins);
+        let from = at - self.bytes.len() as u64;
+        let gap = (self.begins, from.max(self.begins));
+        let head = Head { from, to: at, next_offset: at, gap, ..Head::default() };
+        Range { head, bytes: self.bytes }
+    }
 }
 
 #[cfg(test)]

@@ -42,3 +42,102 @@ fn of_a_log_that_is_gone_all_is_a_gap() {
     assert_eq!((from, to, next_offset, gap, log_from), (50, 50, 50, (30, 50), 50));
     assert!(found.bytes.is_empty());
 }
+
+/// What is said of a range: from, to, the gap and its text.
+fn told(found: &Range) -> (u64, u64, (u64, u64), String) {
+    let Head { from, to, gap, .. } = found.head;
+    (from, to, gap, String::from_utf8(found.bytes.clone()).unwrap())
+}
+
+#[test]
+fn the_last_lines_are_whole_ones() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = "one\ntwo\n\nfour\nfive";
+    fs::write(temp.path().join("a"), text).unwrap();
+    let dir = LogDir::open(temp.path()).unwrap();
+    for (lines, to, max_bytes, expected) in [
+        (1, u64::MAX, 100, "five"),
+        (2, u64::MAX, 100, "four\nfive"),
+        (3, u64::MAX, 100, "\nfour\nfive"),
+        (9, u64::MAX, 100, text),
+        (1, 14, 100, "four\n"),
+        (2, 14, 100, "\nfour\n"),
+        (1, 8, 100, "two\n"),
+        // The byte in front of these says that a line begins there.
+        (9, u64::MAX, 9, "four\nfive"),
+        (9, u64::MAX, 8, "five"),
+        (9, u64::MAX, 3, "ive"),
+        (9, 0, 9, ""),
+    ] {
+        let asked = Wanted { lines, ..wanted(0, to, max_bytes) };
+        let found = read(&dir, "a", &asked).unwrap();
+        let end = to.min(text.len() as u64);
+        let from = end - expected.len() as u64;
+        assert_eq!(told(&found), (from, end, found.head.gap, expected.to_owned()), "{asked:?}");
+        assert_eq!(found.head.gap.0, found.head.gap.1);
+    }
+}
+
+/// A log of a session that is over, whose beginning was given back to the disk.
+#[test]
+fn a_hole_at_the_beginning_is_a_gap_and_no_nuls() {
+    use std::os::unix::fs::FileExt;
+    let temp = tempfile::tempdir().unwrap();
+    let file = fs::File::create(temp.path().join("a")).unwrap();
+    file.write_all_at(b"0123456789", 1 << 20).unwrap();
+    let dir = LogDir::open(temp.path()).unwrap();
+    let size = (1 << 20) + 10;
+    for (from, lead, expected) in [
+        (0, false, (1 << 20, size, (0, 1 << 20), "0123456789")),
+        (5, true, (1 << 20, size, (5, 1 << 20), "0123456789")),
+        (1 << 20, true, (1 << 20, size, (1 << 20, 1 << 20), "0123456789")),
+        (-3, true, (size - 4, size, (size - 3, size - 3), "6789")),
+    ] {
+        let asked = Wanted { lead, ..wanted(from, u64::MAX, 100) };
+        let found = read(&dir, "a", &asked).unwrap();
+        let (from, to, gap, text) = expected;
+        assert_eq!(told(&found), (from, to, gap, text.to_owned()), "{asked:?}");
+        assert_eq!((found.head.log_from, found.head.known_total), (1 << 20, size));
+    }
+    let inside = read(&dir, "a", &wanted(7, 90, 100)).unwrap();
+    assert_eq!(told(&inside), (90, 90, (7, 90), String::new()));
+}
+
+/// Where a file system has no holes, the log goes on in other files.
+#[test]
+fn a_log_in_segments_is_read_across_their_ends() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
+    fs::write(at("b.meta"), r#"{"command":"\"segment_bytes\":7","segment_bytes":4}"#).unwrap();
+    for (name, text) in [("b.log", "0123"), ("b.log.2", "4567"), ("b.log.3", "89")] {
+        fs::write(at(name), text).unwrap();
+    }
+    let dir = LogDir::open(temp.path()).unwrap();
+    let all = Wanted { total: Some(10), ..wanted(0, u64::MAX, 100) };
+    let read = |asked: &Wanted| told(&read(&dir, "b.log", asked).unwrap());
+    assert_eq!(read(&all), (0, 10, (0, 0), "0123456789".to_owned()));
+    fs::write(at("b.log"), "").unwrap();
+    assert_eq!(read(&all), (4, 10, (0, 4), "456789".to_owned()));
+    fs::remove_file(at("b.log.2")).unwrap();
+    assert_eq!(read(&all), (8, 10, (0, 8), "89".to_owned()));
+    fs::remove_file(at("b.log.3")).unwrap();
+    assert_eq!(read(&all), (10, 10, (0, 10), String::new()));
+    fs::write(at("b.log.3"), "89").unwrap();
+    assert_eq!(read(&Wanted { from: 9, lead: true, ..all }).3, "89");
+}
+
+#[test]
+fn of_an_index_that_makes_no_sense_nothing_is_made_up() {
+    let temp = tempfile::tempdir().unwrap();
+    fs::write(temp.path().join("a"), "0123456789").unwrap();
+    fs::write(temp.path().join("a.index"), "nonsense").unwrap();
+    let dir = LogDir::open(temp.path()).unwrap();
+    let asked = Wanted { total: Some(10), ..wanted(2, u64::MAX, 100) };
+    assert_eq!(told(&read(&dir, "a", &asked).unwrap()), (10, 10, (2, 10), String::new()));
+    // One of which the disk took nothing.
+    fs::write(temp.path().join("a.index"), "").unwrap();
+    let found = read(&dir, "a", &Wanted { total: Some(15), ..asked }).unwrap();
+    assert_eq!(told(&found).3, "23456789");
+    let behind = read(&dir, "a", &Wanted { total: Some(15), ..wanted(10, u64::MAX, 100) }).unwrap();
+    assert_eq!(told(&behind), (15, 15, (10, 15), String::new()));
+}

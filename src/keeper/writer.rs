@@ -120,16 +120,17 @@ impl Writer {
         log.next_check = log.logged;
         log.state.truncated = known.truncated;
         log.state.from = from;
+        let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
+        if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
+            log.index = Index::again(dir, &known.name, size, log.state.noted, streams);
+        } else {
+            log.index = Index::anew(streams);
+        }
         log.state.from_output = match size {
             0 => log.missing,
             _ if from == known.from => known.from_output,
-            _ => from,
+            _ => log.output_at(from, self.dir.as_ref().ok()),
         };
-        if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
-            let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
-            let whole = log.state.noted == 0;
-            log.index = Index::again(dir, &known.name, size, whole, streams);
-        }
         log.opened(opened);
         log.tell_missing(self.dir.as_ref().ok());
         self.logs.insert(session, log);

@@ -23,7 +23,7 @@ pub const LOG_TOTAL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// while it grows.
 pub const LOG_INDEX_BLOCK_BYTES: usize = 4096;
 /// Bytes of a block's head.
-pub const LOG_INDEX_HEAD_BYTES: usize = 32;
+pub const LOG_INDEX_HEAD_BYTES: usize = 40;
 /// Blocks that wait to be written; where more do, what they tell is forgotten.
 pub const LOG_INDEX_QUEUE_BLOCKS: usize = 16;
 /// Blocks that one page of a stream looks at.
@@ -32,6 +32,10 @@ pub const LOG_PAGE_BLOCKS_MAX: usize = 1024;
 pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 /// How often the log is read for one page of a stream: above, the page is shorter than was asked.
 pub const LOG_PAGE_READS_MAX: usize = 256;
+/// Bytes of the facts beside a log that are looked at.
+pub const LOG_META_BYTES: usize = 4096;
+/// Runs of bytes with gaps between them that are looked through for the last lines.
+pub const LOG_LINES_RUNS_MAX: usize = 256;
 /// Most bytes of one part of a session's output that is read from its log.
 pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
 /// Bytes of the line of facts beside a log: it lies in one block of the disk, so that it is written

@@ -2,6 +2,7 @@
 //! of the log's bytes are whose, and the log itself, of which pages are read.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use super::io::{EIO, errno_of};
@@ -82,6 +83,21 @@ impl PlacedFile {
     /// Its size in bytes. Errors: fstat(2).
     pub fn size(&self) -> Result<u64, i32> {
         self.0.metadata().map(|found| found.len()).map_err(errno_of)
+    }
+
+    /// The place of its first byte that is not in a hole; its size where there is none, 0 where its
+    /// file system does not say. Errors: lseek(2).
+    pub fn first_data(&self) -> Result<u64, i32> {
+        // SAFETY: lseek takes numbers only, and the descriptor is open.
+        let found = unsafe { libc::lseek(self.0.as_raw_fd(), 0, libc::SEEK_DATA) };
+        if let Ok(found) = u64::try_from(found) {
+            return Ok(found);
+        }
+        match errno_of(std::io::Error::last_os_error()) {
+            libc::ENXIO => self.size(),
+            libc::EINVAL => Ok(0),
+            errno => Err(errno),
+        }
     }
 
     /// Writes bytes at a place. Errors: pwrite(2).

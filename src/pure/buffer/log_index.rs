@@ -1,4 +1,4 @@
-//! The index of a log that two streams share: which of its bytes are whose.
+//! The index of a log: which of its bytes are whose, and where some are missing.
 //!
 //! It is a row of blocks of `LOG_INDEX_BLOCK_BYTES`, of which only the last may be shorter. Each
 //! tells by itself where it begins, so that one that is wanted is found by halves. Integers are
@@ -6,20 +6,24 @@
 //!
 //! | bytes of a block | what |
 //! |---|---|
-//! | 0–3 | `ELX1` |
+//! | 0–3 | `ELX2` |
 //! | 4 | its form: 0 runs, 1 bits |
 //! | 5 | 0; of bits: how many of the last byte's count, 1 to 8 |
 //! | 6–7 | bytes behind the head |
 //! | 8–15 | where in the log it begins |
 //! | 16–23, 24–31 | the bytes of stdout, and of stderr, that came before |
-//! | 32– | runs or bits |
+//! | 32–39 | the bytes of the log that the log writer wrote before that about itself |
+//! | 40– | runs or bits |
 //!
 //! **Runs** are numbers in LEB128. An even one is twice the length of a run of the log's bytes: of
 //! the other stream than the run before it in its block, the first one of stdout; a length of 0
-//! only changes the stream. An odd one is a skip: twice a number of the log's bytes and 1, then a
-//! number of bytes of stdout and one of stderr. Of these the index knows no more than that they are
-//! somewhere in those bytes of the log, or missing from it. What the log writer says of itself in
-//! the log is a skip that has nothing of either stream.
+//! only changes the stream. An odd one is four times a number of the log's bytes and 1, or 3; then
+//! come a number of bytes of stdout, one of stderr, and how many of the log's bytes are the log
+//! writer's own. With 1 it is a skip: the index knows no more than that those bytes of the streams
+//! are somewhere in those bytes of the log, or missing from it. What the log writer says of itself
+//! in the log is a skip that has nothing of either stream. With 3 it is a mix: the log has the
+//! first of those bytes of the streams, in the order in which they came, though not known which of
+//! them are whose; the others are missing.
 //!
 //! **Bits**: one for each byte of the log, the lowest of each byte first; 1 is stderr. A block of
 //! runs that is full before it tells of eight times as many bytes of the log becomes one of bits.
@@ -28,16 +32,18 @@
 use crate::limits::{LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES};
 use crate::pure::buffer::source::Source;
 
-const MAGIC: [u8; 4] = *b"ELX1";
+const MAGIC: [u8; 4] = *b"ELX2";
 const RUNS: u8 = 0;
 const BITS: u8 = 1;
+const SKIP: u64 = 1;
+const MIX: u64 = 3;
 /// Bytes of a block behind its head.
 const ROOM_BYTES: usize = LOG_INDEX_BLOCK_BYTES - LOG_INDEX_HEAD_BYTES;
 /// Bytes of the log that a block of bits tells of.
 const ROOM_BITS: usize = 8 * ROOM_BYTES;
-/// Bytes of the longest number, and of the longest run or skip.
+/// Bytes of the longest number, and of the longest run, skip or mix.
 const NUMBER_BYTES: usize = 10;
-const RUN_BYTES: usize = 3 * NUMBER_BYTES;
+const RUN_BYTES: usize = 4 * NUMBER_BYTES;
 
 /// A place in a log, and how far its streams have come there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +52,8 @@ pub struct Marks {
     pub file: u64,
     /// Bytes of stdout and of stderr before it, logged or not.
     pub streams: [u64; 2],
+    /// Bytes of the log before it that the log writer wrote about itself.
+    pub own: u64,
 }
 
 /// What comes next in a log.
@@ -55,6 +63,9 @@ pub enum Run {
     Of(Source, u64),
     /// So many bytes of the log, and of the streams, of which no more is known.
     Skip(Marks),
+    /// So many bytes of the log, which are the first of so many bytes of the streams, in the order
+    /// in which these came. Which of them are whose is not known.
+    Mix(Marks),
 }
 
 impl Marks {
@@ -65,6 +76,15 @@ impl Marks {
         Self {
             file: self.file.saturating_add(step.file),
             streams: [0, 1].map(|at| self.streams[at].saturating_add(step.streams[at])),
+            own: self.own.saturating_add(step.own),
+        }
+    }
+
+    /// How far the output has come: both streams, or the one that is asked for alone.
+    pub fn of(self, only: Option<Source>) -> u64 {
+        match only {
+            Some(source) => self.streams[source as usize],
+            None => self.streams[0].saturating_add(self.streams[1]),
         }
     }
 
@@ -74,19 +94,42 @@ impl Marks {
         Self {
             file: self.file.saturating_sub(earlier.file),
             streams: [0, 1].map(|at| self.streams[at].saturating_sub(earlier.streams[at])),
+            own: self.own.saturating_sub(earlier.own),
         }
     }
 }
 
 impl Run {
+    /// What the log writer wrote about itself.
+    pub const fn note(bytes: u64) -> Self {
+        Self::Skip(Marks { file: bytes, streams: [0, 0], own: bytes })
+    }
+
+    /// So many bytes of a stream that are missing from the log.
+    pub fn missing(source: Source, bytes: u64) -> Self {
+        let mut streams = [0, 0];
+        streams[source as usize] = bytes;
+        Self::Skip(Marks { streams, ..Marks::default() })
+    }
+
+    /// How many bytes of the output, or of the stream that is asked for alone, the log is known to
+    /// have from where this run begins.
+    pub fn logged(self, only: Option<Source>) -> u64 {
+        match self {
+            Self::Of(source, bytes) if only.is_none_or(|one| one == source) => bytes,
+            Self::Mix(marks) if only.is_none() => marks.file.min(marks.of(None)),
+            _ => 0,
+        }
+    }
+
     fn step(self) -> Marks {
         match self {
             Self::Of(source, bytes) => {
                 let mut streams = [0, 0];
                 streams[source as usize] = bytes;
-                Marks { file: bytes, streams }
+                Marks { file: bytes, streams, own: 0 }
             }
-            Self::Skip(marks) => marks,
+            Self::Skip(marks) | Self::Mix(marks) => marks,
         }
     }
 
@@ -147,6 +190,14 @@ impl Block {
     /// Where it ends.
     pub const fn to(&self) -> Marks {
         self.to
+    }
+
+    /// Whether it tells of nothing but bytes that are in the log, in their order.
+    pub fn is_plain(&self) -> bool {
+        match self.form {
+            Form::Runs { plain, .. } => plain,
+            Form::Bits { .. } => true,
+        }
     }
 
     /// Takes in what comes next. Gives what it has no room for: then it is full.
@@ -228,7 +279,8 @@ impl Block {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[form, u8::try_from(last_bits).unwrap_or(8)]);
         out.extend_from_slice(&length.to_le_bytes());
-        for mark in [self.from.file, self.from.streams[0], self.from.streams[1]] {
+        let Marks { file, streams: [out_bytes, err_bytes], own } = self.from;
+        for mark in [file, out_bytes, err_bytes, own] {
             out.extend_from_slice(&mark.to_le_bytes());
         }
         out.extend_from_slice(&payload);
@@ -245,10 +297,12 @@ fn encode(out: &mut Vec<u8>, last: &mut Source, run: Run) {
             *last = source;
             push_number(out, bytes << 1);
         }
-        Run::Skip(marks) => {
-            push_number(out, marks.file << 1 | 1);
+        Run::Skip(marks) | Run::Mix(marks) => {
+            let kind = if matches!(run, Run::Skip(_)) { SKIP } else { MIX };
+            push_number(out, marks.file << 2 | kind);
             push_number(out, marks.streams[0]);
             push_number(out, marks.streams[1]);
+            push_number(out, marks.own);
         }
     }
 }
@@ -290,7 +344,8 @@ pub fn begins_at(head: &[u8]) -> Option<Marks> {
         Some(u64::from_le_bytes(bytes))
     };
     let known = head.starts_with(&MAGIC);
-    let marks = Marks { file: number(8)?, streams: [number(16)?, number(24)?] };
+    let (file, streams) = (number(8)?, [number(16)?, number(24)?]);
+    let marks = Marks { file, streams, own: number(32)? };
     known.then_some(marks)
 }
 
@@ -336,7 +391,8 @@ fn decode_runs(mut bytes: &[u8]) -> impl Iterator<Item = Run> {
             let number = take_number(&mut bytes)?;
             if number & 1 == 1 {
                 let streams = [take_number(&mut bytes)?, take_number(&mut bytes)?];
-                return Some(Run::Skip(Marks { file: number >> 1, streams }));
+                let marks = Marks { file: number >> 2, streams, own: take_number(&mut bytes)? };
+                return Some(if number & 3 == MIX { Run::Mix(marks) } else { Run::Skip(marks) });
             }
             last = last.other();
             if number > 0 {
@@ -415,10 +471,12 @@ mod tests {
         for (longest, skips) in [(2, 0), (3, 300), (9, 0), (40, 50), (1 << 40, 10), (100_000, 0)] {
             let runs: Vec<Run> = (0..30_000)
                 .map(|_| match random.below(1_000) {
-                    at if at < skips => Run::Skip(Marks {
-                        file: random.below(50),
-                        streams: [random.below(3), random.below(longest)],
-                    }),
+                    at if at < skips => {
+                        let (file, own) = (random.below(50), random.below(9));
+                        let marks =
+                            Marks { file, streams: [random.below(3), random.below(longest)], own };
+                        if at % 5 == 0 { Run::Mix(marks) } else { Run::Skip(marks) }
+                    }
                     at => {
                         let source = if at % 2 == 0 { Source::Output } else { Source::Errors };
                         Run::Of(source, random.below(longest))
@@ -454,7 +512,7 @@ mod tests {
                 if at % 2 == 0 {
                     Run::Of(Source::Output, at)
                 } else {
-                    Run::Skip(Marks { file: at, streams: [0, at] })
+                    Run::Skip(Marks { file: at, streams: [0, at], own: 0 })
                 }
             })
             .collect();
@@ -474,6 +532,6 @@ mod tests {
                 let _ = block.to();
             }
         }
-        assert!(Parsed::new(&[]).is_none() && begins_at(b"ELX1").is_none());
+        assert!(Parsed::new(&[]).is_none() && begins_at(b"ELX2").is_none());
     }
 }
