@@ -6,7 +6,7 @@ mod common;
 
 use std::net::TcpListener;
 
-use common::outside::{can_trace, countable_fds};
+use common::outside::{Trace, can_trace, countable_fds};
 use common::*;
 use serde_json::{Value, json};
 
@@ -246,6 +246,31 @@ fn a_listener_in_another_network_is_found() {
     let result = execd.exec(with_until(&cmd, json!({"port": port})));
     assert_ended(&result, "matched", "port");
     assert_eq!(result["listening"][0]["port"], port);
+}
+
+/// rule: waits.md, Listening: a turn looks at processes for a bounded time (5 ms)
+/// rule: waits.md, Listening: In a list those sessions come first that were last seen to listen
+#[test]
+fn a_list_looks_for_the_listeners_of_some_and_the_next_one_goes_on() {
+    const SESSIONS: usize = 512;
+    let make = |args: &[&str]| Execd::with(&[&["--max-sessions", "600"], args].concat(), &[]);
+    let Some(mut execd) = start_as(make) else { return };
+    for _ in 0..2 {
+        execd.open_all(&["exec sleep 600"; SESSIONS / 2]);
+    }
+    let cmd = "exec python3 listener.py 127.0.0.1 0";
+    let id = session_of(&execd.exec(with_until(cmd, json!({"port": "any"}))));
+    let listening = |execd: &mut Execd| execd.listed(id).expect("a row")["listening"].is_array();
+    eventually("a list has come to the last one", || listening(&mut execd));
+    if !can_trace() {
+        return;
+    }
+    let trace = Trace::attach(execd.pid(), &["-e", "trace=openat"]);
+    assert!(listening(&mut execd), "who listens comes first");
+    let trace = trace.detach();
+    let looked = trace.lines().filter(|line| line.contains("/fd\"")).count();
+    // A call that is traced takes 10 us at least, and a look has three.
+    assert!((1..SESSIONS / 2).contains(&looked), "{looked} of {SESSIONS} were looked at");
 }
 
 // ---- Held by somebody else --------------------------------------------------------------

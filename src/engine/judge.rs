@@ -242,8 +242,7 @@ fn look_at_processes<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
         let _ = cx.watch.add(fd, token_of(core.id, Port::Busy), Interest::READABLE);
     }
     if core.tells_soon(cx.now_ns) {
-        let listening = cx.listening(core);
-        core.note_listening(cx.now_ns, listening);
+        cx.note_listening(core);
     }
 }
 

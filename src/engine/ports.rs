@@ -8,17 +8,18 @@ use mio::Interest;
 use super::contract::Families;
 use super::contract::cx::Cx;
 use super::port_room;
+use super::sessions::{Entry, Sessions};
 use super::watch::{Port, token_of};
 use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::PortWanted;
-use crate::session::Session;
 use crate::session::asked::Outcome;
 use crate::session::listening::{self, Found, Listening, Own};
 use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
+use crate::session::{Session, SessionId};
 use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
@@ -27,10 +28,16 @@ impl<F: Families> Cx<F> {
         let sid = core.facts.pid;
         let leaders = &self.leaders;
         let leads = |pid: i32| leaders.contains_key(&pid);
-        let (adopted, all) = self.ports.adopted(core.id, leads);
+        let orphans = self.lookout.borrow_mut().orphans(leads);
+        let (adopted, all) = self.ports.adopted(core.id, &orphans, leads);
+        // A look at what the processes are at has walked them already.
+        let walked = core.walked(self.now_ns).filter(|_| core.number == Number::Leads);
+        if let Some(pids) = walked.filter(|_| adopted.is_empty()) {
+            return (pids.to_vec(), all);
+        }
         let mut tree = match core.number.now(sid) {
             Number::Free => Tree::default(),
-            _ => tree::walk(sid, core.number == Number::Leads, self.ports.orphans(leads)),
+            _ => tree::walk(sid, core.number == Number::Leads, &orphans),
         };
         let complete = tree.complete || core.number == Number::Free;
         tree.complete = complete && all;
@@ -51,22 +58,67 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// The ports that the processes of a session listen on, for a reply or a row; at the end of a
-    /// wait's time, those that they listened on just before.
+    /// The ports that the processes of a session listen on, for a reply; at the end of a wait's
+    /// time, those that they listened on just before. None where the turn has no time left to look.
     pub fn listening(&mut self, core: &Session) -> Vec<Listening> {
         let since_ns = self.answers_since_ns;
         if let Some(all) = since_ns.and_then(|since_ns| core.listened_since(since_ns)) {
             return all.to_vec();
         }
+        self.listening_now(core).unwrap_or_default()
+    }
+
+    /// Notes the ports that the processes of a session listen on now, for an answer that is due
+    /// soon, or a list. Whether the turn had time to look.
+    pub fn note_listening(&mut self, core: &mut Session) -> bool {
+        let Some(all) = self.listening_now(core) else { return false };
+        core.note_listening(self.now_ns, all);
+        true
+    }
+
+    /// Notes for a list the ports that sessions listen on, of as many as the turn has time for.
+    /// Those that were seen to listen come first; with the others each list goes on where the last
+    /// one has stopped.
+    pub fn note_all_listening(&mut self, sessions: &mut Sessions<F>) {
+        let listens =
+            |one: &Entry<F>| one.core.listened_since(0).is_some_and(|all| !all.is_empty());
+        let ids = |from: SessionId, to: SessionId| {
+            let others = sessions.iter().filter(|one| !listens(one)).map(|one| one.core.id);
+            others.filter(move |id| (from..to).contains(id))
+        };
+        let from = self.ports.list_from;
+        let first: Vec<SessionId> =
+            sessions.iter().filter(|one| listens(one)).map(|one| one.core.id).collect();
+        let known = first.len();
+        let order = first.into_iter().chain(ids(from, SessionId::MAX)).chain(ids(0, from));
+        let order: Vec<SessionId> = order.collect();
+        for (at, id) in order.into_iter().enumerate() {
+            let Some(entry) = sessions.get_mut(id) else { continue };
+            if !self.note_listening(&mut entry.core) {
+                if at >= known {
+                    self.ports.list_from = id;
+                }
+                return;
+            }
+        }
+    }
+
+    fn listening_now(&mut self, core: &Session) -> Option<Vec<Listening>> {
+        if core.life.finished() {
+            return Some(Vec::new());
+        }
         self.ports.begin_turn(self.counters.turns);
-        if core.life.finished() || self.ports.table().all.is_empty() {
-            return Vec::new();
+        let began_ns = self.ports.may_tell()?;
+        if self.ports.table().all.is_empty() {
+            return Some(Vec::new());
         }
         // What is spent for one reply is not there for the next one of the turn.
         let mut left = self.ports.told_left;
         let found = self.listeners_of(core, &mut left, &|_| true);
         self.ports.told_left = left;
-        listening::told(&found.own)
+        let told = listening::told(&found.own);
+        self.ports.has_told(began_ns);
+        Some(told)
     }
 }
 

@@ -88,6 +88,8 @@ pub struct Sight<'a> {
 pub(super) struct Look {
     pub at_ns: u64,
     pub found: Found,
+    /// The processes that were looked at, where these were all.
+    pids: Option<Vec<i32>>,
     /// Since when the same process was seen to wait in the same call.
     waits_since_ns: u64,
     /// Since when nothing at all has moved.
@@ -158,7 +160,7 @@ impl Session {
         if self.life.finished() || !sight.lookout.may_see() {
             return false;
         }
-        let found = self.found(sight);
+        let (found, pids) = self.found(sight);
         sight.lookout.has_seen();
         let last = self.doing.last.take();
         let since = |same: fn(&Look, &Found) -> bool, since: fn(&Look) -> u64| {
@@ -167,12 +169,13 @@ impl Session {
         let waits_since_ns = since(|a, b| a.found.waiter == b.waiter, |a| a.waits_since_ns);
         let same_since_ns = since(|a, b| a.found.mark == b.mark, |a| a.same_since_ns);
         let closed_since_ns = since(|a, b| a.found.closed && b.closed, |a| a.closed_since_ns);
-        let look = Look { at_ns: now_ns, found, waits_since_ns, same_since_ns, closed_since_ns };
+        let look =
+            Look { at_ns: now_ns, found, pids, waits_since_ns, same_since_ns, closed_since_ns };
         self.doing.last = Some(look);
         true
     }
 
-    fn found(&self, sight: &mut Sight<'_>) -> Found {
+    fn found(&self, sight: &mut Sight<'_>) -> (Found, Option<Vec<i32>>) {
         let leads = |pid: i32| sight.leaders.contains_key(&pid);
         let orphans = sight.lookout.orphans(leads);
         let ours = self.ours();
@@ -192,7 +195,13 @@ impl Session {
         let mut found = pure::decide(&all, modes, whole, &self.last_line());
         // Its end may leave the session to itself.
         found.busy.extend(stranger);
-        found
+        (found, tree.complete.then_some(tree.pids))
+    }
+
+    /// The session's processes, where a look of this turn has walked all of them.
+    pub fn walked(&self, now_ns: u64) -> Option<&[i32]> {
+        let last = self.doing.last.as_ref().filter(|last| last.at_ns == now_ns)?;
+        last.pids.as_deref()
     }
 
     /// Whether nobody but a client's next request gives the session input: all that was given has

@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::SessionId;
 use super::listening::{Own, Table};
 use super::port_holders::Search;
 use super::probe::{Probe, Rest};
 use crate::limits::{
     ADOPTED_ASKED_MAX, HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS,
-    PORT_DOUBT_MAX_MS, PORT_LOOK_MS, TOLD_FDS_PER_TURN,
+    PORT_DOUBT_MAX_MS, PORT_LOOK_MS, TOLD_FDS_PER_TURN, TOLD_TURN_MS,
 };
 use crate::pure::net::Listener;
 use crate::pure::net::room::Room;
 use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
+use crate::sys::clock;
 use crate::sys::listeners::{self, Network};
 use crate::sys::run_limit;
 use crate::sys::tree::Orphans;
@@ -26,7 +28,6 @@ pub struct Listeners {
     table: Option<Rc<Table>>,
     /// Our network, which never changes.
     network: Option<Network>,
-    orphans: Option<Orphans>,
     /// Processes without parents that have left the session that started them: the limit that says
     /// which that was, and the pid.
     adopted: Option<Vec<(u64, i32)>>,
@@ -36,6 +37,10 @@ pub struct Listeners {
     pub fds_left: usize,
     /// The same, for what replies and lists tell.
     pub told_left: usize,
+    /// How long looks for these have taken.
+    told_ns: u64,
+    /// The session that the next list looks at first: the last one had no time left for it.
+    pub list_from: SessionId,
 }
 
 impl Listeners {
@@ -48,8 +53,9 @@ impl Listeners {
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let (network, marks) = (self.network, self.marks);
-            *self = Self { turn, fds_left, told_left, network, marks, ..Self::default() };
+            let Self { network, marks, list_from, .. } = *self;
+            let kept = Self { network, marks, list_from, ..Self::default() };
+            *self = Self { turn, fds_left, told_left, ..kept };
         }
     }
 
@@ -61,17 +67,27 @@ impl Listeners {
         Rc::clone(self.table.get_or_insert_with(read))
     }
 
-    /// The processes without parents, given who leads a session.
-    pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> &Orphans {
-        self.orphans.get_or_insert_with(|| Orphans::read(leads))
+    /// When a look for what replies and lists tell begins. None: the turn has no time left for it.
+    pub fn may_tell(&self) -> Option<u64> {
+        (self.told_ns < TOLD_TURN_MS * NS_PER_MS).then(clock::now_ns)
+    }
+
+    /// A look that began then is done.
+    pub fn has_told(&mut self, began_ns: u64) {
+        self.told_ns += clock::now_ns().saturating_sub(began_ns);
     }
 
     /// Those that a session has started and that have left it, by setsid(2) and a second fork; and
     /// whether these are all.
-    pub fn adopted(&mut self, session: u64, leads: impl Fn(i32) -> bool) -> (Vec<i32>, bool) {
+    pub fn adopted(
+        &mut self,
+        session: SessionId,
+        orphans: &Orphans,
+        leads: impl Fn(i32) -> bool,
+    ) -> (Vec<i32>, bool) {
         let Some(marks) = self.marks else { return (Vec::new(), false) };
         if self.adopted.is_none() {
-            let strangers = self.orphans(&leads).strangers(&leads).take(ADOPTED_ASKED_MAX);
+            let strangers = orphans.strangers(&leads).take(ADOPTED_ASKED_MAX);
             let marked = |pid| Some((run_limit::soft_of(pid)?, pid));
             self.adopted = Some(strangers.filter_map(marked).collect());
         }
@@ -234,6 +250,21 @@ pub fn wait_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// rule: waits.md, Listening: a turn looks at processes for a bounded time (5 ms)
+    #[test]
+    fn what_replies_tell_is_looked_for_no_longer_than_a_turn_has_time_for() {
+        let mut listeners = Listeners::marked(None);
+        listeners.begin_turn(1);
+        let began_ns = listeners.may_tell().expect("nobody has looked yet");
+        listeners.has_told(began_ns - TOLD_TURN_MS * NS_PER_MS);
+        assert_eq!(listeners.may_tell(), None);
+        listeners.list_from = 7;
+        listeners.begin_turn(1);
+        assert_eq!(listeners.may_tell(), None, "the turn goes on");
+        listeners.begin_turn(2);
+        assert!(listeners.may_tell().is_some() && listeners.list_from == 7);
+    }
 
     #[test]
     fn a_listener_of_others_is_looked_at_again_ever_more_rarely() {

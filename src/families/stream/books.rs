@@ -110,6 +110,7 @@ pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     expire(&mut engine.cx);
     let Engine { sessions, cx, .. } = engine;
     sessions.listed_mut().for_each(|core| _ = cx.doing(core));
+    cx.note_all_listening(sessions);
     let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
     let live = sessions.iter().filter(known).filter(|one| !cx.books.stream.has(one.core.id));
     let live: Vec<&Entry> = live.collect();
@@ -152,7 +153,7 @@ fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
         duration_ms,
         output_bytes: core.output_bytes_total(),
         doing: (!over).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
-        listening: if over { Vec::new() } else { cx.listening(core) },
+        listening: core.listened_since(cx.now_ns).filter(|_| !over).unwrap_or_default().to_vec(),
         stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
         stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
         log_path: cx.log_path(core.id),

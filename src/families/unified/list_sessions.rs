@@ -148,10 +148,8 @@ fn look_at_all(engine: &mut Engine) {
 
 /// The rows of the list.
 fn rows(engine: &mut Engine) -> Vec<Row> {
-    let (cx, sessions) = (&mut engine.cx, &engine.sessions);
-    let mut listening: BTreeMap<SessionId, Vec<Listening>> =
-        order::map(sessions.listed().map(|core| (core.id, cx.listening(core))));
-    let cx = &*cx;
+    engine.cx.note_all_listening(&mut engine.sessions);
+    let (cx, sessions) = (&engine.cx, &engine.sessions);
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
     let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
     away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
@@ -185,7 +183,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             wake_armed: core.wake.is_some(),
             window: core.facts.window.clone(),
             shell_exited: core.life.shell_gone().then_some(true),
-            listening: listening.remove(&core.id).unwrap_or_default(),
+            listening: core.listened_since(cx.now_ns).unwrap_or_default().to_vec(),
             doing: running.then(|| StateReport::from(&core.seen(cx.now_ns))),
             detached: away.remove(&core.id).unwrap_or_default(),
         }
