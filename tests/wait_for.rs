@@ -363,6 +363,20 @@ fn sessions_of_which_none_can_go_on_are_answered() {
     execd.result_of(killed);
 }
 
+/// The rows of many are made in one turn, which has no time to look at all of them again.
+/// rule: waits.md, wait_for: The row of such a session says what it was seen to wait for
+#[test]
+fn the_rows_of_many_that_can_not_go_on_all_say_what_they_wait_for() {
+    const SESSIONS: usize = 60;
+    let mut execd = Execd::start();
+    let ids = execd.open_all(&["exec cat"; SESSIONS]);
+    let answer = json!({"on_impossible": "answer", "mode": "any"});
+    let reply = waited(&mut execd, &ids, answer);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    assert_eq!(each(&reply, "outcome"), ["impossible"; SESSIONS]);
+    assert_eq!(each(&reply, "state"), ["waiting_for_line"; SESSIONS]);
+}
+
 /// rule: waits.md, wait_for: `wait_for` waits for several sessions of any family at once
 #[test]
 fn a_run_of_pi_is_waited_for_as_any_session_and_answers_as_ever() {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Session;
+use super::doing::Seen;
 use super::idle::Idle;
 use super::listening::Listening;
 use super::ports::{self, PortWait};
@@ -156,6 +157,8 @@ pub struct Outcome {
     pub present_at_entry: bool,
     /// Why nothing can come true any more.
     pub why: Option<String>,
+    /// What the session was doing, where that is why.
+    pub seen: Option<Seen>,
 }
 
 impl Outcome {

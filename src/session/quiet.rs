@@ -129,6 +129,7 @@ impl Session {
     fn end_waits(&mut self) {
         let Some(last) = &self.doing.last else { return };
         let Some(waiter) = last.waiter() else { return };
+        let seen = last.closed().map(|_| self.seen(last.at_ns));
         for wait in self.waits.iter_mut().filter(|wait| wait.ends_by_doing()) {
             if let Some(by_stop) = wait.input_came(waiter.input) {
                 let outcome = Outcome {
@@ -143,7 +144,8 @@ impl Session {
                 && let Some(waiter) = Look::closed(last)
             {
                 let state = Some(waiter.input.state());
-                let outcome = Outcome { state, ..Outcome::impossible(why(waiter)) };
+                let seen = seen.clone();
+                let outcome = Outcome { state, seen, ..Outcome::impossible(why(waiter)) };
                 wait.outcome = Some(Box::new(outcome));
             }
         }

@@ -10,12 +10,13 @@ use super::row::Row;
 use crate::engine::judge::status_fields;
 use crate::engine::ledger;
 use crate::engine::notices::command_for_lists;
-use crate::families::{Cx, State, unified};
+use crate::families::{self, Cx, unified};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES};
 use crate::pure::group::{One, Over};
 use crate::pure::ledger::Event;
 use crate::pure::text::visible::one_line;
 use crate::session::Session;
+use crate::session::doing::{Seen, State};
 use crate::session::listening;
 use crate::session::report::TruncationReport;
 use crate::session::state_report::StateReport;
@@ -44,9 +45,17 @@ fn word(one: One) -> &'static str {
     }
 }
 
+/// What a session is doing. Of one that can't go on a look that comes later may not say again who
+/// waits, for want of time or of a second one: what was seen then is told.
+fn doing(core: &mut Session, wait: &Wait, cx: &mut Cx) -> Seen {
+    let now = cx.doing(core);
+    let stuck = wait.outcome.as_ref().and_then(|outcome| outcome.seen.clone());
+    stuck.filter(|_| now.state == State::Running).unwrap_or(now)
+}
+
 /// Makes the row of a session whose group is over.
 pub fn row(
-    (state, core): (&mut State, &mut Session),
+    (state, core): (&mut families::State, &mut Session),
     wait: &Wait,
     group: &mut Group,
     takes_output: bool,
@@ -72,7 +81,7 @@ pub fn row(
         group.report = report.take();
     }
     let runs = !core.life.finished();
-    let doing = runs.then(|| StateReport::from(&cx.doing(core)));
+    let doing = runs.then(|| StateReport::from(&doing(core, wait, cx)));
     let log = cx.log_status(core).unwrap_or_default();
     let trouble = cx.log_trouble(core, core.life.finished());
     let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
