@@ -363,9 +363,9 @@ impl KeeperLink {
                 }
             }
             Hand::Inline(writer) => {
+                // Nothing else here comes now and then.
+                writer.clean();
                 if !log.open_sent {
-                    // Nothing else here comes now and then.
-                    writer.clean();
                     acks.push(writer.open(id, &log.name));
                 }
                 acks.extend(writer.data(id, source, &front[..chunk]));

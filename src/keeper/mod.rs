@@ -15,6 +15,7 @@
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
 //! | `record` | the same on disk, for when the guard is killed too |
+//! | `total` | when it is looked for old logs, and for too many |
 //! | `mod` | flags, and the loops that wait for the pipes |
 //!
 //! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
@@ -33,12 +34,15 @@ pub mod range;
 pub mod range_record;
 pub mod record;
 pub mod records;
+mod total;
 pub mod writer;
 
 use crate::limits::{
-    EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS,
+    CLEAN_PAUSE_MS, EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS,
+    MAX_LOG_KEEP_DAYS, NS_PER_MS,
 };
 use crate::pure::buffer::bound::Bounds;
+use crate::sys::clock;
 use crate::sys::host;
 use crate::sys::io::{self, Io};
 use crate::sys::keeper_calls::{self, GUARD_PIPE, Role, WRITER_PIPES};
@@ -106,7 +110,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
                 start_pages::give_back();
                 keeper.writer.keep(flags.keep_days);
                 if flags.cleans {
-                    keeper.writer.begin_cleaning(flags.keep_days);
+                    let due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
+                    keeper.writer.begin_cleaning(flags.keep_days, due_ns);
                 }
                 keeper.serve()
             })
@@ -214,6 +219,7 @@ impl Keeper {
                 self.record.delete();
             }
         }
+        self.writer.end_cleaning();
         Ok(())
     }
 
@@ -241,6 +247,7 @@ impl Keeper {
         let ready = poll::is_readable(self.log, due_ns);
         self.writer.clean();
         self.writer.write_facts(!ready);
+        self.send_told()?;
         if !ready {
             return Ok(true);
         }
@@ -298,6 +305,11 @@ impl Keeper {
             }
         };
         ack.iter().try_for_each(|ack| self.send(ack, &page))?;
+        self.send_told()
+    }
+
+    /// Tells of other logs than the one that was just dealt with.
+    fn send_told(&mut self) -> Result<(), Nonsense> {
         self.writer.take_told().iter().try_for_each(|ack| self.send(ack, &[]))
     }
 

@@ -174,6 +174,11 @@ impl Log {
         self.file.as_ref().and_then(BoundedFile::segment_bytes)
     }
 
+    /// Bytes of its file that are kept.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.size().saturating_sub(file.from()))
+    }
+
     /// Gives up the oldest bytes but for the last `keep`. Errors: fallocate(2), unlinkat(2).
     pub(super) fn trim_to(&mut self, keep: u64, dir: Option<&LogDir>) -> Result<(), i32> {
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -263,6 +268,9 @@ impl Log {
         self.try_space(dir);
         self.tell_missing(dir);
         self.write_index(dir);
+        if let Some(file) = &self.file {
+            file.first().set_ended();
+        }
     }
 
     fn note(&mut self, line: &str, dir: Option<&LogDir>) -> Result<(), i32> {

@@ -12,12 +12,13 @@ use super::frames::{Ack, AckKind, ReadPage, Reopen};
 use super::index::{self, Index};
 use super::meta::Waiting;
 use super::one_log::Log;
+use super::total::Looks;
 use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
+use crate::pure::order;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
-use crate::sys::log_clean::Cleaner;
 use crate::sys::log_files::{LogDir, ensure_private_dir};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,8 +37,8 @@ pub struct Writer {
     told: Vec<Ack>,
     /// The directory's path, where it was had at first.
     path: Option<PathBuf>,
-    /// The look for old logs, while there is one.
-    cleaner: Option<Cleaner>,
+    /// The looks for old logs, and for too many.
+    looks: Looks,
     /// Facts that are not written yet.
     facts: Waiting,
 }
@@ -48,16 +49,8 @@ impl Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
         let logs = HashMap::new();
         let (told, unindexed) = (Vec::new(), Vec::new());
-        Writer {
-            dir,
-            bounds,
-            logs,
-            unindexed,
-            told,
-            path,
-            cleaner: None,
-            facts: Waiting::default(),
-        }
+        let (looks, facts) = (Looks::new(bounds.total_bytes), Waiting::default());
+        Writer { dir, bounds, logs, unindexed, told, path, looks, facts }
     }
 
     fn dir(&self) -> Result<&LogDir, i32> {
@@ -73,23 +66,31 @@ impl Writer {
         }
     }
 
-    /// Begins to look for old logs, if it is time, and looks at the first names.
-    pub fn begin_cleaning(&mut self, keep_days: u64) {
-        self.cleaner = self.dir.as_ref().ok().and_then(|dir| Cleaner::begin(dir, keep_days));
-        self.clean();
+    /// An execd starts: looks for old logs, and for too many, from `due_ns` on.
+    pub fn begin_cleaning(&mut self, keep_days: u64, due_ns: u64) {
+        if self.dir.is_ok() {
+            self.looks.at_start(keep_days, due_ns);
+            self.clean();
+        }
     }
 
     /// When more names are to be looked at; `None` when there is nothing to do.
     pub fn clean_due_ns(&self) -> Option<u64> {
-        self.cleaner.as_ref().map(Cleaner::due_ns)
+        self.looks.due_ns().filter(|_| self.dir.is_ok())
     }
 
-    /// Looks at some more names for old logs, when they are due.
+    /// Looks at some more names, when they are due.
     pub fn clean(&mut self) {
-        if let (Some(cleaner), Ok(dir)) = (&mut self.cleaner, &self.dir)
-            && !cleaner.step(dir)
-        {
-            self.cleaner = None;
+        let over_bytes = self.dir.as_ref().map_or(0, |dir| self.looks.step(dir));
+        if over_bytes > 0 {
+            self.shorten(over_bytes);
+        }
+    }
+
+    /// Nothing more will come, all logs are closed, and nobody waits.
+    pub fn end_cleaning(&mut self) {
+        if let Ok(dir) = &self.dir {
+            self.looks.end(dir);
         }
     }
 
@@ -151,6 +152,7 @@ impl Writer {
         let whole = log.segment_bytes().is_none();
         log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
         let cut_up = whole && log.segment_bytes().is_some();
+        self.looks.wrote(bytes.len());
         if !noted {
             self.unindexed.push(session);
         }
@@ -177,6 +179,22 @@ impl Writer {
             self.told.push(log.ack(AckKind::Trimmed, session, 0));
         }
         outcome
+    }
+
+    /// Takes so many bytes from the beginnings of the logs here, the largest first.
+    fn shorten(&mut self, mut bytes: u64) {
+        let mut logs: Vec<(u64, u64)> =
+            self.logs.iter().map(|(session, log)| (log.kept_bytes(), *session)).collect();
+        order::sort(&mut logs);
+        for (kept, session) in logs.into_iter().rev() {
+            if bytes == 0 {
+                return;
+            }
+            // What cannot be given up stays; it is tried again with the next look.
+            let _ = self.trim_to(session, kept.saturating_sub(bytes));
+            let left = self.logs.get(&session).map_or(0, Log::kept_bytes);
+            bytes = bytes.saturating_sub(kept.saturating_sub(left));
+        }
     }
 
     /// How much of a log is kept.

@@ -212,8 +212,13 @@ pub(super) fn read_ours(path: &Path, most_bytes: u64) -> Result<Vec<u8>, i32> {
 
 /// Whether a file name is exactly `execd-<digits>-<8 hex>.log`.
 pub fn is_log_name(name: &[u8]) -> bool {
+    name.strip_suffix(b".log").is_some_and(is_log_stem)
+}
+
+/// Whether this is such a name without its `.log`.
+pub(super) fn is_log_stem(stem: &[u8]) -> bool {
     let parts = || {
-        let inner = name.strip_prefix(b"execd-")?.strip_suffix(b".log")?;
+        let inner = stem.strip_prefix(b"execd-")?;
         let dash = inner.iter().position(|byte| *byte == b'-')?;
         Some((inner.get(..dash)?, inner.get(dash + 1..)?))
     };

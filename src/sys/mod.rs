@@ -31,7 +31,8 @@
 //! | `log_files` | the log directory and its files |
 //! | `log_meta` | the files of facts beside the logs |
 //! | `log_place` | which directory logs go to |
-//! | `log_clean` | deleting old logs |
+//! | `log_clean`, `log_total` | deleting old logs, and those that are too much |
+//! | `log_walk`, `log_stamp` | what both do: the names in a directory, the stamps of looks |
 //! | `record_files` | files that say which sessions an execd had |
 //! | `keeper_calls` | making the keeper's processes what they are |
 //! | `start_pages` | giving back what only the start has needed |
@@ -58,6 +59,9 @@ pub mod log_clean;
 pub mod log_files;
 pub mod log_meta;
 pub mod log_place;
+mod log_stamp;
+pub mod log_total;
+pub mod log_walk;
 pub mod look;
 pub mod memory_file;
 pub mod mounts;
