@@ -124,7 +124,7 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
     }
 }
 
-/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen 10 ms
+/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen 20 ms
 ///   before
 #[test]
 fn an_answer_at_the_end_of_its_time_has_nothing_to_look_for() {

@@ -141,8 +141,9 @@ impl<F: Families> Engine<F> {
             let (core, cx) = (&mut entry.core, &mut self.cx);
             let ticket = wait.ticket;
             let fresh_ns = |due: u64| due.saturating_sub(DOING_FRESH_MS * NS_PER_MS);
-            let told_ns = wait.due_ns.map(|due| fresh_ns(due).max(wait.since_ns));
-            cx.answers_since_ns = told_ns.filter(|_| why == Why::Deadline);
+            let told_ns = wait.tells_ns.or(wait.due_ns).map(|due| fresh_ns(due).max(wait.since_ns));
+            let late = matches!(why, Why::Deadline | Why::AbsoluteDeadline);
+            cx.answers_since_ns = told_ns.filter(|_| late);
             tell_events_of(core, &wait, why, cx);
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
             cx.answers_since_ns = None;

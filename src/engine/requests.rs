@@ -201,7 +201,8 @@ impl<F: Families> Engine<F> {
                 progress.sent_total = core.told_bytes();
             }
             wait.began_total = core.output_bytes_total();
-            if let Some(due_ns) = wait.due_ns.filter(|_| wait.tells_state) {
+            wait.tells_ns = wait.ends_ns(self.cx.now_ns).filter(|_| wait.tells_state);
+            if let Some(due_ns) = wait.tells_ns {
                 wait.early_ms = self.cx.slots.take_ms(due_ns, self.cx.now_ns);
             }
             core.waits.push(wait);

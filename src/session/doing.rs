@@ -107,6 +107,8 @@ pub struct Doing {
     pub(super) quiet: Quiet,
     /// No look before this moment: one was due and could not be taken.
     pub(super) not_before_ns: u64,
+    /// For how long it was put off then; nothing once a look was taken.
+    pub(super) put_off_ms: u64,
     /// When the second look is due that a request was put off for.
     second_ns: Option<u64>,
     /// The ports that were listened on just before an answer is due, and when that was.
@@ -172,6 +174,7 @@ impl Session {
         let look =
             Look { at_ns: now_ns, found, pids, waits_since_ns, same_since_ns, closed_since_ns };
         self.doing.last = Some(look);
+        self.doing.put_off_ms = 0;
         true
     }
 

@@ -8,7 +8,10 @@ use super::Session;
 use super::asked::Outcome;
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
-use crate::limits::{DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MS, DOING_WATCHED_MAX, NS_PER_MS};
+use crate::limits::{
+    DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MAX_MS, DOING_RETRY_MS, DOING_WATCHED_MAX,
+    NS_PER_MS,
+};
 use crate::pure::process::doing::Input;
 use crate::pure::until::{Condition, InputWanted};
 use crate::sys::proc;
@@ -34,6 +37,8 @@ impl Session {
         }
         let by_schedule = self.doing.quiet.due_ns().is_some_and(|due| due <= now_ns);
         if !self.look_at_processes(sight) {
+            // Each turn has time for some.
+            self.doing.put_off_ms = 0;
             return self.look_later(now_ns);
         }
         if !by_schedule {
@@ -49,9 +54,12 @@ impl Session {
         if self.doing.quiet.is_settled() { self.watch_busy() } else { Vec::new() }
     }
 
-    /// A look that is due cannot be taken in this turn.
+    /// A look that is due cannot be taken in this turn: it is tried again, while output
+    /// comes ever more rarely.
     fn look_later(&mut self, now_ns: u64) -> Vec<RawFd> {
-        self.doing.not_before_ns = now_ns + DOING_RETRY_MS * NS_PER_MS;
+        let put_off_ms = (self.doing.put_off_ms * 2).clamp(DOING_RETRY_MS, DOING_RETRY_MAX_MS);
+        self.doing.put_off_ms = put_off_ms;
+        self.doing.not_before_ns = now_ns + put_off_ms * NS_PER_MS;
         Vec::new()
     }
 
@@ -60,9 +68,9 @@ impl Session {
         let looked = self.doing.last.as_ref().is_some_and(|last| last.at_ns == now_ns);
         let soon = |wait: &Wait| {
             let ready_ns = (DOING_READY_MS + wait.early_ms) * NS_PER_MS;
-            wait.due_ns.is_some_and(|due| now_ns < due && due <= now_ns + ready_ns)
+            wait.tells_ns.is_some_and(|due| now_ns < due && due <= now_ns + ready_ns)
         };
-        looked && self.waits.iter().any(|wait| wait.tells_state && soon(wait))
+        looked && self.waits.iter().any(soon)
     }
 
     /// When a look is due: by the schedule, and twice before an answer that tells the state.
@@ -73,9 +81,9 @@ impl Session {
         let looked_ns = self.doing.last.as_ref().map_or(0, |last| last.at_ns);
         let open = |wait: &&Wait| !wait.held_back && wait.held_since_ns.is_none();
         let waits = self.waits.iter().filter(open);
-        let telling = waits.filter(|wait| wait.tells_state && wait.outcome.is_none());
+        let telling = waits.filter(|wait| wait.outcome.is_none());
         let early = telling
-            .filter_map(|wait| Some((wait.due_ns?, wait.early_ms)))
+            .filter_map(|wait| Some((wait.tells_ns?, wait.early_ms)))
             .flat_map(|(due, early_ms)| {
                 [DOING_EARLY_MS, DOING_READY_MS]
                     .map(|ms| due.saturating_sub((ms + early_ms) * NS_PER_MS))

@@ -3,6 +3,7 @@
 use super::asked::{Asked, Outcome, OutcomeKind};
 use super::{SessionId, Ticket};
 use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
+use crate::sys::clock;
 
 /// The family whose call waits, by its number in the families' table. The floors below the
 /// families hand the number back and look no further.
@@ -107,6 +108,9 @@ pub struct Wait {
     pub answers_impossible: bool,
     /// Whether the answer tells what the session is doing, where the session goes on.
     pub tells_state: bool,
+    /// When that will be, at the latest. Of a wait until a time of the wall clock it is what that
+    /// clock said when the wait began.
+    pub tells_ns: Option<u64>,
     /// How long before the usual time it is looked at what the answer tells, because many answers
     /// are due at one time.
     pub early_ms: u64,
@@ -147,6 +151,7 @@ impl Wait {
             asked: None,
             answers_impossible: false,
             tells_state: false,
+            tells_ns: None,
             early_ms: 0,
             outcome: None,
             look_ns: None,
@@ -246,6 +251,14 @@ impl Wait {
             return Some(Why::ShellGone);
         }
         moment.closing.then_some(Why::ShuttingDown)
+    }
+
+    /// When its time is over, as the clocks are now.
+    pub fn ends_ns(&self, now_ns: u64) -> Option<u64> {
+        let until = || self.until.as_ref();
+        let left_ms = |wall_ms: i64| u64::try_from(wall_ms - clock::wall_ms()).unwrap_or(0);
+        let at_ns = |wall_ms| now_ns.saturating_add(left_ms(wall_ms).saturating_mul(NS_PER_MS));
+        self.due_ns.or_else(|| until().map(|until| at_ns(until.wall_ms)))
     }
 
     /// Whether the end of the shell ends the wait also where others hold the output. Who says what
