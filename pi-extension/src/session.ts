@@ -6,11 +6,11 @@
 import { Client, type ClientEvents } from "./execd/client.ts";
 import type { RequestOptions } from "./execd/daemon.ts";
 import { Sessions } from "./execd/sessions.ts";
-import type { Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { ListResult, Reply, SessionEvent, SessionExited, SessionStarted } from "./execd/wire-results.ts";
 import type { Method, MethodParams } from "./execd/wire.ts";
 import { earlierIds } from "./pi/earlier-ids.ts";
 import {
-  type Beginning, type SessionNames, handOver, handedOver, leave, takeLeft,
+  type Beginning, type SessionNames, handOver, handedOver, leave, leaveUntold, takeLeft, takeUntold,
 } from "./pi/handover.ts";
 import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
@@ -18,6 +18,7 @@ import { Inbox } from "./pi/inbox.ts";
 import { Mending } from "./pi/mending.ts";
 import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
+import { eventOf } from "./pi/told.ts";
 import { Ui } from "./pi/ui.ts";
 import { Wakes } from "./pi/wakes.ts";
 import { isObject, messageOf } from "./text/values.ts";
@@ -26,6 +27,10 @@ import { Registry } from "./tools/registry.ts";
 
 /** pi's start waits this long for execd; on a far machine it may come later. */
 const START_WAIT_MS = 2_000;
+/** The end of pi's session waits this long for execd to say what was not told yet. */
+const UNTOLD_WAIT_MS = 1_000;
+/** execd is asked so often at most: it keeps 1,024 events, and a reply carries 16. */
+const UNTOLD_ROUNDS = 65;
 
 export class PiSession implements FamilyContext {
   readonly host: Host;
@@ -81,6 +86,7 @@ export class PiSession implements FamilyContext {
     await this.#adopt(event, ctx);
     this.execd.reopen();
     this.inbox.open();
+    this.wakes.takeOver(takeUntold(event, namesOf(ctx).id));
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
@@ -121,8 +127,14 @@ export class PiSession implements FamilyContext {
    */
   async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     const registered = this.#registry.registered;
-    if (reason !== "quit") handOver(registered.map(({ name }) => name));
+    if (reason !== "quit") {
+      handOver(registered.map(({ name }) => name));
+      await this.#askUntold();
+    }
     this.inbox.close();
+    if (reason !== "quit") {
+      leaveUntold(namesOf(ctx), [...this.wakes.handOn(), ...this.#endedByPi()]);
+    }
     this.wakes.close();
     await Promise.all(this.#lasting.map((one) => one.close()));
     const isKept = registered.some(({ lasting }) => lasting !== undefined);
@@ -136,6 +148,28 @@ export class PiSession implements FamilyContext {
     }
     this.sessions.clear();
     this.ui.detach();
+  }
+
+  /** Takes from execd what has happened and no reply has told: nobody can ask for that later. */
+  async #askUntold(): Promise<void> {
+    const over = AbortSignal.timeout(UNTOLD_WAIT_MS);
+    const late = new Promise<undefined>((resolve) => {
+      over.addEventListener("abort", () => resolve(undefined));
+    });
+    const ask = () => this.execd.request("list_sessions", { peek: true, events: true } as object);
+    for (let rounds = 0; rounds < UNTOLD_ROUNDS && this.execd.isRunning; rounds++) {
+      const reply = await Promise.race([ask().catch(() => undefined), late]);
+      const { sessions, events } = (reply ?? {}) as Partial<ListResult>;
+      const ended = (sessions ?? []).filter(({ running }) => !running);
+      this.wakes.onUntold(ended.map((row) => ({ ended: row, woke: false })), events);
+      if (!events) return;
+    }
+  }
+
+  /** What runs now ends with this session of pi. */
+  #endedByPi(): SessionEvent[] {
+    return this.sessions.list().map(({ session_id, command }) =>
+      eventOf({ command, killed_by: "shutdown" }, session_id));
   }
 
   /** Ends all sessions but those that a family keeps. What cannot be ended goes with execd. */

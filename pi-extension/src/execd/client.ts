@@ -53,6 +53,8 @@ export class Client {
   /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
+  /** Daemons of an earlier version, whose replies carry no events: they refuse to be asked. */
+  readonly #withoutEvents = new WeakSet<Daemon>();
 
   /**
    * `flags` and `env` are asked at each start: flags of execd; and the environment, which says
@@ -149,7 +151,15 @@ export class Client {
   ): Promise<Reply<M>> {
     const daemon = await unlessAborted(this.#running(), options.signal);
     this.#reserveIds(daemon);
-    return daemon.request(method, params, options) as Promise<Reply<M>>;
+    const { events, ...others } = params as Record<string, unknown>;
+    const known = events === undefined || !this.#withoutEvents.has(daemon) ? params : others;
+    try {
+      return await daemon.request(method, known, options) as Reply<M>;
+    } catch (error) {
+      if (known === others || !isAboutEvents(error)) throw error;
+      this.#withoutEvents.add(daemon);
+      return await daemon.request(method, others, options) as Reply<M>;
+    }
   }
 
   /**
@@ -292,6 +302,11 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+/** Whether an execd has refused a request, before it did anything, for asking for events. */
+function isAboutEvents(error: unknown): boolean {
+  return error instanceof RpcError && error.message.startsWith('unknown param "events"');
 }
 
 function noExecdMessage(failed: string[], missing: string[]): string {

@@ -19,6 +19,8 @@ export const CANCEL_DEADLINE_MS = 3_000;
  */
 export const PING_PERIOD_MS = 30_000;
 const PINGS_MISSED_MAX = 2;
+/** The most requests that were given up and whose answers are still taken. */
+const LATE_MAX = 64;
 /**
  * The end of execd's pipes is waited for this long after its exit: it may still have said
  * something.
@@ -74,6 +76,8 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Takes each notification about this request (`request_id`), never after it settled. */
   onNotification?: NotificationHandler | undefined;
+  /** Takes the result of a cancelled request that was rejected with NoAnswer and is answered now. */
+  onLate?(result: object): void;
 }
 
 interface Pending extends RequestOptions {
@@ -95,6 +99,8 @@ export class Daemon {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #events: DaemonEvents;
   readonly #pending = new Map<number, Pending>();
+  /** Who takes the answers of requests that were given up. */
+  readonly #late = new Map<number, RequestOptions>();
   readonly #gone: Promise<void>;
   #resolveGone: () => void = () => {};
   #lastId = 0;
@@ -177,6 +183,7 @@ export class Daemon {
           const seconds = CANCEL_DEADLINE_MS / 1000;
           const error = new NoAnswer(`execd has not answered within ${seconds} s of the cancel`);
           this.#settle(id)?.reject(error);
+          if (this.#late.size < LATE_MAX) this.#late.set(id, options);
         }, CANCEL_DEADLINE_MS);
       };
       const settle = () => {
@@ -250,8 +257,19 @@ export class Daemon {
     if (typeof message.id !== "number") return;
     const pending = this.#settle(message.id);
     const error = isObject(message.error) ? message.error : undefined;
-    if (!error) pending?.resolve(message.result);
-    else pending?.reject(rpcError(error));
+    if (!pending) this.#onLate(message.id, message.result);
+    else if (!error) pending.resolve(message.result);
+    else pending.reject(rpcError(error));
+  }
+
+  #onLate(id: number, result: unknown): void {
+    const options = this.#late.get(id);
+    this.#late.delete(id);
+    try {
+      if (isObject(result)) options?.onLate?.(result);
+    } catch (error) {
+      console.error("pi-execd: a late answer could not be taken:", error);
+    }
   }
 
   /** Catches what a handler throws: inside the event of a pipe an error would end pi. */

@@ -20,12 +20,38 @@ export interface Truncation {
   maxBytes: number;
 }
 
+/** Something that has happened to a session (protocol.md, Events). */
+export interface SessionEvent {
+  /** Its number; what the extension itself has seen has none. */
+  n?: number;
+  /** When, in milliseconds since 1970. */
+  at_ms: number;
+  session_id: number;
+  what: "exited" | "evicted" | "killed" | "wake" | "log_trouble";
+  command: string;
+  family?: string;
+  exit_code?: number;
+  signal?: string;
+  killed_by?: string;
+  /** Of log_trouble: what is wrong. */
+  message?: string;
+}
+
+/** What a reply carries of other sessions, where it was asked to. */
+interface Events {
+  events?: SessionEvent[];
+}
+
 /** How a session ended, and what became of its log. */
 interface Ending {
   exit_code?: number;
   signal?: string;
+  /** By whom it was ended, where it did not end by itself. */
+  killed_by?: string;
   failure_message?: string;
   log_path?: string;
+  /** The first byte of the output that the log still has, where that is not the first of all. */
+  log_from?: number;
   /** Whether all of the output is in the log (yet). */
   log_complete?: boolean;
   /** Whether the log ended at a limit. */
@@ -60,7 +86,7 @@ interface Doing {
 }
 
 /** The reply of exec_command, and of write_stdin with a session_id: one wait on a session. */
-export interface WaitResult extends Ending, Doing {
+export interface WaitResult extends Ending, Doing, Events {
   /** Only while something still runs; never together with exit_code. */
   session_id?: number;
   cwd?: string;
@@ -73,6 +99,7 @@ export interface WaitResult extends Ending, Doing {
   wait_status?: string;
   wait?: WaitReport;
   wall_time_seconds?: number;
+  output_bytes_total?: number;
   omitted_bytes?: number;
   output?: string;
   truncation?: Truncation;
@@ -88,7 +115,7 @@ export interface WaitResult extends Ending, Doing {
 }
 
 /** The reply of kill_session. */
-export interface KillResult extends Ending {
+export interface KillResult extends Ending, Events {
   found: boolean;
   session_id: number;
   killed?: boolean;
@@ -119,7 +146,7 @@ export interface WaitForRow extends Ending, Doing {
 }
 
 /** The reply of wait_for. */
-export interface WaitForResult {
+export interface WaitForResult extends Events {
   wait: WaitReport;
   sessions: WaitForRow[];
   /** Ready-made text for a model. */
@@ -143,7 +170,7 @@ export interface SessionInfo extends Ending, Doing {
 }
 
 /** The reply of list_sessions. */
-export interface ListResult {
+export interface ListResult extends Events {
   sessions: SessionInfo[];
   active_count: number;
   left?: { session_id: number; pid: number; command: string }[];
@@ -151,7 +178,7 @@ export interface ListResult {
 }
 
 /** The reply of set_on_exit. */
-export interface SetOnExitResult {
+export interface SetOnExitResult extends Events {
   found: boolean;
   status?: "disarmed" | "already_none" | "armed" | "already_armed" | "too_late";
 }
@@ -190,11 +217,14 @@ export interface SessionExited {
   wake?: true;
   elapsed_ms: number;
   log_path?: string;
+  log_from?: number;
 }
 
 /** What the stream tools tell of a session's log. */
 interface StreamLog {
   logPath?: string;
+  /** The first byte of the output that the log still has, where that is not the first of all. */
+  logFrom?: number;
   /** Something of the output is missing from the log. */
   logComplete?: false;
   /** The log ended at a limit. */
@@ -227,6 +257,8 @@ export interface StreamReport extends StreamLog, StreamDoing {
   startedAt?: string;
   exitCode?: number;
   signal?: string;
+  /** By whom it was ended, where it did not end by itself. */
+  killedBy?: string;
   timedOut?: true;
   /** Why the command could not be started. */
   error?: string;
@@ -256,11 +288,13 @@ export interface StreamSession extends StreamDoing {
   status: StreamReport["status"];
   exitCode?: number;
   signal?: string;
+  killedBy?: string;
   startedAt: string;
   durationMs: number;
   outputBytes: number;
   stdinMode: "pipe" | "pty" | "null";
   logPath?: string;
+  logFrom?: number;
 }
 
 /** The reply of list_processes: running first, then what has ended, newest first. */

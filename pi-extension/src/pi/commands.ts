@@ -10,12 +10,13 @@ import type {
 import { forgottenText, formatAge } from "../text/figures.ts";
 import { plainText } from "../text/plain.ts";
 import { drawable } from "../text/safe.ts";
-import { isObject, messageOf } from "../text/values.ts";
+import { given, isObject, messageOf } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
 import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
 import { pick } from "./pick.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
+import type { Ended, Wakes } from "./wakes.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";
@@ -33,10 +34,16 @@ const MAX_TOLD = 30;
 const COMMAND_CELLS = 60;
 const HEAD_CELLS = 120;
 
+/** What is read of a row of the list of processes. */
+type EndedRow = { [K in "exitCode" | "signal" | "killedBy"]?: StreamSession[K] | undefined }
+  & Pick<StreamSession, "sessionId" | "command">;
+
 /** What a command sees of the session of pi. */
 export interface CommandContext {
   readonly execd: Client;
   readonly sessions: Sessions;
+  /** What people have seen, or ended, the model has still to be told. */
+  readonly wakes: Pick<Wakes, "onUntold">;
 }
 
 /** `/unified-exec-sessions`: shows what runs; the one that is chosen is ended. */
@@ -72,12 +79,22 @@ function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
 async function runningSessions(context: CommandContext): Promise<SessionInfo[]> {
   if (!context.execd.isRunning) return [];
   const reply = await context.execd.request("list_sessions", { peek: true });
+  noteEnds(context, reply.sessions);
   return reply.sessions.filter((session) => session.running);
 }
 
-async function kill(context: CommandContext, { session_id }: SessionInfo): Promise<boolean> {
+/** Some rows tell of ends: execd takes what it has told here for told. */
+function noteEnds(context: CommandContext, rows: Partial<Ended>[]): void {
+  const ended = rows.filter(({ exit_code, signal }) => (exit_code ?? signal) !== undefined);
+  context.wakes.onUntold(ended.map(({ session_id, exit_code, signal, killed_by, command }) =>
+    ({ ended: given({ session_id, exit_code, signal, killed_by, command }), woke: false })));
+}
+
+async function kill(context: CommandContext, session: SessionInfo): Promise<boolean> {
+  const { session_id, command } = session;
   try {
     const reply = await context.execd.request("kill_session", { session_id });
+    noteEnds(context, [{ command, ...reply }]);
     // A session that has ended by itself meanwhile is as good as killed.
     return reply.killed !== false;
   } catch {
@@ -141,7 +158,9 @@ export async function killCommand(
     // The report of a session that has ended names what it has left in the background.
     const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
     const { backgroundPids = [] } = before as Partial<StreamReport>;
-    const { status } = await context.execd.request("kill_process", { sessionId: id });
+    const { status, exitCode, signal, killedBy } =
+      await context.execd.request("kill_process", { sessionId: id });
+    noteEnds(context, [asEnded({ ...row, exitCode, signal, killedBy })]);
     if (ended) {
       const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
       return say(ctx, `${label(row)}: it had ended already${left}`);
@@ -216,7 +235,15 @@ async function rowOf(context: CommandContext, id: number): Promise<StreamSession
 async function listed(context: CommandContext): Promise<StreamList> {
   if (!context.execd.isRunning) return { processes: [] };
   const reply = await context.execd.request("list_processes", {});
-  return isObject(reply) ? reply : { processes: [] };
+  if (!isObject(reply)) return { processes: [] };
+  noteEnds(context, reply.processes.map(asEnded));
+  return reply;
+}
+
+/** How a session ended, as far as the list of processes tells it. */
+function asEnded(row: EndedRow): Ended {
+  const { sessionId: session_id, exitCode: exit_code, signal, killedBy: killed_by, command } = row;
+  return given({ session_id, exit_code, signal, killed_by, command });
 }
 
 /** `#2 41s npm run dev`; of a session that has ended, how it ended: `#1 exit 3 npm test`. */

@@ -1,14 +1,18 @@
 /**
  * From one session of pi to the next in the same process. pi draws the conversation of /reload,
  * /resume and the like before `session_start`, so rows need their renderers when the factory runs.
- * And what a family keeps outlives the session, with the execd that it runs in.
+ * And what a family keeps outlives the session, with the execd that it runs in. What a conversation
+ * was not told yet waits until somebody goes on with it.
  */
 import type { Client } from "../execd/client.ts";
+import type { SessionEvent } from "../execd/wire-results.ts";
 
 /** /reload loads the modules anew; only what hangs on globalThis lives through it. */
 const KEY = Symbol.for("pi-execd.handover");
 /** Raised with every change of what is handed over: /reload may come after an update. */
 const VERSION = 3;
+/** The conversations for which events are kept: those that were left last. */
+const CONVERSATIONS_MAX = 32;
 
 /** What a family keeps while no session of pi is there for it. */
 export interface Kept {
@@ -37,6 +41,7 @@ export interface SessionNames {
 interface Shared {
   names?: string[] | undefined;
   left: { version: number; left: Left; end: () => Promise<void> }[];
+  untold?: { version: number; session: SessionNames; events: SessionEvent[] }[];
 }
 
 const shared = globalThis as { [KEY]?: Shared };
@@ -91,4 +96,29 @@ export async function takeLeft(event: Beginning, sessionId: string): Promise<Lef
   if (found.version === VERSION) return found.left;
   await found.end();
   return undefined;
+}
+
+/** Leaves what this session of pi has not told its model. */
+export function leaveUntold(session: SessionNames, events: SessionEvent[]): void {
+  if (events.length === 0) return;
+  const others = store().untold ?? [];
+  store().untold = [...others, { version: VERSION, session, events }].slice(-CONVERSATIONS_MAX);
+}
+
+/**
+ * Takes what the conversation that goes on was not told. /fork and /clone begin another one with the
+ * same past, so that both are told.
+ */
+export function takeUntold(event: Beginning, sessionId: string): SessionEvent[] {
+  const all = store().untold ?? [];
+  if (event.reason === "fork") {
+    return eventsOf(all.filter(({ session }) => session.file === event.previousSessionFile));
+  }
+  if (event.reason !== "reload" && event.reason !== "resume") return [];
+  store().untold = all.filter(({ session }) => session.id !== sessionId);
+  return eventsOf(all.filter(({ session }) => session.id === sessionId));
+}
+
+function eventsOf(left: NonNullable<Shared["untold"]>): SessionEvent[] {
+  return left.filter(({ version }) => version === VERSION).flatMap(({ events }) => events);
 }

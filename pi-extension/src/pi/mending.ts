@@ -78,8 +78,18 @@ export class Mending {
     // Another execd may have taken over meanwhile.
     if (!Array.isArray(rows) || execd !== this.#mended.execd) return;
     const listed: Listed = new Map(rows.map((row: SessionInfo) => [row.session_id, row]));
+    this.#noteEnds(listed);
     for (const mend of mends) mend(listed);
     this.#addUnknown(listed);
+  }
+
+  /** execd takes the ends that this list tells for told. */
+  #noteEnds(listed: Listed): void {
+    const { wakes } = this.#mended;
+    const ended = [...listed.values()].filter(({ running }) => !running);
+    // The wake of one that is armed is on its way.
+    const unarmed = ended.filter(({ session_id }) => !wakes.isArmed(session_id));
+    wakes.onUntold(unarmed.map((row) => ({ ended: row, woke: false })));
   }
 
   #mendWakes(): Mend {

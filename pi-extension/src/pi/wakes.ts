@@ -1,37 +1,21 @@
 /**
  * Wakes: a session that was started with `on_exit: "wake"` ended and no call told it. Exactly one
  * message to the model says so; it has no output, only where to find it. When the message is sent
- * is for the inbox to decide.
+ * is for the inbox to decide; whether the end is told otherwise, by a result, the book says.
  */
+import type { SessionEvent } from "../execd/wire-results.ts";
 import { oneLine } from "../text/width.ts";
 import type { Inbox, Letter, Source } from "./inbox.ts";
+import { type Ended, type OwnEnd, Told, eventOf } from "./told.ts";
+
+export type { Ended, OwnEnd } from "./told.ts";
 
 /** The most sessions that one message spells out. */
 const WAKE_LINES_MAX = 10;
-/**
- * The most tool results whose end is awaited: a host that never tells of it must not make the table
- * grow.
- */
-const DIRECT_MAX = 256;
 /** The most ends that wait to be told; of more, the oldest are only counted. */
 const WAITING_MAX = 1_024;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
-
-/** What is told of one ended session. */
-export interface Ended {
-  session_id?: number;
-  exit_code?: number;
-  signal?: string;
-  command?: string;
-  cwd?: string;
-  elapsed_ms?: number;
-  log_path?: string;
-  /** Why the session is gone without an exit: execd itself ended. */
-  lost?: string;
-  /** No call can read the session's output any more: only the log has it. */
-  unreadable?: true;
-}
 
 /** The message's `details`, for its renderer. */
 export interface WakeDetails {
@@ -46,7 +30,7 @@ export class Wakes implements Source {
   readonly #runs: (id: number) => boolean;
   readonly #warn: (message: string) => void;
   readonly #armed = new Set<number>();
-  readonly #direct = new Map<string, Ended[][]>();
+  readonly #told = new Told();
   #waiting: Ended[] = [];
   /** How many ends that waited were dropped, for want of room. */
   #dropped = 0;
@@ -98,27 +82,44 @@ export class Wakes implements Source {
   onWake(ended: Ended): void {
     if (this.#inbox.isClosed) return;
     if (ended.session_id !== undefined) this.#armed.delete(ended.session_id);
+    if (!this.#told.wake(ended)) {
+      this.#inbox.changed();
+      return;
+    }
     this.#wait(this.#waiting, [ended], 0);
     this.#inbox.hasCome();
   }
 
-  /** A call told the model of a session's end, of which a wake still waits: the wake is not sent. */
-  onRead(toolCallId: string, id: number): void {
-    const ended = this.#takeBack(id);
-    if (ended) this.onDirect(toolCallId, ended);
+  /**
+   * The result of a call is made, which tells its `own` ends by itself: wakes of them that still
+   * wait are not sent. Gives which of the events that the reply carried, and of those that an
+   * earlier result failed to tell, the result has to tell besides.
+   */
+  tell(callId: string, own: OwnEnd[], carried: SessionEvent[] = []): SessionEvent[] {
+    if (this.#inbox.isClosed) return carried;
+    return this.#told.tell(callId, own, carried, (id) => this.#takeBack(id));
   }
 
-  /**
-   * A call told the model of the ends of these sessions. Wakes of them that still wait are not sent;
-   * of what was armed before the call, execd sends none.
-   */
-  onReadAll(toolCallId: string, told: Ended[], wasArmed: (id: number) => boolean): void {
-    const ends = told.flatMap((ended) => {
-      const { session_id: id } = ended;
-      if (id === undefined) return [];
-      return this.#takeBack(id) ?? (wasArmed(id) ? ended : []);
-    });
-    if (ends.length > 0) this.onDirect(toolCallId, ...ends);
+  /** pi finalised a result: as an error, the model did not get the ends from it. */
+  onToolEnd(toolCallId: string, isError: boolean): void {
+    for (const one of this.#told.settle(toolCallId, isError)) {
+      this.onWake({ ...one, unreadable: true });
+    }
+  }
+
+  /** A reply came too late to be told, or was to a request of people. */
+  onUntold(own: OwnEnd[], carried: SessionEvent[] = []): void {
+    if (this.#inbox.isClosed) return;
+    this.#told.learned(carried);
+    for (const { ended, woke } of own) {
+      if (woke) this.onWake({ ...ended, unreadable: true });
+      else this.#told.seen(ended);
+    }
+  }
+
+  /** A result names a session that goes on. */
+  name(id: number): void {
+    this.#told.name(id);
   }
 
   /** Takes a wake that still waits off the list. */
@@ -130,20 +131,16 @@ export class Wakes implements Source {
     return ended;
   }
 
-  /** A tool result told exits in the wake's place; pi has still to finalise that result. */
-  onDirect(toolCallId: string, ...ended: Ended[]): void {
-    if (this.#inbox.isClosed) return;
-    if (this.#direct.size >= DIRECT_MAX) this.#direct.clear();
-    // An id may come twice; each end takes the oldest.
-    this.#direct.set(toolCallId, [...(this.#direct.get(toolCallId) ?? []), ended]);
+  /** What the session of pi before this one has not told of this conversation. */
+  takeOver(events: SessionEvent[]): void {
+    this.#told.learned(events);
   }
 
-  /** pi finalised a result: as an error, the model did not get the exits from it. */
-  onToolEnd(toolCallId: string, isError: boolean): void {
-    const [ended = [], ...others] = this.#direct.get(toolCallId) ?? [];
-    if (others.length > 0) this.#direct.set(toolCallId, others);
-    else this.#direct.delete(toolCallId);
-    if (isError) for (const one of ended) this.onWake({ ...one, unreadable: true });
+  /** What was not told yet, for who goes on with the conversation. */
+  handOn(): SessionEvent[] {
+    const waiting = this.#waiting.flatMap((ended) =>
+      (ended.session_id === undefined ? [] : eventOf(ended, ended.session_id)));
+    return [...this.#told.untold, ...waiting];
   }
 
   /** Forgets everything: a wake must never reach another session of pi. */
@@ -151,19 +148,23 @@ export class Wakes implements Source {
     this.#waiting = [];
     this.#dropped = 0;
     this.#armed.clear();
-    this.#direct.clear();
+    this.#told.clear();
   }
 
   take(): Letter {
     const ended = this.#waiting.splice(0);
     const dropped = this.#dropped;
     this.#dropped = 0;
+    this.#told.woken(ended);
     const details: WakeDetails = { sessions: ended.map(bounded) };
     return {
       customType: WAKE_MESSAGE_TYPE,
       content: wakeText(ended, dropped),
       details,
-      putBack: () => this.#wait(ended, this.#waiting, dropped),
+      putBack: () => {
+        this.#told.dropped(ended);
+        this.#wait(ended, this.#waiting, dropped);
+      },
       refused: (why) => this.#tellAgain(ended, dropped, why),
     };
   }
@@ -174,6 +175,7 @@ export class Wakes implements Source {
     if (twice.length > 0) this.#warn(`could not tell the model that ${names(twice)} ended: ${why}`);
     const once = ended.filter((one) => !twice.includes(one));
     for (const one of once) this.#refused.add(one);
+    this.#told.dropped(once);
     this.#wait(once, this.#waiting, twice.length > 0 ? 0 : dropped);
   }
 
@@ -197,23 +199,29 @@ export function wakeText(ended: Ended[], dropped = 0): string {
   const what = all === 1 ? "a background session" : `${all} background sessions`;
   const readable = ended.some(({ lost, unreadable }) => !lost && !unreadable);
   const withLog = ended.filter((one) => one.log_path !== undefined).length;
-  const logs: Logs = withLog === 0 ? "none" : withLog === ended.length ? "all" : "some";
+  const isCut = ended.some((one) => one.log_from !== undefined);
+  const logs: Logs = withLog === 0 ? "none" : isCut ? "cut" : withLog < ended.length ? "some" : "all";
   return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT[logs] : READ_LOG[logs]]
     .join("\n");
 }
 
-/** Which of the ended sessions have a log: none, with PI_EXECD_NO_LOG. */
-type Logs = "all" | "some" | "none";
+/**
+ * Which of the ended sessions have a log: none, with PI_EXECD_NO_LOG; and whether one has lost its
+ * beginning.
+ */
+type Logs = "all" | "some" | "cut" | "none";
 
 const READ = "Unread output comes with one empty write_stdin to the session_id, which answers at once";
 const READ_IT: Record<Logs, string> = {
   all: `${READ}; the log has all of it.`,
   some: `${READ}; where there is a log_path, that file has all of it.`,
+  cut: `${READ}; a log has all of it, or the bytes that its line names.`,
   none: `${READ}.`,
 };
 const READ_LOG: Record<Logs, string> = {
   all: "Its output is in the log.",
   some: "Where there is a log_path, that file has the output; else it is gone.",
+  cut: "A log has its output, or the bytes of it that the line names; else it is gone.",
   none: "There is no log: what no call has shown of its output is gone.",
 };
 
@@ -228,6 +236,7 @@ function line(ended: Ended): string {
     facts.command === undefined ? undefined : `command: ${facts.command}`,
     facts.cwd === undefined ? undefined : `cwd: ${facts.cwd}`,
     facts.log_path === undefined ? undefined : `log_path: ${facts.log_path}`,
+    facts.log_from === undefined ? undefined : `log: bytes ${facts.log_from}– kept`,
   ];
   return `- ${parts.filter(Boolean).join(" · ")}`;
 }

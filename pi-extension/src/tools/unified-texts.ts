@@ -21,7 +21,8 @@ function capText(maxEmptyPollMs: number): string {
 const LOGS: Record<LogPlace, string> = {
   far: " Commands run on another machine, and log_path is a file there: read it with exec_command "
     + "(sed -n, tail, grep), not with a file tool.",
-  here: " log_path is a file with every byte of it: read or grep that for the rest.",
+  here: " log_path is a file with every byte of it: read or grep that for the rest (grep -a where a "
+    + "line log: says that the beginning is gone).",
   nowhere: " There are no log files: what a result leaves out is kept nowhere, so have long output "
     + "filtered by the command itself (grep, tail).",
 };
@@ -41,7 +42,8 @@ export function execCommandText(
       "Runs a shell command in a session. It answers when the command has ended (exit_code), when "
       + "it waits for input and nothing else runs (state), or when yield_time_ms is over; then the "
       + "command goes on and session_id takes you back to it with write_stdin (poll, type, Ctrl-C) "
-      + "or kill_session. Nothing is lost between calls. "
+      + "or kill_session. Nothing is lost between calls, and an end that none of them waited for is "
+      + "told once by a line event: of the next result. "
       + "Shows the last 2000 lines or 50 KiB of output."
       + farNote(remote, logs) + LOGS[logs],
     promptSnippet: "Run a shell command; one that goes on gives a session_id",

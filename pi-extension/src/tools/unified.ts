@@ -2,11 +2,13 @@
  * The unified-exec tools: exec_command, write_stdin, wait_for, kill_session, list_sessions,
  * set_on_exit and resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
  */
+import type { KillResult, ListResult, SetOnExitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
+import { besides, ownEnd } from "./ends.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, logPlace } from "./place.ts";
 import {
@@ -80,34 +82,54 @@ function capped(params: Params, name: string): Params {
 }
 
 async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
-  const reply = await context.request("kill_session", params, call);
-  const { footer, final_output: output = "", ...result } = reply;
-  if (!result.found) return answer(`unknown session_id: ${result.session_id}`, result);
-  context.wakes.onRead(call.toolCallId, result.session_id);
+  const { command } = context.sessions.get(Number(params.session_id)) ?? {};
+  const ends = (result: KillResult) => ownEnd({ command, ...result }, false);
+  const reply = await context.request("kill_session", { ...params, events: true }, {
+    ...call,
+    onLate: (late: KillResult) => context.wakes.onUntold(ends(late), late.events),
+  });
+  const { footer, final_output: output = "", events, ...result } = reply;
+  const told = besides(context, call.toolCallId, ends(reply), events);
+  const details = { ...result, ...told.details };
+  if (!result.found) return answer(`unknown session_id: ${result.session_id}${told.lines}`, details);
   const survivors = (result.survivors ?? []).map(
     ({ pid, command, reason }) => `\nnot ended: ${pid} ${command} (${reason})`,
   );
-  const head = `${result.summary ?? ""}${survivors.join("")}${output && "\n---\n"}`;
-  return outputAnswer({ head, output, foot: footer ? `\n\n${footer}` : "" }, result);
+  const summary = told.without(result.summary ?? "");
+  const head = `${summary}${survivors.join("")}${told.lines}${output && "\n---\n"}`;
+  return outputAnswer({ head, output, foot: footer ? `\n\n${footer}` : "" }, { ...details, summary });
 }
 
 async function listSessions(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
+  const armed = new Set(context.wakes.armed);
+  const ends = ({ sessions }: ListResult) => sessions
+    .filter(({ running, window }) => !running && window === undefined)
+    .flatMap((row) => ownEnd({ ...row }, armed.has(row.session_id)));
   // Without a daemon there are no sessions; none is started to say so.
-  const { text, ...details } = context.execd.isRunning
-    ? await context.request("list_sessions", {}, call)
+  const { text, events, ...reply } = context.execd.isRunning
+    ? await context.request("list_sessions", { events: true }, {
+      ...call,
+      onLate: (late: ListResult) => context.wakes.onUntold(ends(late), late.events),
+    })
     : { sessions: [], active_count: 0, text: NO_SESSIONS };
-  return answer(text, details);
+  const told = besides(context, call.toolCallId, ends({ text, ...reply }), events);
+  return answer(`${told.without(text)}${told.lines}`, { ...reply, ...told.details });
 }
 
 async function setOnExit(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const id = Number(params.session_id);
-  const result = await context.request("set_on_exit", params, call);
+  const { events, ...result } = await context.request(
+    "set_on_exit",
+    { ...params, events: true },
+    { ...call, onLate: (late: SetOnExitResult) => context.wakes.onUntold([], late.events) },
+  );
   if (result.status === "armed" || result.status === "already_armed") context.wakes.arm(id);
   if (result.status === "disarmed") context.wakes.disarm(id);
   const text = result.found
     ? `session ${id}: ${result.status?.replace("_", " ")}`
     : `unknown session_id: ${id}`;
-  return answer(text, { ...result, session_id: id });
+  const told = besides(context, call.toolCallId, [], events);
+  return answer(`${text}${told.lines}`, { ...result, session_id: id, ...told.details });
 }
 
 async function resizeSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -1,9 +1,9 @@
 /** wait_for: one wait for several sessions, from request to tool result. */
-import type { WaitForRow } from "../execd/wire-results.ts";
+import type { WaitForResult, WaitForRow } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
-import type { Ended } from "../pi/wakes.ts";
-import { given } from "../text/values.ts";
+import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
+import { besides, ownEnd } from "./ends.ts";
 import { type Params, answer } from "./tool.ts";
 
 /**
@@ -18,22 +18,27 @@ export async function waitFor(
   const watch = context.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const armed = new Set(context.wakes.armed);
+  const onLate = (late: WaitForResult) => {
+    context.wakes.onUntold(late.sessions.flatMap((row) => endOf(row, armed)), late.events);
+  };
   try {
-    const reply = await context.request("wait_for", params, { signal });
+    const request = { ...params, events: true };
+    const reply = await context.request("wait_for", request, { signal, onLate });
     for (const { session_id } of reply.sessions) context.execd.noteSessionId(session_id);
-    const ends = reply.sessions.flatMap(endOf);
-    context.wakes.onReadAll(call.toolCallId, ends, (id) => armed.has(id));
-    const { text, sessions, ...details } = reply;
+    const { text, sessions, events, ...details } = reply;
+    const ends = sessions.flatMap((row) => endOf(row, armed));
+    const told = besides(context, call.toolCallId, ends, events);
+    const [first = "", ...others] = told.without(text).split("\n");
     // The text has the output; pi's session file need not keep it twice.
     const rows = sessions.map(({ output: _, footer: __, ...row }) => row);
-    return answer(text, { ...details, sessions: rows });
+    const said = [`${first}${told.lines}`, ...others].join("\n");
+    return answer(said, { ...details, sessions: rows, ...told.details });
   } finally {
     watch.stop();
   }
 }
 
 /** The end that a row tells; a row with output tells it, also of what printed nothing. */
-function endOf({ session_id, exit_code, signal, command, log_path, output }: WaitForRow): Ended[] {
-  if (output === undefined || (exit_code ?? signal) === undefined) return [];
-  return [given({ session_id, exit_code, signal, command, log_path })];
+function endOf(row: WaitForRow, armed: ReadonlySet<number>): OwnEnd[] {
+  return row.output === undefined ? [] : ownEnd({ ...row }, armed.has(row.session_id));
 }

@@ -1,8 +1,9 @@
 /** An attached wait: one exec_command or write_stdin, from request to tool result. */
 import type { Progress, WaitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
-import { given } from "../text/values.ts";
+import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
+import { besides, ownEnd } from "./ends.ts";
 import { outputAnswer } from "./tool.ts";
 import { type News, PROGRESS_PACE, Updates } from "./updates.ts";
 
@@ -27,11 +28,14 @@ export async function runWait(
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, PROGRESS_PACE);
   const live = updates && new LiveWait(context, known, updates);
   try {
-    const request = live ? { ...params, stream: true } : params;
+    const request = { ...params, events: true, ...(live && { stream: true }) };
     const onNotification = live && ((_method: string, params: object) => {
       live.onProgress(params as Progress);
     });
-    const reply = await context.request(method, request, { signal, onNotification });
+    const onLate = (late: WaitResult) => {
+      context.wakes.onUntold(ownEnds(params, late), late.events);
+    };
+    const reply = await context.request(method, request, { signal, onNotification, onLate });
     return waitAnswer(context, call.toolCallId, params, reply);
   } finally {
     watch.stop();
@@ -100,32 +104,28 @@ function waitAnswer(
   reply: WaitResult,
 ): ToolResult {
   // The call's arguments have the command; a poll need not store it again.
-  const { header = "", footer, output = "", command: _, ...details } = reply;
+  const { header = "", footer, output = "", command: _, events, ...details } = reply;
   if (reply.warning !== undefined) context.ui.warn(reply.warning);
-  trackWake(context, toolCallId, params, reply);
+  noteSession(context, reply);
+  const told = besides(context, toolCallId, ownEnds(params, reply), events);
   const said = [...(output ? [] : ["(no output)"]), ...(footer ? [`\n\n${footer}`] : [])];
-  return outputAnswer({ head: `${header}\n---\n`, output, foot: said.join("") }, details);
+  const head = `${told.without(header)}${told.lines}\n---\n`;
+  return outputAnswer({ head, output, foot: said.join("") }, { ...details, ...told.details });
 }
 
-function trackWake(
-  context: ToolContext,
-  toolCallId: string,
-  params: Record<string, unknown>,
-  reply: WaitResult,
-): void {
-  const { session_id, completion_notification, completion_delivery, on_exit_wake } = reply;
+function noteSession(context: ToolContext, reply: WaitResult): void {
+  const { session_id } = reply;
   context.execd.noteSessionId(session_id);
   context.sessions.noteLog(session_id, reply.log_path);
-  if (session_id !== undefined) {
-    if (completion_notification === "armed") context.wakes.arm(session_id);
-    return;
-  }
-  if (completion_delivery !== "direct" && on_exit_wake !== "consumed") {
-    context.wakes.onRead(toolCallId, Number(params.session_id));
-    return;
-  }
-  const { exit_code, signal, command, cwd, log_path } = reply;
-  const id = params.session_id as number | undefined;
-  const ended = given({ session_id: id, exit_code, signal, command, cwd, log_path });
-  context.wakes.onDirect(toolCallId, ended);
+  if (session_id === undefined) return;
+  context.wakes.name(session_id);
+  if (reply.completion_notification === "armed") context.wakes.arm(session_id);
+}
+
+/** The end that the reply tells, of the session that it is about. */
+function ownEnds(params: Record<string, unknown>, reply: WaitResult): OwnEnd[] {
+  const { session_id, completion_delivery, on_exit_wake } = reply;
+  if (session_id !== undefined) return [];
+  const woke = completion_delivery === "direct" || on_exit_wake === "consumed";
+  return ownEnd({ ...reply, session_id: params.session_id }, woke);
 }

@@ -151,20 +151,23 @@ for (const [signal, code] of [["SIGTERM", 143], ["SIGHUP", 129]] as const) {
   });
 }
 
-test("a wake during another call: that wait is not cut short, the model is told after", async (t) => {
+// rule: pi.md, What the model learns of ends: a wake that waits is not sent where a result has told
+//   its end
+test("a wake during another call: that wait is not cut short, and its result tells the end", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
     script: [
       turn("Start.", exec("sleep 1", { yield_time_ms: 250, on_exit: "wake" })),
       turn("Something else.", exec("sleep 2.5; echo slept")),
       turn("My turn ends."),
-      { when: "session_id=1\\b", text: "I was woken." },
+      { when: "background session ended", text: "I was woken." },
     ],
   });
-  assert.equal(run.toolEnd("exec_command", 1).details["exit_code"], 0);
-  assert.match(run.toolEnd("exec_command", 1).text, /\nslept\n$/);
-  assert.equal(run.custom(WAKE).length, 1);
-  assert.deepEqual(run.said(), ["Start.", "Something else.", "My turn ends.", "I was woken."]);
+  const { details, text } = run.toolEnd("exec_command", 1);
+  assert.equal(details["exit_code"], 0);
+  assert.match(text, /^event: session 1 \(sleep 1\) exited 0, \d+ s ago\n---\nslept\n$/m);
+  assert.deepEqual(run.custom(WAKE), []);
+  assert.deepEqual(run.said(), ["Start.", "Something else.", "My turn ends."]);
 });
 
 test("a wake after a wake: pi stays as long as one is armed", async (t) => {

@@ -120,14 +120,22 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await bothOver();
     await new Promise((done) => setTimeout(done, 2 * GATHER_MS));
     assert.equal(sent.length, 0);
-    // What a call of this run tells is not told again.
+    // What a call of this run tells is not told again, neither its own session nor the other.
     const read = await pi.call("write_stdin", { session_id: one.details.session_id }, { id: "r" });
     assert.equal(read.details.exit_code, 3);
+    const line = `\nevent: session ${other.details.session_id} (sleep 0.4; exit 3) exited 3, `;
+    assert.equal(textOf(read).split(line).length, 2, textOf(read));
     await pi.emit("tool_execution_end", { toolCallId: "r", isError: false });
+    await pi.emit("agent_end", ended("stop"));
+    assert.equal(sent.length, 0);
+
+    await pi.emit("agent_start");
+    const second = await start();
+    await bothOver();
     await pi.emit("agent_end", ended("stop"));
     assert.deepEqual(sent.map(({ options }) => options), [{ triggerTurn: true, deliverAs: "followUp" }]);
     const ids = () => sent.at(-1)?.message.details.sessions.map(({ session_id }) => session_id);
-    assert.deepEqual(ids(), [other.details.session_id]);
+    assert.deepEqual(ids(), [second.details.session_id]);
 
     await pi.emit("agent_start");
     const third = await start();
@@ -365,7 +373,7 @@ describe("the wake's message and its rules", () => {
     };
     const inbox = new Inbox({ sendMessage: refuse });
     const wakes = new Wakes(inbox, () => true, (message) => lost.push(message));
-    wakes.onDirect("a", { session_id: 3, exit_code: 1 });
+    wakes.tell("a", [{ ended: { session_id: 3, exit_code: 1 }, woke: true }]);
     wakes.onToolEnd("a", true);
     await until(() => tries === 1, "the first try");
     assert.deepEqual([lost, wakes.isPending], [[], true]);

@@ -1,0 +1,64 @@
+/** What has happened to sessions, as lines for models and words for people. */
+import { oneLine } from "./width.ts";
+
+const COMMAND_CELLS = 80;
+const MESSAGE_CELLS = 240;
+/** How lines of events begin, ours and those in execd's texts. */
+const LINE_BEGINS = "event: session ";
+
+/** What is read of an event of execd. */
+export interface Happening {
+  session_id: number;
+  at_ms: number;
+  what: string;
+  command: string;
+  exit_code?: number | undefined;
+  signal?: string | undefined;
+  killed_by?: string | undefined;
+  message?: string | undefined;
+}
+
+/** Takes an event and gives it as a line for models, in execd's words. */
+export function eventLine(event: Happening, nowMs: number): string {
+  return `event: ${eventWords(event)}, ${age(nowMs - event.at_ms)}`;
+}
+
+/** `session 3 (npm test) exited 1` */
+export function eventWords(event: Happening): string {
+  const command = oneLine(event.command, COMMAND_CELLS);
+  return `session ${event.session_id} (${command}) ${whatHappened(event)}`;
+}
+
+function whatHappened(event: Happening): string {
+  const by = event.killed_by === undefined ? undefined : oneLine(event.killed_by, MESSAGE_CELLS);
+  if (event.what === "evicted") return "was evicted";
+  if (event.what === "killed") return `is being killed (${by ?? ""})`;
+  if (event.what === "log_trouble") return oneLine(event.message ?? "", MESSAGE_CELLS);
+  const end = endWords(event);
+  if (by === undefined) return end ?? "ended";
+  if (by === "signal from outside") return `${end ?? "ended"} (${by})`;
+  return `was killed (${by})${end === undefined ? "" : `, ${end}`}`;
+}
+
+function endWords({ exit_code, signal }: Happening): string | undefined {
+  if (exit_code !== undefined) return `exited ${exit_code}`;
+  return signal === undefined ? undefined : `ended by ${oneLine(signal, COMMAND_CELLS)}`;
+}
+
+function age(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 120) return `${seconds} s ago`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
+}
+
+/** Takes a text of execd with the lines of so many events in it, and gives it without these. */
+export function withoutEventLines(text: string, events: number): string {
+  let left = events;
+  const lines = text.split("\n").filter((line) => {
+    const isEvent = left > 0 && line.startsWith(LINE_BEGINS);
+    if (isEvent) left -= 1;
+    return !isEvent;
+  });
+  return lines.join("\n");
+}
