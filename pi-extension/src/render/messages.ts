@@ -63,11 +63,12 @@ function wakeView(ended: Fields): RowView {
   const age = ms === undefined ? "" : ` · took ${formatAge(ms)}`;
   const head = `session ${labelOf(ended.session_id) ?? "?"} ended · ${how}${age}`;
   const log = oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS);
+  const lack = logLack(undefined, undefined, ended.log_from);
   const command = commandSpan(ended, WAKE_COMMAND_CELLS);
   return {
     title: [
       [outcomeSpan(ended.exit_code === 0, head)],
-      log === "" ? [command] : [command, muted(` · log: ${log}`)],
+      log === "" ? [command] : [command, muted(` · log: ${log}${lack}`)],
     ],
   };
 }
@@ -82,7 +83,8 @@ function windowView(
   const kind = facts.kind === "poll" ? "poll" : "completed";
   const path = stringOf(facts.log_path);
   const isCut = isTruncated || facts.kind === "lost";
-  const log = path && `${path}${logLack(facts.log_complete, facts.log_truncated)}`;
+  const lack = logLack(facts.log_complete, facts.log_truncated, facts.log_from);
+  const log = path && `${path}${lack}`;
   return {
     title: [[windowHead(facts)], [commandSpan(facts, WINDOW_COMMAND_CELLS)]],
     body: {

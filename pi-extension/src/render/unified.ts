@@ -22,7 +22,8 @@ import { type RowContext, type Span, span } from "./row.ts";
 import { rowState } from "./state.ts";
 import {
   type Entry, type Look, type Outcome, type RowView, LIST_CELLS, SNAKE, clipped, doingFacts, dotted,
-  endedNotice, entryOf, factsOf, isByCondition, muted, notice, saying, shownPath, timeFact,
+  endedNotice, entryOf, eventNotices, factsOf, isByCondition, muted, notice, saying, shownPath,
+  timeFact,
 } from "./view.ts";
 
 /** The cells of input that a collapsed row shows. */
@@ -191,6 +192,7 @@ function waitView(outcome: Outcome): RowView {
       ...endedNotice(details, context.args),
       ...notice(noteOf(wait), "warning"),
       ...notice(stringOf(wait.failure_message), "error"),
+      ...eventNotices(details),
     ],
     facts: partial ? runningFacts(outcome, SNAKE) : waitFacts(outcome),
   };
@@ -265,7 +267,7 @@ function waitForView({ details, text, context, partial, expanded }: Outcome): Ro
       nouns: ["session", "sessions"],
       none: "no sessions",
     },
-    notices: endedNotice(report, context.args),
+    notices: [...endedNotice(report, context.args), ...eventNotices(details)],
     facts: [ms === undefined ? undefined : timeFact("waited", ms)],
   };
 }
@@ -298,6 +300,7 @@ function killView(outcome: Outcome): RowView {
       ...truncationNotices(details),
       ...arrayOf(kill.survivors).slice(0, MAX_NAMED).map(survivorSpan),
       ...notice(stringOf(kill.failure_message), "error"),
+      ...eventNotices(details),
     ],
     facts: [...notice(summary, done ? "muted" : "error"), factsOf(details, SNAKE).log],
   };
@@ -315,7 +318,7 @@ function notFoundView({ details, context }: Outcome): RowView {
   const asked = fieldsOf(context.args).session_id;
   const id = labelOf(details.session_id) ?? labelOf(asked);
   const text = id === undefined ? "no such session" : `no session with session_id=${id}`;
-  return { facts: [span(text, "error")] };
+  return { facts: [span(text, "error")], notices: eventNotices(details) };
 }
 
 /** One line for each session. */
@@ -327,7 +330,10 @@ function listView({ details, text, partial, expanded }: Outcome): RowView {
     ...list.sessions.map((one) => sessionEntry(fieldsOf(one), expanded)),
     ...left.map((one) => leftEntry(fieldsOf(one))),
   ];
-  return { list: { entries, nouns: ["session", "sessions"], none: "no live sessions" } };
+  return {
+    list: { entries, nouns: ["session", "sessions"], none: "no live sessions" },
+    notices: eventNotices(details),
+  };
 }
 
 function sessionEntry(session: Unchecked<SessionInfo>, expanded: boolean): Entry {
@@ -364,7 +370,8 @@ function setOnExitView(outcome: Outcome): RowView {
   const { details, text, context, partial } = outcome;
   if (partial) return {};
   if (details.found === false) return notFoundView(outcome);
-  return saying(...(WAKES.get(details.status) ?? [text, context.isError ? "error" : "muted"]));
+  const words = WAKES.get(details.status) ?? [text, context.isError ? "error" : "muted"];
+  return { ...saying(...words), notices: eventNotices(details) };
 }
 
 /** The size that the terminal has now. */

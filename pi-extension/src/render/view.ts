@@ -8,6 +8,7 @@ import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type {
   SessionInfo, StreamReport, StreamSession, WaitResult,
 } from "../execd/wire-results.ts";
+import { eventWords } from "../text/events.ts";
 import { formatAge, formatSeconds } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
 import { isObject } from "../text/values.ts";
@@ -107,6 +108,8 @@ export const SNAKE = {
   log: "log_path",
   complete: "log_complete",
   truncated: "log_truncated",
+  from: "log_from",
+  total: "output_bytes_total",
   age: "elapsed_ms",
 } as const satisfies Record<string, keyof WaitResult | keyof SessionInfo>;
 
@@ -117,6 +120,8 @@ export const CAMEL = {
   log: "logPath",
   complete: "logComplete",
   truncated: "logTruncated",
+  from: "logFrom",
+  total: "outputBytes",
   age: "durationMs",
 } as const satisfies Record<keyof typeof SNAKE, keyof StreamReport | keyof StreamSession>;
 
@@ -128,13 +133,14 @@ export const CAMEL = {
 export function factsOf(fields: Fields, names: Names) {
   const id = labelOf(fields[names.id]);
   const path = logPath(fields, names);
-  const lack = logLack(fields[names.complete], fields[names.truncated]);
+  const from = numberOf(fields[names.from]);
+  const lack = logLack(fields[names.complete], fields[names.truncated], from, fields[names.total]);
   const tone = lack === "" ? "muted" : "warning";
   return {
     id: id === undefined ? undefined : muted(`${names.id}=${id}`),
     exit: exitFact(fields, names),
     log: path === undefined ? undefined : span(`log: ${path}${lack}`, tone),
-    fullOutput: path === undefined ? "" : ` Full output: ${path}${lack}`,
+    fullOutput: path === undefined ? "" : ` Full output: ${path}${lack}${howToRead(path, from)}`,
   };
 }
 
@@ -151,10 +157,58 @@ function logPath(fields: Fields, names: Names): string | undefined {
   return path ? shownPath(path) : undefined;
 }
 
-/** What stands behind the path of a log that lacks something; empty where it lacks nothing. */
-export function logLack(complete: unknown, truncated: unknown): string {
-  if (complete === false) return " (incomplete)";
-  return truncated === true ? " (truncated)" : "";
+/**
+ * What stands behind the path of a log that lacks something; empty where it lacks nothing. `from` is
+ * its first byte where its beginning is gone, `total` how many bytes there were.
+ */
+export function logLack(
+  complete: unknown,
+  truncated: unknown,
+  from?: unknown,
+  total?: unknown,
+): string {
+  const lack = complete === false ? "incomplete" : truncated === true ? "truncated" : undefined;
+  const parts = [keptBytes(numberOf(from) ?? 0, numberOf(total)), lack];
+  const said = parts.filter((part) => part !== undefined).join("; ");
+  return said === "" ? "" : ` (${said})`;
+}
+
+function keptBytes(from: number, total: number | undefined): string | undefined {
+  if (from <= 0) return undefined;
+  return total === undefined ? `bytes ${from}– kept` : `bytes ${from}–${total} of ${total} kept`;
+}
+
+/** The command by which people read what is left of a log; its file has a hole in the place. */
+function howToRead(path: string, from: number | undefined): string {
+  const name = path.replace(/^.*\//, "").replace(/\.log$/, "");
+  return from === undefined || from <= 0 ? "" : `, execd log ${name} --from ${from}`;
+}
+
+/** The most events that a row tells of. */
+const EVENTS_MAX = 32;
+
+/** What a result tells besides its own: what has happened to other sessions, a line for each. */
+export function eventNotices(details: Fields): Span[] {
+  return arrayOf(details.events).slice(0, EVENTS_MAX).map((one) => {
+    const event = fieldsOf(one);
+    const exit_code = numberOf(event.exit_code);
+    const isGood = exit_code === 0 && event.what === "exited";
+    const words = eventWords({
+      session_id: numberOf(event.session_id) ?? 0,
+      at_ms: 0,
+      what: stringOf(event.what) ?? "",
+      command: stringOf(event.command) ?? "",
+      exit_code,
+      signal: stringOf(event.signal),
+      killed_by: stringOf(event.killed_by),
+      message: stringOf(event.message),
+    });
+    return isGood ? span(`✓ ${words}`, "success") : span(`✕ ${words}`, "error");
+  });
+}
+
+function keptIn(session: Fields, names: Names): string {
+  return logLack(undefined, undefined, session[names.from], session[names.total]);
 }
 
 /** Takes a time in ms, where it is known, and gives `took 4.2s`. */
@@ -173,7 +227,7 @@ export function entryOf(
   const path = logPath(session, names);
   return {
     spans: dotted([span(describeSession(session, names, cells), "toolOutput"), ...marks]),
-    below: path === undefined ? undefined : muted(`   log: ${path}`),
+    below: path === undefined ? undefined : muted(`   log: ${path}${keptIn(session, names)}`),
   };
 }
 

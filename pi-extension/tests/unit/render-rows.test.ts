@@ -477,3 +477,43 @@ describe("across versions of pi", () => {
     assert.ok(drawn.render(80).includes("<toolOutput>round 12"));
   });
 });
+
+describe("what happened to other sessions", () => {
+  const events = [
+    { session_id: 3, what: "exited", command: "npm test", exit_code: 0, at_ms: 1 },
+    { session_id: 4, what: "exited", command: "a\u001b[2J\nb", signal: "SIGKILL", killed_by: "timeout" },
+    { what: 5 },
+    "odd",
+  ];
+
+  // rule: pi.md, What the model learns of ends: Rows show each such line
+  test("stands below the output, a line each", () => {
+    const done = wait({ exit_code: 0, wall_time_seconds: 1, output: "x\n", events });
+    const lines = screen(done, 80);
+    assert.deepEqual(lines.slice(0, 7), [
+      lines[0], "", "x", "",
+      "✓ session 3 (npm test) exited 0",
+      "✕ session 4 (a b) was killed (timeout), ended by SIGKILL",
+      "✕ session 0 () ended",
+    ]);
+    assertPainted(done, "success", "✓ session 3 (npm test) exited 0");
+    for (const name of ["kill_session", "list_sessions", "set_on_exit", "wait_for"] as const) {
+      const target = row(name, { session_id: 3 });
+      give(target, { details: { found: true, status: "armed", sessions: [], events } });
+      assert.ok(screen(target, 80).includes("✓ session 3 (npm test) exited 0"), name);
+    }
+  });
+});
+
+// rule: pi.md, What the model learns of ends: rows say what is kept
+test("a log whose beginning is gone: what is kept, and how to read it", () => {
+  const cut = { truncation: { truncatedBy: "lines", totalLines: 9_000, outputLines: 2_000 } };
+  const kept = { log_path: LOG, log_from: 4_096, output_bytes_total: 9_999 };
+  const lines = screen(wait({ exit_code: 0, wall_time_seconds: 1, ...kept, ...cut }), 200);
+  const said = "~/.cache/execd-2-5d0c71b2.log (bytes 4096–9999 of 9999 kept)";
+  assert.deepEqual(lines.slice(-2), [
+    `[Showing lines 7001-9000 of 9000. Full output: ${said}, `
+      + "execd log execd-2-5d0c71b2 --from 4096]",
+    `took 1.0s · exit_code=0 · log: ${said}`,
+  ]);
+});
