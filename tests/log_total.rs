@@ -7,6 +7,7 @@ mod common;
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use common::{Execd, eventually, is_alive, log_path, output, session_of};
@@ -183,4 +184,33 @@ fn a_log_has_the_time_of_its_end() {
         log.metadata().is_ok_and(|found| found.modified().is_ok_and(|at| at > ended))
     });
     assert_eq!(output(&execd.run("echo on")), "on\n");
+}
+
+/// rule: logs.md, Cleaning: It says how many logs it has deleted and how much of the disk that
+///   gives back, and how many it has left because an execd uses them or because they are for good
+#[test]
+fn people_delete_logs_and_are_told_what_went_and_what_stayed() {
+    let shared = Shared::new();
+    let mut execd = shared.execd(&[]);
+    let held = log_path(&execd.open("echo here; exec sleep 300"));
+    let file = File::options().write(true).open(&held).expect("ours");
+    file.set_modified(SystemTime::now() - Duration::from_secs(9 * 86_400)).expect("ours");
+    // A look for old logs must not be faster than the person.
+    let (old, young) = (shared.ended(1, 10_000, 5_000), shared.ended(2, 10_000, 100));
+    let clean = |more: &[&str]| {
+        let at = ["logs", "clean", "--log-dir", shared.logs.to_str().expect("UTF-8")];
+        let program = env!("CARGO_BIN_EXE_execd");
+        let out = Command::new(program).args(at).args(more).output().expect("it runs");
+        (out.status.code(), String::from_utf8(out.stdout).expect("UTF-8"))
+    };
+    let (status, text) = clean(&["--older-than", "1h"]);
+    assert_eq!((status, old.exists(), young.exists()), (Some(0), false, true), "{text}");
+    let told = text.strip_prefix("deleted 1 log (").expect("one");
+    assert!(told.ends_with("KB); left 1 log in use by an execd\n"), "{text}");
+    assert!(!old.with_extension("meta").exists());
+    let (status, text) = clean(&["--all"]);
+    assert_eq!((status, young.exists(), held.exists()), (Some(0), false, true), "{text}");
+    for wrong in [&["--older-than", "soon"][..], &["--all", "--older-than", "1d"], &["x"]] {
+        assert_eq!(clean(wrong).0, Some(2), "{wrong:?}");
+    }
 }

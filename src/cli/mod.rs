@@ -15,6 +15,7 @@
 //! | `connection` | the way to an execd |
 //! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
+//! | `logs_clean` | the deletion of logs |
 //! | `show` | a session in a terminal |
 
 mod agent;
@@ -27,6 +28,7 @@ mod connection;
 mod flags;
 mod fresh;
 mod kill;
+mod logs_clean;
 mod ls;
 mod run;
 mod say;
@@ -58,6 +60,9 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         return look::answer(rest);
     }
     match arguments.split_first() {
+        Some((first, [second, rest @ ..])) if first == "logs" && second == "clean" => {
+            return logs_clean::main(rest);
+        }
         Some((first, rest)) if first == OsStr::new(START_FLAG) => return agent_dir::main(rest),
         Some((first, _)) if first == OsStr::new(SWEEP_FLAG) => return agent_dir::sweep(),
         _ => {}

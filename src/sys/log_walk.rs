@@ -11,6 +11,7 @@ use std::fs::TryLockError;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 /// What a log's own name ends with, behind its stem.
 const LOG_SUFFIX: &str = ".log";
@@ -75,11 +76,17 @@ pub(super) struct Found {
     pub(super) kept: bool,
 }
 
+/// Our user, asked once: names are looked at by the hundred thousand.
+fn our_uid() -> u32 {
+    static OURS: OnceLock<u32> = OnceLock::new();
+    *OURS.get_or_init(host::uid)
+}
+
 /// What is known of this name where it is a regular file of ours.
 pub(super) fn look_at(dir: &LogDir, name: &CStr) -> Option<Found> {
     let found = dir.stat_at(name)?;
     let regular = found.st_mode & libc::S_IFMT == libc::S_IFREG;
-    (regular && found.st_uid == host::uid()).then(|| Found {
+    (regular && found.st_uid == our_uid()).then(|| Found {
         at_ns: wall_ns(found.st_mtime, found.st_mtime_nsec),
         bytes: u64::try_from(found.st_blocks).unwrap_or(0) * STAT_BLOCK_BYTES,
         kept: found.st_mode & libc::S_ISVTX != 0,

@@ -32,6 +32,7 @@
 //! | `log_meta` | the files of facts beside the logs |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean`, `log_total` | deleting old logs, and those that are too much |
+//! | `log_clean_now` | deleting logs because a person wants it |
 //! | `log_walk`, `log_stamp` | what both do: the names in a directory, the stamps of looks |
 //! | `record_files` | files that say which sessions an execd had |
 //! | `keeper_calls` | making the keeper's processes what they are |
@@ -56,6 +57,7 @@ pub mod keeper_calls;
 pub mod listeners;
 pub mod log_bound;
 pub mod log_clean;
+pub mod log_clean_now;
 pub mod log_files;
 pub mod log_meta;
 pub mod log_place;

@@ -7,3 +7,4 @@ pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;
 pub mod slots;
+pub mod span;

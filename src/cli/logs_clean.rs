@@ -1,0 +1,99 @@
+//! `execd logs clean`: deletes logs that nobody uses, at once.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::arguments::{Argument, Arguments, Reason, unknown};
+use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
+use crate::limits::LOG_KEEP_DAYS;
+use crate::pure::text::truncate::format_size;
+use crate::pure::time::span;
+use crate::sys::errno::errno_text;
+use crate::sys::host;
+use crate::sys::log_clean_now::{Cleaned, clean_now};
+use crate::sys::log_place::{Wanted, find};
+
+/// What it is and what it takes.
+const HELP: &str = "execd logs clean [--older-than 7d] [--all] [--log-dir DIR]: delete logs of \
+                    sessions that ended that long ago (s, m, h, d), or all that no execd uses\n";
+
+/// What is to be deleted.
+struct Options {
+    /// Where; `None`: where logs go without `--log-dir`.
+    dir: Option<PathBuf>,
+    /// Logs of sessions that ended so many seconds ago; `None`: all.
+    older_than_s: Option<u64>,
+}
+
+/// Deletes logs and says what was deleted and what was left; gives the exit status. Takes the
+/// arguments behind `logs clean`.
+pub fn main(arguments: &[OsString]) -> i32 {
+    let done = match parse(arguments) {
+        Ok(None) => return say(HELP),
+        Ok(Some(options)) => clean(options),
+        Err(reason) => {
+            complain(&format!("execd logs clean: {reason} (try execd logs clean --help)"));
+            return EXIT_USAGE;
+        }
+    };
+    done.unwrap_or_else(|reason| {
+        complain(&format!("execd logs clean: {reason}"));
+        EXIT_FAILED
+    })
+}
+
+/// `None`: the help is asked for.
+fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
+    let mut arguments = Arguments::new(arguments.iter().cloned());
+    let (mut dir, mut older_than_s, mut all) = (None, None, false);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Argument::Flag(flag) if matches!(&*flag, "-h" | "--help") => return Ok(None),
+            Argument::Flag(flag) if flag == "--all" => all = true,
+            Argument::Flag(flag) if flag == "--log-dir" => dir = Some(arguments.value()?.into()),
+            Argument::Flag(flag) if flag == "--older-than" => {
+                let value = arguments.value()?;
+                let seconds = value.to_str().and_then(span::seconds);
+                let wrong = || format!("--older-than: a time such as 36h or 7d, not {value:?}");
+                older_than_s = Some(seconds.ok_or_else(wrong)?);
+            }
+            Argument::Flag(flag) => return Err(unknown(&flag)),
+            Argument::Word(word) => return Err(format!("it does not take {word:?}")),
+        }
+    }
+    if all && older_than_s.is_some() {
+        return Err("--all and --older-than do not go together".to_owned());
+    }
+    let usual_s = LOG_KEEP_DAYS * 24 * 60 * 60;
+    let older_than_s = (!all).then(|| older_than_s.unwrap_or(usual_s));
+    Ok(Some(Options { dir, older_than_s }))
+}
+
+fn clean(options: Options) -> Result<i32, Reason> {
+    let wanted = match options.dir {
+        Some(dir) => Wanted::Given(host::current_dir().join(dir)),
+        None => Wanted::Default(host::current_dir().join(host::default_log_dir())),
+    };
+    let dir = find(&wanted)?.dir;
+    let cleaned = clean_now(&dir, options.older_than_s).map_err(errno_text)?;
+    let said = say(&text(cleaned));
+    Ok(if cleaned.failed > 0 { EXIT_FAILED } else { said })
+}
+
+fn text(cleaned: Cleaned) -> String {
+    let logs = |count: u64| if count == 1 { "1 log".to_owned() } else { format!("{count} logs") };
+    let bytes = usize::try_from(cleaned.bytes).unwrap_or(usize::MAX);
+    let mut text = format!("deleted {} ({})", logs(cleaned.logs), format_size(bytes));
+    for (count, why) in [
+        (cleaned.used, "in use by an execd"),
+        (cleaned.kept, "for good (--all deletes that too)"),
+        (cleaned.failed, "that could not be deleted"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, "; left {} {why}", logs(count));
+        }
+    }
+    text.push('\n');
+    text
+}
