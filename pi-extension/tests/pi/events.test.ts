@@ -268,3 +268,33 @@ test("the end of a window is told by its message, and by no result of the other 
   assert.equal(all.match(/exit code 53/g)?.length, 1);
   assert.equal((await rpc.quit()).code, 0);
 });
+
+// rule: pi.md, What the model learns of ends: compaction
+test("a compaction in between: what was told is not told again, and the rest once", async (t) => {
+  const place = scratch(t);
+  const settings = join(place.agentDir, "settings.json");
+  const compaction = { enabled: false, keepRecentTokens: 1 };
+  writeFileSync(settings, JSON.stringify({ quietStartup: true, compaction }));
+  const rpc = new Rpc(place, {
+    script: [
+      ...asked("start", session(54), session(55)),
+      ...asked("and now", exec("true")),
+      { when: "summar", text: "A summary of all that." },
+      ...asked("once more", exec("true")),
+      ...asked("and again", exec("true")),
+    ],
+  });
+  await rpc.prompt("start");
+  await endIdle(rpc, place, 54, 1);
+  await rpc.prompt("and now");
+  assert.equal(tellings(place, "exited 54"), 1);
+  await endIdle(rpc, place, 55, 0);
+  await rpc.command("compact");
+  await rpc.prompt("once more");
+  await rpc.prompt("and again");
+  const all = place.requests().at(-1)?.messages.map(({ text }) => text).join("\n") ?? "";
+  assert.match(all, /A summary of all that/);
+  assert.equal(tellings(place, "exited 55"), 1);
+  assert.equal(tellings(place, "exited 54"), 0, "the summary stands for it");
+  assert.equal((await rpc.quit()).code, 0);
+});
