@@ -359,16 +359,18 @@ fn every_family_says_from_where_on_a_log_is_kept() {
         assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{name}: {result}");
         from
     };
+    let total = wrote.len();
+    let kept = |from| format!("bytes {from}–{total} of {total} kept: execd log @");
     let stream = execd.result("bash_stream", json!({"command": cmd}));
     let from = from_of(&stream, "logFrom");
     let text = stream["aggregated"].as_str().expect("text");
-    assert!(text.contains(&format!("bytes {from}– of {} are kept", wrote.len())), "{text}");
+    assert!(text.contains(&kept(from)), "{text}");
     let jobs = execd.result("list_processes", json!({}));
     assert_eq!(from_of(&jobs["processes"][0], "logFrom"), from);
     let window = execd.result("bash", json!({"command": cmd}));
     let from = from_of(&window, "log_from");
     let text = window["text"].as_str().expect("text");
-    assert!(text.contains(&format!("bytes {from}– of {} are kept", wrote.len())), "{text}");
+    assert!(text.contains(&kept(from)), "{text}");
     // A session that goes on: its reply, its row, and who waits for it.
     let mut printer = Printer::start(&mut execd);
     printer.print(&mut execd, LINES);
@@ -377,7 +379,7 @@ fn every_family_says_from_where_on_a_log_is_kept() {
         listed["log_from"].as_u64().is_some()
     });
     let text = execd.result("list_sessions", json!({}))["text"].to_string();
-    assert!(text.contains("– of ") && text.contains(" are kept)"), "{text}");
+    assert!(text.contains(&format!(" kept: execd log @{} --from ", printer.session)), "{text}");
     let seen = execd.result("attach_session", json!({"session_id": printer.session}));
     assert!(seen["log_from"].as_u64().is_some(), "{seen}");
     execd.result("detach_session", json!({"session_id": printer.session}));

@@ -4,9 +4,13 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
 
+use common::host::Host;
 use common::outside::until_runs;
 use common::{
     Execd, assert_absent, eventually, is_alive, log_of, log_path, pid_of, send_signal, session_of,
@@ -119,4 +123,181 @@ fn facts_that_cannot_be_written_are_no_trouble() {
         let next = execd.run("echo next");
         assert_eq!(facts(&meta_of(&next), is_over)["exit_code"], 0);
     }
+}
+
+// ---- execd log, execd logs --------------------------------------------------------------------
+
+/// What a command of the command line has said.
+struct Said {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs execd with these arguments where this execd's socket and logs are found.
+fn said(execd: &Host, arguments: &[&str]) -> Said {
+    let output = command(execd, arguments).output().expect("execd runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    Said { status: output.status.code(), out, err }
+}
+
+fn command(execd: &Host, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    command.args(arguments).current_dir(execd.workdir());
+    command.env("TMPDIR", execd.tmpdir()).env("XDG_RUNTIME_DIR", execd.runtime_dir());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// An execd whose first session has a number that no other execd of this machine has, and that
+/// number.
+fn alone(flags: &[&str]) -> (Execd, u64) {
+    let id = 1_000_000 + u64::from(std::process::id()) * 10;
+    let first = ["--first-session-id", &id.to_string()].map(str::to_owned);
+    let flags: Vec<&str> = flags.iter().copied().chain(first.iter().map(String::as_str)).collect();
+    (Execd::with(&flags, &[]), id)
+}
+
+/// A log's name as `execd logs` shows it.
+fn short(path: &Path) -> String {
+    let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+    stem.strip_prefix("execd-").expect("a log of execd").to_owned()
+}
+
+/// rule: logs.md, Reading by people: `execd log @3` prints all that is kept of a session's output
+/// rule: logs.md, Reading by people: as clean text, which changes no terminal, or with `--raw` the
+///   exact bytes
+#[test]
+fn the_output_of_a_session_is_printed_while_it_runs_when_it_is_over_and_when_its_execd_is_gone() {
+    let (mut execd, id) = alone(&[]);
+    let cmd = "printf 'one\\n\\033[31mtwo\\033[0m\\nthree\\n'; read l";
+    let session = execd.open_until(cmd, "three");
+    let path = execd.log_files().pop().expect("a log");
+    assert_eq!(session, id);
+    let id = format!("@{id}");
+    let name = short(&path);
+    let exact = "one\n\u{1b}[31mtwo\u{1b}[0m\nthree\n";
+    let holds = |execd: &Host, whose: &str| {
+        for (flags, out) in [
+            (&[][..], "one\ntwo\nthree\n"),
+            (&["--lines", "1"], "three\n"),
+            (&["-n", "2"], "two\nthree\n"),
+            (&["--from", "4"], "two\nthree\n"),
+            (&["--from", "-6"], "three\n"),
+            (&["--raw"], exact),
+            (&["--raw", "--from", "4", "--lines", "9"], &exact[4..]),
+        ] {
+            let said = said(execd, &[&["log", whose], flags].concat());
+            assert_eq!((said.out.as_str(), said.err.as_str()), (out, ""), "{whose} {flags:?}");
+            assert_eq!(said.status, Some(0));
+        }
+    };
+    holds(&execd, &id);
+    holds(&execd, &name);
+    last_input(&mut execd, session, "\n");
+    // It has left every list.
+    holds(&execd, &id);
+    facts(&path.with_extension("meta"), is_over);
+    execd.close_stdin();
+    execd.wait_exit();
+    for whose in [&id, &name, &path.to_string_lossy().into_owned()] {
+        holds(&execd, whose);
+    }
+    let said = said(&execd, &["log", "@77"]);
+    let none = "execd: no session @77, and no log of one: execd logs lists them\n";
+    assert_eq!((said.status, said.err.as_str()), (Some(1), none));
+}
+
+/// rule: logs.md, Reading by people: `--follow` goes on to the session's end
+#[test]
+fn the_output_is_followed_to_the_sessions_end() {
+    let (mut execd, id) = alone(&[]);
+    let session = execd.open_until("echo begun; read l; echo $l; read l", "begun");
+    assert_eq!(session, id);
+    let mut follower = command(&execd, &["log", "--follow", &format!("@{session}")]);
+    let mut follower = follower.spawn().expect("execd runs");
+    let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
+    let mut next = || lines.next().transpose().expect("text");
+    assert_eq!(next().as_deref(), Some("begun"));
+    execd.input(session, "more\n");
+    assert_eq!(next().as_deref(), Some("more"));
+    last_input(&mut execd, session, "\n");
+    assert_eq!(next(), None);
+    assert_eq!(follower.wait().expect("it ends").code(), Some(0));
+}
+
+/// rule: logs.md, Reading by people: A beginning that is gone is told on stderr
+/// rule: logs.md, Reading by people: Texts that name a log which has lost its beginning say what is
+///   kept and how to read it
+#[test]
+fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
+    let (mut execd, id) = alone(&["--log-keep-bytes", "1048576"]);
+    let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+    let (from, total) = (&result["log_from"], &result["output_bytes_total"]);
+    let (from, total) = (from.as_u64().expect("lost"), total.as_u64().expect("a number"));
+    let name = short(&log_path(&result));
+    let whole: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(whole.len() as u64, total);
+    let kept = &whole[usize::try_from(from).expect("a place")..];
+    for whose in [&format!("@{id}"), &name] {
+        let said = said(&execd, &["log", "--raw", whose]);
+        let gap = format!("execd log: bytes 0–{from} are gone\n");
+        assert_eq!(said.err, gap, "{whose}");
+        assert!(said.out == kept, "{whose}: what is kept is printed, and nothing else");
+    }
+    // What the footer says is done.
+    let footer = result["footer"].as_str().expect("it was cut").to_owned();
+    let says = format!("bytes {from}–{total} of {total} kept: execd log @{id} --from {from}");
+    assert!(footer.contains(&says), "{footer}");
+    let words: Vec<&str> = says.split_once(": execd ").expect("above").1.split(' ').collect();
+    let done = said(&execd, &[&words[..], &["--raw"]].concat());
+    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
+}
+
+/// rule: logs.md, Reading by people: A reader that goes ends it quietly
+#[test]
+fn a_reader_that_goes_ends_it_quietly() {
+    let (mut execd, id) = alone(&[]);
+    execd.run_with("seq 1000000", json!({"yield_time_ms": 60_000}));
+    let mut reader = command(&execd, &["log", &format!("@{id}")]).spawn().expect("execd runs");
+    let mut line = String::new();
+    let mut out = BufReader::new(reader.stdout.take().expect("a pipe"));
+    out.read_line(&mut line).expect("text");
+    drop(out);
+    let output = reader.wait_with_output().expect("it ends");
+    assert_eq!((line.as_str(), output.status.code()), ("1\n", Some(141)));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// rule: logs.md, Reading by people: `execd logs` lists them, newest first
+#[test]
+fn logs_are_listed_newest_first() {
+    let mut execd = Execd::start();
+    assert_eq!(said(&execd, &["logs", "--log-dir", "/nonexistent"]).status, Some(1));
+    let first = execd.run("echo first; exit 3");
+    facts(&meta_of(&first), is_over);
+    let second = execd.open("sleep 1000");
+    facts(&meta_of(&second), |_| true);
+    let aside = execd.log_dir().join("execd-9-00000000.log");
+    fs::write(&aside, "old\n").expect("a log of another execd");
+    let file = fs::File::options().write(true).open(&aside).expect("it is there");
+    file.set_modified(UNIX_EPOCH).expect("its time is set");
+    let listed = said(&execd, &["logs"]);
+    let rows: Vec<Vec<&str>> =
+        listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let [one, two] = [&first, &second].map(|result| short(&log_path(result)));
+    assert_eq!(rows[0], ["ID", "AGE", "KEPT/SIZE", "EXIT", "COMMAND"], "{}", listed.out);
+    assert_eq!((rows[1][0], &rows[1][3..]), (two.as_str(), &["-", "sleep", "1000"][..]));
+    let of_first = ["6B/6B", "exit", "3", "echo", "first;", "exit", "3"];
+    assert_eq!((rows[2][0], &rows[2][2..]), (one.as_str(), &of_first[..]));
+    assert_eq!((rows[3][0], rows[3][2], rows.len()), ("9-00000000", "4B/4B", 4));
+    assert!(listed.err.is_empty() && listed.status == Some(0), "{}", listed.err);
+    for n in 0..60 {
+        fs::write(execd.log_dir().join(format!("execd-9-000001{n:02}.log")), "").expect("a log");
+    }
+    let some = said(&execd, &["logs"]);
+    assert_eq!(some.out.lines().count(), 51);
+    assert_eq!(some.err, "execd logs: the newest 50 of 63: --all shows all\n");
+    assert_eq!(said(&execd, &["logs", "--all"]).out.lines().count(), 64);
 }

@@ -8,6 +8,8 @@ use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
 use super::arguments::{Arguments, Reason, text, unknown};
 use super::completions;
+use super::log::LogOptions;
+use super::logs::LogsOptions;
 use super::ls::Form;
 use super::settings::{pass_on, setting};
 use super::survey::Place;
@@ -15,6 +17,8 @@ use super::table::{COMMANDS, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
 use crate::limits::{MAX_SILENCE_S, TAIL_LINES};
+
+mod log_flags;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -37,6 +41,10 @@ pub enum Command {
     Attach(Option<u64>, Place),
     /// `execd tail`.
     Tail(TailOptions, Place),
+    /// `execd log`.
+    Log(LogOptions, Place),
+    /// `execd logs`.
+    Logs(LogsOptions),
     /// `execd kill`: the session, and a signal.
     Kill(u64, Option<String>, Place),
     /// `execd completions`: the script.
@@ -93,6 +101,8 @@ pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Re
             Asked::Run(options) => Command::Agent(options),
         }),
         "call" => parse_call(arguments, config),
+        "log" => log_flags::log(arguments),
+        "logs" => log_flags::logs(arguments),
         command if is_command => parse_client(command, arguments),
         _ => parse_serve(arguments, config),
     }
@@ -322,7 +332,8 @@ mod tests {
             ("-x", "unknown flag -x"),
             (
                 "serve",
-                "unknown command \"serve\": run, agent, call, ls, attach, tail, kill, completions",
+                "unknown command \"serve\": run, agent, call, ls, attach, tail, log, logs, kill, \
+                 completions",
             ),
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
             ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),

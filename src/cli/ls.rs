@@ -85,7 +85,7 @@ fn ids(survey: &Survey) -> String {
 }
 
 /// What a session is doing, in a word or two.
-fn state(row: &Value, left: bool) -> String {
+pub fn state(row: &Value, left: bool) -> String {
     if left {
         return "left".to_owned();
     }
@@ -100,7 +100,7 @@ fn state(row: &Value, left: bool) -> String {
 }
 
 /// A time as people say it, one unit or two: 41s, 3m05s, 2h10m, 5d03h.
-fn age(ms: u64) -> String {
+pub fn age(ms: u64) -> String {
     let s = ms / 1_000;
     match s {
         0..60 => format!("{s}s"),

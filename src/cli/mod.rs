@@ -15,6 +15,7 @@
 //! | `connection` | the way to an execd |
 //! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
+//! | `log`, `logs` | the output of a session, and which logs there are |
 //! | `logs_clean` | the deletion of logs |
 //! | `show` | a session in a terminal |
 
@@ -28,6 +29,8 @@ mod connection;
 mod flags;
 mod fresh;
 mod kill;
+mod log;
+mod logs;
 mod logs_clean;
 mod ls;
 mod run;
@@ -115,6 +118,8 @@ fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
         Command::Ls(place, form) => ls::main(&place, form),
         Command::Attach(id, place) => attach::main(id, &place),
         Command::Tail(options, place) => tail::main(options, &place),
+        Command::Log(options, place) => log::main(&options, &place),
+        Command::Logs(options) => logs::main(&options),
         Command::Kill(id, signal, place) => kill::main(id, signal.as_deref(), &place),
     }
 }

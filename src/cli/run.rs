@@ -71,6 +71,12 @@ fn explain(report: &ExecReport, timeout_s: Option<u64>) {
     }
     if let Some(path) = &report.log_path {
         let lacks = report.log_complete == Some(false) || report.log_truncated == Some(true);
-        complain(&format!("execd: log{}: {path}", if lacks { ", incomplete" } else { "" }));
+        let total = report.output_bytes_total;
+        // This execd is gone when somebody reads this: the log is known by its place.
+        let kept = report.log_from.map(|from| {
+            format!(" (bytes {from}–{total} of {total} kept: execd log {path} --from {from})")
+        });
+        let (lacks, kept) = (if lacks { ", incomplete" } else { "" }, kept.unwrap_or_default());
+        complain(&format!("execd: log{lacks}: {path}{kept}"));
     }
 }

@@ -70,6 +70,7 @@ const fn flag(name: &'static str, takes: Takes, doc: &'static str) -> Flag {
 }
 
 const PID: Flag = flag("pid", Takes::Value("N"), "only the execd with this process id");
+const LOG_DIR: Flag = flag("log-dir", Takes::Path("DIR"), "where logs are ($TMPDIR/pi-execd-UID)");
 const SOCKET: Flag = flag("socket", Takes::Path("PATH"), "only the execd that listens here");
 
 /// The shells that completions are made for.
@@ -274,6 +275,30 @@ pub const COMMANDS: &[Command] = &[
         words: Words::Session,
     },
     Command {
+        name: "log",
+        usage: "[FLAGS] @ID|LOG",
+        doc: "print the output of a session from its log, also when it or its execd is gone",
+        flags: &[
+            flag("from", Takes::Value("N"), "begin at this byte; negative: before the end"),
+            flag("lines", Takes::Value("N"), "only the last N lines"),
+            flag("follow", Takes::Nothing, "go on with what comes, until the session ends"),
+            flag("raw", Takes::Nothing, "exact bytes, not clean text"),
+            LOG_DIR,
+            PID,
+            SOCKET,
+        ],
+        settings: false,
+        words: Words::Session,
+    },
+    Command {
+        name: "logs",
+        usage: "[--all]",
+        doc: "list the logs that there are, newest first; logs clean deletes old ones",
+        flags: &[flag("all", Takes::Nothing, "all of them (the newest 50)"), LOG_DIR],
+        settings: false,
+        words: Words::None,
+    },
+    Command {
         name: "kill",
         usage: "@ID [SIGNAL]",
         doc: "end a session and everything in it (TERM; what is left after 2 s gets KILL)",
@@ -356,7 +381,7 @@ pub fn help() -> String {
             entry(&mut out, &flag.shown(), flag.doc);
         }
     }
-    out.push_str("\nflags of call, ls, attach, tail and kill:\n");
+    out.push_str("\nflags of call, ls, attach, tail, log and kill:\n");
     for flag in [PID, SOCKET] {
         entry(&mut out, &flag.shown(), flag.doc);
     }

@@ -250,7 +250,7 @@ impl KeeperLink {
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
         let bounds = self.plan.bounds;
-        self.logs.get(&id).map(|log| LogStatus { bounds, ..log.status(&self.place) })
+        self.logs.get(&id).map(|log| LogStatus { session: id, bounds, ..log.status(&self.place) })
     }
 
     /// The first byte of the output that a log still has, where it has lost some before it.

@@ -48,6 +48,12 @@ pub const KEYS_READ_BYTES: usize = 4 * 1024;
 pub const REDRAW_PAUSE_MS: u64 = 1_000;
 /// Lines that `execd tail` prints when no number is given.
 pub const TAIL_LINES: u64 = 10;
+/// Logs that `execd logs` shows, unless it is asked for all.
+pub const LOGS_SHOWN: usize = 50;
+/// Logs of sessions of one number that `execd log` names where it cannot tell which one is meant.
+pub const LOGS_OF_ONE_ID: usize = 5;
+/// How long `execd log --follow` waits for output at a time.
+pub const LOG_FOLLOW_WAIT_MS: u64 = 30_000;
 /// Bytes of output that `execd tail` looks at for its lines.
 pub const TAIL_BYTES: usize = 64 * 1024 * 1024;
 /// Columns of `execd ls` where it prints to no terminal.

@@ -29,6 +29,7 @@
 //! | `index_files` | the file that tells whose the bytes of a log are |
 //! | `log_bound` | giving the beginning of a log back to its disk |
 //! | `log_files` | the log directory and its files |
+//! | `log_list` | which logs there are, newest first |
 //! | `log_meta` | the files of facts beside the logs |
 //! | `log_place` | which directory logs go to |
 //! | `log_clean`, `log_total` | deleting old logs, and those that are too much |
@@ -59,6 +60,7 @@ pub mod log_bound;
 pub mod log_clean;
 pub mod log_clean_now;
 pub mod log_files;
+pub mod log_list;
 pub mod log_meta;
 pub mod log_place;
 mod log_stamp;

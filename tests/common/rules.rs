@@ -183,6 +183,15 @@ pub fn expected_footer(result: &Value) -> Option<String> {
         missing();
         String::new()
     });
+    // How the rest is read is tested where it is done (log_cli.rs): what is in front of it here.
+    let kept = |from: &Value| {
+        let total = &result["output_bytes_total"];
+        let footer = result["footer"].as_str().unwrap_or_default();
+        let (_, id) = footer.split_once(": execd log @").unwrap_or_default();
+        let id = id.split(' ').next().unwrap_or_default();
+        format!(" (bytes {from}–{total} of {total} kept: execd log @{id} --from {from})")
+    };
+    let log = log + &result.get("log_from").map(kept).unwrap_or_default();
     let most = match number("maxBytes") {
         bytes @ ..1024 => format!("{bytes}B"),
         bytes => format!("{}.{}KB", bytes / 1024, bytes % 1024 * 10 / 1024),

@@ -11,6 +11,7 @@ use crate::limits::{
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
+use crate::session::SessionId;
 use crate::sys::errno::errno_text;
 
 /// The facts of one session on their way.
@@ -90,6 +91,8 @@ pub struct LogStatus {
     pub failure: Option<String>,
     /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
+    /// Whose log it is.
+    pub session: SessionId,
     /// The limits that were set for it.
     pub bounds: Bounds,
 }
@@ -112,9 +115,10 @@ pub struct LogTrouble {
     pub failure_message: Option<String>,
 }
 
-/// What a log has of an output of `total` bytes, from this one on.
-pub fn bytes_from(from: u64, total: u64) -> String {
-    format!("bytes {from}– of {total}")
+/// What the log of a session has of an output of `total` bytes, from this one on, and how that is
+/// read.
+pub fn kept_from(from: u64, total: u64, id: SessionId) -> String {
+    format!("bytes {from}–{total} of {total} kept: execd log @{id} --from {from}")
 }
 
 /// What went wrong, and how much is missing for it.
@@ -137,6 +141,17 @@ impl LogStatus {
         Some(self.log_from).filter(|from| *from > 0 && self.path.is_some())
     }
 
+    /// What is kept of a log that has lost its beginning, and how that is read.
+    fn kept(&self) -> Option<String> {
+        Some(kept_from(self.from()?, self.total, self.session))
+    }
+
+    /// The path as a footer has it: with what is kept, where that is not all.
+    pub fn in_footer(&self) -> Option<String> {
+        let path = self.path.clone()?;
+        Some(self.kept().map_or_else(|| path.clone(), |kept| format!("{path} ({kept})")))
+    }
+
     /// The path as texts for models and people name it: with what it lacks, and a word where it
     /// has become very large. `over`: all output has come; before, every log has more to get.
     pub fn shown(&self, over: bool) -> Option<String> {
@@ -150,7 +165,7 @@ impl LogStatus {
             1 => Some("1 byte is missing from it".to_owned()),
             missing => Some(format!("{missing} bytes are missing from it")),
         };
-        let kept = self.from().map(|from| format!("{} are kept", bytes_from(from, self.total)));
+        let kept = self.kept();
         let said = match (kept, lacks) {
             (Some(kept), Some(lacks)) => Some(format!("{kept}; {lacks}")),
             (kept, lacks) => kept.or(lacks).or_else(|| self.warning()),
@@ -337,6 +352,7 @@ impl Log {
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
             unwritten: self.unwritten,
+            session: 0,
             bounds: Bounds::default(),
         }
     }
@@ -485,10 +501,12 @@ mod tests {
         log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Synced, 9_000) });
         let status = log.status(&tmp());
         assert_eq!((status.from(), status.complete), (Some(4_096), true));
-        assert_eq!(status.shown(true).as_deref(), Some("/tmp/a (bytes 4096– of 9000 are kept)"));
+        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @0 --from 4096)";
+        assert_eq!(status.shown(true).as_deref(), Some(said));
         assert_eq!(status.clone().trouble(true).log_from, Some(4_096));
         let lacks = LogStatus { missing: 5, ..status.clone() }.shown(true);
-        let said = "/tmp/a (bytes 4096– of 9000 are kept; 5 bytes are missing from it)";
+        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @0 --from 4096; 5 bytes are \
+                    missing from it)";
         assert_eq!(lacks.as_deref(), Some(said));
         assert_eq!(LogStatus { path: None, ..status }.from(), None);
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::tool_time_utc;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::judge::status_fields;
-use crate::engine::keeper_link::logs::{LogStatus, bytes_from};
+use crate::engine::keeper_link::logs::{LogStatus, kept_from};
 use crate::engine::ledger;
 use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
@@ -218,7 +218,8 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         if let Some(path) = &row.log_path {
             let _ = write!(out, "\n    log: {path}");
             if let Some(from) = row.log_from {
-                let _ = write!(out, " ({} are kept)", bytes_from(from, row.output_bytes_total));
+                let kept = kept_from(from, row.output_bytes_total, row.session_id);
+                let _ = write!(out, " ({kept})");
             }
         }
         if let Some(line) = listening::line(&row.listening) {

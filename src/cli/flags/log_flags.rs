@@ -1,0 +1,113 @@
+//! The arguments of `execd log` and `execd logs`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::super::arguments::Argument::{Flag, Word};
+use super::super::arguments::{Arguments, Reason, number, text, unknown};
+use super::super::log::{LogOptions, Whose};
+use super::super::logs::LogsOptions;
+use super::super::survey::Place;
+use super::{Command, place_flag, session};
+use crate::limits::{LOGS_SHOWN, MAX_LOG_BOUND_BYTES};
+use crate::sys::log_files::is_log_name;
+
+pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
+    let mut arguments = Arguments::new(words);
+    let (mut place, mut word) = (Place::default(), None);
+    let (mut from, mut lines, mut log_dir) = (None, None, None);
+    let (mut follow, mut raw) = (false, false);
+    while let Some(argument) = arguments.next()? {
+        let flag = match argument {
+            Flag(flag) => flag,
+            Word(extra) if word.is_some() => return Err(format!("log does not take {extra:?}")),
+            Word(first) => {
+                word = Some(text(first)?);
+                continue;
+            }
+        };
+        match flag.as_str() {
+            "-h" | "--help" => return Ok(Command::Help),
+            "--from" => from = Some(offset(&text(arguments.value()?)?)?),
+            "-n" | "--lines" => {
+                let given = arguments.number("--lines", 1, u32::MAX.into())?;
+                lines = u32::try_from(given).ok();
+            }
+            "-f" | "--follow" => follow = true,
+            "--raw" => raw = true,
+            "--log-dir" => log_dir = Some(PathBuf::from(arguments.value()?)),
+            "--pid" | "--socket" => place_flag(&flag, &mut arguments, &mut place)?,
+            flag => return Err(unknown(flag)),
+        }
+    }
+    let whose = match word.as_deref().and_then(log_of) {
+        Some(log) => log,
+        None => {
+            let id = session(word.as_ref(), "log", &mut place)?;
+            Whose::Session(id.ok_or("log needs a session: execd log @3 (execd logs lists logs)")?)
+        }
+    };
+    Ok(Command::Log(LogOptions { whose, from, lines, follow, raw, log_dir }, place))
+}
+
+/// An offset; a negative one counts from the end.
+fn offset(given: &str) -> Result<i64, Reason> {
+    let (digits, back) = given.strip_prefix('-').map_or((given, false), |digits| (digits, true));
+    let far = number("--from", digits.as_ref(), 0, MAX_LOG_BOUND_BYTES)?.cast_signed();
+    Ok(if back { -far } else { far })
+}
+
+/// A log by its name, `execd-3-ab12cd34.log` or `3-ab12cd34`, with or without a directory.
+fn log_of(word: &str) -> Option<Whose> {
+    let path = Path::new(word);
+    let name = path.file_name()?.to_str()?;
+    let stem = name.strip_suffix(".log").or(name.strip_suffix(".meta")).unwrap_or(name);
+    let head = if stem.starts_with("execd-") { "" } else { "execd-" };
+    let name = format!("{head}{stem}.log");
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).map(Path::to_path_buf);
+    is_log_name(name.as_bytes()).then_some(Whose::Log(dir, name))
+}
+
+pub(super) fn logs(words: Vec<OsString>) -> Result<Command, Reason> {
+    let mut arguments = Arguments::new(words);
+    let mut options = LogsOptions { most: LOGS_SHOWN, log_dir: None };
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Flag(flag) => match flag.as_str() {
+                "-h" | "--help" => return Ok(Command::Help),
+                "--all" => options.most = usize::MAX,
+                "--log-dir" => options.log_dir = Some(PathBuf::from(arguments.value()?)),
+                flag => return Err(unknown(flag)),
+            },
+            Word(extra) => return Err(format!("logs does not take {extra:?}")),
+        }
+    }
+    Ok(Command::Logs(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_told_from_sessions() {
+        let log = |dir: Option<&str>| {
+            Some(Whose::Log(dir.map(PathBuf::from), "execd-3-ab12cd34.log".to_owned()))
+        };
+        for (word, whose) in [
+            ("execd-3-ab12cd34", log(None)),
+            ("3-ab12cd34", log(None)),
+            ("execd-3-ab12cd34.log", log(None)),
+            ("/x/execd-3-ab12cd34.log", log(Some("/x"))),
+            ("./3-ab12cd34.meta", log(Some("."))),
+            ("@3", None),
+            ("3", None),
+            ("execd-42:@3", None),
+            ("execd-42-0af3", None),
+        ] {
+            assert_eq!(log_of(word), whose, "{word}");
+        }
+        assert_eq!((offset("-7"), offset("7")), (Ok(-7), Ok(7)));
+        assert!(offset("--7").is_err());
+    }
+}
