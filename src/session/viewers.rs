@@ -164,11 +164,13 @@ impl Session {
         }
     }
 
-    /// Detaches a client; whether it was attached.
-    pub fn detach(&mut self, client: ClientId) -> bool {
+    /// Detaches a client; whether it was attached. Who was attached could have given input, so that
+    /// what the session waits for is looked at anew.
+    pub fn detach(&mut self, client: ClientId, now_ns: u64) -> bool {
         let was = self.viewers.detach(client);
         if was {
             self.apply_size();
+            self.note_move(now_ns);
         }
         was
     }

@@ -43,7 +43,7 @@ impl<F: Families> Engine<F> {
         self.cx.clients.trim_news();
         for entry in self.sessions.iter_mut() {
             let core = &mut entry.core;
-            if core.detach(id) {
+            if core.detach(id, self.cx.now_ns) {
                 self.cx.touch(core);
             }
             core.wake = core.wake.filter(|armed_by| *armed_by != id);

@@ -33,7 +33,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let entry = engine.sessions.get_mut(id);
     let detached = entry.is_some_and(|one| {
         engine.cx.touch(&mut one.core);
-        one.core.detach(call.client)
+        one.core.detach(call.client, engine.cx.now_ns)
     });
     Ok(Answer::of(&json!({ "session_id": id, "detached": detached })))
 }
