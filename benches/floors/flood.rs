@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -82,6 +83,54 @@ pub fn pipe(scale: Scale, report: &mut Report) {
     }
     let name = format!("pipe flood, {} MiB", scale.of(1024, 64));
     report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.25)), ours.len());
+}
+
+/// What is kept of a log where its bound is measured.
+const KEEP_BYTES: u64 = 16 << 20;
+/// What `stat` counts blocks in.
+const BLOCK_BYTES: u64 = 512;
+
+/// Whether a bounded log takes no more of the disk than its bound and a step, and has the last
+/// bytes of `source` at their places.
+fn is_kept(source: &Path, log: &Path, from: u64) -> bool {
+    let (source, log) = (File::open(source).unwrap(), File::open(log).unwrap());
+    let (whole, found) = (source.metadata().unwrap().len(), log.metadata().unwrap());
+    let taken = found.blocks() * BLOCK_BYTES;
+    if found.len() != whole || whole - from < KEEP_BYTES || taken > KEEP_BYTES + KEEP_BYTES / 16 {
+        return false;
+    }
+    let bytes_of = |file: &File| {
+        let mut bytes = vec![0; usize::try_from(whole - from).unwrap()];
+        file.read_exact_at(&mut bytes, from).unwrap();
+        bytes
+    };
+    bytes_of(&source) == bytes_of(&log)
+}
+
+/// The same lines through a pipe with a bound on the log, against an execd without one.
+pub fn pipe_bounded(scale: Scale, report: &mut Report) {
+    let dir = scratch();
+    let source = dir.path().join("source");
+    lines(&source, scale.of(1024, 64) * MIB, 31);
+    let producer = format!("cat {}", source.display());
+    let bound = KEEP_BYTES.to_string();
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    let name = format!("pipe flood, {} MiB, the last 16 kept", scale.of(1024, 64));
+    for _ in 0..scale.of(5, 3) {
+        let mut execd = Execd::start(&["--log-keep-bytes", "0"]);
+        bare.push(through_execd(&mut execd, &producer, false).0);
+        drop(execd);
+        let mut execd = Execd::start(&["--log-keep-bytes", &bound]);
+        let params = json!({"cmd": producer, "yield_time_ms": YIELD_MS});
+        let (time, result) = execd.call("exec_command", &params);
+        ours.push(time);
+        let from = result["log_from"].as_u64();
+        let log = PathBuf::from(result["log_path"].as_str().expect("a log"));
+        if !from.is_some_and(|from| is_kept(&source, &log, from)) {
+            return report.wrong(&name, "the log does not have the last bytes, or has too many");
+        }
+    }
+    report.time(&name, (ours.p50(), Some(bare.p50())), Some(Goal::Times(1.1)), ours.len());
 }
 
 /// 80-column lines through a terminal, against a bare reader of a PTY that writes a file.

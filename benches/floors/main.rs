@@ -39,10 +39,11 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 23] = [
+const BENCHES: [Bench; 24] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("pipe-flood", flood::pipe),
+    ("pipe-flood-bounded", flood::pipe_bounded),
     ("pty-flood", flood::pty),
     ("echo", latency::echo),
     ("ping-under-flood", steady::ping_under_flood),

@@ -100,9 +100,10 @@ impl Reader<'_> {
             lines => self.last_lines(&asked, lines)?,
         };
         let log_from = self.blocks.output_at(self.layout.kept_from, wanted.only)?;
-        // What lies behind the log's end was lost as well.
-        let log_from = if self.ended && log_from >= known_total { total } else { log_from };
-        (range.head.log_from, range.head.known_total) = (log_from, known_total);
+        // What lies behind the end of a log that has ended was lost as well.
+        let gone = self.ended && log_from >= known_total;
+        range.head.log_from = if gone { total } else { log_from };
+        range.head.known_total = if self.ended { total } else { known_total };
         Ok(range)
     }
 
