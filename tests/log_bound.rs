@@ -218,7 +218,6 @@ fn yes_never_takes_more_of_the_disk_than_its_bound() {
 }
 
 /// The three file systems beside each other.
-/// rule: unified-exec.md, Logs: The log takes no more of the disk than N and a sixteenth of it
 #[test]
 #[ignore = "takes a minute; the one before is the same with less output"]
 fn yes_of_a_minute_never_takes_more_of_the_disk_than_its_bound() {
