@@ -133,7 +133,8 @@ fn each_call_fails(call: &str, error: &str, also: &[&str]) -> u64 {
     panic!("more than {MOST_CALLS} calls");
 }
 
-/// rule: logs.md, Full disks: No command is held up or ended by anything that happens to its log
+/// rule: logs.md, Full disks: No command is ended by what happens to its log, or held up by a disk
+///   that is full or fails
 /// rule: logs.md, Full disks: What was lost is a gap of `read_output`, and nothing else is
 #[test]
 fn each_write_of_the_log_writer_may_find_no_space() {
@@ -143,7 +144,8 @@ fn each_write_of_the_log_writer_may_find_no_space() {
     }
 }
 
-/// rule: logs.md, Full disks: No command is held up or ended by anything that happens to its log
+/// rule: logs.md, Full disks: No command is ended by what happens to its log, or held up by a disk
+///   that is full or fails
 #[test]
 fn each_write_of_the_log_writer_may_fail() {
     if can_trace() {
