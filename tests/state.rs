@@ -417,7 +417,8 @@ fn who_is_attached_may_still_give_input() {
         let params = json!({"session_id": session, "yield_time_ms": 50_000,
                             "on_impossible": "answer"});
         let request = execd.start_request("write_stdin", params);
-        // Looks that agree put the session to rest for a minute: a viewer who leaves ends that rest.
+        // Looks that agree put the session to rest for a minute: a viewer who leaves ends
+        // that rest.
         assert_eq!(looked_at(&mut execd, session)["wait_status"], "deadline_reached");
         execd.no_reply_yet(request);
         viewer.result("detach_session", json!({"session_id": session}));

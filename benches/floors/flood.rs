@@ -234,7 +234,8 @@ fn rate(bytes: &[u8], times: &Samples) -> f64 {
     bytes.len() as f64 / times.p50().as_secs_f64() / 1e9
 }
 
-/// How long one line of 64 MiB holds all of execd up: the slowest of the pieces in which it is read.
+/// How long one line of 64 MiB holds all of execd up: the slowest of the pieces in which it is
+/// read.
 pub fn agent_long_line(scale: Scale, report: &mut Report) {
     const END: &str = r#"{"type":"message_end","message":{"role":"assistant","content":["#;
     const TOOL: &str = r#"{"type":"tool_execution_end","result":{"content":["#;
