@@ -693,3 +693,40 @@ fn a_writer_that_dies_is_an_error_of_that_request_and_the_next_one_is_answered()
         execd.request("read_output", params)["result"]["text"] == "1\n2\n"
     });
 }
+
+/// rule: logs.md, Reading: A gap is what the log has lost at its beginning, or what never got there
+#[test]
+fn a_log_that_has_lost_its_beginning_is_read_behind_a_gap_without_a_nul() {
+    let mut execd = Execd::with(&["--log-keep-bytes", "1048576"], &[]);
+    let wanted: String = (1..=700_000).map(|n| format!("{n:07}\n")).collect();
+    let ended = run(&mut execd, "seq -f %07.0f 700000");
+    let live = execd.open_until("seq -f %07.0f 700000; exec sleep 1000", "0700000");
+    for id in [ended, live] {
+        let page = read(&mut execd, id, json!({"from": 80_001, "view": "b64"}));
+        let (from, to, total, _) = place(&page);
+        assert_eq!((total, &page["gap"]), (5_600_000, &json!([80_001, from])), "{id}");
+        assert_eq!(page["log_from"], from, "{id}");
+        assert!(from >= 5_600_000 - 1_114_112 - 8 && from <= 5_600_000 - 1_048_576, "{from}");
+        let place = |offset: u64| usize::try_from(offset).expect("small");
+        assert_same("what is left", &exact(&page), &wanted.as_bytes()[place(from)..place(to)]);
+        // From there on there is no gap.
+        let more = json!({"from": from, "view": "b64", "max_bytes": 1_048_576});
+        let page = read(&mut execd, id, more);
+        assert_absent(&page, &["gap"]);
+        assert_eq!(number(&page, "from"), from);
+        // Clean text begins with a line.
+        let page = read(&mut execd, id, json!({"from": 5}));
+        let first = text(&page).lines().next().expect("a line");
+        assert_eq!((number(&page, "from") % 8, first.len()), (0, 7), "{first}");
+        assert!(!text(&page).contains('\0'));
+        let until = json!({"from": 0, "until": {"text": "0000007"}, "yield_time_ms": 100});
+        assert_eq!(read(&mut execd, id, until)["wait"]["present_at_entry"], Value::Null);
+        let until = json!({"from": 0, "until": {"text": "0699999"}, "max_bytes": 8});
+        assert_eq!(read(&mut execd, id, until)["wait"]["offset"], 5_600_000 - 16);
+        // get_process_log tells the gap by its own field.
+        let page = stream_help::page(&mut execd, live, json!({"offset": 3}));
+        let (offset, omitted) = (number(&page, "offset"), number(&page, "omittedBytes"));
+        assert_eq!((offset, omitted), (from, from - 3));
+        assert_eq!(page["text"], wanted[place(offset)..place(number(&page, "nextOffset"))]);
+    }
+}

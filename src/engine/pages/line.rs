@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Part, PartSpec, PendingPage, page_of_log};
 use crate::engine::contract::Families;
 use crate::engine::{Engine, Owner};
-use crate::keeper::frames::{Ack, Head, ReadPage, ReadRange, Wanted};
+use crate::keeper::frames::{ReadRange, Wanted};
 use crate::keeper::range::Range;
 use crate::limits::{
     LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS, READ_AGAIN_MAX,
@@ -97,13 +97,7 @@ impl<F: Families> Engine<F> {
             let Some(one) = self.pages.0.get_mut(&ticket) else { continue };
             one.due_ns = Some(due_ns);
             let asked = one.asked(ticket);
-            let keeper = &mut self.cx.keeper;
-            let sent = match asked.wanted.only {
-                None => keeper.ask_range(&asked),
-                // One stream is picked out of the log by its index.
-                Some(_) => keeper.ask_page(&page_of(asked)),
-            };
-            if !sent {
+            if !self.cx.keeper.ask_range(&asked) {
                 self.fail_page(ticket, "nobody can read it now: its keeper is gone");
             }
         }
@@ -112,8 +106,7 @@ impl<F: Families> Engine<F> {
 
     /// Answers the requests whose part has come, and asks for the next ones.
     pub(in crate::engine) fn answer_pages(&mut self) {
-        let mut ranges = self.cx.keeper.take_ranges();
-        ranges.extend(self.cx.keeper.take_pages().into_iter().map(range_of));
+        let ranges = self.cx.keeper.take_ranges();
         if ranges.is_empty() {
             return;
         }
@@ -182,23 +175,6 @@ impl<F: Families> Engine<F> {
         let due = self.pages.0.values().filter_map(|one| one.due_ns).min();
         self.cx.deadlines.set(Owner::Pages, due);
     }
-}
-
-/// The same part of one stream as a page of it.
-fn page_of(ReadRange { token, wanted, name }: ReadRange) -> ReadPage {
-    let Wanted { only, from: offset, max_bytes: length, .. } = wanted;
-    ReadPage { token, only, offset, length, name }
-}
-
-/// A page of one stream as a part of it.
-fn range_of((ack, bytes): (Ack, Vec<u8>)) -> (Ticket, Result<Range, i32>) {
-    let (from, known_total) = (ack.logged, ack.noted);
-    let to = from + bytes.len() as u64;
-    let lacks = bytes.is_empty() && from < known_total;
-    let gap = if lacks { (from, known_total) } else { (from, from) };
-    let head = Head { from, to, next_offset: to, gap, known_total, ..Head::default() };
-    let range = if ack.errno == 0 { Ok(Range { head, bytes }) } else { Err(ack.errno) };
-    (ack.token, range)
 }
 
 /// The error of a log that could not be read.
