@@ -137,7 +137,7 @@ impl KeeperLink {
         }
     }
 
-    /// Takes one record, and a page's bytes behind it. Whether there may be more in `input`.
+    /// Takes one record, and the bytes behind it. Whether there may be more in `input`.
     fn take_ack(
         &mut self,
         input: &mut &[u8],
@@ -145,7 +145,7 @@ impl KeeperLink {
     ) -> Result<bool, Nonsense> {
         if self.reading.coming.is_none() {
             let Some(ack) = self.ack_bytes.next(input)? else { return Ok(false) };
-            if matches!(ack.kind, AckKind::Page | AckKind::Place | AckKind::Range) {
+            if matches!(ack.kind, AckKind::Place | AckKind::Range) {
                 self.reading.coming = Some((ack, Vec::new()));
             } else if let Some(log) = self.logs.get_mut(&ack.session) {
                 log.acknowledge(&ack);
@@ -153,9 +153,9 @@ impl KeeperLink {
             }
         }
         if let Some((_, bytes)) = &mut self.reading.coming {
-            bytes.extend_from_slice(self.ack_bytes.page(input));
+            bytes.extend_from_slice(self.ack_bytes.behind(input));
         }
-        if self.ack_bytes.in_page() {
+        if self.ack_bytes.is_behind() {
             return Ok(false);
         }
         match self.reading.coming.take() {
@@ -319,7 +319,7 @@ impl KeeperLink {
                         left = left.saturating_sub(sent.max(1));
                     }
                     None if self.staging.is_empty() => {
-                        self.read_pages();
+                        self.read_ranges();
                         return true;
                     }
                     None => {}

@@ -16,8 +16,6 @@
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
 //! | 6 Goodbye | none |
-//! | 7 ReadPage | token u64, offset i64 (negative: from the end), length u64, the file's name; of
-//! | | the stream that the header names, of the whole log with 0 |
 //! | 8 Guard | a record of the guard pipe |
 //! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, lines u32
 //! | | (0: none), flags u32 (1 = the byte in front too), total u64 (all ones: unknown), the file's
@@ -26,10 +24,9 @@
 //!
 //! **Ack pipe** (log writer to execd): records of 64 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
-//! u64, token u64, logged u64, missing u64, noted u64, from u64, from_output u64. Behind a Page
-//! record come the page's bytes, behind a Place record a path or reason, behind a Range record a
-//! head of seven u64 (from, to, next offset, the gap's two ends, first byte in the log, total) and
-//! the bytes.
+//! u64, token u64, logged u64, missing u64, noted u64, from u64, from_output u64. Behind a Place
+//! record comes a path or reason, behind a Range record a head of seven u64 (from, to, next offset,
+//! the gap's two ends, first byte in the log, total) and the bytes.
 //!
 //! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,
@@ -64,15 +61,12 @@ const DATA: u8 = 3;
 const SYNC: u8 = 4;
 const CLOSE: u8 = 5;
 const GOODBYE: u8 = 6;
-const READ_PAGE: u8 = 7;
 const GUARD: u8 = 8;
 const READ_RANGE: u8 = 9;
 const FACTS: u8 = 10;
 
 /// Bytes of Reopen's payload before the name.
 const REOPEN_FIXED_BYTES: usize = 48;
-/// Bytes of ReadPage's payload before the name.
-const READ_PAGE_FIXED_BYTES: usize = 24;
 
 /// One frame of the log pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,8 +101,6 @@ pub enum Frame<'a> {
         /// Comes back in the acknowledgement.
         token: u64,
     },
-    /// Send a page of a log back.
-    ReadPage(ReadPage),
     /// Send a part of a session's output back.
     ReadRange(ReadRange),
     /// What is known of the session, for the file beside its log.
@@ -127,21 +119,6 @@ pub enum Frame<'a> {
     },
     /// execd is about to end in good order: nobody is to be killed at the hang-up.
     Goodbye,
-}
-
-/// Which page of which log is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadPage {
-    /// Comes back with the page.
-    pub token: u64,
-    /// The stream that is wanted alone; without one all of the log is.
-    pub only: Option<Source>,
-    /// The page's first byte in the file, or in the stream; a negative number counts from the end.
-    pub offset: i64,
-    /// Bytes at most.
-    pub length: u64,
-    /// The file's name inside the log directory.
-    pub name: String,
 }
 
 /// What a new keeper is told about a log that exists.
@@ -191,16 +168,6 @@ pub fn push_data_header(out: &mut Vec<u8>, session: u64, source: Source, len: us
 pub fn push_sync(out: &mut Vec<u8>, session: u64, token: u64) {
     push_header(out, (SYNC, None), session, 8);
     out.extend_from_slice(&token.to_le_bytes());
-}
-
-/// Appends ReadPage to `out`.
-pub fn push_read_page(out: &mut Vec<u8>, page: &ReadPage) {
-    let length = READ_PAGE_FIXED_BYTES + page.name.len();
-    push_header(out, (READ_PAGE, page.only), 0, length);
-    out.extend_from_slice(&page.token.to_le_bytes());
-    out.extend_from_slice(&page.offset.to_le_bytes());
-    out.extend_from_slice(&page.length.to_le_bytes());
-    out.extend_from_slice(page.name.as_bytes());
 }
 
 /// Appends ReadRange to `out`.
@@ -269,7 +236,6 @@ impl Header {
         let fits = match kind {
             OPEN => (1..=LOG_NAME_BYTES).contains(&len),
             REOPEN => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(REOPEN_FIXED_BYTES)),
-            READ_PAGE => (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_PAGE_FIXED_BYTES)),
             READ_RANGE => {
                 (1..=LOG_NAME_BYTES).contains(&len.saturating_sub(READ_RANGE_FIXED_BYTES))
             }
@@ -280,7 +246,7 @@ impl Header {
             CLOSE | GOODBYE => len == 0,
             _ => return Err(Nonsense("a frame of an unknown kind")),
         };
-        let of_none = source.is_none() || matches!(kind, DATA | READ_PAGE | READ_RANGE);
+        let of_none = source.is_none() || matches!(kind, DATA | READ_RANGE);
         if !fits || !of_none || zeros != [0, 0] {
             return Err(Nonsense("a frame's header is wrong"));
         }
@@ -351,13 +317,6 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             Frame::Reopen { session, log }
         }
         SYNC => Frame::Sync { session, token: take_u64(&mut rest)? },
-        READ_PAGE => {
-            let token = take_u64(&mut rest)?;
-            let offset = i64::from_le_bytes(take(&mut rest)?);
-            let length = take_u64(&mut rest)?;
-            let only = header.source;
-            Frame::ReadPage(ReadPage { token, only, offset, length, name: file_name(rest)? })
-        }
         READ_RANGE => {
             let (token, wanted) = ReadRange::take(header.source, &mut rest)?;
             Frame::ReadRange(ReadRange { token, wanted, name: file_name(rest)? })

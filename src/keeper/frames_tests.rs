@@ -41,12 +41,6 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 push_goodbye(&mut out);
                 Frame::Goodbye
             }
-            7 => {
-                let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
-                let page = ReadPage { token: n, only, offset: -1 << n, length: 1 << n, name };
-                push_read_page(&mut out, &page);
-                Frame::ReadPage(page)
-            }
             9 => {
                 let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
                 let total = (n % 3 > 0).then_some(1 << n);
@@ -109,7 +103,6 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                 Frame::Sync { session, token } => {
                     found.push(Owned::Other(Frame::Sync { session, token }));
                 }
-                Frame::ReadPage(page) => found.push(Owned::Other(Frame::ReadPage(page))),
                 Frame::ReadRange(asked) => found.push(Owned::Other(Frame::ReadRange(asked))),
                 Frame::Facts { session, line } => {
                     found.push(Owned::Other(Frame::Facts { session, line }));
@@ -158,8 +151,7 @@ fn frames_that_make_no_sense_are_refused() {
     let too_long = u32::try_from(LOG_FRAME_BYTES).unwrap() + 1;
     let bad = [
         header(0, 0, 0),
-        header(READ_PAGE, 0, 24),
-        header(READ_PAGE, 0, 280),
+        header(7, 0, 24),
         header(GUARD, 0, 31),
         [header(GUARD, 0, 32), vec![9; 32]].concat(),
         header(READ_RANGE, 0, 48),

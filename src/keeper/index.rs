@@ -1,5 +1,4 @@
-//! The indexes of logs (`pure/buffer/log_index.rs` has their format): written as the log grows, and
-//! read for pages of one stream.
+//! The indexes of logs (`pure/buffer/log_index.rs` has their format), written as the log grows.
 //!
 //! A log has an index from the first byte of its second stream on, or from where it first lacks
 //! something or has a line of the log writer's own: until then there is nothing to tell. What an
@@ -9,15 +8,10 @@
 use std::collections::VecDeque;
 
 use super::blocks::{BLOCK, Blocks, last_block};
-use super::log_bytes::{Got, LogBytes};
-use crate::limits::{
-    LOG_INDEX_QUEUE_BLOCKS, LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PAGE_READ_BYTES,
-    LOG_PAGE_READS_MAX,
-};
+use crate::limits::LOG_INDEX_QUEUE_BLOCKS;
 use crate::pure::buffer::log_index::{Block, Marks, Run};
 use crate::pure::buffer::source::Source;
-use crate::sys::index_files::{Page, PlacedFile};
-use crate::sys::io::{EIO, ENOENT};
+use crate::sys::index_files::PlacedFile;
 use crate::sys::log_files::LogDir;
 
 /// The index of one log, as its writer has it.
@@ -196,84 +190,6 @@ impl Index {
         file.write_at(&self.block.bytes(), self.place * BLOCK)
     }
 }
-
-/// Reads a page of one stream: of its bytes from `offset` on at most `length`, as far as they lie
-/// together; where that one is not known, from the next one on that is. In front of it stand the
-/// few bytes before it. Errors: ENOENT where there is no index.
-pub fn read_page(
-    dir: &LogDir,
-    log: &str,
-    source: Source,
-    offset: i64,
-    length: u64,
-) -> Result<Page, i32> {
-    let index = Blocks::on_disk(dir, log)?.filter(|index| index.count() > 0).ok_or(ENOENT)?;
-    let size = index.end().of(Some(source));
-    let begins = Page::begins(offset, size);
-    dir.read_log(log)?;
-    let reader = LogBytes::new(dir, log, None);
-    let lead = begins.saturating_sub(LOG_PAGE_LOOKBACK_BYTES);
-    let mut page = Picked { source, begins, length, offset: lead, bytes: Vec::new(), reader };
-    let of = |marks: Marks| marks.of(Some(source));
-    index.each(lead, &of, &mut |marks, run| page.take(marks, run))?;
-    Ok(page.done(size))
-}
-
-/// A page that is put together.
-struct Picked<'a> {
-    source: Source,
-    /// Where it begins in the stream.
-    begins: u64,
-    length: u64,
-    /// Where `bytes` begin: a little before it, or behind what is not known.
-    offset: u64,
-    bytes: Vec<u8>,
-    reader: LogBytes<'a>,
-}
-
-impl Picked<'_> {
-    /// Takes in what comes next in the log at `marks`; false when the page is complete.
-    fn take(&mut self, marks: Marks, run: Run) -> Result<bool, i32> {
-        let (from, next) = (self.of(marks), self.of(marks.behind(run)));
-        let reached = self.offset + self.bytes.len() as u64;
-        if next <= reached {
-            return Ok(true);
-        }
-        let wanted_end = self.begins.saturating_add(self.length);
-        if !matches!(run, Run::Of(..)) {
-            if reached > self.begins {
-                return Ok(false);
-            }
-            // The page begins behind it: what lies before is no part of it.
-            self.bytes.clear();
-            self.offset = next;
-            self.begins = self.begins.max(next);
-            return Ok(true);
-        }
-        let inside = reached - from.min(reached);
-        let end = next.min(wanted_end);
-        let place = marks.file.saturating_add(inside);
-        match self.reader.append(&mut self.bytes, place, end.saturating_sub(reached))? {
-            Got::All => {}
-            Got::Enough => return Ok(false),
-            Got::Fewer => return Err(EIO),
-        }
-        Ok(end < wanted_end)
-    }
-
-    fn of(&self, marks: Marks) -> u64 {
-        marks.of(Some(self.source))
-    }
-
-    fn done(self, size: u64) -> Page {
-        Page { offset: self.offset, size, bytes: self.bytes }
-    }
-}
-
-const _: () = {
-    // A page of one run is read with room to spare.
-    assert!(LOG_PAGE_READS_MAX as u64 * LOG_PAGE_READ_BYTES as u64 > 4 * LOG_PAGE_MAX_BYTES);
-};
 
 #[cfg(test)]
 #[path = "index_tests.rs"]

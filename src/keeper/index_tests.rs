@@ -1,8 +1,9 @@
-//! Pages of one stream against a naive copy of both, over restarts, limits, full disks and
+//! Parts of one stream against a naive copy of both, over restarts, limits, full disks and
 //! deletions.
 
 use super::*;
-use crate::keeper::frames::{ReadPage, Reopen};
+use crate::keeper::frames::{Head, ReadRange, Reopen, Wanted};
+use crate::keeper::range::Range;
 use crate::keeper::writer::Writer;
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::tests_random::Random;
@@ -60,30 +61,32 @@ impl Story {
         self.noted = self.writer.reopen(1, &known).noted;
     }
 
-    fn page(&mut self, source: Source, offset: i64, length: u64) -> Page {
-        let (only, name) = (Some(source), "a".into());
-        let wanted = ReadPage { token: 1, only, offset, length, name };
-        let (ack, bytes) = self.writer.page(&wanted);
-        assert_eq!(ack.errno, 0, "{source:?} {offset}");
-        Page { offset: ack.logged, size: ack.noted, bytes }
+    /// Asks for a part of one stream; `None` where it cannot be read.
+    fn part(&mut self, source: Source, from: i64, max_bytes: u64) -> Option<Range> {
+        let (only, total) = (Some(source), Some(self.wrote[source as usize].len() as u64));
+        let wanted = Wanted { only, from, to: u64::MAX, max_bytes, lines: 0, lead: false, total };
+        let (ack, bytes) = self.writer.range(&ReadRange { token: 1, wanted, name: "a".into() });
+        let mut rest = bytes.as_slice();
+        let head = (ack.errno == 0).then(|| Head::take(&mut rest).unwrap())?;
+        Some(Range { head, bytes: rest.to_vec() })
     }
 
-    /// Reads both streams by pages; gives how many bytes of each are in none.
+    /// Reads both streams part by part; gives how many bytes of each are in none.
     fn omitted(&mut self, length: u64) -> [u64; 2] {
         BOTH.map(|source| {
             let (mut at, mut omitted) = (0, 0);
             let size = self.wrote[source as usize].len() as u64;
             while at < size {
-                let page = self.page(source, i64::try_from(at).unwrap(), length);
-                assert_eq!(page.size, size);
-                let from = usize::try_from(page.offset).unwrap();
-                let wanted = &self.wrote[source as usize][from..from + page.bytes.len()];
-                assert!(page.bytes == wanted, "{source:?} at {at}");
-                let end = page.offset + page.bytes.len() as u64;
-                assert!(page.offset <= at || page.bytes.len() as u64 <= length);
-                assert!(end > at, "each page leads on");
-                omitted += page.offset.saturating_sub(at);
-                at = end;
+                let Range { head, bytes } =
+                    self.part(source, i64::try_from(at).unwrap(), length).unwrap();
+                assert_eq!(head.known_total, size);
+                let from = usize::try_from(head.from).unwrap();
+                let wanted = &self.wrote[source as usize][from..from + bytes.len()];
+                assert!(bytes == wanted, "{source:?} at {at}");
+                assert!(bytes.len() as u64 <= length && head.gap == (at, head.from));
+                assert!(head.next_offset > at, "each part leads on");
+                omitted += head.from - at;
+                at = head.next_offset;
             }
             omitted
         })
@@ -113,26 +116,6 @@ fn whatever_comes_is_paged_whole() {
         let index = fs::metadata(temp.path().join("a.index")).unwrap().len();
         // Each restart begins a block.
         assert!(index <= log / 8 + 6 * BLOCK, "{index} of {log}");
-    }
-}
-
-#[test]
-fn a_page_has_the_few_bytes_before_it_and_no_more_than_was_asked() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut story = Story::new(temp.path(), None);
-    for _ in 0..100 {
-        story.data(Source::Output, 10);
-        story.data(Source::Errors, 1);
-    }
-    for (offset, length, from, bytes) in
-        [(0, 5, 0, 5), (2, 5, 0, 7), (50, 7, 47, 10), (-4, 9, 93, 7), (99, 1, 96, 4)]
-    {
-        let page = story.page(Source::Errors, offset, length);
-        assert_eq!((page.offset, page.bytes.len(), page.size), (from, bytes, 100), "{offset}");
-    }
-    for offset in [100, 5_000] {
-        let page = story.page(Source::Errors, offset, 10);
-        assert_eq!((page.offset, page.bytes.len()), (97, 3), "the end is known");
     }
 }
 
@@ -252,10 +235,8 @@ fn an_index_that_makes_no_sense_gives_fewer_bytes_and_never_wrong_lengths() {
         }
         fs::write(&path, bytes).unwrap();
         for offset in [0, 100, 5_000, -1, -2_000] {
-            let (only, name) = (Some(Source::Output), "a".into());
-            let wanted = ReadPage { token: 1, only, offset, length: 5_000, name };
-            let (_, bytes) = story.writer.page(&wanted);
-            assert!(bytes.len() <= 5_003, "{}", bytes.len());
+            let part = story.part(Source::Output, offset, 5_000).unwrap_or_default();
+            assert!(part.bytes.len() <= 5_000, "{}", part.bytes.len());
         }
     }
 }

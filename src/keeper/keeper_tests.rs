@@ -1,9 +1,9 @@
 //! Tests of the loops, over real pipes, with log writer and guard in a thread each.
 
 use super::frames::{
-    AckDecoder, AckKind, GuardRecord, Head, ReadPage, ReadRange, Wanted as Part, push_close,
+    AckDecoder, AckKind, GuardRecord, Head, ReadRange, Wanted as Part, push_close,
     push_data_header, push_goodbye, push_guard_add, push_guard_frame, push_guard_goodbye,
-    push_open, push_read_page, push_read_range, push_sync,
+    push_open, push_read_range, push_sync,
 };
 use super::*;
 use crate::limits::LOG_FRAME_BYTES;
@@ -56,13 +56,13 @@ impl Running {
         }
     }
 
-    /// The bytes behind a Page.
-    fn page(&mut self) -> Vec<u8> {
+    /// The bytes behind a record.
+    fn behind(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
-        while self.acks.in_page() {
+        while self.acks.is_behind() {
             let mut byte = [0];
             self.ack.read_exact(&mut byte).unwrap();
-            all.extend_from_slice(self.acks.page(&mut byte.as_slice()));
+            all.extend_from_slice(self.acks.behind(&mut byte.as_slice()));
         }
         all
     }
@@ -75,44 +75,6 @@ impl Running {
 }
 
 /// rule: bash-stream.md, The stream family: get_process_log: the keeper reads the log
-#[test]
-fn a_page_comes_with_what_was_handed_over_before_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut running = start(dir.path());
-    let (mut out, text) = (Vec::new(), b"0123456789".repeat(20_000));
-    push_open(&mut out, 1, "execd-1-0123abcd.log");
-    data(&mut out, 1, &text);
-    let wanted = [
-        (0, 10, 0, 10),
-        (-7, 100, 199_993, 7),
-        (199_999, 5, 199_999, 1),
-        (1 << 40, 5, 200_000, 0),
-        (40_000, 1 << 40, 40_000, 150_003),
-    ];
-    for (token, &(offset, length, _, _)) in wanted.iter().enumerate() {
-        let name = "execd-1-0123abcd.log".to_owned();
-        push_read_page(
-            &mut out,
-            &ReadPage { only: None, token: token as u64, offset, length, name },
-        );
-    }
-    let name = "execd-2-00000000.log".to_owned();
-    push_read_page(&mut out, &ReadPage { only: None, token: 9, offset: 0, length: 1, name });
-    running.log.write_all(&out).unwrap();
-    assert_eq!(running.next_ack().kind, AckKind::Opened);
-    for (token, &(_, _, from, length)) in wanted.iter().enumerate() {
-        let ack = running.next_ack();
-        let told = (ack.kind, ack.token, ack.logged, ack.missing, ack.noted, ack.errno);
-        assert_eq!(told, (AckKind::Page, token as u64, from, length, 200_000, 0));
-        let page = running.page();
-        let (from, length) = (from as usize, length as usize);
-        assert!(page == text[from..from + length], "page {token}");
-    }
-    let missing = running.next_ack();
-    assert_eq!((missing.token, missing.errno, missing.missing), (9, ENOENT, 0));
-    running.end().unwrap();
-}
-
 #[test]
 fn a_range_comes_with_what_was_handed_over_before_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,7 +100,7 @@ fn a_range_comes_with_what_was_handed_over_before_it() {
     for (token, &(_, most, from, length)) in wanted.iter().enumerate() {
         let ack = running.next_ack();
         assert_eq!((ack.kind, ack.token, ack.errno), (AckKind::Range, token as u64, 0));
-        let bytes = running.page();
+        let bytes = running.behind();
         assert_eq!(bytes.len() as u64, ack.missing);
         let mut rest = bytes.as_slice();
         let head = Head::take(&mut rest).unwrap();

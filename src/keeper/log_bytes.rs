@@ -1,7 +1,9 @@
 //! The bytes of a log by their places, however many files they lie in (`pure/buffer/bound.rs`), of
 //! which many small parts that lie close together are read.
 
-use crate::limits::{LOG_KEEP_STEPS, LOG_META_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX};
+use crate::limits::{
+    LOG_KEEP_STEPS, LOG_META_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX, LOG_RANGE_MAX_BYTES,
+};
 use crate::pure::buffer::bound::segment_name;
 use crate::sys::index_files::PlacedFile;
 use crate::sys::io::ENOENT;
@@ -70,7 +72,7 @@ fn segment_bytes(dir: &LogDir, log: &str) -> Option<u64> {
 pub(super) enum Got {
     /// All of them.
     All,
-    /// Fewer, since enough was read for one page.
+    /// Fewer, since enough was read for one part.
     Enough,
     /// Fewer, since the log has not all of them any more.
     Fewer,
@@ -144,3 +146,8 @@ impl<'a> LogBytes<'a> {
         Ok(())
     }
 }
+
+const _: () = {
+    // A part of one run is read with room to spare.
+    assert!(LOG_PAGE_READS_MAX as u64 * LOG_PAGE_READ_BYTES as u64 > 4 * LOG_RANGE_MAX_BYTES);
+};

@@ -60,8 +60,8 @@ use writer::Writer;
 const EXIT_NONSENSE: i32 = 2;
 /// Longest value of --instance.
 const MAX_INSTANCE_BYTES: usize = 64;
-/// Bytes of a page written at a time: PIPE_BUF.
-const PAGE_PIECE_BYTES: usize = 4096;
+/// Bytes behind a record that are written at a time: PIPE_BUF.
+const BEHIND_PIECE_BYTES: usize = 4096;
 /// A pipe from execd is something else than that.
 const UNREADABLE: Nonsense = Nonsense("a pipe cannot be read");
 /// Guard records read at a time: a round number of records, though none is needed.
@@ -270,20 +270,15 @@ impl Keeper {
     }
 
     fn take(&mut self, frame: Frame) -> Result<(), Nonsense> {
-        let mut page = Vec::new();
+        let mut behind = Vec::new();
         let ack = match frame {
             Frame::Open { session, name } => Some(self.writer.open(session, &name)),
             Frame::Reopen { session, log } => Some(self.writer.reopen(session, &log)),
             Frame::Data { session, source, bytes } => self.writer.data(session, source, bytes),
             Frame::Sync { session, token } => Some(self.writer.sync(session, token)),
-            Frame::ReadPage(wanted) => {
-                let ack;
-                (ack, page) = self.writer.page(&wanted);
-                Some(ack)
-            }
             Frame::ReadRange(asked) => {
                 let ack;
-                (ack, page) = self.writer.range(&asked);
+                (ack, behind) = self.writer.range(&asked);
                 Some(ack)
             }
             Frame::Close { session } => {
@@ -304,7 +299,7 @@ impl Keeper {
                 None
             }
         };
-        ack.iter().try_for_each(|ack| self.send(ack, &page))?;
+        ack.iter().try_for_each(|ack| self.send(ack, &behind))?;
         self.send_told()
     }
 
@@ -318,7 +313,7 @@ impl Keeper {
     /// written all the same.
     fn send(&self, ack: &Ack, behind: &[u8]) -> Result<(), Nonsense> {
         let ack = ack.encode();
-        for piece in [&ack[..]].into_iter().chain(behind.chunks(PAGE_PIECE_BYTES)) {
+        for piece in [&ack[..]].into_iter().chain(behind.chunks(BEHIND_PIECE_BYTES)) {
             loop {
                 match io::write(self.acks, piece) {
                     Io::Moved(_) => break,

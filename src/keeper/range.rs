@@ -11,7 +11,6 @@ pub use super::range_record::{Head, Wanted};
 use crate::limits::{LOG_LINES_RUNS_MAX, LOG_RANGE_MAX_BYTES};
 use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
-use crate::sys::index_files::Page;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::LogDir;
 
@@ -91,7 +90,7 @@ impl Reader<'_> {
     fn read(&self, wanted: &Wanted) -> Result<Range, i32> {
         let known_total = self.blocks.end().of(wanted.only);
         let total = wanted.total.unwrap_or(known_total);
-        let from = Page::begins(wanted.from, total);
+        let from = begins(wanted.from, total);
         let to = wanted.to.min(total);
         let max_bytes = wanted.max_bytes.min(LOG_RANGE_MAX_BYTES);
         let asked = Asked { only: wanted.only, from, to, max_bytes, lead: wanted.lead };
@@ -154,6 +153,13 @@ impl Reader<'_> {
         cut_to_lines(&mut last, from, lines);
         Ok(last)
     }
+}
+
+/// Where a part begins in an output of `total` bytes: a negative offset counts from its end, one
+/// past the end is its end.
+fn begins(from: i64, total: u64) -> u64 {
+    let far = from.unsigned_abs();
+    if from < 0 { total.saturating_sub(far) } else { far.min(total) }
 }
 
 /// Leaves the last so many lines of a range that was asked for from `asked` on, with the byte in

@@ -41,9 +41,6 @@ pub enum AckKind {
     Recovered = 4,
     /// The log has ended at a limit; what comes later is counted as missing and dropped.
     Truncated = 5,
-    /// Answers ReadPage; carries its token. `logged` is the page's offset in the file, `noted`
-    /// the file's size, `missing` how many bytes of the page follow this record.
-    Page = 6,
     /// Which directory logs go to, once, before all else: its path follows this record, and where
     /// people are to be told something of it, a NUL and that. With `failing` there is none, and
     /// the reason follows. `missing` is how many bytes that are.
@@ -58,7 +55,7 @@ pub enum AckKind {
 impl AckKind {
     /// Whether bytes follow the record, `missing` of them.
     fn has_bytes(self) -> bool {
-        matches!(self, Self::Page | Self::Place | Self::Range)
+        matches!(self, Self::Place | Self::Range)
     }
 }
 
@@ -202,7 +199,6 @@ impl Ack {
             3 => AckKind::Trouble,
             4 => AckKind::Recovered,
             5 => AckKind::Truncated,
-            6 => AckKind::Page,
             7 => AckKind::Place,
             8 => AckKind::Trimmed,
             9 => AckKind::Range,
@@ -281,35 +277,35 @@ impl<const N: usize> Gather<N> {
 #[derive(Debug, Default)]
 pub struct AckDecoder {
     record: Gather<ACK_BYTES>,
-    /// Bytes of a page that are still to come.
-    page_left: usize,
+    /// Bytes behind the latest record that are still to come.
+    left: usize,
 }
 
 impl AckDecoder {
     /// The next record, taken off the front of `input`; None when `input` is used up. Behind a
-    /// Page or Place its bytes have to be taken first, by [`Self::page`]. Errors: an unknown kind
-    /// or flag, a page longer than any that is asked for.
+    /// Range or Place its bytes have to be taken first, by [`Self::behind`]. Errors: an unknown
+    /// kind or flag, more bytes than are ever asked for.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Ack>, Nonsense> {
         let ack = self.record.take(input).map(|bytes| Ack::decode(&bytes)).transpose()?;
-        if let Some(page) = ack.filter(|ack| ack.kind.has_bytes()) {
-            if page.missing > BEHIND_MAX_BYTES {
-                return Err(Nonsense("a page is too long"));
+        if let Some(ack) = ack.filter(|ack| ack.kind.has_bytes()) {
+            if ack.missing > BEHIND_MAX_BYTES {
+                return Err(Nonsense("a record has too many bytes behind it"));
             }
-            self.page_left = usize::try_from(page.missing).unwrap_or(0);
+            self.left = usize::try_from(ack.missing).unwrap_or(0);
         }
         Ok(ack)
     }
 
-    /// What `input` has of the page that is being taken.
-    pub fn page<'a>(&mut self, input: &mut &'a [u8]) -> &'a [u8] {
-        let bytes = take_up_to(input, self.page_left);
-        self.page_left -= bytes.len();
+    /// What `input` has of the bytes behind the latest record.
+    pub fn behind<'a>(&mut self, input: &mut &'a [u8]) -> &'a [u8] {
+        let bytes = take_up_to(input, self.left);
+        self.left -= bytes.len();
         bytes
     }
 
-    /// Whether bytes of a page are still to come.
-    pub fn in_page(&self) -> bool {
-        self.page_left > 0
+    /// Whether bytes behind the latest record are still to come.
+    pub fn is_behind(&self) -> bool {
+        self.left > 0
     }
 }
 

@@ -8,12 +8,12 @@ mod facts;
 mod ranges;
 
 use super::bounded::BoundedFile;
-use super::frames::{Ack, AckKind, ReadPage, Reopen};
-use super::index::{self, Index};
+use super::frames::{Ack, AckKind, Reopen};
+use super::index::Index;
 use super::meta::Waiting;
 use super::one_log::Log;
 use super::total::Looks;
-use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_MAX_BYTES, LOG_PLACE_CHECK_MS, NS_PER_MS};
+use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
 use crate::pure::order;
@@ -219,29 +219,6 @@ impl Writer {
                 log.write_index(self.dir.as_ref().ok());
             }
         }
-    }
-
-    /// Reads a page of a log, also of one whose session is gone: what is said of it, and its
-    /// bytes. What was handed over before is in it.
-    pub fn page(&mut self, wanted: &ReadPage) -> (Ack, Vec<u8>) {
-        self.write_indexes();
-        let length = wanted.length.min(LOG_PAGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES);
-        let read = self.dir().and_then(|dir| match wanted.only {
-            None => dir.read_page(&wanted.name, wanted.offset, length),
-            Some(source) => index::read_page(dir, &wanted.name, source, wanted.offset, length),
-        });
-        let errno = read.as_ref().err().copied().unwrap_or(0);
-        let page = read.unwrap_or_default();
-        let ack = Ack {
-            token: wanted.token,
-            logged: page.offset,
-            missing: page.bytes.len() as u64,
-            noted: page.size,
-            errno,
-            failing: errno != 0,
-            ..Ack::of(AckKind::Page)
-        };
-        (ack, page.bytes)
     }
 
     /// Closes a log and forgets its session.

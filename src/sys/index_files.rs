@@ -1,35 +1,15 @@
 //! Files in the log directory that are read and written at places: a log's index, which tells which
-//! of the log's bytes are whose, and the log itself, of which pages are read.
+//! of the log's bytes are whose, and the log itself, of which parts are read.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use super::io::{EIO, errno_of};
+use super::io::errno_of;
 use super::log_files::LogDir;
 
 /// What a log's index is named, behind the log's own name.
 pub const INDEX_SUFFIX: &str = ".index";
-
-/// A page of a log.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// Where it begins in the file.
-    pub offset: u64,
-    /// The file's size.
-    pub size: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
-
-impl Page {
-    /// Where a page begins in something of `size` bytes: a negative offset counts from its end, one
-    /// past the end is its end.
-    pub fn begins(offset: i64, size: u64) -> u64 {
-        let far = offset.unsigned_abs();
-        if offset < 0 { size.saturating_sub(far) } else { far.min(size) }
-    }
-}
 
 /// A file in the log directory that is read and written at places.
 #[derive(Debug)]
@@ -55,18 +35,6 @@ impl LogDir {
     /// Opens a log to read parts of it. Errors: as above.
     pub fn read_log(&self, log: &str) -> Result<PlacedFile, i32> {
         self.open_ours(log, libc::O_RDONLY).map(PlacedFile)
-    }
-
-    /// Reads a page of `length` bytes of a log, or fewer where the log ends. Errors: as above, and
-    /// pread(2); EIO when the log has become shorter meanwhile.
-    pub fn read_page(&self, log: &str, offset: i64, length: u64) -> Result<Page, i32> {
-        let file = self.read_log(log)?;
-        let size = file.size()?;
-        let offset = Page::begins(offset, size);
-        let length = length.min(size - offset);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        let read = file.read_at(&mut bytes, offset)?;
-        if read < bytes.len() { Err(EIO) } else { Ok(Page { offset, size, bytes }) }
     }
 }
 

@@ -286,12 +286,11 @@ impl Log {
                 }
             }
             AckKind::Synced => self.synced = self.synced.max(Some(ack.token)),
-            // A page says nothing about a log's books and never comes here.
+            // A range says nothing about a log's books and never comes here.
             AckKind::Trouble
             | AckKind::Recovered
             | AckKind::Truncated
             | AckKind::Trimmed
-            | AckKind::Page
             | AckKind::Range
             | AckKind::Place => {}
         }

@@ -1,13 +1,11 @@
-//! Pages of logs, and parts of the output by its offsets: the keeper is asked for them, or they
-//! are read here with `--no-keeper`. Which request is asked for when is left to
+//! Parts of sessions' output by its offsets: the keeper is asked for them, or they are read here
+//! with `--no-keeper`. Which request is asked for when is left to
 //! `engine/pages/line.rs`.
 
 use std::collections::VecDeque;
 
 use super::{Hand, KeeperLink};
-use crate::keeper::frames::{
-    Ack, AckKind, Head, ReadPage, ReadRange, push_read_page, push_read_range,
-};
+use crate::keeper::frames::{Ack, Head, ReadRange, push_read_range};
 use crate::keeper::range::Range;
 use crate::session::SessionId;
 
@@ -20,26 +18,15 @@ pub(super) struct Reading {
     /// What the bytes that are coming belong to.
     pub(super) coming: Option<(Ack, Vec<u8>)>,
     /// What waits to be read by ourselves (`--no-keeper`): a few, see LOG_PAGES_ASKED_MAX.
-    to_read: VecDeque<Asked>,
-    /// Pages that have come whole.
-    pages: Vec<(Ack, Vec<u8>)>,
+    to_read: VecDeque<ReadRange>,
     /// Ranges that have come whole.
     ranges: Vec<(Ack, Vec<u8>)>,
-}
-
-#[derive(Debug)]
-enum Asked {
-    Page(ReadPage),
-    Range(ReadRange),
 }
 
 impl Reading {
     /// Takes in what has come whole.
     pub(super) fn take(&mut self, came: Option<(Ack, Vec<u8>)>) {
-        match came {
-            Some(range) if range.0.kind == AckKind::Range => self.ranges.push(range),
-            page => self.pages.extend(page),
-        }
+        self.ranges.extend(came);
     }
 
     /// Whether something waits to be read by ourselves.
@@ -59,44 +46,24 @@ impl KeeperLink {
         self.place.path().map(|dir| dir.join(name).to_string_lossy().into_owned())
     }
 
-    /// Asks for a page of a log; [`Self::take_pages`] gives it when it has come. False when
-    /// there is nobody to ask.
-    pub fn ask_page(&mut self, wanted: &ReadPage) -> bool {
-        match &mut self.hand {
-            Hand::Process(Some(_)) => push_read_page(self.staging.buffer(), wanted),
-            Hand::Process(None) => return false,
-            // Behind what is queued, as with a keeper.
-            Hand::Inline(_) => self.reading.to_read.push_back(Asked::Page(wanted.clone())),
-        }
-        true
-    }
-
     /// Asks for a part of a session's output; [`Self::take_ranges`] gives it when it has come.
     /// False when there is nobody to ask.
     pub fn ask_range(&mut self, asked: &ReadRange) -> bool {
         match &mut self.hand {
             Hand::Process(Some(_)) => push_read_range(self.staging.buffer(), asked),
             Hand::Process(None) => return false,
-            Hand::Inline(_) => self.reading.to_read.push_back(Asked::Range(asked.clone())),
+            // Behind what is queued, as with a keeper.
+            Hand::Inline(_) => self.reading.to_read.push_back(asked.clone()),
         }
         true
     }
 
     /// Reads here what waits for it.
-    pub(crate) fn read_pages(&mut self) {
+    pub(crate) fn read_ranges(&mut self) {
         let Hand::Inline(writer) = &mut self.hand else { return };
         while let Some(asked) = self.reading.to_read.pop_front() {
-            let came = match asked {
-                Asked::Page(wanted) => writer.page(&wanted),
-                Asked::Range(asked) => writer.range(&asked),
-            };
-            self.reading.take(Some(came));
+            self.reading.take(Some(writer.range(&asked)));
         }
-    }
-
-    /// The pages that have come: what is said of each, and its bytes.
-    pub fn take_pages(&mut self) -> Vec<(Ack, Vec<u8>)> {
-        std::mem::take(&mut self.reading.pages)
     }
 
     /// The parts of the output that have come.
