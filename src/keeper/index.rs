@@ -105,6 +105,17 @@ impl Index {
         self.blocks(dir, log).output_at(place, None).unwrap_or(end)
     }
 
+    /// Gives the blocks back to the disk that tell only of what is before this place of the log.
+    pub fn give_back(&self, dir: &LogDir, log: &str, place: u64) {
+        let Some(file) = &self.file else { return };
+        let first = self.blocks(dir, log).before(place, &|marks| marks.file);
+        let written = first.map_or(0, |first| first.min(self.place)) * BLOCK;
+        if written > 0 {
+            // What cannot be given back now goes with the next step.
+            let _ = file.punch_before(written);
+        }
+    }
+
     /// Notes what comes next in the log.
     pub fn note(&mut self, run: Run) {
         if self.block.to().behind(run) == self.block.to() {

@@ -194,6 +194,9 @@ impl Log {
             self.state.from = file.from();
             let from_output = self.output_at(self.state.from, dir);
             self.state.from_output = self.state.from_output.max(from_output);
+            if let (Some(dir), None) = (dir, self.segment_bytes()) {
+                self.index.give_back(dir, &self.name, self.state.from);
+            }
         }
     }
 

@@ -1,11 +1,13 @@
 //! Tests of the logs and their books, against real files and a real full disk.
 
 use super::*;
+use crate::keeper::frames::{Head, ReadRange, Wanted};
 use crate::limits::LOG_FRAME_BYTES;
 use crate::pure::buffer::bound::Bounds;
 use crate::sys::keeper_calls::testing::Tmpfs;
 use crate::sys::log_files::ensure_private_dir;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const ENOSPC: i32 = 28;
@@ -352,4 +354,39 @@ fn a_log_that_was_made_shorter_lacks_all_that_it_had() {
     // One that is written to by others is longer, and goes on.
     fs::write(temp.path().join("a"), [&text[..], b"theirs"].concat()).unwrap();
     assert!(!writer.sync(1, 2).failing);
+}
+
+/// rule: unified-exec.md, Logs: The index of a log loses what tells of its lost beginning
+#[test]
+fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut writer = bounded(temp.path());
+    writer.open(1, "a");
+    let (mut from, mut largest) = (0, 0);
+    for n in 0..400_000_u64 {
+        let source = if n % 2 == 0 { Source::Output } else { Source::Errors };
+        from = writer.data(1, source, &[b'x'; 12]).map_or(from, |ack| ack.from_output);
+        if n % 1_000 == 999 {
+            writer.write_indexes();
+            let index = fs::metadata(temp.path().join("a.index")).unwrap();
+            largest = largest.max(index.blocks() * 512);
+        }
+    }
+    // A byte for each run of twelve: what is kept, a step, and a block at each end.
+    assert!(largest < (1 << 20) / 8, "the index takes {largest} bytes");
+    let index = fs::metadata(temp.path().join("a.index")).unwrap();
+    assert!(index.len() > 300_000, "it tells of all that there was: {}", index.len());
+    // What it still tells is right: from where on the log is kept, in either stream.
+    let [mine, theirs] = [Source::Output, Source::Errors].map(|only| {
+        let (only, to, max_bytes, lines) = (Some(only), u64::MAX, 24, 0);
+        let wanted = Wanted { only, from: -24, to, max_bytes, lines, lead: false, total: None };
+        writer.range(&ReadRange { token: 1, wanted, name: "a".to_owned() }).1
+    });
+    for part in [mine, theirs] {
+        let mut rest = part.as_slice();
+        assert_eq!(Head::take(&mut rest).unwrap().known_total, 2_400_000);
+        assert_eq!(rest, [b'x'; 24]);
+    }
+    let size = fs::metadata(temp.path().join("a")).unwrap().len();
+    assert!(from > 0 && size - from <= (1 << 20) + (64 << 10), "{from} of {size}");
 }

@@ -13,7 +13,7 @@ pub const INDEX_SUFFIX: &str = ".index";
 
 /// A file in the log directory that is read and written at places.
 #[derive(Debug)]
-pub struct PlacedFile(File);
+pub struct PlacedFile(pub(super) File);
 
 impl LogDir {
     /// Opens an index to write it, an empty one where `fresh`; creates it (mode 0600) where it is

@@ -2,29 +2,44 @@
 //! deletion of its segments where the file system has no holes. What goes when is decided in
 //! `keeper/bounded.rs`.
 
+use super::index_files::PlacedFile;
 use super::io::{EIO, ENOENT, errno, errno_of};
 use super::log_files::{LogDir, LogFile};
 use crate::limits::LOG_BLOCK_BYTES;
 use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::AsRawFd;
+
+/// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes stay.
+/// Errors: fallocate(2).
+fn punch(file: &File, from: u64, to: u64) -> Result<(), i32> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let place = |place: u64| i64::try_from(place).map_err(|_| libc::EFBIG);
+    let (offset, length) = (place(from)?, place(to.saturating_sub(from))?);
+    loop {
+        // SAFETY: the descriptor is open; fallocate takes plain numbers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
+            return Ok(());
+        }
+        match errno() {
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
+}
+
+impl PlacedFile {
+    /// Gives the blocks before this place back to the disk. Errors: fallocate(2).
+    pub fn punch_before(&self, place: u64) -> Result<(), i32> {
+        punch(&self.0, 0, place)
+    }
+}
 
 impl LogFile {
     /// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes
     /// stay. Errors: fallocate(2).
     pub fn punch(&self, from: u64, to: u64) -> Result<(), i32> {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let place = |place: u64| i64::try_from(place).map_err(|_| libc::EFBIG);
-        let (offset, length) = (place(from)?, place(to.saturating_sub(from))?);
-        loop {
-            // SAFETY: the descriptor is open; fallocate takes plain numbers.
-            if unsafe { libc::fallocate(self.0.as_raw_fd(), mode, offset, length) } == 0 {
-                return Ok(());
-            }
-            match errno() {
-                libc::EINTR => {}
-                errno => return Err(errno),
-            }
-        }
+        punch(&self.0, from, to)
     }
 
     /// Whether its file system has holes: tried behind the end of its `size` bytes, where there is
