@@ -13,12 +13,13 @@ mod tests_random;
 
 use std::ffi::CString;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
 use execd::keeper::frames::{Ack, Head, ReadRange, Reopen, Wanted};
-use execd::keeper::range::{self, Range};
+use execd::keeper::range::{self, Range as Part};
 use execd::keeper::writer::Writer;
 use execd::pure::buffer::bound::{Bounds, segment_name, step_bytes};
 use execd::pure::buffer::source::Source;
@@ -26,7 +27,9 @@ use execd::sys::log_files::LogDir;
 use execd::sys::signals::ignore;
 use tests_random::Random;
 
-const HISTORIES: u64 = 10_000;
+/// Histories of one test: all tests of one kind live through other ones.
+const HISTORIES: u64 = 2_000;
+/// Those of `make test-large`, in four tests; EXECD_LOG_HISTORIES has another number.
 const MANY_HISTORIES: u64 = 1_000_000;
 const BOTH: [Source; 2] = [Source::Output, Source::Errors];
 const ALONE: [Option<Source>; 3] = [None, Some(Source::Output), Some(Source::Errors)];
@@ -182,7 +185,7 @@ impl History {
     }
 
     /// Reads while the log is written.
-    fn live(&mut self, wanted: Wanted) -> Range {
+    fn live(&mut self, wanted: Wanted) -> Part {
         let asked = ReadRange { token: 7, wanted, name: self.name.clone() };
         let (ack, bytes) = self.writer.range(&asked);
         assert_eq!((ack.token, ack.errno), (7, 0), "{asked:?}");
@@ -190,11 +193,11 @@ impl History {
         let mut rest = bytes.as_slice();
         let head = Head::take(&mut rest).expect("a head");
         self.hear(None);
-        Range { head, bytes: rest.to_vec() }
+        Part { head, bytes: rest.to_vec() }
     }
 
     /// What is said of a range is true, and its bytes are the output's.
-    fn check(&self, wanted: &Wanted, found: &Range) {
+    fn check(&self, wanted: &Wanted, found: &Part) {
         let (all, head) = (self.expected(wanted.only), found.head);
         let total = all.len() as u64;
         let asked = match wanted.from {
@@ -240,7 +243,7 @@ impl History {
     }
 
     /// Reads all of the output by ranges; gives how many bytes of it they had.
-    fn sweep(&self, only: Option<Source>, most: u64, read: &mut dyn FnMut(Wanted) -> Range) -> u64 {
+    fn sweep(&self, only: Option<Source>, most: u64, read: &mut dyn FnMut(Wanted) -> Part) -> u64 {
         let total = self.expected(only).len() as u64;
         let (mut at, mut had, most) = (0, 0, most.max(total / 20));
         while at < total {
@@ -283,7 +286,7 @@ impl History {
                 let (_, bytes) = live.range(&asked);
                 let mut rest = bytes.as_slice();
                 let head = Head::take(&mut rest).expect("a head");
-                Range { head, bytes: rest.to_vec() }
+                Part { head, bytes: rest.to_vec() }
             });
             self.writer = live;
             if only.is_none() && !self.unsure {
@@ -306,7 +309,7 @@ impl History {
                 let total = wanted.total.expect("a total");
                 let head = Head { from: total, to: total, next_offset: total, ..Head::default() };
                 let gap = (wanted.from.unsigned_abs(), total);
-                Range { head: Head { gap, ..head }, bytes: Vec::new() }
+                Part { head: Head { gap, ..head }, bytes: Vec::new() }
             }
         };
         for only in ALONE {
@@ -324,13 +327,13 @@ impl History {
     }
 }
 
-/// Lives through so many histories; gives how many of their logs have lost their oldest bytes to
-/// their bound.
-fn histories(dir: &Path, count: u64, seed: u64, every: u64) -> u64 {
+/// Lives through the histories of these numbers; gives how many of their logs have lost their
+/// oldest bytes to their bound.
+fn histories(dir: &Path, numbers: Range<u64>, seed: u64, every: u64) -> u64 {
     ignore(SIGXFSZ);
     let mut trimmed = 0;
     let pattern = Rc::new(BOTH.map(pattern));
-    for number in 0..count {
+    for number in numbers {
         let mut random = Random(seed ^ number.wrapping_mul(0x9e37_79b9));
         let max_bytes = (random.below(8) == 0).then(|| 1 + random.below(3_000));
         let keep_bytes = (random.below(every) == 0).then_some(KEPT_BYTES);
@@ -383,13 +386,39 @@ impl Drop for Ramfs<'_> {
     }
 }
 
+/// Lives through one fifth of the histories of `make test`.
+fn a_fifth(number: u64) {
+    let temp = tempfile::tempdir().expect("a directory");
+    let numbers = number * HISTORIES..(number + 1) * HISTORIES;
+    let trimmed = histories(temp.path(), numbers, 0x2545_f491_4f6c_dd1d, 4);
+    assert!(trimmed > HISTORIES / 200, "{trimmed} logs have lost their beginning");
+}
+
 /// rule: logs.md, Reading: A gap is what the log has lost at its beginning, or what never got there
 /// rule: logs.md, Reading: Offsets never change and are never used again
 #[test]
 fn ranges_and_gaps_together_are_all_that_was_written() {
-    let temp = tempfile::tempdir().expect("a directory");
-    let trimmed = histories(temp.path(), HISTORIES, 0x2545_f491_4f6c_dd1d, 4);
-    assert!(trimmed > HISTORIES / 200, "{trimmed} logs have lost their beginning");
+    a_fifth(0);
+}
+
+#[test]
+fn ranges_and_gaps_together_are_all_in_more_histories() {
+    a_fifth(1);
+}
+
+#[test]
+fn ranges_and_gaps_together_are_all_in_other_histories() {
+    a_fifth(2);
+}
+
+#[test]
+fn ranges_and_gaps_together_are_all_in_further_histories() {
+    a_fifth(3);
+}
+
+#[test]
+fn ranges_and_gaps_together_are_all_in_the_last_histories() {
+    a_fifth(4);
 }
 
 #[test]
@@ -399,13 +428,40 @@ fn logs_in_segments_are_read_as_those_with_holes_are() {
         eprintln!("skipped: may not mount a ramfs");
         return;
     };
-    let trimmed = histories(temp.path(), HISTORIES / 10, 0x1357_9bdf_0246_8ace, 1);
-    assert!(trimmed > HISTORIES / 200, "{trimmed} logs have lost their beginning");
+    let trimmed = histories(temp.path(), 0..HISTORIES / 2, 0x1357_9bdf_0246_8ace, 1);
+    assert!(trimmed > HISTORIES / 40, "{trimmed} logs have lost their beginning");
+}
+
+/// Lives through one quarter of the histories of `make test-large`.
+fn a_quarter(number: u64) {
+    let temp = tempfile::tempdir().expect("a directory");
+    let wanted = std::env::var("EXECD_LOG_HISTORIES").ok().map(|text| text.parse());
+    let count = wanted.map_or(MANY_HISTORIES, |wanted| wanted.expect("a number")).div_ceil(4);
+    let numbers = number * count..(number + 1) * count;
+    let trimmed = histories(temp.path(), numbers, 0x0123_4567_89ab_cdef, 4);
+    assert!(trimmed > count / 200, "{trimmed} logs have lost their beginning");
 }
 
 #[test]
-#[ignore = "takes minutes; the first one is the same with fewer histories"]
-fn ranges_and_gaps_of_a_million_histories_are_all_that_was_written() {
-    let temp = tempfile::tempdir().expect("a directory");
-    histories(temp.path(), MANY_HISTORIES, 0x0123_4567_89ab_cdef, 4);
+#[ignore = "takes minutes; ranges_and_gaps_together is the same with fewer histories"]
+fn ranges_and_gaps_of_a_million_histories_the_first_quarter() {
+    a_quarter(0);
+}
+
+#[test]
+#[ignore = "takes minutes; ranges_and_gaps_together is the same with fewer histories"]
+fn ranges_and_gaps_of_a_million_histories_the_second_quarter() {
+    a_quarter(1);
+}
+
+#[test]
+#[ignore = "takes minutes; ranges_and_gaps_together is the same with fewer histories"]
+fn ranges_and_gaps_of_a_million_histories_the_third_quarter() {
+    a_quarter(2);
+}
+
+#[test]
+#[ignore = "takes minutes; ranges_and_gaps_together is the same with fewer histories"]
+fn ranges_and_gaps_of_a_million_histories_the_last_quarter() {
+    a_quarter(3);
 }
