@@ -238,6 +238,44 @@ fn what_a_reply_tells_by_itself_is_not_carried_later() {
     assert_eq!(execd.result("events", json!({}))["events"].as_array().map(Vec::len), Some(10));
 }
 
+/// rule: protocol.md, Events: in the families of `bash_stream` and `bash` also when its shell has
+///   and others [hold the output](bash-stream.md#output-after-the-shell)
+#[test]
+fn an_end_that_is_told_while_others_hold_the_output_is_not_carried_when_they_are_gone() {
+    let (mut execd, mut wire) = with_client(&[]);
+    wire.result("ping", json!({}));
+    execd.run("mkfifo bash_stream bash");
+    carried(&mut wire);
+    for (method, code) in [("bash_stream", "exitCode"), ("bash", "exit_code")] {
+        let fifo = execd.file(method);
+        let command = format!("head -c 1 {method} >&2 & exit 3");
+        let report = execd.result(method, json!({"command": command}));
+        assert_eq!(report[code], 3, "{report}");
+        assert_eq!(carried(&mut wire).len(), 1, "{method}: another client has it at once");
+        // Who holds the output ends.
+        std::fs::write(&fifo, "x").expect("it is read");
+        execd.notification("session_exited", |_| true);
+        assert_eq!(carried_by(&mut execd), [""; 0], "{method}");
+        assert_eq!(carried(&mut wire), [""; 0], "{method}");
+    }
+}
+
+/// rule: protocol.md, Events: An event that a reply tells by itself counts as told, whoever opted
+///   in
+#[test]
+fn a_wait_for_tells_the_ends_of_those_that_were_over_when_it_came() {
+    let (mut execd, mut wire) = with_client(&[]);
+    wire.result("ping", json!({}));
+    let over = execd.result("bash_stream", json!({"command": "exit 4"}));
+    let runs = session_of(&execd.open("sleep 300"));
+    let ids = [over["sessionId"].clone(), runs.into()];
+    let asked = json!({"session_ids": ids, "mode": "all", "timeout_ms": 0, "events": true});
+    let report = wire.result("wait_for", asked);
+    assert_eq!(report["sessions"][0]["exit_code"], 4, "{report}");
+    assert_absent(&report, &["events"]);
+    assert_eq!(carried(&mut wire), [""; 0]);
+}
+
 /// rule: protocol.md, Events: A cancelled request marks nothing, and carries nothing
 #[test]
 fn a_cancelled_request_neither_carries_events_nor_counts_as_telling_them() {

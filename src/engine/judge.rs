@@ -198,7 +198,7 @@ fn tell_events_of<F: Families>(core: &Session, wait: &Wait, why: Why, cx: &mut C
         return;
     }
     let client = cx.client_of(wait);
-    if core.life.finished() {
+    if core.noted.end {
         cx.tell_end_to(client, core.id);
     } else if core.noted.log_trouble.is_some() {
         cx.tell_log_trouble_to(client, core.id);

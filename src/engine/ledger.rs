@@ -86,10 +86,13 @@ impl<F: Families> Cx<F> {
         event.map(|event| self.events.ledger.push(event))
     }
 
-    /// Notes a session's end, once.
+    /// Notes a session's end, once. Where an answer tells it although others hold the output, it is
+    /// told with that answer: their end is no event of its own.
     pub(super) fn note_end(&mut self, core: &mut Session, family: Option<&'static str>) {
         core.noted.family = family;
-        if core.finished_ns.is_none() || std::mem::replace(&mut core.noted.end, true) {
+        let left = core.ways.drains && core.is_left_to_holders(self.now_ns);
+        let ended = core.finished_ns.is_some() || left;
+        if !ended || std::mem::replace(&mut core.noted.end, true) {
             return;
         }
         let event = self.event_of(core, What::Exited).map(|mut event| {

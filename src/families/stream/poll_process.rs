@@ -129,7 +129,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 /// What came since the last call, told at once.
 fn drain(engine: &mut Engine, call: &Call<'_>, id: SessionId) -> Answer {
     let Engine { sessions, cx, .. } = engine;
-    if sessions.get(id).is_some_and(|one| one.core.life.finished()) {
+    if sessions.get(id).is_some_and(|one| one.core.is_over(cx.now_ns)) {
         cx.answer_tells(call, &[id], false);
     }
     let report = sessions.get_mut(id).map(|Entry { core, family }| {

@@ -80,6 +80,12 @@ impl Group {
         self.members.iter().map(|member| member.id).collect()
     }
 
+    /// Those of them whose ends the rows tell.
+    pub fn told_ends(&self) -> Vec<SessionId> {
+        let rows = self.members.iter().filter_map(|member| member.row.as_ref());
+        rows.filter(|row| row.exited).map(|row| row.session_id).collect()
+    }
+
     fn place(&self, id: SessionId) -> Option<usize> {
         self.members.iter().position(|member| member.id == id)
     }

@@ -152,6 +152,9 @@ pub fn answer(
     group.put(row);
     if group.is_whole() {
         if let Some(pending) = cx.take_pending(wait.ticket) {
+            // Those that were over when the call came are told by this answer too.
+            let ended = if group.is_cancelled() { Vec::new() } else { group.told_ends() };
+            ended.iter().for_each(|id| cx.tell_end_to(pending.client, *id));
             let tells = group.tells_events && !group.is_cancelled();
             let events = if tells { cx.take_events(pending.client) } else { Vec::new() };
             cx.clients.reply(&pending, &reply::reply(group, events));

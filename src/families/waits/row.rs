@@ -64,6 +64,6 @@ pub struct Row {
 impl Row {
     /// The row of a session that was over when the call came.
     pub fn over() -> Self {
-        Self { state: "exited", outcome: "exited", ..Self::default() }
+        Self { exited: true, state: "exited", outcome: "exited", ..Self::default() }
     }
 }
