@@ -81,8 +81,8 @@ pub struct BaseEnv {
     entries: Vec<(Vec<u8>, CString)>,
     /// The marks that whole sessions are known by; None where our own limit leaves no room.
     pub run_marks: Option<RunMarks>,
-    /// The hard limit that execd itself has.
-    own_limit: Option<u64>,
+    /// The soft and the hard limit that execd itself has.
+    own_limits: Option<(u64, u64)>,
 }
 
 /// What children are started with.
@@ -122,9 +122,9 @@ impl BaseEnv {
             })
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
-        let own_limit = run_limit::of(0);
-        let run_marks = own_limit.and_then(|own| RunMarks::new(instance, own));
-        Self { entries, run_marks, own_limit }
+        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
+        let run_marks = own_limits.and_then(|(_, hard)| RunMarks::new(instance, hard));
+        Self { entries, run_marks, own_limits }
     }
 
     /// The child's environment, and its PATH.
@@ -296,11 +296,15 @@ impl<F: Families> Engine<F> {
         Some(mark)
     }
 
-    /// The limits that mark what a session starts.
+    /// The limits that mark what a session starts. None: it keeps those of execd.
     fn limits_of(&self, id: SessionId, run_mark: Option<RunMark>) -> Option<(u64, u64)> {
-        let hard = run_mark.map_or(self.launcher.base_env.own_limit?, RunMark::limit);
-        let marks = self.cx.ports.marks;
-        Some((marks.map_or(hard, |marks| marks.limit(id)), hard))
+        let (soft, hard) = self.launcher.base_env.own_limits?;
+        let marked = run_mark.map_or(hard, RunMark::limit);
+        match self.cx.ports.marks {
+            Some(marks) => Some((marks.limit(id), marked)),
+            // A soft limit that bounds the user's real-time threads goes on to bound them.
+            None => run_mark.map(|_| (soft.min(marked), marked)),
+        }
     }
 
     /// Whether entering the directory or looking for the program may hang.

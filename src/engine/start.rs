@@ -73,8 +73,9 @@ impl<F: Families> Engine<F> {
         let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
         let sessions = Sessions::new(config.first_session_id);
-        let own_limit = run_limit::of(0);
-        let session_marks = own_limit.and_then(|own| SessionMarks::new(&instance, own));
+        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
+        let session_marks =
+            own_limits.and_then(|(soft, hard)| SessionMarks::new(&instance, soft, hard));
         let cx = Cx {
             now_ns,
             config,

@@ -39,12 +39,13 @@ pub struct SessionMarks {
 }
 
 impl SessionMarks {
-    /// The marks of the execd with this id, which has itself the hard limit `own`. None: that is
-    /// too low for a mark.
-    pub fn new(instance: &str, own: u64) -> Option<Self> {
+    /// The marks of the execd with this id, which has itself these limits. None: the hard one is
+    /// too low for a mark, or the soft one bounds the user's real-time threads, and a mark would
+    /// not.
+    pub fn new(instance: &str, soft: u64, hard: u64) -> Option<Self> {
         let id = u64::from_str_radix(instance, 16).ok()?;
         let base = SESSION_FLAG | (id & INSTANCE_BITS) << INSTANCE_SHIFT;
-        (base | SESSION_BITS <= own).then_some(Self { base })
+        (soft >= SESSION_FLAG && base | SESSION_BITS <= hard).then_some(Self { base })
     }
 
     /// The soft limit of what this session starts.
@@ -188,15 +189,18 @@ mod tests {
 
     #[test]
     fn sessions_are_told_apart_below_every_mark_of_a_run() {
-        let marks = SessionMarks::new("00000000deadbeef", UNLIMITED).unwrap();
-        let other = SessionMarks::new("00000000deadbeee", UNLIMITED).unwrap();
+        let marks = SessionMarks::new("00000000deadbeef", UNLIMITED, UNLIMITED).unwrap();
+        let other = SessionMarks::new("00000000deadbeee", UNLIMITED, UNLIMITED).unwrap();
         assert!(marks.is_of(marks.limit(7), 7) && !marks.is_of(marks.limit(7), 8));
         assert!(!marks.is_of(other.limit(7), 7) && !marks.is_of(UNLIMITED, 7));
         let run = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap().numbered(7);
         assert!(marks.limit(7) < run.limit() && !run.is_on(marks.limit(7)));
         assert!(!marks.is_of(run.limit(), 7));
-        let inside = SessionMarks::new("0123456789abcdef", run.limit()).unwrap();
+        let inside = SessionMarks::new("0123456789abcdef", other.limit(7), run.limit()).unwrap();
         assert!(inside.limit(7) < run.limit());
-        assert_eq!(SessionMarks::new("00000000deadbeef", 1_000), None, "a limit that bounds");
+        for (soft, hard) in [(1_000, 1_000), (1_000, UNLIMITED), (1_000, run.limit())] {
+            let marks = SessionMarks::new("00000000deadbeef", soft, hard);
+            assert_eq!(marks, None, "a limit that bounds");
+        }
     }
 }
