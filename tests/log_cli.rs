@@ -301,3 +301,31 @@ fn logs_are_listed_newest_first() {
     assert_eq!(some.err, "execd logs: the newest 50 of 63: --all shows all\n");
     assert_eq!(said(&execd, &["logs", "--all"]).out.lines().count(), 64);
 }
+
+/// rule: logs.md, Reading by people: It is printed as clean text, which changes no terminal
+#[test]
+fn a_line_longer_than_a_page_is_printed_in_pieces_of_whole_characters() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let line = "\u{20ac}".repeat(700_000);
+    fs::write(execd.log_dir().join("execd-9-00000000.log"), &line).expect("a log");
+    let said = said(&execd, &["log", "9-00000000"]);
+    assert_eq!((said.status, said.out.matches('\u{fffd}').count()), (Some(0), 0));
+    assert!(said.out == line, "{} bytes of {}", said.out.len(), line.len());
+}
+
+/// rule: logs.md, Reading by people: What is no regular file of the user's is not among them
+#[test]
+fn what_has_a_logs_name_and_is_none_is_not_listed() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let dir = execd.log_dir();
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("execd-7-00000000.log")).expect("a link");
+    fs::create_dir(dir.join("execd-8-00000000.log")).expect("a directory");
+    fs::write(dir.join("execd-9-00000000.log"), "a log\n").expect("a log");
+    let listed = said(&execd, &["logs"]);
+    let ids: Vec<&str> =
+        listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!((ids.len(), ids[1]), (3, "9-00000000"), "{}", listed.out);
+    assert!(said(&execd, &["log", "@7"]).err.contains("no session @7"), "a link");
+}

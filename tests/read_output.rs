@@ -200,6 +200,21 @@ fn lines_are_the_last_ones() {
     assert_eq!((text(&page).lines().count(), page["from"].as_u64()), (30_001, Some(0)));
 }
 
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_of_more_than_a_page_of_the_largest_are_whole() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 200000");
+    for (max_bytes, lines) in [(1_048_576, 2), (1_048_570, 2), (1_048_576, 100_000)] {
+        let page = read(&mut execd, id, json!({"lines": lines, "max_bytes": max_bytes}));
+        let first = 200_001 - lines;
+        let mut expected = (first..=200_000).map(|line| format!("{line}\n"));
+        let same = text(&page).split_inclusive('\n').eq(expected.by_ref());
+        assert!(same, "{max_bytes}: from {} to {}", page["from"], page["to"]);
+    }
+}
+
 /// rule: logs.md, Reading: It begins at the start of a line at or behind `from`, unless there is
 ///   none
 #[test]

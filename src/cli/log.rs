@@ -225,11 +225,16 @@ impl Out {
             return self.print(&bytes);
         }
         self.rest.extend_from_slice(&bytes);
-        let line = match cuts(&self.rest).line {
-            0 if self.rest.len() as u64 >= LOG_RANGE_MAX_BYTES => self.rest.len(),
+        let cuts = cuts(&self.rest);
+        let length = match cuts.line {
+            // A line that is longer is printed in pieces, each of whole characters.
+            0 if self.rest.len() as u64 >= LOG_RANGE_MAX_BYTES => match cuts.any {
+                0 => self.rest.len(),
+                any => any,
+            },
             line => line,
         };
-        let whole: Vec<u8> = self.rest.drain(..line).collect();
+        let whole: Vec<u8> = self.rest.drain(..length).collect();
         self.print(window_text(&whole, false).as_bytes())
     }
 

@@ -1,6 +1,8 @@
 //! Which logs lie in a log directory, newest first (logs.md, Reading by people).
 
 use super::log_files::{LogDir, is_log_name};
+use super::log_walk::look_at;
+use crate::limits::NS_PER_MS;
 use crate::pure::order;
 use std::ffi::CString;
 
@@ -22,12 +24,13 @@ pub fn newest(dir: &LogDir, head: &str, most: usize) -> std::io::Result<(Vec<Lis
         if !is_log_name(name.as_bytes()) || !name.starts_with(head) {
             continue;
         }
-        let Some(stat) = CString::new(name.as_str()).ok().and_then(|name| dir.stat_at(&name))
+        // Something else of that name, or somebody else's file, is no log that can be read.
+        let Some(log) = CString::new(name.as_str()).ok().and_then(|name| look_at(dir, &name))
         else {
             continue;
         };
         count += 1;
-        found.push(Listed { at_ms: stat.st_mtime * 1_000 + stat.st_mtime_nsec / 1_000_000, name });
+        found.push(Listed { at_ms: log.at_ns.div_euclid(NS_PER_MS.cast_signed()), name });
         if found.len() >= most.saturating_mul(2) {
             keep_newest(&mut found, most);
         }

@@ -1,5 +1,6 @@
 //! What a call of read_output wants.
 
+use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_RANGE_MAX_BYTES};
 use crate::pure::text::page::Shown;
 use crate::pure::until::TextWatch;
 use crate::session::output::Source;
@@ -50,7 +51,9 @@ impl Ask {
             Begin::Back(bytes) => total.saturating_sub(bytes),
             Begin::Last => back(self.most),
         };
-        let from = if self.lines.is_some() { from.max(back(self.most)) } else { from };
+        // Lines are told from one piece that is read at once, with the bytes in front of it.
+        let piece = self.most.min(LOG_RANGE_MAX_BYTES - LOG_PAGE_LOOKBACK_BYTES);
+        let from = if self.lines.is_some() { from.max(back(piece)) } else { from };
         (from, to.max(from))
     }
 }
