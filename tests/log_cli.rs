@@ -329,3 +329,26 @@ fn what_has_a_logs_name_and_is_none_is_not_listed() {
     assert_eq!((ids.len(), ids[1]), (3, "9-00000000"), "{}", listed.out);
     assert!(said(&execd, &["log", "@7"]).err.contains("no session @7"), "a link");
 }
+
+/// rule: logs.md, Reading by people: `execd run --json` and a fresh execd of `execd call` are gone
+///   when their footers are read, which name the log by its path
+#[test]
+fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
+    let execd = Execd::start();
+    let dir = execd.workdir().join("it's here");
+    let flags = ["--log-keep-bytes", "1048576", "--log-dir", dir.to_str().expect("UTF-8")];
+    for words in [
+        [&["run", "--json"][..], &flags, &["seq 300000"]].concat(),
+        [&["call"][..], &flags, &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
+    ] {
+        let report: Value = serde_json::from_str(&said(&execd, &words).out).expect("JSON");
+        let footer = report["footer"].as_str().expect("a footer");
+        let (_, says) = footer.split_once("kept: ").expect("what is kept");
+        let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]);
+        let read = shell.output().expect("a shell");
+        let kept = 1_988_895 - usize::try_from(report["log_from"].as_u64().unwrap()).unwrap();
+        assert!(read.stdout.len() == kept && read.stdout.ends_with(b"\n300000\n"), "{says}");
+    }
+}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
 use super::fresh::Fresh;
+use super::logs::named_by_place;
 use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, sockets};
 use crate::limits::MAX_CONFIGURABLE_POLL_MS;
@@ -19,7 +20,12 @@ pub fn main(options: &CallOptions) -> Result<i32, String> {
         None => {
             // Nobody could find the execd's socket in its short life.
             let flags = [OsString::from("--no-socket")].into_iter().chain(options.flags.clone());
-            call_to_its_end(options, &mut Fresh::start(flags.collect())?.connection)
+            let mut outcome =
+                call_to_its_end(options, &mut Fresh::start(flags.collect())?.connection);
+            if let Ok(Ok(result)) = &mut outcome {
+                name_log_by_place(result);
+            }
+            outcome
         }
     };
     Ok(match outcome? {
@@ -29,6 +35,15 @@ pub fn main(options: &CallOptions) -> Result<i32, String> {
             EXIT_FAILED
         }
     })
+}
+
+/// In the texts of a result the log is named by its place: the execd that has had the session ends.
+fn name_log_by_place(result: &mut Value) {
+    let Some(path) = result["log_path"].as_str().map(str::to_owned) else { return };
+    // The command's own output stays as it is.
+    if let Some(footer) = result["footer"].as_str() {
+        result["footer"] = json!(named_by_place(footer, &path));
+    }
 }
 
 /// The way to an execd that runs.

@@ -91,7 +91,7 @@ fn bash() -> String {
 }
 
 /// A text between single quotes of a shell.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

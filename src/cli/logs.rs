@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::completions::quoted;
 use super::ls::{age, state};
 use super::say::{complain, say};
 use super::survey::shortened;
@@ -50,6 +51,29 @@ pub fn facts_of(dir: &LogDir, name: &str) -> Value {
 pub fn short_id(name: &str) -> &str {
     let name = name.strip_suffix(".log").unwrap_or(name);
     name.strip_prefix("execd-").unwrap_or(name)
+}
+
+/// A path as a shell takes it.
+pub fn as_word(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-,:@".contains(&byte);
+    if path.bytes().all(plain) { path.to_owned() } else { quoted(path) }
+}
+
+/// A text about a log of an execd that is gone when somebody reads the text: the log is named by
+/// its place in it, since the session's number says nothing any more.
+pub fn named_by_place(text: &str, path: &str) -> String {
+    const BY_NUMBER: &str = "execd log @";
+    let mut parts = text.split(BY_NUMBER);
+    let mut named = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        if rest.starts_with(" --from ") && rest.len() < part.len() {
+            named = named + "execd log " + &as_word(path) + rest;
+        } else {
+            named = named + BY_NUMBER + part;
+        }
+    }
+    named
 }
 
 /// Prints the list; gives the exit status.

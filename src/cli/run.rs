@@ -2,6 +2,7 @@
 //! the command in front instead of a client.
 
 use super::flags::RunOptions;
+use super::logs::{as_word, named_by_place};
 use super::say::{EXIT_FAILED, complain, say};
 use super::serve::start;
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -49,7 +50,10 @@ pub fn main(options: RunOptions) -> Result<i32, String> {
     let status = engine.run();
     let report = engine.take_front_report();
     if json {
-        let report = report.unwrap_or_default();
+        let mut report = report.unwrap_or_default();
+        if let (Some(footer), Some(path)) = (&mut report.footer, &report.log_path) {
+            *footer = named_by_place(footer, path);
+        }
         let text = String::from_utf8_lossy(&wire::to_json(&report)).into_owned();
         return Ok(if say(&format!("{text}\n")) == 0 { status } else { EXIT_FAILED });
     }
@@ -74,7 +78,8 @@ fn explain(report: &ExecReport, timeout_s: Option<u64>) {
         let total = report.output_bytes_total;
         // This execd is gone when somebody reads this: the log is known by its place.
         let kept = report.log_from.map(|from| {
-            format!(" (bytes {from}–{total} of {total} kept: execd log {path} --from {from})")
+            let log = as_word(path);
+            format!(" (bytes {from}–{total} of {total} kept: execd log {log} --from {from})")
         });
         let (lacks, kept) = (if lacks { ", incomplete" } else { "" }, kept.unwrap_or_default());
         complain(&format!("execd: log{lacks}: {path}{kept}"));
