@@ -12,6 +12,10 @@ impl Writer {
     /// the bytes that stand behind that. What was handed over before is in it.
     pub fn range(&mut self, asked: &ReadRange) -> (Ack, Vec<u8>) {
         self.look_at_log(&asked.name);
+        if !self.logs.values().any(|log| log.name == asked.name) {
+            // How long the segments of a log that was closed are is told by its facts.
+            self.write_all_facts();
+        }
         let log = self.logs.values().find(|log| log.name == asked.name);
         let read = self.dir().and_then(|dir| match log {
             Some(log) => {
