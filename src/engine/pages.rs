@@ -54,16 +54,19 @@ pub struct Part {
 }
 
 impl Part {
-    /// A part that was asked for from `wanted` on, of what was read from a few bytes before it.
-    fn new(Range { head, bytes }: Range, wanted: u64) -> Self {
+    /// A part of at most `most` bytes that was asked for from `wanted` on, of what was read from a
+    /// few bytes before it.
+    fn new(Range { head, bytes }: Range, (wanted, most): (u64, u64)) -> Self {
         let from = wanted.max(head.from);
         let in_front = usize::try_from(from - head.from).unwrap_or(usize::MAX).min(bytes.len());
         let (before, bytes) = bytes.split_at(in_front);
+        // Behind a gap the few bytes are none, and so many more have come.
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
         let behind_gap = if bytes.is_empty() { head.gap.1 } else { head.from };
         let gap = (wanted, behind_gap);
         Self {
             before: before.to_vec(),
-            bytes: bytes.to_vec(),
+            bytes: bytes[..most].to_vec(),
             from: from.max(gap.1),
             gap: (gap.0 < gap.1).then_some(gap),
             log_from: head.log_from,
@@ -291,9 +294,34 @@ fn page_of_log(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::range::Head;
 
     fn spec(offset: i64, limit: u64) -> PageSpec {
         PageSpec { id: 1, offset, limit, source: None, base64: false }
+    }
+
+    /// Behind a gap a part once had the few bytes more that were asked for to look back.
+    /// rule: logs.md, Reading: What is longer than `max_bytes` is continued by a page from
+    #[test]
+    fn a_part_has_no_more_bytes_than_were_asked_for() {
+        // What is asked for from 100 on, 4 bytes: where the range begins, its bytes; the part's
+        // bytes in front, its bytes, where they begin and the gap.
+        type Wanted = (&'static str, &'static str, u64, Option<(u64, u64)>);
+        let table: [(u64, &str, Wanted); 6] = [
+            (97, "abcDEFG", ("abc", "DEFG", 100, None)),
+            (97, "abcDE", ("abc", "DE", 100, None)),
+            (98, "bcDEFGh", ("bc", "DEFG", 100, None)),
+            (100, "DEFGhij", ("", "DEFG", 100, None)),
+            (500, "DEFGhij", ("", "DEFG", 500, Some((100, 500)))),
+            (500, "", ("", "", 500, Some((100, 500)))),
+        ];
+        for (from, bytes, wanted) in table {
+            let head = Head { from, gap: (97, from.max(97)), ..Head::default() };
+            let part = Part::new(Range { head, bytes: bytes.into() }, (100, 4));
+            let (before, bytes) = (String::from_utf8(part.before), String::from_utf8(part.bytes));
+            let got = (before.expect("text"), bytes.expect("text"), part.from, part.gap);
+            assert_eq!(got, (wanted.0.into(), wanted.1.into(), wanted.2, wanted.3), "{from}");
+        }
     }
 
     /// rule: bash-stream.md, The stream family: get_process_log: nextOffset never splits a

@@ -122,7 +122,7 @@ impl<F: Families> Engine<F> {
             return;
         }
         let Some(Waiting { spec, page, .. }) = self.pages.0.remove(&ticket) else { return };
-        let part = range.map(|range| Part::new(range, spec.from)).map_err(|errno| {
+        let part = range.map(|range| Part::new(range, (spec.from, spec.most))).map_err(|errno| {
             let why = errno_text(errno);
             let streams =
                 format!("one of its streams cannot be read ({why}); try it without stream");
