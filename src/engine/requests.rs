@@ -275,7 +275,7 @@ impl<F: Families> Engine<F> {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
-        let mut found = self.cancel_events(ticket);
+        let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);
         for id in sessions.unwrap_or_default() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {

@@ -164,6 +164,17 @@ impl<F: Families> Engine<F> {
         }
     }
 
+    /// Gives up on the part that a cancelled request waits for; whether it waited for nothing else.
+    pub(in crate::engine) fn cancel_page(&mut self, ticket: Ticket) -> bool {
+        let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.as_slice());
+        if sessions != Some(&[]) || !self.pages.0.contains_key(&ticket) {
+            return false;
+        }
+        self.fail_page(ticket, "the request was cancelled");
+        self.ask_pages();
+        true
+    }
+
     /// Nobody waits for a part any more.
     pub(in crate::engine) fn forget_page(&mut self, ticket: Ticket) {
         if self.pages.0.remove(&ticket).is_some() {

@@ -92,6 +92,10 @@ impl Family for Reading {
 pub fn came(engine: &mut Engine, ticket: Ticket, came: Result<Part, String>) {
     let Some(mut plan) = engine.cx.books.reading.plans.remove(&ticket) else { return };
     if std::mem::take(&mut plan.scans) {
+        if let (Err(why), None) = (&came, engine.sessions.get(plan.ask.id)) {
+            // No other look-out is left than the one at its log.
+            return answer(engine, ticket, &plan, Err(why.clone()));
+        }
         let next = scan::look(engine, &mut plan, ticket, &came);
         return match next {
             Next::Page => read(engine, ticket, plan),
