@@ -390,3 +390,20 @@ fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
     let size = fs::metadata(temp.path().join("a")).unwrap().len();
     assert!(from > 0 && size - from <= (1 << 20) + (64 << 10), "{from} of {size}");
 }
+
+/// A segmented log that was read right after its close once had its first file alone.
+#[test]
+fn the_facts_of_a_closed_log_are_written_before_it_is_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut writer = writer(temp.path(), None);
+    let (name, meta) = ("execd-1-ab12cd34.log", temp.path().join("execd-1-ab12cd34.meta"));
+    writer.open(1, name);
+    writer.data(1, Source::Output, b"one\n");
+    writer.facts(1, b"{}".to_vec());
+    writer.close(1);
+    assert!(!meta.exists(), "they wait until there is nothing else to do");
+    let (only, from, to, max_bytes, lines, lead) = (None, 0, u64::MAX, 9, 0, false);
+    let wanted = Wanted { only, from, to, max_bytes, lines, lead, total: Some(4) };
+    let (ack, _) = writer.range(&ReadRange { token: 1, wanted, name: name.to_owned() });
+    assert_eq!((ack.errno, fs::read(&meta).unwrap()[0]), (0, b'{'));
+}
