@@ -1,6 +1,7 @@
 //! What the linker leaves out of the release binary: tables for unwinding, which a program that
-//! ends at a panic never reads, and second copies of equal functions. Test programs unwind, and are
-//! linked as ever.
+//! ends at a panic never reads, second copies of equal functions, and the 4,000 places that the
+//! loader would have to mend if the program could be loaded anywhere (docs/performance.md says what
+//! that costs). Test programs unwind, and are linked as ever.
 
 use std::env::{var, var_os};
 
@@ -27,4 +28,5 @@ fn main() {
     for flag in [&format!("-T,{script}"), "--no-eh-frame-hdr", "--icf=all"] {
         println!("cargo:rustc-link-arg-bins=-Wl,{flag}");
     }
+    println!("cargo:rustc-link-arg-bins=-no-pie");
 }
