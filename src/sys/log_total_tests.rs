@@ -136,7 +136,9 @@ fn execds_that_live_for_a_moment_share_one_look() {
     let total = 1 << 40;
     let mut steps = 0;
     while let Some(mut look) = Look::at_start(&dir, total) {
-        assert!(Look::at_start(&dir, total).is_none() || steps == 0, "one at a time");
+        // A few names need no stamp, and a turn on a busy machine may have no time for more.
+        let stamped = temp.path().join(STAMP).exists();
+        assert!(Look::at_start(&dir, total).is_none() || !stamped, "one at a time");
         look.step(&dir);
         assert!(look.due_ns() <= clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS);
         steps += 1;
