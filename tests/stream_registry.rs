@@ -189,7 +189,9 @@ fn the_time_to_live_can_be_set_within_bounds() {
 #[test]
 fn time_to_live_counts_from_the_end() {
     let Some(clock) = Clock::new() else { return };
-    let mut execd = clock.start(&["--bash-job-ttl-ms", "60000"], &[]);
+    // The program waits for input that a later call gives.
+    let flags = ["--bash-job-ttl-ms", "60000", "--on-impossible", "wait"];
+    let mut execd = clock.start(&flags, &[]);
     open(&mut execd, "read x");
     clock.set_ahead_ms(300_000);
     assert_eq!(listed_ids(&mut execd), [1], "what runs is not forgotten");
