@@ -89,7 +89,10 @@ impl Session {
                     .map(|ms| due.saturating_sub((ms + early_ms) * NS_PER_MS))
             })
             .filter(|early| looked_ns < *early);
-        let due = early.chain(self.doing.quiet.due_ns()).min();
+        // Looks that nobody waits for any more have no deadline: all later turns would pay for it.
+        let scheduled = self.doing.quiet.due_ns();
+        let scheduled = scheduled.filter(|_| self.waits.iter().any(Wait::ends_by_doing));
+        let due = early.chain(scheduled).min();
         due.map(|due| due.max(self.doing.not_before_ns))
     }
 
@@ -104,6 +107,10 @@ impl Session {
 
     /// A new wait may be answered for what was found, and settled, for those before it.
     pub fn note_waiter(&mut self, now_ns: u64) {
+        if !self.waits.iter().rev().skip(1).any(Wait::ends_by_doing) {
+            // Looks for who waited earlier are over.
+            self.doing.quiet.stop();
+        }
         self.doing.quiet.joined(now_ns);
         if !self.doing.quiet.is_settled() {
             self.doing.watched.clear();
