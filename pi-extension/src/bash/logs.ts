@@ -46,11 +46,13 @@ function makeParent(dir: string): void {
 
 /** The end of the name of the file beside a log that tells the log's streams apart. */
 const INDEX_SUFFIX = ".index";
+/** The end of the name of the file that holds the facts of a log's session, and of the log's own. */
+const FACTS_SUFFIX = ".meta", LOG_SUFFIX = /\.log$/;
 
 /** Deletes log files with what lies beside them; a file that is gone or elsewhere is no trouble. */
 export function deleteLogs(paths: Iterable<string>): void {
   for (const path of paths) {
-    for (const file of [path, path + INDEX_SUFFIX]) {
+    for (const file of [path, path + INDEX_SUFFIX, path.replace(LOG_SUFFIX, FACTS_SUFFIX)]) {
       try {
         unlinkSync(file);
       } catch {

@@ -309,7 +309,7 @@ test("agent_health: the version, nowhere, broken, hanging; agent_capabilities", 
 test("a long prompt leaves no file behind", async (t) => {
   const stage = await Stage.set(t, newest, () => ({ text: "Read." }));
   const files = () => readdirSync(stage.place.tmp, { recursive: true }).map(String)
-    .filter((name) => !/^(jiti|node-compile-cache)\/|execd-\d+-\w+\.log$/.test(name));
+    .filter((name) => !/^(jiti|node-compile-cache)\/|execd-\d+-\w+\.(log|meta)$/.test(name));
   await stage.run();
   const before = files();
   await stage.run({ prompt: "x".repeat(150 * 1024) });

@@ -74,7 +74,7 @@ test("yielded, driven, polled to its end, read from its log", async (t) => {
   });
   const started = run.toolEnd("bash_stream");
   assert.equal(started.details["status"], "running");
-  assert.match(started.text, /^\[running\]\nsessionId: 1\npid: \d+\n[^]*\n---\nready\n\n(\[bash waits .*\]\n\n)?\[Still /);
+  assert.match(started.text, /^\[running\]\nsessionId: 1\npid: \d+\n[^]*\n---\nready\n\n(\[bash waits .*\]\n\n)?\[(Still |This is the end )/);
   const polls = run.toolEnds("poll_process");
   assert.deepEqual(polls.map((end) => [end.details["status"], placedOutput(end)]), [
     ["running", "ready\n"],
