@@ -3,7 +3,7 @@
  * escapes the count by changing its process group, its session or its parent.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { until } from "./waiting.ts";
+import { PATIENCE_MS, until } from "./waiting.ts";
 
 /** The variable that marks every process a test started, directly or not. */
 export const TAG_VARIABLE = "EXECD_TEST_TAG";
@@ -31,7 +31,12 @@ export function processesLike(tag: string, pattern: RegExp): LiveProcess[] {
 
 /** Waits until a process with such a command line lives, and returns the first. */
 export function waitProcess(tag: string, pattern: RegExp): Promise<LiveProcess> {
-  return until(`a process like ${pattern}`, () => processesLike(tag, pattern)[0]);
+  return until(
+    `a process like ${pattern}`,
+    () => processesLike(tag, pattern)[0],
+    PATIENCE_MS,
+    () => listed(processesOf(tag)),
+  );
 }
 
 /** Waits at most `ms` until no process carries the tag; returns how long that took. */
@@ -46,7 +51,7 @@ export async function waitNoneLike(tag: string, pattern: RegExp, ms: number): Pr
     `the end of every process like ${pattern}`,
     () => processesLike(tag, pattern).length === 0,
     ms,
-    () => processesLike(tag, pattern).map((one) => `${one.pid} ${one.command}`).join("\n"),
+    () => listed(processesLike(tag, pattern)),
   );
   return Date.now() - start;
 }
@@ -58,6 +63,10 @@ export async function killAll(tag: string): Promise<void> {
     for (const one of left) kill(one.pid);
     return left.length === 0;
   });
+}
+
+function listed(processes: LiveProcess[]): string {
+  return processes.map((one) => `${one.pid} ${one.command}`).join("\n");
 }
 
 function kill(pid: number): void {
