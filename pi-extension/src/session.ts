@@ -16,7 +16,7 @@ import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
 import { Mending } from "./pi/mending.ts";
-import { HOLD_FLAG, logKeepFlags, resolveHoldMs, resolveNoLog } from "./pi/settings.ts";
+import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
 import { eventOf } from "./pi/told.ts";
 import { Ui } from "./pi/ui.ts";
@@ -32,8 +32,15 @@ const UNTOLD_WAIT_MS = 1_000;
 /** execd is asked so often at most: it keeps 1,024 events, and a reply carries 16. */
 const UNTOLD_ROUNDS = 65;
 
+/**
+ * What was said of the settings: the same is not said again at each /new. /reload, which loads this
+ * module anew, says it again.
+ */
+const saidOfSettings = new Set<string>();
+
 export class PiSession implements FamilyContext {
   readonly host: Host;
+  readonly settings: Settings;
   readonly ui: Ui;
   readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
   readonly steering = new Steering();
@@ -46,6 +53,7 @@ export class PiSession implements FamilyContext {
 
   constructor(host: Host, makeFamilies: MakeFamily[]) {
     this.host = host;
+    this.settings = new Settings(host);
     this.#execd = this.#newClient();
     this.ui = new Ui(() => this.#registry.words, (id) => this.wakes.isArmed(id));
     this.inbox = new Inbox(host);
@@ -83,6 +91,7 @@ export class PiSession implements FamilyContext {
   async onSessionStart(event: Beginning, ctx: HostContext): Promise<void> {
     this.#registry.begin();
     this.ui.attach(ctx);
+    this.#readSettings(ctx);
     await this.#adopt(event, ctx);
     this.execd.reopen();
     this.inbox.open();
@@ -98,12 +107,23 @@ export class PiSession implements FamilyContext {
     clearTimeout(timer);
   }
 
+  #readSettings(ctx: HostContext): void {
+    this.settings.open(ctx);
+    const news = this.settings.complaints.filter((text) => !saidOfSettings.has(text));
+    for (const text of news) {
+      saidOfSettings.add(text);
+      this.ui.complain(text);
+    }
+  }
+
   /** Goes on with the execd of the session before this one, where that has left one. */
   async #adopt(event: Beginning, ctx: HostContext): Promise<void> {
     const left = await takeLeft(event, namesOf(ctx).id);
     if (left) {
       this.#execd = left.client;
-      this.#execd.moveTo(this.#clientEvents(), () => this.#daemonFlags());
+      this.#execd.moveTo(
+        this.#clientEvents(), () => this.#daemonFlags(), () => this.settings.command,
+      );
     }
     for (const one of this.#lastingAskedFor) one.readSettings(event.reason);
     for (const { name, lasting } of this.#families) lasting?.open(event, ctx, left?.kept.get(name));
@@ -196,7 +216,7 @@ export class PiSession implements FamilyContext {
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
     if (this.inbox.onAgentEnd(event)) return;
     if (!this.inbox.isPending || !holdsIn(event, ctx)) return;
-    const holdMs = resolveHoldMs(this.host.getFlag(HOLD_FLAG));
+    const { holdMs } = this.settings;
     if (holdMs <= 0) return;
     const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
     const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
@@ -240,7 +260,9 @@ export class PiSession implements FamilyContext {
   }
 
   #newClient(): Client {
-    return new Client(this.#clientEvents(), () => this.#daemonFlags());
+    return new Client(
+      this.#clientEvents(), () => this.#daemonFlags(), () => this.settings.command,
+    );
   }
 
   #daemonFlags(): string[] {
@@ -303,7 +325,7 @@ export class PiSession implements FamilyContext {
 function keptOtherwise(flags: string[], isRemote: boolean): string {
   if (flags.includes("--no-log")) return "no logs are written";
   if (flags.includes("--log-keep-days")) return "logs stay (preserveOutputFiles)";
-  const unless = isRemote ? ", unless EXECD_COMMAND says otherwise" : "";
+  const unless = isRemote ? ", unless its command line says otherwise" : "";
   return `execd deletes logs after 7 days${unless}`;
 }
 

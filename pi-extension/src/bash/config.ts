@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { getAgentDir } from "@earendil-works/pi-coding-agent";
 import { expandHome } from "../text/home.ts";
 import { parseJsonc } from "../text/jsonc.ts";
+import { shownValue } from "../text/kinds.ts";
 import { isObject, messageOf } from "../text/values.ts";
 import { type Key, KEYS, TMUX_ONLY, type TmuxBashConfig, defaultGuidelines } from "./keys.ts";
 
@@ -63,7 +64,7 @@ function parsed(given: Record<string, unknown>, path: string): ReadConfig {
   const settings = keys.map(([name, { kind, fallback }]) => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined || kind.fits(value)) return [name, value ?? fallback];
-    const told = `${name} in ${path}: expected ${kind.expected}, not ${shown(value)}`;
+    const told = `${name} in ${path}: expected ${kind.expected}, not ${shownValue(value)}`;
     complaints.push({ type: "error", text: `${told}; the default is used` });
     return [name, fallback];
   });
@@ -117,11 +118,4 @@ function unusedKeys(given: Record<string, unknown>, path: string): Complaint[] {
 
 function plural(word: string, all: readonly unknown[]): string {
   return all.length === 1 ? word : `${word}s`;
-}
-
-const SHOWN_CHARS = 60;
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
 }

@@ -1,12 +1,6 @@
 /** The keys of tmux-bash.jsonc: what each may hold, and what holds where it is left out. */
 import { join } from "node:path";
-
-/** What a key may hold. */
-export interface Kind<T> {
-  /** What is said of a value that does not fit, behind `expected`. */
-  expected: string;
-  fits(value: unknown): value is T;
-}
+import { type Kind, filledText, flag, isNumber, isString, oneOf } from "../text/kinds.ts";
 
 /** A key: its kind and its default. */
 export interface Key<T> {
@@ -26,17 +20,9 @@ const MAX_COUNT = 2 ** 31 - 1;
 const MAX_SECONDS = 86_400;
 
 const text: Kind<string> = { expected: "a string", fits: isString };
-const filledText: Kind<string> = {
-  expected: "a string that is not empty",
-  fits: (value): value is string => isString(value) && value.trim() !== "",
-};
 const toolName: Kind<string> = {
   expected: "a tool name (letters, digits, _ and -, at most 64)",
   fits: (value): value is string => isString(value) && /^[A-Za-z0-9_-]{1,64}$/.test(value),
-};
-const flag: Kind<boolean> = {
-  expected: "true or false",
-  fits: (value) => typeof value === "boolean",
 };
 const textOrFalse: Kind<string | false> = {
   expected: "a string or false",
@@ -72,14 +58,6 @@ const actions: Kind<readonly TmuxAction[]> = {
   fits: (value): value is readonly TmuxAction[] =>
     Array.isArray(value) && value.every((one) => TMUX_ACTIONS.includes(one as TmuxAction)),
 };
-
-function oneOf<const T extends string>(...words: T[]): Kind<T> {
-  const named = words.map((word) => `"${word}"`);
-  return {
-    expected: `${named.slice(0, -1).join(", ")} or ${named.at(-1)}`,
-    fits: (value): value is T => words.includes(value as T),
-  };
-}
 
 function key<T>(kind: Kind<T>, fallback: T): Key<T> {
   return { kind, fallback };
@@ -194,14 +172,6 @@ type Held<K> = K extends Key<infer T> ? T : never;
 
 /** The settings of tmux-bash.jsonc, each with a value. */
 export type TmuxBashConfig = { readonly [K in keyof typeof KEYS]: Held<(typeof KEYS)[K]> };
-
-function isString(value: unknown): value is string {
-  return typeof value === "string";
-}
-
-function isNumber(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value);
-}
 
 function isWhole(value: unknown): value is number {
   return Number.isSafeInteger(value);

@@ -6,7 +6,9 @@
 import { isObject } from "../text/values.ts";
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
-import { type Candidate, locate, silenceSeconds } from "./locate.ts";
+import {
+  type Candidate, type SettledCommand, chosenCommand, locate, silenceSeconds,
+} from "./locate.ts";
 import { execdName } from "./others.ts";
 import type { Reply } from "./wire-results.ts";
 import type { Method, MethodParams } from "./wire.ts";
@@ -40,6 +42,7 @@ export class ClientClosed extends NamedError {
 export class Client {
   #events: ClientEvents;
   readonly #env: () => NodeJS.ProcessEnv;
+  #settled: () => SettledCommand | undefined;
   #flags: () => string[];
   #daemon: Daemon | undefined;
   #starting: Promise<Daemon> | undefined;
@@ -57,23 +60,30 @@ export class Client {
   readonly #withoutEvents = new WeakSet<Daemon>();
 
   /**
-   * `flags` and `env` are asked at each start: flags of execd; and the environment, which says
-   * where execd is, and is what it inherits.
+   * `flags`, `settled` and `env` are asked at each start: flags of execd; the command line of the
+   * settings; and the environment, which says where execd is, and is what it inherits.
    */
   constructor(
     events: ClientEvents,
     flags: () => string[] = () => [],
+    settled: () => SettledCommand | undefined = () => undefined,
     env: () => NodeJS.ProcessEnv = () => process.env,
   ) {
     this.#events = events;
     this.#flags = flags;
+    this.#settled = settled;
     this.#env = env;
   }
 
-  /** From now on events go there, and flags come from there: the client has a new owner. */
-  moveTo(events: ClientEvents, flags: () => string[]): void {
+  /** From now on events go there, and settings come from there: the client has a new owner. */
+  moveTo(
+    events: ClientEvents,
+    flags: () => string[],
+    settled: () => SettledCommand | undefined = () => undefined,
+  ): void {
     this.#events = events;
     this.#flags = flags;
+    this.#settled = settled;
   }
 
   /** The process of the running daemon, and its program where that is on this machine. */
@@ -114,9 +124,10 @@ export class Client {
     return this.#closed;
   }
 
-  /** Whether commands run on a machine that need not be this one (`EXECD_COMMAND`). */
+  /** Whether commands run on a machine that need not be this one (`EXECD_COMMAND`, `command`). */
   get isRemote(): boolean {
-    return this.#daemon?.candidate.remote ?? Boolean(this.#env().EXECD_COMMAND?.trim());
+    return this.#daemon?.candidate.remote
+      ?? chosenCommand(this.#env(), this.#settled()) !== undefined;
   }
 
   /** The environment that the running daemon was started with. */
@@ -209,7 +220,7 @@ export class Client {
   /** The first candidate that starts and answers. */
   async #startAny(): Promise<Daemon> {
     const env = { ...this.#env() };
-    const { candidates, missing } = locate(env);
+    const { candidates, missing } = locate(env, undefined, this.#settled());
     const failed: string[] = [];
     for (const candidate of candidates) {
       try {
@@ -248,7 +259,7 @@ export class Client {
     this.#starts += 1;
     this.#startedWith = env;
     this.#daemon = daemon;
-    const silence = candidate.remote ? silenceSeconds(env.EXECD_COMMAND) : undefined;
+    const silence = silenceSeconds(candidate.line);
     if (silence) daemon.keepAwake((silence * 1000) / PINGS_PER_SILENCE);
     return daemon;
   }

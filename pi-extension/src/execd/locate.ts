@@ -18,6 +18,14 @@ export interface Candidate {
   explicit: boolean;
   /** Commands run on another machine, or may do: nothing of this one is sent along. */
   remote: boolean;
+  /** The user's command line, where it is one. */
+  line?: string;
+}
+
+/** A command line that starts execd, and for people which setting says it. */
+export interface SettledCommand {
+  line: string;
+  where: string;
 }
 
 /** What was found, and what was looked for in vain (a line each, for the error message). */
@@ -32,16 +40,30 @@ export const PLATFORM_PACKAGE = "@pi-execd/linux-x64";
 /** The directory of the extension's sources. */
 const SRC = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** The command line that the user has chosen: the variable's, or `settled`, which both beat. */
+export function chosenCommand(
+  env: NodeJS.ProcessEnv,
+  settled: SettledCommand | undefined,
+): SettledCommand | undefined {
+  const line = env.EXECD_COMMAND?.trim();
+  if (line) return { line, where: "EXECD_COMMAND" };
+  return env.EXECD_BIN?.trim() ? undefined : settled;
+}
+
 /**
- * Looks for execd as `env` says.
+ * Looks for execd as `env` and the files of settings say.
  *
- * `EXECD_COMMAND` (a command line for /bin/sh) and `EXECD_BIN` (a path) are the user's own choice
- * and exclude everything else. Without them: the platform package beside the extension, `execd` on
+ * `EXECD_COMMAND` (a command line for /bin/sh), `EXECD_BIN` (a path) and `settled` are the user's own
+ * choice and exclude everything else. Without them: the platform package beside the extension, `execd` on
  * PATH, and the release build of the checkout that the extension lies in.
  */
-export function locate(env: NodeJS.ProcessEnv, here: string = SRC): Located {
-  const line = env.EXECD_COMMAND?.trim();
-  if (line) return { candidates: [commandLine(line)], missing: [] };
+export function locate(
+  env: NodeJS.ProcessEnv,
+  here: string = SRC,
+  settled: SettledCommand | undefined = undefined,
+): Located {
+  const chosen = chosenCommand(env, settled);
+  if (chosen) return { candidates: [commandLine(chosen)], missing: [] };
   const bin = env.EXECD_BIN?.trim();
   if (bin) return { candidates: [binary("EXECD_BIN", resolve(bin), true)], missing: [] };
 
@@ -64,13 +86,14 @@ export function locate(env: NodeJS.ProcessEnv, here: string = SRC): Located {
  * The user's command line through the shell, so that quotes and variables mean what they mean
  * there. What the extension appends comes last, as arguments of the line's last command.
  */
-function commandLine(line: string): Candidate {
+function commandLine({ line, where }: SettledCommand): Candidate {
   return {
-    source: `EXECD_COMMAND (${line})`,
+    source: `${where} (${line})`,
     command: "/bin/sh",
     args: ["-c", `${line} "$@"`, "execd"],
     explicit: true,
     remote: true,
+    line,
   };
 }
 

@@ -49,3 +49,23 @@ export function checkShell({ shellPath }: ShellSettings): void {
     throw new Error(`Custom shell path not found: ${shellPath}`);
   }
 }
+
+/** The shell of a command, and what stands before the command on a line of its own. */
+export interface CommandShell {
+  shell?: string;
+  command_prefix?: string;
+}
+
+/**
+ * What pi's settings say for a command whose call names no shell of its own: pi's prefix is written
+ * for pi's shell. A path of this machine means nothing on another one. Fails as checkShell does.
+ */
+export function commandShell(host: Host, ctx: HostContext, remote: boolean): CommandShell {
+  const settings = shellSettings(host, ctx);
+  if (!remote) checkShell(settings);
+  const { shellPath, shellCommandPrefix } = settings;
+  return {
+    ...(shellPath && !remote && { shell: shellPath }),
+    ...(shellCommandPrefix && { command_prefix: shellCommandPrefix }),
+  };
+}

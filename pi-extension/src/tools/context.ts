@@ -8,13 +8,16 @@ import type { Sessions } from "../execd/sessions.ts";
 import type { Reply } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
 import type { Host } from "../pi/host.ts";
+import type { Settings } from "../pi/settings.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Wakes } from "../pi/wakes.ts";
 
 export interface ToolContext {
-  /** pi itself: flags, settings, the bus of events between extensions. */
+  /** pi itself: its settings, the bus of events between extensions. */
   readonly host: Host;
+  /** What flags, variables and execd.jsonc say. */
+  readonly settings: Settings;
   /** The client of execd: whether one runs, where, and what it is called. */
   readonly execd: Client;
   /** The sessions that run. */

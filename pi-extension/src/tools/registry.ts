@@ -4,7 +4,7 @@
  */
 import type { Client } from "../execd/client.ts";
 import type { Host } from "../pi/host.ts";
-import { KEEP_BASH_FLAG, TOOLS_FLAG, resolveFamilies } from "../pi/settings.ts";
+import type { AskedTools, Settings } from "../pi/settings.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Family } from "./family.ts";
 import type { FamilyWords } from "./words.ts";
@@ -13,6 +13,7 @@ import type { FamilyWords } from "./words.ts";
 interface RegistryContext {
   readonly host: Host;
   readonly execd: Client;
+  readonly settings: Settings;
   readonly ui: Ui;
 }
 
@@ -56,11 +57,11 @@ export class Registry {
 
   /** Whether the family was asked for. */
   isAskedFor({ name }: Family): boolean {
-    return this.#asked().includes(name);
+    return this.#asked.names.includes(name);
   }
 
-  #asked(): string[] {
-    return resolveFamilies(this.#context.host.getFlag(TOOLS_FLAG));
+  get #asked(): AskedTools {
+    return this.#context.settings.tools;
   }
 
   /**
@@ -93,10 +94,10 @@ export class Registry {
    */
   register(): boolean {
     const { ui } = this.#context;
-    const asked = this.#asked();
+    const { names: asked, where } = this.#asked;
     const unknown = asked.filter((name) => !this.#families.has(name));
     if (unknown.length > 0) {
-      ui.warn(`unknown tools ${unknown.join(", ")} in --${TOOLS_FLAG}; `
+      ui.warn(`unknown tools ${unknown.join(", ")} in ${where}; `
         + `there are: ${[...this.#families.keys()].join(", ")}`);
     }
     const known = asked.map((name) => this.#families.get(name)).filter((one) => one !== undefined);
@@ -115,7 +116,7 @@ export class Registry {
   onExecd(): void {
     const later = this.#later.splice(0).filter((family) => this.#register(family));
     this.#registered.push(...later);
-    if (this.#context.host.getFlag(KEEP_BASH_FLAG) !== true) this.#takeBashAway();
+    if (!this.#context.settings.keepsBash) this.#takeBashAway();
   }
 
   /**
@@ -139,7 +140,7 @@ export class Registry {
       else {
         const both = rival.tools().filter(shares).join(", ");
         this.#context.ui.warn(`${rival.name} and ${family.name} both have ${both}; ${rival.name}, `
-          + `which stands first in --${TOOLS_FLAG}, is used`);
+          + `which stands first in ${this.#asked.where}, is used`);
       }
     }
     return taken;

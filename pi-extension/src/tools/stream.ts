@@ -4,7 +4,7 @@
  */
 import type { StdinResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
-import { BASH_YIELD_FLAG, resolveBashMaxOutputChars, resolveBashYieldMs } from "../pi/settings.ts";
+import { resolveBashMaxOutputChars } from "../pi/settings.ts";
 import { type StreamToolName, streamRenderers } from "../render/index.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
@@ -43,15 +43,10 @@ export function stream(context: ToolContext): Family {
   };
 }
 
-/** How long bash_stream waits where the call does not say; undefined: as execd decides. */
-function yieldMsOf({ host }: ToolContext): number | undefined {
-  return resolveBashYieldMs(host.getFlag(BASH_YIELD_FLAG));
-}
-
 function tools(context: ToolContext): Tool[] {
   const tool = (name: StreamToolName, text: ToolText, execute: Tool["execute"]): Tool =>
     ({ name, text, execute, renderers: streamRenderers[name] });
-  const yieldMs = effective(yieldMsOf(context), YIELD_MS);
+  const yieldMs = effective(context.settings.bashYieldMs, YIELD_MS);
   const chars = effective(resolveBashMaxOutputChars(), CHARS);
   const where = { remote: context.execd.isRemote, logs: logPlace(context) };
   return [
@@ -68,8 +63,10 @@ async function bashStream(context: ToolContext, params: Params, call: Call): Pro
   const { workdir, env, ...others } = params;
   const place = await commandPlace(context, call, workdir, env);
   const request = {
-    // The call's own values come last: they beat the flag and the environment.
-    ...given({ yieldMs: yieldMsOf(context), maxOutputChars: resolveBashMaxOutputChars() }),
+    // The call's own values come last: they beat the settings.
+    ...given({
+      yieldMs: context.settings.bashYieldMs, maxOutputChars: resolveBashMaxOutputChars(),
+    }),
     ...others,
     ...place.params,
     stream: call.onUpdate !== undefined || typeof context.host.events?.emit === "function",

@@ -4,12 +4,11 @@ import { it } from "node:test";
 import { coerce } from "../../src/tools/coerce.ts";
 import type { ToolSchema } from "../../src/tools/schema.ts";
 import {
+  Settings,
   logKeepFlags,
   resolveBashMaxOutputChars,
   resolveBashYieldMs,
-  resolveHoldMs,
   resolveNoLog,
-  resolveFamilies,
 } from "../../src/pi/settings.ts";
 import { commandEnv } from "../../src/pi/environment.ts";
 import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
@@ -31,12 +30,21 @@ it("the cap of empty polls", () => {
   assert.equal(MAX_EMPTY_POLL_ENV_VAR, "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS");
 });
 
+/** The settings of a pi with these flags and variables. */
+function settingsOf(flags: Record<string, unknown>, env: NodeJS.ProcessEnv = {}): Settings {
+  return new Settings({ getFlag: (name: string) => flags[name] as string }, () => env);
+}
+
 it("which surfaces: the flag, else the variable, else unified", () => {
-  assert.deepEqual(resolveFamilies(undefined, {}), ["unified"]);
-  assert.deepEqual(resolveFamilies("", { PI_EXECD_TOOLS: " Unified , bash,unified," }), [
-    "unified", "bash",
-  ]);
-  assert.deepEqual(resolveFamilies("stream", { PI_EXECD_TOOLS: "bash" }), ["stream"]);
+  const tools = (flag: unknown, env: NodeJS.ProcessEnv) =>
+    settingsOf({ "exec-tools": flag }, env).tools;
+  assert.deepEqual(tools(undefined, {}), { names: ["unified"], where: "the default" });
+  assert.deepEqual(tools("", { PI_EXECD_TOOLS: " Unified , bash,unified," }), {
+    names: ["unified", "bash"], where: "PI_EXECD_TOOLS",
+  });
+  assert.deepEqual(tools("stream", { PI_EXECD_TOOLS: "bash" }), {
+    names: ["stream"], where: "--exec-tools",
+  });
 });
 
 // rule: bash-stream.md, The stream family: `PI_EXECD_NO_LOG`: pi's execd keeps no logs
@@ -54,7 +62,9 @@ it("how long a wake is waited for", () => {
     [undefined, 600_000], ["x", 600_000], ["-1", 600_000], ["0", 0], ["1.5", 1_500],
     ["999999999", 86_400_000], [true, 600_000],
   ];
-  for (const [flag, ms] of cases) assert.equal(resolveHoldMs(flag), ms, String(flag));
+  for (const [flag, ms] of cases) {
+    assert.equal(settingsOf({ "exec-hold-seconds": flag }).holdMs, ms, String(flag));
+  }
 });
 
 it("the window of bash_stream: the flag, else the variable, else left to execd", () => {

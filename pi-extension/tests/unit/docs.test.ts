@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { it } from "node:test";
 import type { ToolSchema } from "../../src/tools/schema.ts";
 import { KEYS, TMUX_ACTIONS } from "../../src/bash/keys.ts";
+import { SETTINGS_KEYS } from "../../src/pi/settings-file.ts";
 import { Pi } from "./lib.ts";
 
 const root = resolve(import.meta.dirname, "..", "..");
@@ -77,6 +78,15 @@ it("docs/bash.md has every key of tmux-bash.jsonc with its default, and no other
     assert.deepEqual(JSON.parse(quoted(fallback)[0] ?? ""), value, name);
   }
   for (const action of TMUX_ACTIONS) assert.ok(bash.includes(`\`${action}\``), action);
+});
+
+// rule: pi.md, The file execd.jsonc: docs/pi.md and the package's README name every key
+it("docs/pi.md and README.md have every key of execd.jsonc", () => {
+  const from = doc.indexOf("### The file execd.jsonc");
+  const rows = rowsOf(doc.slice(from, doc.indexOf("\n### ", from + 1)));
+  const named = rows.map(([cell]) => quoted(cell ?? "")[0]).filter(Boolean);
+  assert.deepEqual(named, Object.keys(SETTINGS_KEYS));
+  for (const key of Object.keys(SETTINGS_KEYS)) assert.ok(readme.includes(`\`${key}\``), key);
 });
 
 // rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
