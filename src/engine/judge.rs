@@ -191,10 +191,10 @@ impl<F: Families> Engine<F> {
     }
 }
 
-/// What the answer of a wait tells by itself counts as told to its client; that of a cancelled one
-/// tells nothing for sure, for nobody may look at it.
+/// What the answer of a wait tells by itself counts as told to its client, unless nobody may look at
+/// it.
 fn tell_events_of<F: Families>(core: &Session, wait: &Wait, why: Why, cx: &mut Cx<F>) {
-    if why == Why::Cancelled {
+    if wait.is_unheard(why) {
         return;
     }
     let client = cx.client_of(wait);

@@ -7,7 +7,7 @@ use super::{Engine, Owner, Pending};
 use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
 use crate::session::deferred::Deferred;
-use crate::session::wait::Wait;
+use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
 
@@ -271,7 +271,7 @@ impl<F: Families> Engine<F> {
     }
 
     /// Cancels the wait of a client's request; whether there was one.
-    pub fn cancel(&mut self, client: ClientId, id: &RequestId) -> bool {
+    pub fn cancel(&mut self, client: ClientId, id: &RequestId, how: &Cancel) -> bool {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
@@ -280,6 +280,7 @@ impl<F: Families> Engine<F> {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {
                 wait.cancelled = true;
+                wait.cancel = how.clone();
             }
             self.cx.touch(&mut entry.core);
             found = true;

@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
+use crate::limits::CANCEL_REASON_BYTES;
+use crate::session::wait::Cancel;
 use crate::wire::{self, Kind, RequestId, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -16,7 +18,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: true,
-    check: wire::check::<Params>,
+    check: |raw| read(raw).map(drop),
     call,
 };
 
@@ -26,12 +28,33 @@ wire::params! {
             Kind::Id,
             "the id of the pending request, as it was sent on this connection",
         );
+        reason "reason": Option<String> = optional(
+            Kind::NonEmptyText,
+            "why, for whoever reads the answer: one line of at most 200 bytes",
+        );
+        take "take": bool = optional(
+            Kind::Bool,
+            "the answer is looked at: it takes the output so far, also that of a poll; default false",
+        );
     }
 }
 
+/// Reads the params. The reason stands in a line of a header.
+fn read(raw: &str) -> Result<Params, RpcError> {
+    let params: Params = wire::read_params(raw)?;
+    let reason = params.reason.as_deref().unwrap_or_default();
+    if reason.len() > CANCEL_REASON_BYTES || reason.contains(char::is_control) {
+        let message =
+            format!("reason must be one line of at most {CANCEL_REASON_BYTES} bytes");
+        return Err(RpcError::invalid_param("reason", message));
+    }
+    Ok(params)
+}
+
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let params: Params = wire::read_params(call.params)?;
+    let params = read(call.params)?;
     let known = RequestId::from_json(params.id.get());
-    let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id));
+    let how = Cancel { reason: params.reason.map(String::into_boxed_str), take: params.take };
+    let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id, &how));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))
 }

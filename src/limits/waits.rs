@@ -11,6 +11,8 @@ pub const IDLE_LOOKS: u64 = 4;
 /// told before that they are gone.
 pub const MEMBERS_LOOK_MS: u64 = 500;
 
+/// Why a client cancels a request, in its words.
+pub const CANCEL_REASON_BYTES: usize = 200;
 /// Wait of wait_for when none is given.
 pub const DEFAULT_WAIT_FOR_MS: u64 = 30_000;
 /// Sessions in one wait_for: as many as all families may have running at once.

@@ -77,6 +77,8 @@ pub struct ExecReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_reason: Option<Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yield_until: Option<String>,
@@ -122,6 +124,15 @@ pub struct ExecReport {
 }
 
 impl ExecReport {
+    /// What the header says of a wait that something else ended than what it waited for.
+    fn ended_early(&self) -> Option<String> {
+        let word = self.wait_status.filter(|word| matches!(*word, "cancelled" | "shutting_down"))?;
+        Some(match &self.wait_reason {
+            Some(reason) => format!("{word} ({reason})"),
+            None => word.to_owned(),
+        })
+    }
+
     /// Writes the header from the other fields, in the specification's order.
     pub fn write_header(&mut self) {
         let mut lines =
@@ -145,7 +156,10 @@ impl ExecReport {
             true => wait.outcome.to_owned(),
             false => wait.line.clone(),
         };
-        line("wait", self.wait.as_ref().map(wait_line));
+        let ended_early = self.ended_early();
+        let outcome = self.wait.as_ref().filter(|_| ended_early.is_none());
+        line("wait", outcome.map(wait_line));
+        line("wait_status", ended_early);
         let doing = self.doing.as_ref();
         line("state", doing.and_then(|doing| doing.line.clone()).filter(|_| !stuck));
         line("full_screen", doing.and_then(|doing| doing.full_screen).map(|on| on.to_string()));

@@ -55,6 +55,15 @@ impl Default for Progress {
     }
 }
 
+/// How a client cancels a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cancel {
+    /// Why, in the client's words.
+    pub reason: Option<Box<str>>,
+    /// Whether the answer is looked at: then it takes the output so far, like any other answer.
+    pub take: bool,
+}
+
 /// One waiting request.
 #[derive(Debug)]
 pub struct Wait {
@@ -83,6 +92,8 @@ pub struct Wait {
     pub progress: Option<Progress>,
     /// Whether the client cancelled the request.
     pub cancelled: bool,
+    /// How, where it did.
+    pub cancel: Cancel,
     /// Whether the leader lived when the wait began.
     pub saw_leader: bool,
     /// Since when the wait has its verdict and only the log keeps it from being answered.
@@ -139,6 +150,7 @@ impl Wait {
             raw_output: false,
             progress: None,
             cancelled: false,
+            cancel: Cancel::default(),
             saw_leader: true,
             held_since_ns: None,
             held_back: false,
@@ -218,7 +230,8 @@ impl Wait {
     /// by the end that it waits for (`Session::verdict`), and comes here only when it was
     /// cancelled.
     pub fn verdict(&self, moment: &Moment) -> Option<Why> {
-        if self.cancelled {
+        let tells_exit = self.cancel.take && moment.finished && !self.waits_for_members();
+        if self.cancelled && !tells_exit {
             return Some(Why::Cancelled);
         }
         if self.shut_down {
@@ -271,6 +284,11 @@ impl Wait {
     fn waits_for_members(&self) -> bool {
         self.outcome.is_none()
             && self.asked.as_ref().is_some_and(|asked| asked.awaits_members().is_some())
+    }
+
+    /// Whether the answer is one that nobody may look at: it tells nothing for sure.
+    pub fn is_unheard(&self, why: Why) -> bool {
+        why == Why::Cancelled && !self.cancel.take
     }
 
     /// Asks to be looked at again, no later than at `at_ns`.
@@ -336,6 +354,9 @@ mod tests {
         assert_eq!(later.verdict(&grace), None, "a later poll waits normally");
         let cancelled = Wait { cancelled: true, ..later };
         assert_eq!(cancelled.verdict(&both), Some(Why::Cancelled));
+        let heard = Wait { cancel: Cancel { take: true, reason: None }, ..cancelled };
+        assert_eq!(heard.verdict(&both), Some(Why::Completed), "its client is told the exit");
+        assert_eq!(heard.verdict(&moment()), Some(Why::Cancelled));
     }
 
     #[test]

@@ -133,6 +133,7 @@ pub fn told(wait: &Wait, why: Why, core: &Session) -> WaitReport {
         },
         (None, _) => word.to_owned(),
     };
+    let cancelled_for = wait.cancel.reason.as_deref().filter(|_| why == Why::Cancelled);
     let outcome = ended.cloned().unwrap_or_default();
     let came_true = ended.is_some_and(|one| one.kind != OutcomeKind::Impossible);
     WaitReport {
@@ -152,7 +153,10 @@ pub fn told(wait: &Wait, why: Why, core: &Session) -> WaitReport {
         present_at_entry: came_true.then_some(outcome.present_at_entry),
         saw_new_output: core.output_bytes_total() > wait.began_total,
         effective_timeout_ms: timeout_ms,
-        why: outcome.why.or_else(|| wait.asked.as_ref().and_then(|asked| asked.left_words())),
+        why: outcome
+            .why
+            .or_else(|| cancelled_for.map(str::to_owned))
+            .or_else(|| wait.asked.as_ref().and_then(|asked| asked.left_words())),
         line,
     }
 }

@@ -75,7 +75,7 @@ fn joined(failures: [Option<String>; 3]) -> Option<String> {
 
 /// Whether a wait takes nothing of the output: a poll that was cancelled.
 fn takes_nothing(wait: &Wait, why: Why) -> bool {
-    why == Why::Cancelled && wait.kind == WaitKind::Poll
+    wait.is_unheard(why) && wait.kind == WaitKind::Poll
 }
 
 impl Family for Unified {
@@ -118,10 +118,9 @@ impl Family for Unified {
     }
 }
 
-/// The events that an answer carries. One that was cancelled carries none, for nobody may look at
-/// it.
+/// The events that an answer carries. One that nobody may look at carries none.
 fn events(wait: &Wait, why: Why, client: ClientId, cx: &mut Cx) -> Vec<Event> {
-    let carries = wait.tells_events && why != Why::Cancelled;
+    let carries = wait.tells_events && !wait.is_unheard(why);
     if carries { cx.take_events(client) } else { Vec::new() }
 }
 
@@ -168,6 +167,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         output: text.output,
         truncation: text.truncation.as_ref().and_then(TruncationReport::new),
         wait_status: Some(why.wait_status()),
+        wait_reason: wait.cancel.reason.clone().filter(|_| why == Why::Cancelled),
         wait_mode: Some(if wait.until.is_some() { "absolute" } else { "relative" }),
         yield_until: wait.until.as_ref().map(|until| until.stamp.clone()),
         effective_wait_ms: Some(waited_ns / NS_PER_MS),

@@ -7,7 +7,7 @@ use super::row::Row;
 use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES, WAIT_FOR_TEXT_BYTES};
 use crate::pure::group::{Mode, One, Over};
 use crate::session::asked::Outcome;
-use crate::session::wait::Why;
+use crate::session::wait::{Cancel, Why};
 use crate::session::wait_report::WaitReport;
 use crate::session::{SessionId, Ticket};
 
@@ -50,6 +50,8 @@ pub struct Group {
     pub timeout_ms: u64,
     /// Whether the answer carries the events that its client was not told yet.
     pub tells_events: bool,
+    /// How the client has cancelled it, where it did.
+    pub cancel: Cancel,
 }
 
 impl Group {
@@ -72,6 +74,7 @@ impl Group {
             saw_new_output: false,
             timeout_ms,
             tells_events: false,
+            cancel: Cancel::default(),
         }
     }
 
@@ -95,9 +98,18 @@ impl Group {
         self.end
     }
 
-    /// Whether the client has cancelled it: then nothing is told of any output.
-    pub fn is_cancelled(&self) -> bool {
-        self.end == Some(End::Early(Why::Cancelled))
+    /// Whether the client has cancelled it and may not look at the answer: then nothing is told of
+    /// any output.
+    pub fn is_unheard(&self) -> bool {
+        self.end == Some(End::Early(Why::Cancelled)) && !self.cancel.take
+    }
+
+    /// The client has cancelled it.
+    pub fn cancel(&mut self, how: &Cancel) {
+        if self.end.is_none() {
+            self.cancel = how.clone();
+        }
+        self.end_early(Why::Cancelled);
     }
 
     /// The group is over for a reason of its own.
@@ -108,7 +120,7 @@ impl Group {
     /// Notes what has become of a session, and whether the group is over with that. Of one that is
     /// over already the row tells the more.
     pub fn learn(&mut self, id: SessionId, one: One, now_ns: u64) {
-        let Some(at) = self.place(id).filter(|_| !self.is_cancelled()) else { return };
+        let Some(at) = self.place(id).filter(|_| !self.is_unheard()) else { return };
         let member = &mut self.members[at];
         member.one = self.mode.learn(member.one, one, self.end.is_some());
         member.found_ns = now_ns;
@@ -187,7 +199,7 @@ impl Group {
 
     /// Whether the output of a session is told: its condition came true, or it can't go on.
     pub fn tells(&self, id: SessionId) -> bool {
-        self.take && !self.is_cancelled() && self.one(id) != One::Waits
+        self.take && !self.is_unheard() && self.one(id) != One::Waits
     }
 
     /// Bytes of output that the next row may have.
@@ -197,7 +209,7 @@ impl Group {
 
     /// Puts the row of a session in its place.
     pub fn put(&mut self, mut row: Row) {
-        let tells = self.take && !self.is_cancelled();
+        let tells = self.take && !self.is_unheard();
         row.output = row.output.filter(|_| tells);
         self.text_left = self.text_left.saturating_sub(row.output.as_ref().map_or(0, String::len));
         if let Some(at) = self.place(row.session_id) {

@@ -48,12 +48,13 @@ impl Family for Waits {
         _at: &Moment,
         cx: &Cx,
     ) -> Option<Why> {
-        let why = match cx.books.waits.get(wait.ticket)?.end()? {
+        let group = cx.books.waits.get(wait.ticket)?;
+        let why = match group.end()? {
             End::Early(why) => why,
             End::By(..) => Why::Deadline,
         };
         // Whoever is told of an exit is told it with the whole of its log.
-        let told = core.life.finished() && why != Why::Cancelled;
+        let told = core.life.finished() && !group.is_unheard();
         Some(if told { Why::Completed } else { why })
     }
 
@@ -102,7 +103,8 @@ fn learn(core: &mut Session, at: usize, cx: &mut Cx) {
         return group.learn(core.id, one, now_ns);
     }
     match why {
-        Some(why @ (Why::Cancelled | Why::ShuttingDown)) => group.end_early(why),
+        Some(Why::Cancelled) => group.cancel(&wait.cancel),
+        Some(why @ Why::ShuttingDown) => group.end_early(why),
         _ => group.learn(core.id, one, now_ns),
     }
     if failed {
@@ -148,14 +150,14 @@ pub fn answer(
     let tells = group.tells(core.id);
     wait.outcome = wait.outcome.take().or_else(|| group.stuck_by(core.id));
     let row = reply::row((state, core), &wait, &mut group, takes_output, cx);
-    let exited = row.exited && !group.is_cancelled();
+    let exited = row.exited && !group.is_unheard();
     group.put(row);
     if group.is_whole() {
         if let Some(pending) = cx.take_pending(wait.ticket) {
             // Those that were over when the call came are told by this answer too.
-            let ended = if group.is_cancelled() { Vec::new() } else { group.told_ends() };
+            let ended = if group.is_unheard() { Vec::new() } else { group.told_ends() };
             ended.iter().for_each(|id| cx.tell_end_to(pending.client, *id));
-            let tells = group.tells_events && !group.is_cancelled();
+            let tells = group.tells_events && !group.is_unheard();
             let events = if tells { cx.take_events(pending.client) } else { Vec::new() };
             cx.clients.reply(&pending, &reply::reply(group, events));
         }

@@ -141,8 +141,13 @@ fn without_report(group: &Group) -> WaitReport {
         Some(End::By(Over::Impossible, _)) => ("impossible", String::new()),
         Some(End::By(Over::Exited, _)) | None => ("exited", String::new()),
     };
-    let line = if line.is_empty() { outcome.to_owned() } else { line };
-    WaitReport { outcome, line, session_id: group.decider(), ..WaitReport::default() }
+    let why = group.cancel.reason.as_deref().map(str::to_owned);
+    let line = match &why {
+        _ if !line.is_empty() => line,
+        Some(reason) => format!("{outcome} ({reason})"),
+        None => outcome.to_owned(),
+    };
+    WaitReport { outcome, line, why, session_id: group.decider(), ..WaitReport::default() }
 }
 
 /// The answer as a model reads it: the wait, then each session, with its output below its lines.
