@@ -243,7 +243,10 @@ fn a_cancelled_wait_says_so_and_takes_nothing() {
     let result = execd.result_of(request);
     assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
     assert_eq!(output(&result), "");
-    assert!(result["header"].as_str().expect("a header").contains("\nwait_status: cancelled\n"), "{result}");
+    assert!(
+        result["header"].as_str().expect("a header").contains("\nwait_status: cancelled\n"),
+        "{result}"
+    );
     let next = poll(&mut execd, writer.session, json!({"until": {"text": "some"}}));
     let result = execd.result_of(next);
     assert_eq!(result["wait"]["present_at_entry"], true, "{result}");

@@ -191,8 +191,8 @@ impl<F: Families> Engine<F> {
     }
 }
 
-/// What the answer of a wait tells by itself counts as told to its client, unless nobody may look at
-/// it.
+/// What the answer of a wait tells by itself counts as told to its client, unless nobody may look
+/// at it.
 fn tell_events_of<F: Families>(core: &Session, wait: &Wait, why: Why, cx: &mut Cx<F>) {
     if wait.is_unheard(why) {
         return;

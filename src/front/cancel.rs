@@ -44,8 +44,7 @@ fn read(raw: &str) -> Result<Params, RpcError> {
     let params: Params = wire::read_params(raw)?;
     let reason = params.reason.as_deref().unwrap_or_default();
     if reason.len() > CANCEL_REASON_BYTES || reason.contains(char::is_control) {
-        let message =
-            format!("reason must be one line of at most {CANCEL_REASON_BYTES} bytes");
+        let message = format!("reason must be one line of at most {CANCEL_REASON_BYTES} bytes");
         return Err(RpcError::invalid_param("reason", message));
     }
     Ok(params)

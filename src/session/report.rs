@@ -126,7 +126,8 @@ pub struct ExecReport {
 impl ExecReport {
     /// What the header says of a wait that something else ended than what it waited for.
     fn ended_early(&self) -> Option<String> {
-        let word = self.wait_status.filter(|word| matches!(*word, "cancelled" | "shutting_down"))?;
+        let word =
+            self.wait_status.filter(|word| matches!(*word, "cancelled" | "shutting_down"))?;
         Some(match &self.wait_reason {
             Some(reason) => format!("{word} ({reason})"),
             None => word.to_owned(),

@@ -90,7 +90,8 @@ fn check_wait(result: &Value) {
     let header = result["header"].as_str().expect("header is text");
     let line = header.lines().find_map(|line| line.strip_prefix("wait: "));
     let outcome = result.get("wait").map(|wait| wait["outcome"].as_str().expect("an outcome"));
-    assert_eq!(line.is_some(), outcome.is_some(), "{result}");
+    let told = outcome.is_some() && !ended_early(result);
+    assert_eq!(line.is_some(), told, "{result}");
     let (Some(line), Some(outcome)) = (line, outcome) else { return };
     assert!(line.starts_with(outcome), "{result}");
     if is_stuck(result) {
@@ -104,6 +105,11 @@ fn check_wait(result: &Value) {
     }
 }
 
+/// Whether `cancel` or the end of execd has ended the wait: the header has that in place of `wait`.
+fn ended_early(result: &Value) -> bool {
+    result["wait_status"] == "cancelled" || result["wait_status"] == "shutting_down"
+}
+
 /// The header that unified-exec.md prescribes for these fields.
 pub fn expected_header(result: &Value) -> String {
     let running = result.get("session_id").is_some();
@@ -114,6 +120,11 @@ pub fn expected_header(result: &Value) -> String {
         let text = match result.get(field) {
             None => continue,
             Some(_) if field == "tool_time_utc" && !timed => continue,
+            Some(_) if field == "wait_status" && !ended_early(result) => continue,
+            Some(Value::String(text)) if field == "wait_status" => match &result["wait_reason"] {
+                Value::String(reason) => format!("{text} ({reason})"),
+                _ => text.clone(),
+            },
             Some(Value::String(text)) => text.clone(),
             Some(from) if field == "log_from" => {
                 header.push_str(&format!(
@@ -147,13 +158,14 @@ fn ports_line(listening: &Value) -> String {
 }
 
 /// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 18] = [
+const HEADER_FIELDS: [&str; 19] = [
     "session_id",
     "exit_code",
     "signal",
     "killed_by",
     "failure_message",
     "note",
+    "wait_status",
     "listening",
     "log_path",
     "log_from",

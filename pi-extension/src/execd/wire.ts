@@ -658,6 +658,10 @@ export interface MethodParams {
   cancel: {
     /** the id of the pending request, as it was sent on this connection */
     id: string | number | null;
+    /** why, for whoever reads the answer: one line of at most 200 bytes */
+    reason?: string;
+    /** the answer is looked at: it takes the output so far, also that of a poll; default false */
+    take?: boolean;
   };
   /**
    * What has happened to sessions: exits, evictions, kills, wakes, trouble of logs, each with a
