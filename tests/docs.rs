@@ -509,7 +509,7 @@ impl AtTheEnd for Execd {
 /// rule: protocol.md, Errors: −32000: `data.reason` is a stable word
 #[test]
 fn every_reason_of_a_failure_is_documented() {
-    let source = read("src/wire/error.rs");
+    let source = read("src/core/wire/error.rs");
     let text = read("docs/protocol.md");
     let errors = section(&text, "## Errors").expect("a section of errors");
     let documented = first_column(errors, "`data.reason`");
@@ -523,7 +523,7 @@ fn every_reason_of_a_failure_is_documented() {
 /// rule: agent.md, agent_execute, params: Their defaults: 600,000, 180,000 and 30,000 ms
 #[test]
 fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
-    let limits = read("src/limits/agent.rs");
+    let limits = read("src/core/limits/agent.rs");
     let texts = [read("docs/agent.md"), read("docs/protocol.md")];
     let described = describe();
     let methods = described["methods"].as_array().expect("methods");
@@ -662,7 +662,7 @@ fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
     };
     let text = read("docs/architecture.md");
     let documented = numbered(section(&text, "## The turn").expect("the turn"), "", ". ");
-    let coded = numbered(&read("src/engine/turn.rs"), "// ", ". ");
+    let coded = numbered(&read("src/core/engine/turn.rs"), "// ", ". ");
     assert_eq!(coded, (0..coded.len()).collect::<Vec<_>>(), "the steps in the code");
     assert_eq!(documented, coded);
 }

@@ -23,7 +23,13 @@ const FLOORS: [&[&str]; 11] = [
     &["limits"],
 ];
 
-/// A module by its path in the crate: `engine/turn`.
+/// The lower floors are a package of their own, and `crate::engine` leads there from both: modules
+/// of the two packages are told apart by their floor, and both roots are one.
+const CORE: &str = "core/";
+/// The highest floor of that package.
+const CORE_FLOOR: &str = "engine";
+
+/// A module by its path in its crate: `engine/turn`.
 type Module = String;
 
 /// The imports of each module.
@@ -32,13 +38,19 @@ type Graph = BTreeMap<Module, BTreeSet<Module>>;
 /// The module that a file holds; the crate's root has an empty path.
 fn module_of(file: &str) -> Module {
     let path = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let path = path.strip_prefix(CORE).unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
     if path == "lib" { String::new() } else { path.to_owned() }
 }
 
 /// The file of a module, as complaints name it.
 fn shown(module: &str) -> String {
-    if module.is_empty() { "src/lib.rs".to_owned() } else { format!("src/{module}") }
+    let in_core = floor_of(module) >= floor_of(CORE_FLOOR);
+    match module {
+        "" => "src/lib.rs".to_owned(),
+        _ if in_core => format!("src/{CORE}{module}"),
+        _ => format!("src/{module}"),
+    }
 }
 
 fn floor_of(module: &str) -> Option<usize> {
@@ -209,18 +221,18 @@ fn an_upward_import_and_a_circle_are_found_and_named() {
     let file = |name: &str, code: &str| (name.to_owned(), code.to_owned());
     let files = [
         file("src/lib.rs", ""),
-        file("src/pure/a.rs", "use crate::limits::X;\nfn f() { crate::sys::io::write() }"),
-        file("src/sys/io.rs", "use super::{\n    fd::{Fd, self as other},\n};"),
-        file("src/sys/fd.rs", "pub use super::pipe;"),
-        file("src/sys/pipe.rs", "use crate::sys::io;\nmod inner;"),
-        file("src/sys/pipe/inner.rs", "use super::Pipe;"),
-        file("src/sys/mod.rs", "mod io;"),
-        file("src/limits.rs", ""),
-        file("src/wire/mod.rs", "use crate::config::Config;"),
-        file("src/config.rs", ""),
+        file("src/core/pure/a.rs", "use crate::limits::X;\nfn f() { crate::sys::io::write() }"),
+        file("src/core/sys/io.rs", "use super::{\n    fd::{Fd, self as other},\n};"),
+        file("src/core/sys/fd.rs", "pub use super::pipe;"),
+        file("src/core/sys/pipe.rs", "use crate::sys::io;\nmod inner;"),
+        file("src/core/sys/pipe/inner.rs", "use super::Pipe;"),
+        file("src/core/sys/mod.rs", "mod io;"),
+        file("src/core/limits.rs", ""),
+        file("src/core/wire/mod.rs", "use crate::config::Config;"),
+        file("src/core/config.rs", ""),
     ];
     let graph = graph_of(&files);
-    let up = ["src/pure/a imports src/sys/io", "src/wire imports src/config"];
+    let up = ["src/core/pure/a imports src/core/sys/io", "src/core/wire imports src/core/config"];
     assert_eq!(upward(&graph), up);
-    assert_eq!(circles(&graph), ["src/sys/fd, src/sys/io, src/sys/pipe"]);
+    assert_eq!(circles(&graph), ["src/core/sys/fd, src/core/sys/io, src/core/sys/pipe"]);
 }

@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 #[allow(dead_code)] // Others take more of it.
-#[path = "../src/pure/tests_random.rs"]
+#[path = "../src/core/pure/tests_random.rs"]
 mod tests_random;
 
 use std::ffi::CString;

@@ -1,7 +1,7 @@
 //! Bytes for tests: seeded random ones, and comparing a log with what was written, however
 //! large, without holding either in memory.
 
-#[path = "../../src/pure/tests_random.rs"]
+#[path = "../../src/core/pure/tests_random.rs"]
 mod tests_random;
 
 use std::fs::File;

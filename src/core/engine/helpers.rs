@@ -1,0 +1,202 @@
+//! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
+//! started again (architecture.md, The keeper).
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::fd::{AsRawFd, RawFd};
+
+use mio::Interest;
+
+use super::contract::Families;
+use super::launch::plain_environment;
+use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
+use super::{Engine, Owner};
+use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
+use crate::session::SessionId;
+use crate::sys::errno::errno_text;
+use crate::sys::spawn::Plan;
+use crate::sys::{agent_dirs, clock, host, io, poll, record_files};
+
+/// What the poll tells of the helpers' pipes.
+#[derive(Debug, Default)]
+pub struct Helpers {
+    /// The log writer has written acknowledgements.
+    pub acks_ready: bool,
+    /// Whether the poll is asked to tell when the log pipe becomes writable.
+    log_watched: bool,
+    /// Whether the poll is asked to tell when the guard pipe becomes writable.
+    guard_watched: bool,
+}
+
+impl<F: Families> Engine<F> {
+    /// Starts the helpers, and ends what those of others could not.
+    pub(crate) fn start_helpers(&mut self) {
+        self.start_keeper();
+        self.end_what_others_left();
+        if agent_dirs::is_something_there() {
+            self.tidy_up(agent_dirs::SWEEP_FLAG);
+        }
+    }
+
+    /// Ends what is left of execds of this user that were killed together with their helpers,
+    /// before any request is taken up. A process of its own does it: should it be held up by what
+    /// it looks at, execd is not, for long.
+    fn end_what_others_left(&self) {
+        if record_files::left_behind().is_empty() {
+            return;
+        }
+        match self.cx.keeper.start_sweep(&self.launcher.spawner) {
+            Ok(sweep) => {
+                let until_ns = clock::now_ns() + SWEEP_WAIT_MS * NS_PER_MS;
+                let done = poll::is_readable(sweep.pidfd.as_raw_fd(), Some(until_ns));
+                self.cx.debug(format_args!("ended what a killed execd left: {done}"));
+            }
+            Err(errno) => self.cx.debug(format_args!("sweep: {}", errno_text(errno))),
+        }
+    }
+
+    /// Starts a process of our own with this flag, which touches disks for us. It is reaped like an
+    /// orphan, and outlives us where we end first.
+    pub fn tidy_up(&self, flag: &'static str) {
+        let started = io::dev_null().and_then(|null| {
+            // All that it goes by.
+            let is_needed = |name: &OsString| name == "XDG_RUNTIME_DIR" || name == "TMPDIR";
+            let environment = host::environment().into_iter().filter(|(name, _)| is_needed(name));
+            let environment = plain_environment(environment.collect());
+            let flag = CString::new(flag).unwrap_or_default();
+            let argv = [c"execd", flag.as_c_str()];
+            let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
+            let plan = Plan::of_execd(&argv, &envp, [null.as_raw_fd(); 3]);
+            self.launcher.spawner.spawn(&plan).map_err(|failure| failure.errno)
+        });
+        if let Err(errno) = started {
+            // What is left is there for the next time.
+            self.cx.debug(format_args!("{flag}: {}", errno_text(errno)));
+        }
+    }
+
+    /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
+    fn start_keeper(&mut self) {
+        if !self.cx.config.keeper {
+            return;
+        }
+        match self.cx.keeper.start(&self.launcher.spawner, self.cx.now_ns) {
+            Ok((log, acks, guard)) => {
+                self.watch_writer((log, acks));
+                self.watch_guard(guard);
+            }
+            Err(errno) => {
+                self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
+                self.keeper_gone();
+                self.guard_gone();
+            }
+        }
+    }
+
+    fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
+        self.cx.lookout.borrow_mut().looks.borrow_mut().helper = self.cx.keeper.pid();
+        let watch = &self.cx.watch;
+        let watched = watch
+            .add(log, KEEPER_LOG, Interest::PRIORITY)
+            .and_then(|()| watch.add(acks, KEEPER_ACKS, Interest::READABLE));
+        if watched.is_err() {
+            self.keeper_gone();
+        }
+    }
+
+    fn watch_guard(&mut self, guard: RawFd) {
+        if self.cx.watch.add(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
+            self.guard_gone();
+        }
+    }
+
+    /// A deadline for the log writer has come: it may be started again.
+    pub(crate) fn restart_writer(&mut self) {
+        if self.cx.keeper.pid().is_some() || self.cx.closing.is_some() {
+            return;
+        }
+        match self.cx.keeper.start_writer(&self.launcher.spawner, self.cx.now_ns) {
+            Ok(fds) => {
+                self.watch_writer(fds);
+                self.tell_all_facts();
+            }
+            Err(errno) => {
+                self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
+                self.keeper_gone();
+            }
+        }
+    }
+
+    /// A deadline for the guard has come: it may be started again, also while execd ends, for that
+    /// takes its time.
+    pub(crate) fn restart_guard(&mut self) {
+        if self.cx.keeper.has_a_guard() {
+            return;
+        }
+        match self.cx.keeper.start_guard(&self.launcher.spawner, self.cx.now_ns) {
+            Ok(fd) => self.watch_guard(fd),
+            Err(errno) => {
+                self.cx.debug(format_args!("guard: {}", errno_text(errno)));
+                self.guard_gone();
+            }
+        }
+    }
+
+    /// The guard is gone: started again when it may be, which mostly is in this turn, before any
+    /// request is taken up.
+    fn guard_gone(&mut self) {
+        let due_ns = self.cx.keeper.guard_lost(self.cx.now_ns);
+        self.helpers.guard_watched = false;
+        self.cx.debug(format_args!("guard lost"));
+        self.cx.deadlines.set(Owner::Guard, Some(due_ns));
+    }
+
+    /// Step: notices that the guard is gone.
+    pub(crate) fn look_after_guard(&mut self) {
+        if self.cx.keeper.guard_is_gone() {
+            self.guard_gone();
+        }
+    }
+
+    /// Asks the poll to tell when the log pipe has room, while it has none.
+    pub(crate) fn watch_log_pipe(&mut self) {
+        let full = self.cx.keeper.is_full();
+        if let Some(fd) = self.cx.keeper.log_fd()
+            && full != self.helpers.log_watched
+        {
+            let interest = if full { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.cx.watch.change(fd, KEEPER_LOG, interest).is_ok() {
+                self.helpers.log_watched = full;
+            }
+        }
+    }
+
+    /// Asks the poll to tell when the guard pipe has room, while records wait for it.
+    pub(crate) fn watch_guard_pipe(&mut self) {
+        if let Some((fd, waiting)) = self.cx.keeper.guard_fd()
+            && waiting != self.helpers.guard_watched
+        {
+            let interest = if waiting { Interest::WRITABLE } else { Interest::PRIORITY };
+            if self.cx.watch.change(fd, KEEPER_GUARD, interest).is_ok() {
+                self.helpers.guard_watched = waiting;
+            }
+        }
+    }
+
+    /// The log writer is gone: started again when it may be.
+    pub(crate) fn keeper_gone(&mut self) {
+        // What it had acknowledged before its end still counts.
+        let mut changed = Vec::new();
+        self.cx.keeper.take_acks(&mut self.cx.reading.buffer, &mut changed);
+        let due_ns = self.cx.keeper.lost(self.cx.now_ns);
+        self.answer_pages();
+        self.give_up_pages(true, "nobody can read it now: its keeper is gone");
+        self.helpers.log_watched = false;
+        self.cx.debug(format_args!("keeper lost"));
+        self.cx.deadlines.set(Owner::Keeper, Some(due_ns));
+        // Output that was held back for the log goes on; waits for the log are over.
+        let ids: Vec<SessionId> = self.sessions.iter().map(|one| one.core.id).collect();
+        for id in ids {
+            self.log_moved(id);
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! From what a request asks for to a running session (architecture.md, Starting a child): its
+//! environment, descriptors, place in poll and table. The system calls of the start are left to
+//! `sys/spawn.rs`, and what becomes of the session to its family.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::rc::Rc;
+
+use mio::Interest;
+
+use super::Engine;
+use super::contract::Families;
+use super::sessions::Entry;
+use super::watch::{Port, token_of};
+use crate::keeper::frames::GuardRecord;
+use crate::limits::{
+    CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
+    NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
+};
+use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
+use crate::pure::process::run_mark::{RunMark, RunMarks};
+use crate::session::input::Input;
+use crate::session::output::Output;
+use crate::session::start::{Start, spawn_failure};
+use crate::session::{Facts, Session, SessionId};
+use crate::sys::errno::errno_text;
+use crate::sys::mounts::MountTable;
+use crate::sys::pty::{self, Size};
+use crate::sys::spawn::{Child, Plan, Spawner};
+use crate::sys::{child, clock, host, io, proc, run_limit};
+
+/// Where programs are looked for when the environment has no PATH.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+/// What a session's stdin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// A pipe that write_stdin writes to.
+    Pipe,
+    /// /dev/null.
+    Null,
+    /// execd's own stdin (`execd run`).
+    Inherited,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct LaunchSpec {
+    /// The program: a name looked up on the child's PATH, or a path.
+    pub program: String,
+    /// Its arguments after its name.
+    pub arguments: Vec<String>,
+    /// Where something is to be made ready that may wait for a disk: the first arguments of execd's
+    /// own program, which does that in the new process and becomes the program then. Else nothing.
+    pub first: Vec<CString>,
+    /// The command as lists show it.
+    pub command: String,
+    /// A label that lists show.
+    pub name: Option<String>,
+    /// Its working directory, resolved against execd's own; `None`: execd's own.
+    pub workdir: Option<String>,
+    /// Variables to set, or to unset.
+    pub env: Vec<(String, Option<String>)>,
+    /// Its stdin, where it has no PTY.
+    pub stdin: Stdin,
+    /// The size of its PTY; `None`: pipes.
+    pub tty: Option<Size>,
+    /// Whether stderr gets a pipe of its own, where there is no PTY.
+    pub split: bool,
+    /// Whether the session's end is the end of all that it started, whatever kernel session that is
+    /// in.
+    pub whole: bool,
+}
+
+/// execd's environment as children inherit it, and its working directory.
+#[derive(Debug)]
+pub struct BaseEnv {
+    entries: Vec<(Vec<u8>, CString)>,
+    /// The marks that whole sessions are known by; None where our own limit leaves no room.
+    pub run_marks: Option<RunMarks>,
+    /// The soft and the hard limit that execd itself has.
+    own_limits: Option<(u64, u64)>,
+}
+
+/// What children are started with.
+#[derive(Debug)]
+pub struct Launcher {
+    /// The system calls of a start.
+    pub spawner: Rc<Spawner>,
+    /// The mounts, some of which may hang.
+    pub mounts: MountTable,
+    /// execd's environment.
+    pub base_env: BaseEnv,
+    /// A random name of this execd, in the environment of its children.
+    pub instance: String,
+    /// Where the search for the next mark of a whole session begins.
+    pub next_run_number: u16,
+    /// Children that may still be started in this turn.
+    pub spawns_left: usize,
+}
+
+fn entry(name: &[u8], value: &[u8]) -> CString {
+    let bytes = [name, b"=", value].concat();
+    // Names and values come from the kernel or were checked for NUL (wire/params.rs).
+    CString::new(bytes).unwrap_or_default()
+}
+
+impl BaseEnv {
+    /// From the environment execd was started with; `instance` marks every child.
+    pub fn new(variables: Vec<(OsString, OsString)>, instance: &str) -> Self {
+        let marks = [INSTANCE_VARIABLE.as_bytes(), SESSION_VARIABLE.as_bytes()];
+        let mut entries: Vec<(Vec<u8>, CString)> = variables
+            .into_iter()
+            .map(|(name, value)| (name.into_vec(), value))
+            .filter(|(name, _)| !marks.contains(&name.as_slice()))
+            .map(|(name, value)| {
+                let entry = entry(&name, value.as_bytes());
+                (name, entry)
+            })
+            .collect();
+        entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
+        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
+        let run_marks = own_limits.and_then(|(_, hard)| RunMarks::new(instance, hard));
+        Self { entries, run_marks, own_limits }
+    }
+
+    /// The child's environment, and its PATH.
+    fn build(&self, spec: &LaunchSpec, id: SessionId) -> (Vec<CString>, Vec<u8>) {
+        let changed = |name: &[u8]| spec.env.iter().any(|(other, _)| other.as_bytes() == name);
+        let mut out: Vec<CString> = Vec::with_capacity(self.entries.len() + spec.env.len() + 2);
+        let terminal = spec.tty.is_some() && !changed(b"TERM");
+        out.extend(
+            self.entries
+                .iter()
+                .filter(|(name, _)| !changed(name))
+                .filter(|(name, _)| !(terminal && name == b"TERM"))
+                .map(|(_, entry)| entry.clone()),
+        );
+        for (name, value) in &spec.env {
+            if let Some(value) = value {
+                out.push(entry(name.as_bytes(), value.as_bytes()));
+            }
+        }
+        if terminal {
+            out.push(c"TERM=xterm-256color".to_owned());
+        }
+        let id = id.to_string();
+        out.push(entry(SESSION_VARIABLE.as_bytes(), id.as_bytes()));
+        let path = path_of(&out);
+        (out, path)
+    }
+}
+
+/// Where programs are looked for in this environment.
+pub fn path_of(environment: &[CString]) -> Vec<u8> {
+    let path = environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(DEFAULT_PATH).to_vec()
+}
+
+/// The environment for a helper of our own: ours, without any session's marks.
+pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
+    variables
+        .into_iter()
+        .filter(|(name, _)| !name.as_bytes().starts_with(b"EXECD_"))
+        .map(|(name, value)| entry(name.as_bytes(), value.as_bytes()))
+        .collect()
+}
+
+/// Where a program may be: as given when its name holds a slash, else a file of that name in each
+/// directory of `path` (exec(3), execvp). A relative path counts from the child's directory. Nobody
+/// looks at these places before the child does: a file system may hang.
+pub fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
+    let looked_up = !program.contains('/');
+    if !looked_up || program.len() > NAME_MAX_BYTES {
+        return (CString::new(program).into_iter().collect(), looked_up);
+    }
+    // With a longer one nothing can be started at all: execve(2), E2BIG.
+    let path = path.get(..MAX_ARG_BYTES).unwrap_or(path);
+    let place = |dir: &[u8]| {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        CString::new([dir, b"/", program.as_bytes()].concat()).ok()
+    };
+    (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
+}
+
+/// The ends of a child's stdio.
+struct Stdio {
+    /// What the child gets as 0, 1 and 2.
+    theirs: [RawFd; 3],
+    /// Kept open until the child has started.
+    _held: Vec<OwnedFd>,
+    output: Rc<OwnedFd>,
+    errors: Option<Rc<OwnedFd>>,
+    pipe_bytes: usize,
+    input: Input,
+}
+
+impl<F: Families> Engine<F> {
+    /// One more child is started in this turn. On a busy machine a start may take long, for it
+    /// lasts until the child runs its program: then the next one is begun in the next turn.
+    fn count_spawn(&mut self) {
+        let spent_ns = clock::now_ns().saturating_sub(self.cx.now_ns);
+        let late = spent_ns > SPAWNS_TURN_MS * NS_PER_MS;
+        let left = self.launcher.spawns_left.saturating_sub(1);
+        self.launcher.spawns_left = if late { 0 } else { left };
+    }
+
+    /// Starts a session. Gives its id, or the reason for people why it could not be started;
+    /// nothing is left of it then.
+    pub fn launch(&mut self, spec: &LaunchSpec) -> Result<SessionId, String> {
+        self.count_spawn();
+        let id = self.sessions.next_id;
+        let cwd = self.cx.resolve(spec.workdir.as_deref());
+        let (environment, path) = self.launcher.base_env.build(spec, id);
+        let (places, looked_up) = places_of(&spec.program, &path);
+        let name = CString::new(spec.program.as_str()).unwrap_or_default();
+        let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
+        let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
+        let twofold = !spec.first.is_empty();
+        let own = twofold.then_some(c"execd").into_iter();
+        let words = own.chain(spec.first.iter().map(CString::as_c_str)).chain([name.as_c_str()]);
+        let argv: Vec<&CStr> = words.chain(rest.iter().map(CString::as_c_str)).collect();
+        let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
+        let programs: Vec<&CStr> = if twofold {
+            vec![c"/proc/self/exe"]
+        } else {
+            places.iter().map(CString::as_c_str).collect()
+        };
+        let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
+        let entered = spec.workdir.is_some().then_some(cwd_c.as_c_str());
+        let apart = twofold || self.may_hang(entered, &cwd, &programs);
+        let stdio = self.stdio(spec)?;
+        // The clock is read before the clone, so nothing of the session is older than this.
+        let start_ticks = proc::boot_ticks_now();
+        let whole = spec.whole || self.cx.config.kill_detached;
+        let run_mark = if whole { self.next_run_mark() } else { None };
+        let plan = Plan {
+            programs: &programs,
+            looked_up: looked_up && !twofold,
+            argv: &argv,
+            envp: &envp,
+            cwd: entered,
+            stdio: stdio.theirs,
+            terminal: spec.tty.is_some(),
+            die_with_us: true,
+            run_limit: self.limits_of(id, run_mark),
+            apart,
+            twofold,
+        };
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
+        let announcement = self.cx.keeper.announcement(record);
+        let child = match self.launcher.spawner.spawn_announced(&plan, announcement) {
+            Ok(child) => child,
+            Err((failure, announced)) => {
+                if let Some(pid) = announced {
+                    self.cx.keeper.withdraw(pid);
+                }
+                return Err(spawn_failure(&spec.program, &cwd, failure));
+            }
+        };
+        let facts = Facts {
+            name: spec.name.clone(),
+            command: spec.command.clone(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            tty: spec.tty.is_some(),
+            pid: child.pid,
+            start_ticks,
+            run_mark,
+            window: None,
+            started_ns: self.cx.now_ns,
+            started_wall_ms: clock::wall_ms(),
+        };
+        let record = GuardRecord { sid: child.pid, ..record };
+        self.adopt(record, facts, child, stdio)?;
+        if let Some(entry) = self.sessions.get_mut(id) {
+            entry.core.start.name(&spec.program, places);
+            entry.core.ways.whole = spec.whole;
+        }
+        Ok(id)
+    }
+
+    /// The mark of a session that takes along at its end what has left it: one that no session has,
+    /// and none of those that are over while processes of theirs may run on. None: there are no
+    /// marks, and such processes are known by their parents alone.
+    fn next_run_mark(&mut self) -> Option<RunMark> {
+        let outlived = &self.sessions.outlived;
+        let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.entry);
+        let living = self.sessions.iter().chain(left).filter_map(|one| one.core.facts.run_mark);
+        let launcher = &mut self.launcher;
+        let marks = launcher.base_env.run_marks?;
+        let (mark, next) = marks.next(launcher.next_run_number, &living.collect())?;
+        launcher.next_run_number = next;
+        Some(mark)
+    }
+
+    /// The limits that mark what a session starts. None: it keeps those of execd.
+    fn limits_of(&self, id: SessionId, run_mark: Option<RunMark>) -> Option<(u64, u64)> {
+        let (soft, hard) = self.launcher.base_env.own_limits?;
+        let marked = run_mark.map_or(hard, RunMark::limit);
+        match self.cx.ports.marks {
+            Some(marks) => Some((marks.limit(id), marked)),
+            // A soft limit that bounds the user's real-time threads goes on to bound them.
+            None => run_mark.map(|_| (soft.min(marked), marked)),
+        }
+    }
+
+    /// Whether entering the directory or looking for the program may hang.
+    fn may_hang(&mut self, entered: Option<&CStr>, cwd: &Path, programs: &[&CStr]) -> bool {
+        let from = |place: &CStr| {
+            let place = Path::new(OsStr::from_bytes(place.to_bytes()));
+            cwd.join(place).into_os_string().into_vec()
+        };
+        self.launcher.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
+    }
+
+    /// What tells programs that are looked up apart: the name where there is one answer only, else
+    /// all the places, and the file that is found there now, as far as no look can hang. A program
+    /// that takes the place of another is another one. Also gives whether the working directory
+    /// decides which program is meant.
+    pub fn program_key(&mut self, spec: &LaunchSpec) -> (String, bool) {
+        let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
+        let (places, _) = places_of(&spec.program, &path);
+        let relative = places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
+        let cwd = self.cx.resolve(spec.workdir.as_deref());
+        let absolute = |place: &CString| {
+            cwd.join(OsStr::from_bytes(place.to_bytes())).into_os_string().into_vec()
+        };
+        let absolute: Vec<Vec<u8>> = places.iter().map(absolute).collect();
+        let stamp = self.launcher.mounts.stamp(&absolute).unwrap_or_default();
+        let cwd = if relative { cwd.to_string_lossy() } else { Cow::default() };
+        let places = places.iter().map(|place| place.to_string_lossy());
+        let key = [Cow::from(stamp), cwd].into_iter().chain(places).collect::<Vec<_>>().join(":");
+        (key, relative)
+    }
+
+    fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {
+        if let Some(size) = spec.tty {
+            let failed = |errno| format!("open a pseudo-terminal: {}", errno_text(errno));
+            let (master, slave) = pty::open(size).map_err(failed)?;
+            let (master, fd) = (Rc::new(master), slave.as_raw_fd());
+            let input = Input::terminal(Rc::clone(&master));
+            let theirs = [fd, fd, fd];
+            let (_held, output) = (vec![slave], master);
+            return Ok(Stdio { theirs, _held, output, errors: None, pipe_bytes: 0, input });
+        }
+        let failed = |errno| format!("make a pipe: {}", errno_text(errno));
+        let (output, output_theirs) = io::pipe_to_child(true).map_err(failed)?;
+        let mut pipe_bytes = 0;
+        if self.cx.reading.raised_pipe_bytes + CHILD_PIPE_BYTES <= CHILD_PIPES_TOTAL_BYTES {
+            // A refusal (the user's soft limit is used up) leaves the pipe as it is.
+            if io::set_pipe_size(&output, CHILD_PIPE_BYTES).is_ok() {
+                pipe_bytes = CHILD_PIPE_BYTES;
+            }
+        }
+        let out = output_theirs.as_raw_fd();
+        let mut held = vec![output_theirs];
+        let (stdin, input) = match spec.stdin {
+            Stdin::Pipe => {
+                let (ours, theirs) = io::pipe_to_child(false).map_err(failed)?;
+                held.push(theirs);
+                (held[1].as_raw_fd(), Input::pipe(ours))
+            }
+            Stdin::Null => {
+                let null = io::dev_null();
+                held.push(null.map_err(|errno| format!("/dev/null: {}", errno_text(errno)))?);
+                (held[1].as_raw_fd(), Input::null())
+            }
+            Stdin::Inherited => (0, Input::none()),
+        };
+        let (mut err, mut errors) = (out, None);
+        if spec.split {
+            let (ours, theirs) = io::pipe_to_child(true).map_err(failed)?;
+            err = theirs.as_raw_fd();
+            held.push(theirs);
+            errors = Some(Rc::new(ours));
+        }
+        let output = Rc::new(output);
+        Ok(Stdio { theirs: [stdin, out, err], _held: held, output, errors, pipe_bytes, input })
+    }
+
+    /// Takes a started child in: poll, guard, log, table.
+    fn adopt(
+        &mut self,
+        record: GuardRecord,
+        facts: Facts,
+        child: Child,
+        stdio: Stdio,
+    ) -> Result<(), String> {
+        let id = record.session;
+        let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
+        let start = Start::new(child.began);
+        let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));
+        let ports = [(output.as_raw_fd(), Port::Output), (child.pidfd.as_raw_fd(), Port::Leader)];
+        let start_port = start.fd().map(|fd| (fd, Port::Start));
+        let mut ports = ports.into_iter().chain(stderr).chain(start_port);
+        let watched = ports.try_for_each(|(fd, port)| {
+            self.cx.watch.add(fd, token_of(id, port), Interest::READABLE)
+        });
+        if let Err(error) = watched {
+            // A session that can't be watched would be lost: its child is ended.
+            child::kill_now(child.pidfd.as_raw_fd());
+            if start.fd().is_none() {
+                child::reap_now(child.pid);
+            }
+            // A child that hangs on its way to its program is reaped when it has ended.
+            self.cx.keeper.withdraw(child.pid);
+            let errno = error.raw_os_error().unwrap_or(0);
+            return Err(format!("watch the session: {}", errno_text(errno)));
+        }
+        self.sessions.next_id += 1;
+        let cx = &mut self.cx;
+        cx.counters.spawns += 1;
+        cx.reading.raised_pipe_bytes += pipe_bytes;
+        cx.keeper.guard_add(record, child.announced);
+        cx.keeper.open(id, &host::random_hex());
+        cx.leaders.insert(child.pid, id);
+        let output = Output::new(output, facts.tty, pipe_bytes);
+        // Without a log the tape has all that pages can be made of (bash-stream.md, Settings).
+        let tail_bytes = if cx.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
+        let mut core = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
+        core.start = start;
+        core.errors = errors.map(|errors| Output::new(errors, false, 0));
+        // Of sessions that enter the table in one turn the one that was started first is older.
+        core.last_used = self.sessions.next_use();
+        cx.debug(format_args!("session {id}: started pid={}", child.pid));
+        cx.touch(&mut core);
+        self.sessions.put(Box::new(Entry { core, family: F::default() }));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(env: Vec<(String, Option<String>)>, tty: bool) -> LaunchSpec {
+        LaunchSpec {
+            program: "bash".into(),
+            arguments: vec![],
+            first: vec![],
+            command: String::new(),
+            name: None,
+            workdir: None,
+            env,
+            stdin: Stdin::Pipe,
+            tty: tty.then_some(Size { cols: 80, rows: 24 }),
+            split: false,
+            whole: false,
+        }
+    }
+
+    fn built(env: Vec<(String, Option<String>)>, tty: bool) -> Vec<String> {
+        let base = ["PATH=/a:/b", "TERM=dumb", "A=1", "EXECD_SESSION_ID=9", "EXECD_INSTANCE=old"];
+        let variables = base.iter().filter_map(|one| one.split_once('='));
+        let base = BaseEnv::new(variables.map(|(n, v)| (n.into(), v.into())).collect(), "new");
+        let (entries, _) = base.build(&spec(env, tty), 3);
+        let mut out: Vec<String> =
+            entries.iter().map(|entry| entry.to_string_lossy().into_owned()).collect();
+        out.sort();
+        out
+    }
+
+    /// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
+    #[test]
+    fn the_environment_is_ours_changed_as_asked_and_marked() {
+        let marks = ["EXECD_INSTANCE=new", "EXECD_SESSION_ID=3"];
+        assert_eq!(built(vec![], false), ["A=1", marks[0], marks[1], "PATH=/a:/b", "TERM=dumb"]);
+        let changed = vec![
+            ("A".to_owned(), None),
+            ("B".to_owned(), Some("x=y".to_owned())),
+            ("EXECD_LOG".to_owned(), Some("debug".to_owned())),
+        ];
+        let log = "EXECD_LOG=debug";
+        let expected = ["B=x=y", marks[0], log, marks[1], "PATH=/a:/b", "TERM=dumb"];
+        assert_eq!(built(changed, false), expected);
+        let on_a_terminal = built(vec![], true);
+        assert!(on_a_terminal.contains(&"TERM=xterm-256color".to_owned()));
+        assert!(!on_a_terminal.contains(&"TERM=dumb".to_owned()));
+        let own_term = built(vec![("TERM".to_owned(), Some("vt100".to_owned()))], true);
+        assert!(own_term.contains(&"TERM=vt100".to_owned()));
+        assert_eq!(own_term.iter().filter(|one| one.starts_with("TERM=")).count(), 1);
+    }
+
+    /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built
+    ///   before the clone; the child looks it up on its PATH
+    #[test]
+    fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
+        let places = |program: &str, path: &[u8]| {
+            let (places, looked_up) = places_of(program, path);
+            let texts = places.iter().map(|place| place.to_string_lossy().into_owned());
+            (texts.collect::<Vec<String>>().join(" "), looked_up)
+        };
+        assert_eq!(places("sh", b"/nowhere:/bin"), ("/nowhere/sh /bin/sh".to_owned(), true));
+        assert_eq!(places("sh", b"bin::/x"), ("bin/sh ./sh /x/sh".to_owned(), true));
+        assert_eq!(places("./x", b"/bin"), ("./x".to_owned(), false), "as given");
+        let long = "x".repeat(NAME_MAX_BYTES + 1);
+        assert_eq!(places(&long, &b":".repeat(9)), (long, true), "no file has such a name");
+        let (many, _) = places_of("sh", &b":".repeat(10 * MAX_ARG_BYTES));
+        assert!(many.len() <= MAX_ARG_BYTES + 1, "{}", many.len());
+    }
+}

@@ -1,0 +1,36 @@
+//! The core of execd: what owns sessions and moves them, and knows no family of tools, no command
+//! line and no table of methods.
+//!
+//! The floors, from the top; an import goes down, never up and never in a circle (tests/graph.rs):
+//!
+//! | floor | what is in it |
+//! |---|---|
+//! | [`engine`] | the loop that owns and moves everything; knows no family |
+//! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |
+//! | [`session`] | one session: processes and bytes, no JSON and no family |
+//! | [`keeper`] | the helper processes: log writer and guard |
+//! | [`sys`] | every system call, and all `unsafe` |
+//! | [`pure`] | decisions: bytes and times in, values out |
+//! | [`limits`] | every bound, named with its unit |
+#![deny(unsafe_code)]
+// Unit tests may use std's threads, say why they leave something out, and cast small numbers.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::disallowed_methods,
+        clippy::print_stderr,
+        clippy::unwrap_used
+    )
+)]
+
+pub mod config;
+pub mod engine;
+pub mod keeper;
+pub mod limits;
+pub mod pure;
+pub mod session;
+pub mod sys;
+pub mod wire;
