@@ -511,6 +511,28 @@ fn each_stream_is_read_by_its_own_offsets() {
     assert_eq!(text(&read(&mut execd, id, json!({"stream": "stderr"}))), "");
 }
 
+/// One answer of the log writer reads 8 MiB of a log at most: the lines were once those of its
+/// middle.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_of_a_stream_are_found_in_a_log_that_has_much_more_of_the_other() {
+    let mut execd = Execd::start();
+    let command = "awk 'BEGIN { for (i = 0; i < 1000; i++) {
+        for (j = 0; j < 400; j++) printf \"%099d\\n\", j
+        fflush(); print \"e\" i > \"/dev/stderr\" } }'";
+    stream_help::run(&mut execd, command);
+    for lines in [1, 100, 1_000] {
+        let page = read(&mut execd, 1, json!({"stream": "stderr", "lines": lines}));
+        let expected: String = (1_000 - lines..1_000).map(|n| format!("e{n}\n")).collect();
+        assert_eq!(text(&page), expected, "{lines}");
+        assert_eq!((&page["eof"], &page["total_bytes"]), (&json!(true), &json!(4_890)));
+        assert_absent(&page, &["gap"]);
+    }
+    let page = read(&mut execd, 1, json!({"stream": "stderr", "lines": 2, "to": 2_000}));
+    assert_eq!((text(&page), page["to"].as_u64()), ("e420\ne421\n", Some(2_000)));
+}
+
 // ---- Waiting ----------------------------------------------------------------------------
 
 /// rule: logs.md, Reading: With `yield_time_ms` the call waits for output at or behind `from`

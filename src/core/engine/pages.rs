@@ -3,6 +3,7 @@
 //! or of what memory has where there is no log. `line` has the requests in line; what memory has,
 //! and what read_output makes of a part, is the families' to say.
 
+mod gather;
 mod line;
 
 use serde::Serialize;
@@ -30,8 +31,8 @@ pub struct PartSpec {
     pub to: u64,
     /// Bytes at most.
     pub most: u64,
-    /// What is wanted is the last bytes before `to`: gaps in front of them are passed over.
-    pub last: bool,
+    /// What is wanted is the last so many lines before `to`: gaps in front of them are passed over.
+    pub lines: Option<usize>,
     /// How many bytes of output there are.
     pub total: u64,
 }
@@ -117,7 +118,7 @@ impl PendingPage {
     fn part(&self, name: String) -> PartSpec {
         let (spec, total) = (&self.spec, self.total);
         let from = begins_at(spec, total);
-        PartSpec { name, only: self.only, from, to: total, most: spec.limit, last: false, total }
+        PartSpec { name, only: self.only, from, to: total, most: spec.limit, lines: None, total }
     }
 }
 

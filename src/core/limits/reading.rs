@@ -13,8 +13,13 @@ pub const READ_UNTIL_MS: u64 = 5_000;
 /// already: so long a turn may take for one reader.
 pub const READ_SCAN_BYTES: u64 = 256 * 1024;
 /// How often the log is asked again for one page, because what was found ends before the page
-/// begins.
-pub const READ_AGAIN_MAX: u32 = 2;
+/// begins, or before the last lines: so often that a log of the default bound is read to its end,
+/// 8 MiB an answer.
+pub const READ_AGAIN_MAX: u32 = 128;
+/// Output in which the last lines are looked for first.
+pub const READ_LINES_FIRST_BYTES: u64 = 4 * 1024;
+/// How many times more output they are looked for in, each time that it has fewer.
+pub const READ_LINES_WIDER: u64 = 4;
 /// Places inside of lines at which pages have ended that are remembered.
 pub const READ_PLACES_MAX: usize = 1_024;
 /// Sessions that are remembered when they have left the table.

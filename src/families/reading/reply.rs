@@ -196,8 +196,8 @@ pub fn read(engine: &mut Engine, plan: &Plan) -> Read {
     let most = ask.most;
     let part = match log {
         Some(name) if from < to && !in_memory => {
-            let (only, last) = (ask.source.filter(|_| !whole), ask.lines.is_some());
-            return Read::Part(PartSpec { name, only, from, to, most, last, total });
+            let (only, lines) = (ask.source.filter(|_| !whole), ask.lines);
+            return Read::Part(PartSpec { name, only, from, to, most, lines, total });
         }
         Some(_) if from == to => Part { from, known: total, ..Part::default() },
         Some(_) => {

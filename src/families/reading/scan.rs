@@ -43,8 +43,8 @@ pub enum Next {
 
 /// Asks for a piece of a session's output to look at.
 pub fn ask(engine: &mut Engine, ticket: Ticket, (name, from, to): Piece) {
-    let (only, most, last) = (None, READ_SCAN_BYTES, false);
-    engine.ask_part(ticket, PartSpec { name, only, from, to, most, last, total: to });
+    let (only, most, lines) = (None, READ_SCAN_BYTES, None);
+    engine.ask_part(ticket, PartSpec { name, only, from, to, most, lines, total: to });
 }
 
 /// Looks at a piece that has come.

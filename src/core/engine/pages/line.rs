@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use super::gather::{Gather, Next};
 use super::{Part, PartSpec, PendingPage, page_of_log};
 use crate::engine::contract::Families;
 use crate::engine::{Engine, Owner};
-use crate::keeper::frames::{ReadRange, Wanted};
+use crate::keeper::frames::ReadRange;
 use crate::keeper::range::Range;
-use crate::limits::{
-    LOG_PAGE_LOOKBACK_BYTES, LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS, READ_AGAIN_MAX,
-};
+use crate::limits::{LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS};
 use crate::session::Ticket;
 use crate::sys::errno::errno_text;
 use crate::wire::{Reason, RpcError};
@@ -23,8 +22,8 @@ struct Waiting {
     page: Option<PendingPage>,
     /// When the part is given up; `None` while the keeper has not been asked for it yet.
     due_ns: Option<u64>,
-    /// How often it may be asked for again.
-    again: u32,
+    /// What has come of it.
+    gather: Gather,
 }
 
 /// Parts of logs in line, the first that was asked for first.
@@ -33,38 +32,12 @@ pub struct Pages(BTreeMap<Ticket, Waiting>);
 
 impl Waiting {
     fn new(spec: PartSpec, page: Option<PendingPage>) -> Self {
-        Self { spec, page, due_ns: None, again: READ_AGAIN_MAX }
+        Self { gather: Gather::new(&spec), spec, page, due_ns: None }
     }
 
-    /// What the keeper is asked for: the part and, the first time, a few bytes before it.
+    /// What the keeper is asked for.
     fn asked(&self, token: Ticket) -> ReadRange {
-        let spec = &self.spec;
-        let lead = if self.again < READ_AGAIN_MAX { 0 } else { LOG_PAGE_LOOKBACK_BYTES };
-        let lead = lead.min(spec.from);
-        let wanted = Wanted {
-            only: spec.only,
-            from: i64::try_from(spec.from - lead).unwrap_or(i64::MAX),
-            to: spec.to,
-            max_bytes: spec.most + lead,
-            lines: 0,
-            lead: false,
-            total: Some(spec.total),
-        };
-        ReadRange { token, wanted, name: spec.name.clone() }
-    }
-
-    /// Whether the keeper is to be asked again: what has come ends before a gap, and what is wanted
-    /// stands behind it.
-    fn wants_more(&mut self, range: &Range) -> bool {
-        let ends = self.spec.to.min(self.spec.total).min(range.head.known_total);
-        let only_in_front = range.head.to <= self.spec.from;
-        if self.again == 0 || range.head.to >= ends || !(only_in_front || self.spec.last) {
-            return false;
-        }
-        self.again -= 1;
-        self.spec.from = self.spec.from.max(range.head.to);
-        self.due_ns = None;
-        true
+        ReadRange { token, wanted: self.gather.wanted(&self.spec), name: self.spec.name.clone() }
     }
 }
 
@@ -118,11 +91,14 @@ impl<F: Families> Engine<F> {
 
     fn answer_page(&mut self, ticket: Ticket, range: Result<Range, i32>) {
         let Some(one) = self.pages.0.get_mut(&ticket) else { return };
-        if range.as_ref().is_ok_and(|range| one.wants_more(range)) {
-            return;
-        }
+        let came = match range.map(|range| one.gather.take(&one.spec, range)) {
+            Ok(Next::Ask) => return one.due_ns = None,
+            Ok(Next::Done(from, range)) => Ok((from, range)),
+            Err(errno) => Err(errno),
+        };
         let Some(Waiting { spec, page, .. }) = self.pages.0.remove(&ticket) else { return };
-        let part = range.map(|range| Part::new(range, (spec.from, spec.most))).map_err(|errno| {
+        let part = came.map(|(from, range)| Part::new(range, (from, spec.most)));
+        let part = part.map_err(|errno| {
             let why = errno_text(errno);
             let streams =
                 format!("one of its streams cannot be read ({why}); try it without stream");
