@@ -276,9 +276,9 @@ fn a_wait_for_tells_the_ends_of_those_that_were_over_when_it_came() {
     assert_eq!(carried(&mut wire), [""; 0]);
 }
 
-/// rule: protocol.md, Events: A cancelled request marks nothing, and carries nothing
+/// rule: protocol.md, Events: A cancelled request carries nothing
 #[test]
-fn a_cancelled_request_neither_carries_events_nor_counts_as_telling_them() {
+fn a_cancelled_request_carries_no_events() {
     let mut execd = Execd::start();
     let stays = session_of(&execd.open("sleep 300"));
     let poll = json!({"session_id": stays, "yield_time_ms": 60_000, "events": true});

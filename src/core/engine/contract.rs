@@ -120,7 +120,9 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// The request as the one that asks for a session's end.
     pub fn by(&self, reason: KilledBy) -> By<'_> {
-        By { reason, client: Some(self.client), request: self.id.as_ref() }
+        // Who gets no answer is told by none.
+        let client = self.id.as_ref().map(|_| self.client);
+        By { reason, client, request: self.id.as_ref() }
     }
 }
 

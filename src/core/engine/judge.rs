@@ -144,7 +144,9 @@ impl<F: Families> Engine<F> {
             let told_ns = wait.tells_ns.or(wait.due_ns).map(|due| fresh_ns(due).max(wait.since_ns));
             let late = matches!(why, Why::Deadline | Why::AbsoluteDeadline);
             cx.answers_since_ns = told_ns.filter(|_| late);
-            tell_events_of(core, &wait, why, cx);
+            // The warning of a call says which sessions made room for the one that it has started.
+            let client = cx.client_of(&wait);
+            wait.evicted.iter().for_each(|id| cx.tell_eviction_to(client, *id));
             let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
             cx.answers_since_ns = None;
             core.forget_request(ticket);
@@ -188,23 +190,6 @@ impl<F: Families> Engine<F> {
             // A session that could not be ended stays listed, and may be tried again.
             entry.core.ending = None;
         }
-    }
-}
-
-/// What the answer of a wait tells by itself counts as told to its client, unless nobody may look
-/// at it.
-fn tell_events_of<F: Families>(core: &Session, wait: &Wait, why: Why, cx: &mut Cx<F>) {
-    if wait.is_unheard(why) {
-        return;
-    }
-    let client = cx.client_of(wait);
-    if core.noted.end {
-        cx.tell_end_to(client, core.id);
-    } else if core.noted.log_trouble.is_some() {
-        cx.tell_log_trouble_to(client, core.id);
-    }
-    for id in &wait.evicted {
-        cx.tell_eviction_to(client, *id);
     }
 }
 

@@ -22,7 +22,7 @@ use crate::pure::text::visible::one_line;
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock;
 use crate::wire::RequestId;
-use kept::{By, Waiting};
+use kept::{By, Early, Waiting};
 
 /// The answer of `events`.
 #[derive(Debug, Serialize)]
@@ -90,17 +90,30 @@ impl<F: Families> Cx<F> {
     /// told with that answer: their end is no event of its own.
     pub(super) fn note_end(&mut self, core: &mut Session, family: Option<&'static str>) {
         core.noted.family = family;
-        let left = core.ways.drains && core.is_left_to_holders(self.now_ns);
-        let ended = core.finished_ns.is_some() || left;
-        if !ended || std::mem::replace(&mut core.noted.end, true) {
+        if core.noted.end {
             return;
         }
+        let left = core.ways.drains && core.is_left_to_holders(self.now_ns);
+        if core.finished_ns.is_none() && !left {
+            let may_be_told = core.status().is_some() && family.is_some();
+            if may_be_told && !std::mem::replace(&mut core.noted.may_be_early, true) {
+                self.events.early.push(Early { session: core.id, told: Vec::new() });
+            }
+            return;
+        }
+        core.noted.end = true;
         let event = self.event_of(core, What::Exited).map(|mut event| {
             (event.exit_code, event.signal) = status_fields(core.status());
             event.killed_by = core.killed_by();
             event
         });
-        self.push_event(event);
+        let n = self.push_event(event);
+        if core.noted.may_be_early
+            && let Some(at) = self.events.early.iter().position(|one| one.session == core.id)
+        {
+            let told = self.events.early.swap_remove(at).told;
+            n.into_iter().for_each(|n| told.iter().for_each(|client| self.tell_event(*client, n)));
+        }
     }
 
     /// Notes that a session has left the table for another one.
@@ -162,19 +175,32 @@ impl<F: Families> Cx<F> {
     }
 
     /// A reply that goes to a client now tells a session's end: what has happened to that session
-    /// is told with it.
+    /// is told with it. Where the end is no event yet, it is told by the time that it becomes one.
     pub fn tell_end_to(&mut self, client: ClientId, session: SessionId) {
         self.tell_of(client, session, |_| true);
+        let Some(early) = self.events.early.iter_mut().find(|one| one.session == session) else {
+            return;
+        };
+        if !early.told.contains(&client) {
+            // Clients come and go while somebody holds the output.
+            early.told.retain(|one| self.clients.get(*one).is_some());
+            early.told.push(client);
+        }
+    }
+
+    /// What a reply that goes to a client now tells of its own session: what is wrong with the log,
+    /// or, where it says how the session has ended, all that has happened to it.
+    pub fn tell_own_to(&mut self, client: ClientId, session: SessionId, ended: bool) {
+        if ended {
+            self.tell_end_to(client, session);
+        } else {
+            self.tell_of(client, session, |what| what == What::LogTrouble);
+        }
     }
 
     /// A reply that goes to a client now tells that a session was evicted.
     pub(super) fn tell_eviction_to(&mut self, client: ClientId, session: SessionId) {
         self.tell_of(client, session, |what| what == What::Evicted);
-    }
-
-    /// A reply that goes to a client now tells what is wrong with a session's log.
-    pub fn tell_log_trouble_to(&mut self, client: ClientId, session: SessionId) {
-        self.tell_of(client, session, |what| what == What::LogTrouble);
     }
 
     fn tell_of(&mut self, client: ClientId, session: SessionId, fits: fn(What) -> bool) {

@@ -10,6 +10,8 @@ use crate::session::ending::SIGKILL;
 pub struct Noted {
     /// Its end.
     pub end: bool,
+    /// That answers may tell its end before that is an event.
+    pub may_be_early: bool,
     /// The last trouble of its log.
     pub log_trouble: Option<String>,
     /// That its log has lost its beginning.

@@ -224,6 +224,7 @@ impl Family for Agent {
         match own {
             Some(Self::Run(run)) => {
                 let result = run.result(core, cx);
+                cx.tell_end_to(pending.client, core.id);
                 if let Some(client) = cx.clients.get_mut(pending.client) {
                     client.reply_json(&pending.id, &result, false);
                 }

@@ -146,14 +146,12 @@ fn answer(engine: &mut Engine, ticket: Ticket, plan: &Plan, made: Result<reply::
     let Some(pending) = engine.cx.take_pending(ticket) else { return };
     match made {
         Ok(mut report) => {
-            // Nobody may look at an answer that was cancelled.
-            if !plan.ends_early {
-                if report.tells_end() {
-                    engine.cx.tell_end_to(pending.client, plan.ask.id);
-                }
-                if plan.ask.tells_events {
-                    report.events = engine.cx.take_events(pending.client);
-                }
+            if report.tells_end() {
+                engine.cx.tell_end_to(pending.client, plan.ask.id);
+            }
+            // Nobody may look at an answer that was cancelled: it tells of no other session.
+            if plan.ask.tells_events && !plan.ends_early {
+                report.events = engine.cx.take_events(pending.client);
             }
             engine.cx.clients.reply(&pending, &report);
         }

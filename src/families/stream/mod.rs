@@ -225,6 +225,7 @@ impl Family for Stream {
             }
             _ => drained_report(own, core, cx),
         };
+        cx.tell_own_to(pending.client, core.id, over);
         let dropped = live.map_or(0, |live| live.chunks.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
         report.wait = wait_report::report(&wait, why, core).map(WaitReportCamel::from);

@@ -97,6 +97,8 @@ impl Family for Unified {
         let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
         if wait.kind == WaitKind::Kill {
             let mut report = kill_report(core, &wait, why, takes_output, cx);
+            let ended = report.exit_code.is_some() || report.signal.is_some();
+            cx.tell_own_to(pending.client, core.id, ended);
             report.events = events(&wait, why, pending.client, cx);
             if let Some(summary) = &mut report.summary {
                 summary.push_str(&ledger::lines(&report.events));
@@ -105,6 +107,9 @@ impl Family for Unified {
         } else {
             let takes = takes_output && !takes_nothing(&wait, why);
             let mut report = exec_report(core, &wait, why, takes, cx);
+            // Where an end is an event before the output is over, the note tells it.
+            let noted = core.noted.end && core.life.shell_gone();
+            cx.tell_own_to(pending.client, core.id, exited || noted);
             report.events = events(&wait, why, pending.client, cx);
             report.write_header();
             if cx.front.is_some() && pending.client == STDIN_CLIENT {

@@ -83,10 +83,10 @@ impl Group {
         self.members.iter().map(|member| member.id).collect()
     }
 
-    /// Those of them whose ends the rows tell.
-    pub fn told_ends(&self) -> Vec<SessionId> {
+    /// The sessions, each with whether its row tells its end.
+    pub fn told(&self) -> Vec<(SessionId, bool)> {
         let rows = self.members.iter().filter_map(|member| member.row.as_ref());
-        rows.filter(|row| row.exited).map(|row| row.session_id).collect()
+        rows.map(|row| (row.session_id, row.tells_end)).collect()
     }
 
     fn place(&self, id: SessionId) -> Option<usize> {

@@ -155,8 +155,8 @@ pub fn answer(
     if group.is_whole() {
         if let Some(pending) = cx.take_pending(wait.ticket) {
             // Those that were over when the call came are told by this answer too.
-            let ended = if group.is_unheard() { Vec::new() } else { group.told_ends() };
-            ended.iter().for_each(|id| cx.tell_end_to(pending.client, *id));
+            let told = group.told();
+            told.iter().for_each(|(id, ended)| cx.tell_own_to(pending.client, *id, *ended));
             let tells = group.tells_events && !group.is_unheard();
             let events = if tells { cx.take_events(pending.client) } else { Vec::new() };
             cx.clients.reply(&pending, &reply::reply(group, events));

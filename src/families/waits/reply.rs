@@ -88,6 +88,8 @@ pub fn row(
     Row {
         session_id: core.id,
         exited,
+        // Where an end is an event before the output is over, the note tells it.
+        tells_end: exited || (core.noted.end && core.life.shell_gone()),
         name: core.facts.name.clone(),
         command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
         family: state.name(),

@@ -56,14 +56,18 @@ pub struct Row {
     pub truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
-    /// Whether the row tells an end.
+    /// Whether the session is over.
     #[serde(skip)]
     pub exited: bool,
+    /// Whether the row tells how the session has ended.
+    #[serde(skip)]
+    pub tells_end: bool,
 }
 
 impl Row {
     /// The row of a session that was over when the call came.
     pub fn over() -> Self {
-        Self { exited: true, state: "exited", outcome: "exited", ..Self::default() }
+        let (exited, tells_end) = (true, true);
+        Self { exited, tells_end, state: "exited", outcome: "exited", ..Self::default() }
     }
 }

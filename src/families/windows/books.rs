@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::window::Window;
-use super::{Named, age_s, shown, status_of, window_id};
+use super::{Named, shown, status_of, window_id};
 use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
 use crate::families::windows::text;
@@ -102,10 +102,23 @@ impl Seen {
         Self { text, ..Self::default() }
     }
 
+    /// The windows whose ends it tells.
+    pub fn told_ends(&self) -> Vec<SessionId> {
+        let rows = self.windows.iter().flatten();
+        rows.filter(|row| row.exit_code.is_some() || row.signal.is_some())
+            .map(|row| row.id)
+            .collect()
+    }
+
     /// An action that could not be carried out.
     pub fn error(text: String) -> Self {
         Self { text, is_error: true, ..Self::default() }
     }
+}
+
+/// How old something is, in whole seconds.
+pub(super) fn age_s(from_ns: u64, to_ns: u64) -> u64 {
+    to_ns.saturating_sub(from_ns) / NS_PER_MS / 1_000
 }
 
 /// The error of an id that names no window which the caller sees.

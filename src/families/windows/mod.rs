@@ -20,7 +20,7 @@ use super::{Cx, Engine, Family, Method, Numbered};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
-use crate::limits::{NS_PER_MS, RUNNING_WINDOWS_MAX};
+use crate::limits::RUNNING_WINDOWS_MAX;
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGKILL};
@@ -173,6 +173,9 @@ impl Family for Window {
         let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
         let Some(own) = own else { return Answered::default() };
         if wait.kind == WaitKind::Kill {
+            if why == Why::Completed {
+                cx.tell_end_to(pending.client, core.id);
+            }
             cx.clients.reply(&pending, &own.killed(core, why));
         } else {
             let outcome = match (own.ended_for, why) {
@@ -194,6 +197,8 @@ impl Family for Window {
             }
             let said = wait_report::report(&wait, why, core);
             let report = own.report(core, outcome, said, cx);
+            let ended = report.exit_code.is_some() || report.signal.is_some();
+            cx.tell_own_to(pending.client, core.id, ended);
             cx.clients.reply(&pending, &report);
         }
         Answered { output: false, end: core.life.finished() && !own.will_report() }
@@ -442,9 +447,4 @@ pub fn start_failure_text(cwd: &str, failure: &str) -> String {
         return format!("Working directory does not exist: {cwd}\nCannot execute bash commands.");
     }
     failure.to_owned()
-}
-
-/// How old something is, in whole seconds.
-fn age_s(from_ns: u64, to_ns: u64) -> u64 {
-    to_ns.saturating_sub(from_ns) / NS_PER_MS / 1_000
 }

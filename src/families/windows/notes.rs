@@ -3,8 +3,9 @@
 
 use serde::Serialize;
 
+use super::books::age_s;
 use super::window::{Stage, Window};
-use super::{Held, Named, age_s, holders_of, shown, start_failure_text, status_of, window_id};
+use super::{Held, Named, holders_of, shown, start_failure_text, status_of, window_id};
 use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
 use crate::families::Cx;

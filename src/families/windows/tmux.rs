@@ -65,7 +65,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let action = params.action.as_str();
     let fits = |window: &Scope| context.sees(window);
     if action == "list" {
-        return Ok(Answer::of(&books::list(engine, &fits)));
+        let seen = books::list(engine, &fits);
+        engine.cx.answer_tells(call, &seen.told_ends(), false);
+        return Ok(Answer::of(&seen));
     }
     if action == "list-polls" {
         return Ok(Answer::of(&books::list_polls(engine, &fits)));
@@ -92,6 +94,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             Err(none) => none,
         },
     };
+    engine.cx.answer_tells(call, &seen.told_ends(), false);
     Ok(Answer::of(&seen))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::pure::ledger::Ledger;
 use crate::pure::process::killed::KilledBy;
-use crate::session::{ClientId, Ticket};
+use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::RequestId;
 
 /// Who asks for a session's end.
@@ -32,10 +32,20 @@ pub(super) struct Waiting {
     pub cancelled: bool,
 }
 
+/// A session whose command has ended while others hold the output, so that its end is no event yet.
+/// Some answers tell that end all the same: it is not told again to those that they have gone to.
+#[derive(Debug)]
+pub(super) struct Early {
+    pub session: SessionId,
+    pub told: Vec<ClientId>,
+}
+
 /// The ledger, and who waits for its next event.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The ledger.
     pub ledger: Ledger,
+    /// The sessions whose ends may be told before they are events.
+    pub(super) early: Vec<Early>,
     pub(super) waiting: Vec<Waiting>,
 }
