@@ -15,12 +15,14 @@ import {
 import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
+import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
 import { Mending } from "./pi/mending.ts";
 import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
 import { eventOf } from "./pi/told.ts";
 import { Ui } from "./pi/ui.ts";
 import { Wakes } from "./pi/wakes.ts";
+import { PI_QUIT } from "./text/events.ts";
 import { isObject, messageOf } from "./text/values.ts";
 import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
@@ -95,7 +97,8 @@ export class PiSession implements FamilyContext {
     await this.#adopt(event, ctx);
     this.execd.reopen();
     this.inbox.open();
-    this.wakes.takeOver(takeUntold(event, namesOf(ctx).id));
+    const left = [...keptUntold(ctx), ...takeUntold(event, namesOf(ctx).id)];
+    this.wakes.takeOver(withoutDoubles(left));
     this.ui.refresh(this.sessions);
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
@@ -147,14 +150,12 @@ export class PiSession implements FamilyContext {
    */
   async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     const registered = this.#registry.registered;
-    if (reason !== "quit") {
-      handOver(registered.map(({ name }) => name));
-      await this.#askUntold();
-    }
+    if (reason !== "quit") handOver(registered.map(({ name }) => name));
+    await this.#askUntold();
     this.inbox.close();
-    if (reason !== "quit") {
-      leaveUntold(namesOf(ctx), [...this.wakes.handOn(), ...this.#endedByPi()]);
-    }
+    const untold = [...this.wakes.handOn(), ...this.#endedByPi(reason)];
+    if (reason !== "quit") leaveUntold(namesOf(ctx), untold);
+    if (reason !== "reload") keepUntold(this.host, ctx, untold);
     this.wakes.close();
     await Promise.all(this.#lasting.map((one) => one.close()));
     const isKept = registered.some(({ lasting }) => lasting !== undefined);
@@ -187,9 +188,10 @@ export class PiSession implements FamilyContext {
   }
 
   /** What runs now ends with this session of pi. */
-  #endedByPi(): SessionEvent[] {
+  #endedByPi(reason: string): SessionEvent[] {
+    const killed_by = reason === "quit" ? PI_QUIT : "shutdown";
     return this.sessions.list().map(({ session_id, command }) =>
-      eventOf({ command, killed_by: "shutdown" }, session_id));
+      eventOf({ command, killed_by }, session_id));
   }
 
   /** Ends all sessions but those that a family keeps. What cannot be ended goes with execd. */

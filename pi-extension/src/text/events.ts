@@ -3,6 +3,8 @@ import { oneLine } from "./width.ts";
 
 const COMMAND_CELLS = 80;
 const MESSAGE_CELLS = 240;
+/** By whom sessions are ended that run when pi itself ends. */
+export const PI_QUIT = "pi quit";
 /** How lines of events begin, ours and those in execd's texts. */
 const LINE_BEGINS = "event: session ";
 
@@ -34,6 +36,7 @@ function whatHappened(event: Happening): string {
   if (event.what === "evicted") return "was evicted";
   if (event.what === "killed") return `is being killed (${by ?? ""})`;
   if (event.what === "log_trouble") return oneLine(event.message ?? "", MESSAGE_CELLS);
+  if (by === PI_QUIT) return "ended when pi quit";
   const end = endWords(event);
   if (by === undefined) return end ?? "ended";
   if (by === "signal from outside") return `${end ?? "ended"} (${by})`;

@@ -222,6 +222,77 @@ for (const args of [[], BOTH]) {
   });
 }
 
+// rule: pi.md, What the model learns of ends: what was not told when pi ended is told to a later
+//   `pi --continue`
+test("pi quits, and others go on: what was not told and what ended with pi, once", async (t) => {
+  const place = scratch(t);
+  const script = [
+    ...asked("start", session(56), session(57)),
+    ...asked("later", exec("true")),
+    ...asked("once more", exec("true")),
+    ...asked("elsewhere", session(58)),
+    ...asked("back", exec("true")),
+  ];
+  const ended = () => [
+    tellings(place, "exited 56"), tellings(place, "ended when pi quit"),
+    tellings(place, "exited 58"),
+  ];
+  const first = new Rpc(place, { script });
+  await first.prompt("start");
+  await endIdle(first, place, 56, 1);
+  assert.equal((await first.quit()).code, 0);
+  // This one tells nothing, and leaves it to the next.
+  assert.equal((await new Rpc(place, { script, args: ["--continue"] }).quit()).code, 0);
+  const third = new Rpc(place, { script, args: ["--continue"] });
+  await third.prompt("later");
+  assert.deepEqual(ended(), [1, 1, 0]);
+  assert.equal((await third.quit()).code, 0);
+  const fourth = new Rpc(place, { script, args: ["--continue"] });
+  await fourth.prompt("once more");
+  assert.deepEqual(ended(), [1, 1, 0]);
+  // Another conversation knows nothing of it, and is gone on with by a pi that began yet another.
+  await fourth.command("new_session");
+  await fourth.prompt("elsewhere");
+  assert.deepEqual(ended(), [0, 0, 0]);
+  await endIdle(fourth, place, 58, 0);
+  const { data } = await fourth.command("get_state");
+  await fourth.command("new_session");
+  assert.equal((await fourth.quit()).code, 0);
+  const fifth = new Rpc(place, { script });
+  await fifth.command("switch_session", { sessionPath: data?.["sessionFile"] });
+  await fifth.prompt("back");
+  assert.deepEqual(ended(), [0, 0, 1]);
+  assert.equal((await fifth.quit()).code, 0);
+});
+
+// rule: pi.md, What the model learns of ends: /reload, /resume and /fork hand on what was not told
+test("/fork: both conversations are told, each once", async (t) => {
+  const place = scratch(t);
+  const rpc = new Rpc(place, {
+    script: [
+      ...asked("start", session(59)),
+      ...asked("nothing"),
+      ...asked("forked", exec("true")),
+      ...asked("once more", exec("true")),
+      ...asked("back", exec("true")),
+    ],
+  });
+  await rpc.prompt("start");
+  await rpc.prompt("nothing");
+  const { data: before } = await rpc.command("get_state");
+  await endIdle(rpc, place, 59, 0);
+  const { data } = await rpc.command("get_fork_messages");
+  const messages = data?.["messages"] as { entryId: string }[];
+  await rpc.command("fork", { entryId: messages.at(-1)?.entryId });
+  await rpc.prompt("forked");
+  await rpc.prompt("once more");
+  assert.equal(tellings(place, "exited 59"), 1);
+  await rpc.command("switch_session", { sessionPath: before?.["sessionFile"] });
+  await rpc.prompt("back");
+  assert.equal(tellings(place, "exited 59"), 1);
+  assert.equal((await rpc.quit()).code, 0);
+});
+
 // rule: pi.md, What the model learns of ends: what people end or look at is still told
 test("people look at an end, and end another: the model is told of both", async (t) => {
   const place = scratch(t);
