@@ -50,14 +50,14 @@ export interface CommandContext {
 export async function sessionsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
   const running = await runningSessions(context);
   const say = (text: string, type: "info" | "warning" = "info") =>
-    ctx.ui?.notify(`unified-exec: ${text}`, type);
+    ctx.ui?.notify(`execd: ${text}`, type);
   if (running.length === 0) return say("no live sessions");
 
   const labels = running.map((s) =>
     sessionLabel(s.session_id, s.elapsed_ms, s.command, marks(s)));
   const killAll = `Kill all ${count(running.length)}`;
   if (!ctx.ui?.select) return say(`${count(running.length)} running: ${labels.join("; ")}`);
-  const title = `unified-exec: ${count(running.length)} running. Choose one to end it`;
+  const title = `execd: ${count(running.length)} running. Choose one to end it`;
   const choice = await ctx.ui.select(title, [...labels, killAll]);
   const chosen = choice === killAll
     ? running

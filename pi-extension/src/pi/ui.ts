@@ -71,7 +71,7 @@ export class Ui {
   /** A warning about a setting; without a user interface stderr is where people look. */
   complain(message: string): void {
     this.warn(message);
-    if (this.#isSilent) console.error(`pi-execd: ${oneLine(message, NOTICE_CELLS)}`);
+    if (this.#isSilent) console.error(`execd: ${oneLine(message, NOTICE_CELLS)}`);
   }
 
   /** A notice; `speaker` stands before it. */
@@ -87,7 +87,7 @@ export class Ui {
 
   /** Shows how many sessions run, now that it has changed. */
   refresh(sessions: Sessions): void {
-    const status = sessions.count > 0 ? `unified-exec: ${running(sessions.count)}` : undefined;
+    const status = sessions.count > 0 ? `execd: ${running(sessions.count)}` : undefined;
     this.#guarded((ui) => ui.setStatus?.(KEY, status));
     if (sessions.count === 0) this.#hideWidget();
     else if (this.#widgetShown) this.#drawWidget(sessions);
@@ -162,7 +162,7 @@ export function widgetLines(
   );
   const more = sessions.length - shown.length;
   return [
-    `⚠ unified-exec: ${count(sessions.length)} still running`,
+    `⚠ execd: ${count(sessions.length)} still running`,
     ...shown,
     ...(more > 0 ? [`  … ${more} more; use ${voice.list}`] : []),
     `  ${voice.hint}`,

@@ -7,17 +7,20 @@ import type { Component } from "@earendil-works/pi-tui";
 import { shownCommand } from "../bash/templates.ts";
 import { formatSize } from "../text/figures.ts";
 import { stripControls } from "../text/safe.ts";
+import { titleOf } from "../text/session.ts";
 import { fitting } from "../text/width.ts";
 import { PREVIEW_LINES, result } from "./body.ts";
 import { asides, call, labelled, title } from "./calls.ts";
 import {
-  type Fields, arrayOf, contentText, fieldsOf, labelOf, numberOf, stringOf,
+  type Fields, arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
 } from "./fields.ts";
 import {
   type RenderCall, type RenderResult, type RowContext, type Span, type ToolRenderers, span,
 } from "./row.ts";
 import { rowState, stopTicker } from "./state.ts";
-import { type Outcome, type RowView, logLack, timeFact } from "./view.ts";
+import { type Outcome, type RowView, logLack, muted, timeFact } from "./view.ts";
+
+const NAME_CELLS = 60;
 
 /** What the settings bound the lines of: results of bash, messages on windows, looks at windows. */
 export type Shown = "bash" | "completed" | "poll" | "peek";
@@ -32,6 +35,7 @@ export interface Settings {
   readonly config: LineLimits & {
     readonly displayCommandStartMarker: string;
     readonly tmuxToolName: string;
+    readonly maxTimeoutSeconds: number;
   };
 }
 
@@ -128,17 +132,26 @@ function shownArgs(args: unknown, { config }: Settings): Fields {
   const { command } = fields;
   if (typeof command !== "string") return fields;
   const shown = shownCommand(command, config.displayCommandStartMarker);
-  return { ...fields, command: stripControls(shown) };
+  const asked = numberOf(fields.timeout);
+  // execd clamps what is longer.
+  const timeout = asked === undefined ? fields.timeout : Math.min(asked, config.maxTimeoutSeconds);
+  return { ...fields, command: stripControls(shown), ...(timeout !== undefined && { timeout }) };
 }
 
 /** Whether pi by itself draws as many lines of this as the settings say. */
 function isAsPis({ config }: Settings, given: Result, expanded: boolean): boolean {
   const details = fieldsOf(fieldsOf(given).details);
+  if (goesOn(details)) return false;
   const limit = lineLimit(config, "bash", expanded, isTruncated(details));
   if (!expanded) return limit === PREVIEW_LINES;
   const text = stripControls(contentText(fieldsOf(given).content));
   const output = withoutFooter(text, stringOf(details.fullOutputPath));
   return output.trimEnd().split("\n").length <= limit;
+}
+
+/** Whether the command goes on in the background: pi's own rows know of no such thing. */
+function goesOn(details: Fields): boolean {
+  return details.status === "background" && details.window !== undefined;
 }
 
 function isTruncated(details: Fields): boolean {
@@ -161,11 +174,25 @@ const ownCall = call((args) => [
 function bashView(outcome: Outcome, { config }: Settings): RowView {
   const { details, partial, expanded } = outcome;
   const path = stringOf(details.fullOutputPath);
+  if (goesOn(details) && !partial) return backgroundView(outcome, config);
   const text = withoutFooter(stripControls(outcome.text), partial ? undefined : path);
   const limit = lineLimit(config, "bash", expanded, isTruncated(details));
   return {
     body: { text, limit },
     notices: [...cutNotice(details), ...timeNotice(outcome)],
+    isSpaced: true,
+  };
+}
+
+/** The output so far of a command that goes on, and where; all that the model read when expanded. */
+function backgroundView({ details, text, expanded }: Outcome, config: LineLimits): RowView {
+  const told = partOf(text, details.output_at) ?? "";
+  const limit = lineLimit(config, "bash", expanded, isTruncated(details));
+  const title = titleOf({ id: details.window, name: details.name }, NAME_CELLS);
+  return {
+    body: { text: stripControls(expanded ? text : told), limit },
+    notices: expanded ? [] : cutNotice(details),
+    facts: [muted("(background)"), muted(title)],
     isSpaced: true,
   };
 }

@@ -2,9 +2,11 @@
  * How a view of a result becomes the lower part of a row, the same for all families: which parts
  * stand where, how much of them a collapsed row shows, and when the row ticks.
  */
-import { type Fields, contentText, fieldsOf, partOf, stringOf } from "./fields.ts";
+import { type Fields, contentText, fieldsOf, numberOf, partOf, stringOf } from "./fields.ts";
 import { type Block, type RenderResult, type Span, expandHint, reuse } from "./row.ts";
-import { type RowState, elapsedMs, keepTicking, rowState, settle, startTicker } from "./state.ts";
+import {
+  type RowState, elapsedMs, frameOf, keepTicking, rowState, settle, startTicker,
+} from "./state.ts";
 import {
   type Body, type Entry, type List, type Names, type Outcome, type ResultView, type RowView,
   clipped, dotted, factsOf, muted, timeFact,
@@ -19,8 +21,11 @@ const ERROR_LINES = 10;
 /** An empty line. */
 export const GAP: Block = { kind: "gap" };
 
-/** Makes a renderer of a function that gives the view of a result. */
-export function result(view: ResultView): RenderResult {
+/**
+ * Makes a renderer of a function that gives the view of a result. `isFramed`: the renderers of the
+ * tool draw the row's frame.
+ */
+export function result(view: ResultView, isFramed = false): RenderResult {
   return (given, { expanded, isPartial }, theme, context) => {
     const state = rowState(context);
     const partial = isPartial && !context.isError && !state.settled;
@@ -30,9 +35,16 @@ export function result(view: ResultView): RenderResult {
     const details = fieldsOf(told);
     tellCall(state, details);
     const outcome = { details, text: contentText(content), expanded, partial, context, state };
-    const blocks = viewBlocks(view(outcome), expanded, context);
+    const shown = view(outcome);
+    const hasFailed = context.isError || shown.isFailed === true;
+    state.tone = partial ? "toolPendingBg" : hasFailed ? "toolErrorBg" : "toolSuccessBg";
+    if (partial && shown.body !== undefined && shown.body.text.trim() !== "") {
+      state.live = shown.body.text;
+    }
+    const blocks = viewBlocks(shown, expanded, context);
     const onDraw = partial ? keepTicking(state, context) : undefined;
-    return reuse(context.lastComponent).show(blocks, theme, onDraw);
+    const row = reuse(context.lastComponent).show(blocks, theme, onDraw);
+    return isFramed ? row.within(frameOf(context, state, "result")) : row;
   };
 }
 
@@ -46,12 +58,15 @@ export function orError(view: ResultView): ResultView {
   };
 }
 
-/** The call's slot was drawn before the result's, and learns here where the command really runs. */
+/** The call's slot was drawn before the result's, and learns here what holds for it. */
 function tellCall(state: RowState, details: Fields): void {
   const cwd = stringOf(details.cwd);
-  if (state.hasResult && (cwd === undefined || cwd === state.cwd)) return;
+  const heldMs = numberOf(details.yield_time_ms);
+  const isKnown = (cwd ?? state.cwd) === state.cwd && (heldMs ?? state.heldMs) === state.heldMs;
+  if (state.hasResult && isKnown) return;
   state.hasResult = true;
   if (cwd !== undefined) state.cwd = clipped(cwd);
+  if (heldMs !== undefined) state.heldMs = heldMs;
   state.redrawCall?.();
 }
 
@@ -60,7 +75,7 @@ export function toldOutput({ details, text }: Outcome): string | undefined {
   return partOf(text, details.output_at);
 }
 
-/** The facts of a session that still runs: `elapsed 1.3s · session_id=2 · log: ~/…`. */
+/** The facts of a session that still runs: `elapsed 1.3s · #2 · log: ~/…`. */
 export function runningFacts({ details, state }: Outcome, names: Names): (Span | undefined)[] {
   const { id, log } = factsOf(details, names);
   return [timeFact("elapsed", elapsedMs(state)), id, log];

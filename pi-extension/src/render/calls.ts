@@ -3,10 +3,11 @@
  * words a call consists of is the family's; the words that more than one family has are here.
  */
 import { formatSeconds } from "../text/figures.ts";
+import { idWords } from "../text/session.ts";
 import { conditionWords } from "../text/waits.ts";
 import { type Fields, fieldsOf, labelOf } from "./fields.ts";
 import { type Block, type RenderCall, type RowContext, type Span, reuse, span } from "./row.ts";
-import { elapsedMs, keepTicking, rowState, startTicker } from "./state.ts";
+import { elapsedMs, frameOf, keepTicking, rowState, startTicker } from "./state.ts";
 import { type CallText, muted, timeFact } from "./view.ts";
 
 /** The most of a command that is drawn: some models write whole files into one. */
@@ -17,12 +18,14 @@ const SILENCE_MS = 500;
 
 /**
  * Makes a renderer of a function that gives the call's text. `hasClock`: the seconds stand in the
- * call's own line, from the first one on; else below it.
+ * call's own line, from the first one on; else below it. `isFramed`: the renderers of the tool draw
+ * the row's frame.
  */
-export function call(text: CallText, hasClock = false): RenderCall {
+export function call(text: CallText, { hasClock = false, isFramed = false } = {}): RenderCall {
   return (args, theme, context) => {
     const row = reuse(context.lastComponent);
     const state = rowState(context);
+    if (isFramed) row.within(frameOf(context, state, "call"));
     const waits = context.executionStarted && context.isPartial && !state.settled;
     const draw = (): void => {
       const waiting = waits && !state.hasResult;
@@ -69,9 +72,14 @@ export function beginningOf(text: string): { head: string; more: string } {
   };
 }
 
-/** Takes what stands before it, the session's id and its label, and gives ` → session_id=2`. */
-export function target(before: string, id: unknown, label = ""): Span[] {
-  return [muted(before), span(`${label}${labelOf(id) ?? "…"}`, "accent")];
+/** Takes what stands before it and the session's id, and gives ` → #2`. */
+export function target(before: string, id: unknown): Span[] {
+  return [muted(before), span(labelOf(id) === undefined ? "#…" : idWords(id), "accent")];
+}
+
+/** Takes what stands in the place of a signal, and gives `✕ kill #2 SIGTERM`. */
+export function killSpans(id: unknown, signal: Span): Span[] {
+  return [title("✕ kill"), ...target(" ", id), signal];
 }
 
 /** Takes the arguments of a kill and the signal that stands for none, and gives the signal. */
@@ -97,10 +105,10 @@ function noteOf(before: string, condition: unknown): string | undefined {
   return words === undefined ? undefined : `${before}${words}`;
 }
 
-/** Takes the arguments of a poll and gives its beginning: `⟳ poll`, or `⟳ wait port 5173`. */
+/** Takes the arguments of a poll and gives its beginning: `↻ poll`, or `↻ wait port 5173`. */
 export function pollTitle({ until }: Fields): Span {
   const words = conditionWords(until);
-  return title(words === undefined ? "⟳ poll" : `⟳ wait ${words}`);
+  return title(words === undefined ? "↻ poll" : `↻ wait ${words}`);
 }
 
 /** Takes a value and what stands around its label; undefined where the value has no label. */

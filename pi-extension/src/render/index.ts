@@ -19,7 +19,11 @@ export const renderers: Record<UnifiedToolName, ToolRenderers> = drawn(UNIFIED);
 export const streamRenderers: Record<StreamToolName, ToolRenderers> = drawn(STREAM);
 
 function drawn<Name extends string>(looks: Record<Name, Look>): Record<Name, ToolRenderers> {
-  const made = Object.entries<Look>(looks).map(([name, { call: text, view, hasClock }]) =>
-    [name, { renderCall: call(text, hasClock), renderResult: result(orError(view)) }]);
+  const isFramed = true;
+  const made = Object.entries<Look>(looks).map(([name, { call: text, view, hasClock }]) => [name, {
+    renderShell: "self",
+    renderCall: call(text, { hasClock, isFramed }),
+    renderResult: result(orError(view), isFramed),
+  }]);
   return Object.fromEntries(made) as Record<Name, ToolRenderers>;
 }

@@ -1,10 +1,10 @@
 /** How messages in the conversation are drawn: of sessions that have ended, of windows. */
 import { Box } from "@earendil-works/pi-tui";
 import { formatAge } from "../text/figures.ts";
+import { endOf, idWords } from "../text/session.ts";
 import { oneLine } from "../text/width.ts";
 import { type Settings, lineLimit } from "./bash.ts";
 import { GAP, viewBlocks } from "./body.ts";
-import { labelled } from "./calls.ts";
 import {
   type Fields, arrayOf, contentText, fieldsOf, labelOf, numberOf, partOf, stringOf,
 } from "./fields.ts";
@@ -30,7 +30,7 @@ interface Options {
 /** Draws a wake: two lines a session, and the whole text that the model got when expanded. */
 export function renderWakeMessage(message: Message, { expanded }: Options, theme: Theme): Box {
   const sessions = arrayOf(fieldsOf(message.details).sessions);
-  const views = sessions.map((ended) => wakeView(fieldsOf(ended)));
+  const views = sessions.map((ended) => wakeView(fieldsOf(ended), expanded));
   if (expanded || views.length === 0) views.push(textView(contentText(message.content)));
   return boxed(views.flatMap((view) => viewBlocks(view, expanded, {})), theme);
 }
@@ -57,17 +57,25 @@ function textView(text: string): RowView {
   return { title: [[muted(text)]] };
 }
 
-function wakeView(ended: Fields): RowView {
-  const how = labelled("signal=", ended.signal) ?? `exit_code=${labelOf(ended.exit_code) ?? "?"}`;
+function wakeView(ended: Fields, expanded: boolean): RowView {
+  const lost = stringOf(ended.lost);
+  const how = endOf(ended.exit_code, ended.signal) ?? "exit ?";
   const ms = numberOf(ended.elapsed_ms);
   const age = ms === undefined ? "" : ` · took ${formatAge(ms)}`;
-  const head = `session ${labelOf(ended.session_id) ?? "?"} ended · ${how}${age}`;
-  const log = oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS);
+  const id = idWords(ended.session_id);
+  const isGood = ended.exit_code === 0 && lost === undefined;
+  const by = stringOf(ended.killed_by);
+  const who = by === undefined ? "" : ` (${oneLine(by, NAME_CELLS)})`;
+  const head = lost === undefined
+    ? `${id} ended · ${how}${who}${age}` : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
+  // Who wants the log of what went well expands the message.
+  const isNamed = expanded || !isGood;
+  const log = isNamed ? oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS) : "";
   const lack = logLack(undefined, undefined, ended.log_from);
   const command = commandSpan(ended, WAKE_COMMAND_CELLS);
   return {
     title: [
-      [outcomeSpan(ended.exit_code === 0, head)],
+      [outcomeSpan(isGood, head)],
       log === "" ? [command] : [command, muted(` · log: ${log}${lack}`)],
     ],
   };
@@ -96,16 +104,15 @@ function windowView(
 }
 
 function windowHead(facts: Fields): Span {
-  const name = `${oneLine(labelOf(facts.name) ?? "", NAME_CELLS)} ${labelOf(facts.window) ?? "?"}`;
-  if (facts.kind === "poll") return span(`⟳ ${name} is running`, "accent");
+  const name = `${idWords(facts.window)} ${oneLine(labelOf(facts.name) ?? "", NAME_CELLS)}`.trimEnd();
+  if (facts.kind === "poll") return span(`↻ ${name} is running`, "accent");
   if (facts.kind === "lost") return outcomeSpan(false, `${name} is lost`);
-  const code = numberOf(facts.exit_code);
-  const how = labelOf(facts.signal) ?? `exit code ${code ?? "?"}`;
-  return outcomeSpan(code === 0, `${name} finished · ${how}`);
+  const how = endOf(facts.exit_code, facts.signal) ?? "exit ?";
+  return outcomeSpan(facts.exit_code === 0, `${name} ended · ${how}`);
 }
 
 function outcomeSpan(isGood: boolean, text: string): Span {
-  return isGood ? span(`✓ ${text}`, "success") : span(`✗ ${text}`, "error");
+  return isGood ? span(`✓ ${text}`, "success") : span(`✕ ${text}`, "error");
 }
 
 function commandSpan(facts: Fields, cells: number): Span {

@@ -3,7 +3,7 @@
  * text is stripped here and nowhere else, so that no renderer can forget it.
  */
 import type { Theme, ThemeColor, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { type Component, getKeybindings, truncateToWidth } from "@earendil-works/pi-tui";
+import { type Component, getKeybindings, truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import { drawable, stripControls } from "../text/safe.ts";
 import { wrap } from "../text/width.ts";
 
@@ -15,6 +15,8 @@ export type RenderResult = NonNullable<ToolDefinition["renderResult"]>;
 
 /** How a tool draws its call and its result. */
 export interface ToolRenderers {
+  /** `self`: the renderers draw the row's frame themselves. */
+  renderShell?: "self";
   renderCall: RenderCall;
   renderResult: RenderResult;
 }
@@ -68,6 +70,23 @@ export interface OutputBlock {
  */
 export const MAX_BLOCK_CHARS = 64 * 1024;
 
+/** The colour behind a row. */
+export type RowTone = Parameters<Theme["bg"]>[0];
+
+/**
+ * What stands around a slot of a row. Each slot draws its part of the row's frame: pi would draw the
+ * whole of it green where a command has failed, since that is no error of the tool.
+ */
+export interface Frame {
+  /** The colour behind all of the row, at the moment of drawing. */
+  tone(): RowTone;
+  /** Blank cells left and right. */
+  pad: number;
+  /** Whether the slot is the first one, and at the moment the last one of its row. */
+  isFirst: boolean;
+  isLast(): boolean;
+}
+
 /** Takes text, colour and weight and gives a span. */
 export function span(text: string, tone: ThemeColor, bold = false): Span {
   return bold ? { text, tone, bold } : { text, tone };
@@ -93,6 +112,8 @@ export class Row implements Component {
   #theme: Theme | undefined;
   #onDraw: (() => void) | undefined;
   #drawn: { width: number; lines: string[] } | undefined;
+  #frame: Frame | undefined;
+  #framed: { of: string[]; look: string; lines: string[] } | undefined;
   // Output outlives a change of the blocks around it: a ticking row has the same for seconds.
   #clean: { raw: string; text: string; dropped: number } | undefined;
   #wrapped: { width: number; text: string; lines: string[] } | undefined;
@@ -106,14 +127,39 @@ export class Row implements Component {
     return this;
   }
 
+  /** Takes what is to be drawn around the blocks from now on. */
+  within(frame: Frame): this {
+    this.#frame = frame;
+    return this;
+  }
+
   /** Takes the width in cells and gives the lines, none of them wider. */
   render(width: number): string[] {
     this.#onDraw?.();
     const cells = Math.max(1, Math.floor(width));
+    if (this.#frame === undefined) return this.#inner(cells);
+    const pad = Math.min(this.#frame.pad, Math.floor((cells - 1) / 2));
+    return this.#inFrame(this.#frame, this.#inner(cells - 2 * pad), cells, pad);
+  }
+
+  #inner(cells: number): string[] {
     if (this.#drawn?.width !== cells) {
       this.#drawn = { width: cells, lines: this.#blocks.flatMap((b) => this.#lines(b, cells)) };
     }
     return this.#drawn.lines;
+  }
+
+  #inFrame({ tone, isFirst, isLast }: Frame, lines: string[], cells: number, pad: number): string[] {
+    const isEnd = isLast();
+    const behind = (text: string) => this.#theme?.bg(tone(), text) ?? text;
+    // A theme that was changed paints the same tone in another colour.
+    const look = `${behind("x")}${cells} ${isEnd}`;
+    if (this.#framed?.of !== lines || this.#framed.look !== look) {
+      const inside = [...(isFirst ? [""] : []), ...lines, ...(isEnd ? [""] : [])];
+      const whole = inside.map((line) => behind(filled(line === "" ? "" : " ".repeat(pad) + line, cells)));
+      this.#framed = { of: lines, look, lines: whole };
+    }
+    return this.#framed.lines;
   }
 
   /** Forgets the painted lines: the theme may have changed. */
@@ -171,6 +217,11 @@ export class Row implements Component {
 /** Takes what the slot held before and gives it again if it is one of ours, else a new row. */
 export function reuse(lastComponent: Component | undefined): Row {
   return lastComponent instanceof Row ? lastComponent : new Row();
+}
+
+/** A line with blanks up to the width. */
+function filled(line: string, cells: number): string {
+  return line + " ".repeat(Math.max(0, cells - visibleWidth(line)));
 }
 
 function bounded(text: string, keep: "end" | "start"): string {

@@ -2,7 +2,7 @@
  * What the two slots of a row share (`context.state`): when it started, what its result told its
  * call, and the ticker that redraws a running row every second.
  */
-import type { RowContext } from "./row.ts";
+import type { Frame, RowContext, RowTone } from "./row.ts";
 
 /** The shared state of one row. pi makes it empty and keeps it as long as the row. */
 export interface RowState {
@@ -11,8 +11,13 @@ export interface RowState {
   hasResult?: boolean;
   /** The final result was drawn: nothing may tick again, whatever pi still sends. */
   settled?: boolean;
-  /** Where the command really runs, as the daemon said. */
+  /** Where the command really runs, and how long the call really waits, as the daemon said. */
   cwd?: string;
+  heldMs?: number;
+  /** The colour behind the row. */
+  tone?: RowTone;
+  /** The newest output that was shown while the call waited. */
+  live?: string;
   /** Draws the call's slot anew with what its result told. */
   redrawCall?: () => void;
   ticker?: NodeJS.Timeout | undefined;
@@ -29,6 +34,16 @@ export const MAX_UNDRAWN_TICKS = 30;
 export function rowState(context: RowContext): RowState {
   const state: unknown = context.state;
   return typeof state === "object" && state !== null ? state : {};
+}
+
+/** Takes a renderer's context and the row's state and gives what is drawn around a slot. */
+export function frameOf(context: RowContext, state: RowState, slot: "call" | "result"): Frame {
+  return {
+    tone: () => state.tone ?? "toolPendingBg",
+    pad: context.outputPad ?? 1,
+    isFirst: slot === "call",
+    isLast: () => slot === "result" || state.hasResult !== true,
+  };
 }
 
 /** Takes a running row and gives the milliseconds since its start, which is noted here. */

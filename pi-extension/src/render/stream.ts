@@ -1,14 +1,16 @@
 /**
  * How the tools of bash_stream look: the words of their calls (`$ cmd (yield 60s · pty)`,
- * `⟳ poll → 3`, `» 12 bytes → 3 (eof)`, `✕ kill 3 SIGKILL`), and the views of their results.
+ * `↻ poll → #3`, `» 12 bytes → #3 (eof)`, `✕ kill #3 SIGKILL`), and the views of their results.
  */
+import { resolve } from "node:path";
 import type { LogPage, StreamSession } from "../execd/wire-results.ts";
 import { forgottenText, formatSeconds, formatSize } from "../text/figures.ts";
+import { expandHome } from "../text/home.ts";
 import { plainText } from "../text/plain.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, labelled, pollTitle,
-  signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, killSpans, labelled,
+  pollTitle, signalSpan, target, title,
 } from "./calls.ts";
 import {
   type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stdinNote,
@@ -16,8 +18,8 @@ import {
 } from "./fields.ts";
 import { type RowContext, type Span, span } from "./row.ts";
 import {
-  type Entry, type Look, type Outcome, type RowView, CAMEL, doingFacts, endedNotice, entryOf,
-  factsOf, isByCondition, muted, notice, saying, shownPath, timeFact,
+  type Entry, type Look, type Outcome, type RowView, CAMEL, clipped, doingFacts, endedLog,
+  endedNotice, entryOf, factsOf, isByCondition, isFailed, muted, notice, saying, shownPath, timeFact,
 } from "./view.ts";
 
 /** The most background processes that are named. */
@@ -28,25 +30,26 @@ export const STREAM = {
   bash_stream: { call: streamCall, view: reportView },
   poll_process: { call: pollCall, view: reportView },
   write_stdin: { call: stdinCall, view: stdinView },
-  kill_process: { call: killCall, view: reportView },
+  kill_process: { call: killCall, view: killView },
   list_processes: { call: () => [title("list_processes")], view: listView },
   get_process_log: { call: logCall, view: logView },
 } satisfies Record<string, Look>;
 
 /** `$ cmd (yield 60s · pty)` */
-function streamCall(args: Fields): Span[] {
-  const workdir = stringOf(args.workdir);
+function streamCall(args: Fields, context: RowContext): Span[] {
+  const pis = resolve(stringOf(context.cwd) ?? "");
+  const cwd = resolve(pis, expandHome(clipped(stringOf(args.workdir) ?? "")));
   const notes = [
     timeNote("yield", args.yieldMs),
     ...conditionNotes(args),
     timeNote("timeout", args.timeoutMs),
-    workdir ? `cwd: ${shownPath(workdir)}` : undefined,
+    cwd === pis ? undefined : `cwd: ${shownPath(cwd)}`,
     stdinNote(args.stdinMode),
   ];
   return [...commandSpans(args.command), ...asides(notes)];
 }
 
-/** `⟳ poll → 3 (wait 5s)`, or `(to its end, 600s)`; `⟳ wait port 5173 → 3 (wait 5s)` */
+/** `↻ poll → #3 (wait 5s)`, or `(to its end, 600s)`; `↻ wait port 5173 → #3 (wait 5s)` */
 function pollCall(args: Fields): Span[] {
   const [, stop] = conditionNotes(args);
   const notes = [
@@ -58,7 +61,7 @@ function pollCall(args: Fields): Span[] {
   return [pollTitle(args), ...target(" → ", args.sessionId), ...asides(notes)];
 }
 
-/** `» 12 bytes → 3 (eof)`; the data itself stands below when expanded. */
+/** `» 12 bytes → #3 (eof)`; the data itself stands below when expanded. */
 function stdinCall({ data, sessionId, eof }: Fields, { expanded }: RowContext): Span[] {
   const text = stringOf(data) ?? "";
   const base64 = stringOf(fieldsOf(data).base64);
@@ -72,12 +75,12 @@ function stdinCall({ data, sessionId, eof }: Fields, { expanded }: RowContext): 
   ];
 }
 
-/** `✕ kill 3 SIGKILL` */
+/** `✕ kill #3 SIGKILL` */
 function killCall(args: Fields, context: RowContext): Span[] {
-  return [title("✕ kill"), ...target(" ", args.sessionId), signalSpan(args, context, "SIGKILL")];
+  return killSpans(args.sessionId, signalSpan(args, context, "SIGKILL"));
 }
 
-/** `log 3 (from 1000 · stderr)` */
+/** `log #3 (from 1000 · stderr)` */
 function logCall({ sessionId, offset, limit, stream, encoding }: Fields): Span[] {
   const notes = [
     labelled("from ", offset),
@@ -101,25 +104,41 @@ function waitNote(what: string, value: unknown): string | undefined {
   return (numberOf(value) ?? 0) > 0 ? timeNote(what, value) : undefined;
 }
 
-/** A session's output, its notices and `took 4.2s · exitCode=0 · log: ~/…`. */
+/** A session's output, its notices and `took 4.2s · exit 3 · log: ~/…`. */
 function reportView(outcome: Outcome): RowView {
-  const { details, text, context, partial } = outcome;
+  const { details, text, context, partial, state } = outcome;
   const output = outputOf(outcome);
   const tone = context.isError && output === undefined ? "error" : "toolOutput";
+  const told = output ?? text;
+  const isBrokenOff = details.interrupted === true || details.aborted === true;
   return {
-    body: { text: output ?? text, tone },
+    body: { text: isBrokenOff && told.trim() === "" ? state.live ?? told : told, tone },
+    isFailed: hasFailed(details),
     notices: partial ? liveNotices(details) : reportNotices(details, context.args),
-    facts: partial ? runningFacts(outcome, CAMEL) : reportFacts(details),
+    facts: partial ? runningFacts(outcome, CAMEL) : reportFacts(outcome),
   };
+}
+
+/** Whether the report tells of a command that has failed, or was ended before its time. */
+function hasFailed(details: Fields): boolean {
+  const isEnded = details.aborted === true || details.timedOut === true;
+  return isEnded || details.error !== undefined || isFailed(details, CAMEL);
+}
+
+/** The same of one that was ended on purpose: that it ended so is no failure. */
+function killView(outcome: Outcome): RowView {
+  const { details } = outcome;
+  return { ...reportView(outcome), isFailed: details.status === "running" || details.error !== undefined };
 }
 
 /** The output in order of arrival, where the report has it so; what is raw is made plain. */
 function outputOf(outcome: Outcome): string | undefined {
-  const { details, text } = outcome;
+  const { details, text, partial } = outcome;
   const { output, aggregated, stdout, stderr, tail } = details;
   const streams = [stringOf(stdout), stringOf(stderr)].filter((one) => one !== undefined);
   const apart = streams.length > 0 ? streams.join("") : undefined;
-  const known = toldOutput(outcome) ?? plainOf(output) ?? stringOf(aggregated) ?? apart;
+  const told = toldOutput(outcome);
+  const known = (partial ? plainOf(told) : told) ?? plainOf(output) ?? stringOf(aggregated) ?? apart;
   return known ?? plainOf(tail) ?? (details.status === undefined && text !== "" ? undefined : "");
 }
 
@@ -154,7 +173,7 @@ function isImpossible(details: Fields): boolean {
   return fieldsOf(details.wait).outcome === "impossible";
 }
 
-function reportFacts(details: Fields): (Span | undefined)[] {
+function reportFacts({ details, expanded }: Outcome): (Span | undefined)[] {
   if (details.status === undefined) return [];
   const { id, exit, log } = factsOf(details, CAMEL);
   const runs = details.status === "running";
@@ -162,7 +181,9 @@ function reportFacts(details: Fields): (Span | undefined)[] {
   const ms = numberOf(yielded ? details.waitedMs : details.durationMs);
   const what = yielded ? (isByCondition(details) ? "waited" : "yielded") : runs ? "running" : "took";
   const early = details.interrupted === true ? " (a message came)" : "";
-  return [timeFact(what, ms, early), runs ? id : exit, ...(runs ? doingFacts(details) : []), log];
+  if (runs) return [timeFact(what, ms, early), id, ...doingFacts(details), log];
+  const end = endedLog(details, CAMEL, { isCut: details.truncated === true, expanded });
+  return [timeFact(what, ms, early), exit, end];
 }
 
 /** One line for each session. */
@@ -173,7 +194,7 @@ function listView({ details, text, partial, expanded }: Outcome): RowView {
   const [forgotten, keptMax, keptMs] =
     [details.forgotten, details.keptMax, details.keptMs].map(numberOf);
   const last = forgottenText({ forgotten, keptMax, keptMs });
-  return { list: { entries, nouns: ["process", "processes"], none: "no processes", last } };
+  return { list: { entries, nouns: ["session", "sessions"], none: "no sessions", last } };
 }
 
 function sessionEntry(session: Unchecked<StreamSession>, expanded: boolean): Entry {

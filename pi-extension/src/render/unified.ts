@@ -1,19 +1,23 @@
 /**
  * How the unified-exec tools look: the words of their calls (`$ cmd (yield 2.5s · cwd: ~/x)`,
- * `⟳ poll → session_id=2`, `» ^C → session_id=2`), and the views of their results.
+ * `↻ poll → #2`, `» ^C → #2`), and the views of their results.
  */
 import { resolve } from "node:path";
 import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type {
   KillResult, ListResult, SessionInfo, Truncation, WaitForResult, WaitForRow, WaitResult,
 } from "../execd/wire-results.ts";
+import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { formatSeconds, formatSize } from "../text/figures.ts";
+import { expandHome } from "../text/home.ts";
+import { WAKE_MARK, forPeople, idWords, titleOf } from "../text/session.ts";
+import { isObject } from "../text/values.ts";
 import { conditionWords } from "../text/waits.ts";
 import { oneLine } from "../text/width.ts";
 import { runningFacts, toldOutput } from "./body.ts";
 import {
-  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, labelled, pollTitle,
-  signalSpan, target, title,
+  asides, beginningOf, byteCount, commandSpans, conditionNotes, eofNote, killSpans, labelled,
+  pollTitle, signalSpan, target, title,
 } from "./calls.ts";
 import {
   type Fields, type Unchecked, arrayOf, base64Bytes, fieldsOf, labelOf, numberOf, stringOf,
@@ -22,8 +26,8 @@ import { type RowContext, type Span, span } from "./row.ts";
 import { rowState } from "./state.ts";
 import {
   type Entry, type Look, type Outcome, type RowView, LIST_CELLS, SNAKE, clipped, doingFacts, dotted,
-  endedNotice, entryOf, eventNotices, factsOf, isByCondition, muted, notice, saying, shownPath,
-  timeFact,
+  endedLog, endedNotice, entryOf, eventNotices, factsOf, isByCondition, isFailed, muted, notice,
+  saying, shownPath, timeFact,
 } from "./view.ts";
 
 /** The cells of input that a collapsed row shows. */
@@ -43,29 +47,30 @@ export const UNIFIED = {
   resize_session: { call: resizeCall, view: resizeView },
 } satisfies Record<string, Look>;
 
-/** `$ cmd (yield 2.5s · cwd: ~/project · tty) [wake]` */
+/** `$ cmd (yield 2.5s · cwd: ~/other · tty) [wake]` */
 function execCall(args: Fields, context: RowContext): Span[] {
   const notes = [
-    yieldNote(args),
+    heldNote(args, false, context),
     ...conditionNotes(args),
-    `cwd: ${shownPath(effectiveCwd(args, context))}`,
+    cwdNote(args, context),
     args.tty === true ? "tty" : undefined,
   ];
-  const wake = args.on_exit === "wake" ? [span(" [wake]", "accent")] : [];
+  const wake = args.on_exit === "wake" ? [span(` ${WAKE_MARK}`, "accent")] : [];
   return [...commandSpans(args.cmd), ...asides(notes), ...wake];
 }
 
-/** Where the command runs: as the daemon told, else as the arguments and pi say. */
-function effectiveCwd(args: Fields, context: RowContext): string {
-  const told = rowState(context).cwd;
-  if (told !== undefined) return told;
-  return resolve(stringOf(context.cwd) ?? "", clipped(stringOf(args.workdir) ?? ""));
+/**
+ * Where the command runs, as the daemon told, else as the arguments and pi say; undefined where that
+ * is pi's own directory.
+ */
+function cwdNote(args: Fields, context: RowContext): string | undefined {
+  const pis = resolve(stringOf(context.cwd) ?? "");
+  const asked = resolve(pis, expandHome(clipped(stringOf(args.workdir) ?? "")));
+  const cwd = rowState(context).cwd ?? asked;
+  return cwd === pis ? undefined : `cwd: ${shownPath(cwd)}`;
 }
 
-/**
- * `⟳ poll → session_id=2 (yield 5.0s)`, `⟳ wait port 5173 → session_id=2` or
- * `» input → session_id=2 (until input)`
- */
+/** `↻ poll → #2 (yield 5.0s)`, `↻ wait port 5173 → #2` or `» input → #2 (until input)` */
 function writeCall(args: Fields, context: RowContext): Span[] {
   const input = inputSpans(args, context);
   const eof = eofNote(args.eof);
@@ -74,7 +79,31 @@ function writeCall(args: Fields, context: RowContext): Span[] {
   const notes = [input.length > 0 ? eof : undefined, isPoll ? undefined : until, stop];
   const poll = eof ? title("» (eof)") : pollTitle(args);
   const head = input.length > 0 ? [title("» "), ...input] : [poll];
-  return [...head, ...session(" → ", args), ...asides([...notes, yieldNote(args)])];
+  const wait = labelled("until ", args.yield_until) ?? heldNote(args, isPoll, context);
+  return [...head, ...target(" → ", args.session_id), ...asides([...notes, wait])];
+}
+
+/** The shortest and the longest wait of execd, and how long one lasts where the call does not say. */
+const POLL_MS = { unset: 5_000, least: 5_000 };
+const LEAST_MS = 250;
+const MOST_MS = 30_000;
+
+/**
+ * The wait that holds: as the daemon told, else as its bounds make it. Of what is no poll only a
+ * wait that was asked for is told.
+ */
+function heldNote(args: Fields, isPoll: boolean, context: RowContext): string | undefined {
+  const asked = numberOf(args.yield_time_ms);
+  if (asked === undefined && !isPoll) return undefined;
+  const isOfConditions = args.until !== undefined || args.stop !== undefined;
+  const longest = isPoll || isOfConditions ? resolveMaxEmptyPollMs() : MOST_MS;
+  const least = isPoll ? POLL_MS.least : LEAST_MS;
+  const bounded = Math.min(Math.max(asked ?? POLL_MS.unset, least), longest);
+  return yieldWords(rowState(context).heldMs ?? bounded);
+}
+
+function yieldWords(ms: number): string {
+  return `yield ${formatSeconds(ms)}`;
 }
 
 /** The ids as models write them: a list, one of them, or a text that names them. */
@@ -83,15 +112,14 @@ function sessionIds(given: unknown): readonly unknown[] {
   return typeof given === "number" ? [given] : arrayOf(given);
 }
 
-/** `⟳ wait port 5173 → session 2`, or `⟳ wait → sessions 1, 2 (all · stop at /rror/ · 60.0s)` */
+/** `↻ wait port 5173 → #2`, or `↻ wait → #1, #2 (all · stop at /rror/ · 60.0s)` */
 function waitForCall(args: Fields, context: RowContext): Span[] {
   const ids = sessionIds(args.session_ids).map(labelOf).filter((id) => id !== undefined);
-  const shown = ids.slice(0, MAX_NAMED).join(", ");
+  const shown = ids.slice(0, MAX_NAMED).map(idWords).join(", ");
   const more = ids.length > MAX_NAMED ? `, and ${ids.length - MAX_NAMED} more` : "";
   // While the arguments stream in, ids may still come.
   const streaming = context.isPartial && !context.argsComplete && !context.executionStarted;
-  const sessions = ids.length === 0 ? (streaming ? "…" : "all sessions")
-    : `session${ids.length === 1 ? "" : "s"} ${shown}${more}`;
+  const sessions = ids.length === 0 ? (streaming ? "…" : "all sessions") : `${shown}${more}`;
   const ms = numberOf(args.timeout_ms);
   const notes = [
     ids.length === 1 ? undefined : labelOf(args.mode)?.replace("_", " "),
@@ -99,7 +127,7 @@ function waitForCall(args: Fields, context: RowContext): Span[] {
     ms === undefined ? undefined : formatSeconds(ms),
   ];
   const words = conditionWords(args.until);
-  const head = title(words === undefined ? "⟳ wait" : `⟳ wait ${words}`);
+  const head = title(words === undefined ? "↻ wait" : `↻ wait ${words}`);
   return [head, muted(" → "), span(sessions, "accent"), ...asides(notes)];
 }
 
@@ -143,9 +171,9 @@ function caret(code: number): string {
   return `^${String.fromCharCode(code ^ 0x40)}`;
 }
 
-/** `✕ kill_session → session_id=2 SIGTERM` */
+/** `✕ kill #2 SIGTERM` */
 function killCall(args: Fields, context: RowContext): Span[] {
-  return [title("✕ kill_session"), ...session(" → ", args), signalSpan(args, context, "SIGTERM")];
+  return killSpans(args.session_id, signalSpan(args, context, "SIGTERM"));
 }
 
 /** `list_sessions (peek)` */
@@ -153,39 +181,33 @@ function listCall({ peek }: Fields): Span[] {
   return [title("list_sessions"), ...asides([peek === true ? "peek" : undefined])];
 }
 
-/** `set_on_exit session_id=2 → wake` */
+/** `set_on_exit #2 → wake` */
 function setOnExitCall(args: Fields): Span[] {
   return setCall("set_on_exit", args, labelOf(args.on_exit) ?? "…");
 }
 
-/** `resize_session session_id=2 → 100x40` */
+/** `resize_session #2 → 100x40` */
 function resizeCall(args: Fields): Span[] {
   const [cols, rows] = [args.cols, args.rows].map((size) => labelOf(size) ?? "…");
   return setCall("resize_session", args, `${cols}x${rows}`);
 }
 
 function setCall(tool: string, args: Fields, value: string): Span[] {
-  return [title(tool), ...session(" ", args), span(` → ${value}`, "toolOutput")];
+  return [title(tool), ...target(" ", args.session_id), span(` → ${value}`, "toolOutput")];
 }
 
-function session(before: string, args: Fields): Span[] {
-  return target(before, args.session_id, "session_id=");
-}
-
-function yieldNote(args: Fields): string | undefined {
-  const ms = numberOf(args.yield_time_ms);
-  return labelled("until ", args.yield_until)
-    ?? (ms === undefined ? undefined : `yield ${formatSeconds(ms)}`);
-}
-
-/** A wait's output, its notices and `took 4.2s · exit_code=0 · log: ~/…`. */
+/** A wait's output, its notices and `took 4.2s · exit 3 · log: ~/…`. */
 function waitView(outcome: Outcome): RowView {
-  const { details, text, context, partial } = outcome;
+  const { details, text, context, partial, state } = outcome;
   const wait: Unchecked<WaitResult> = details;
   const output = toldOutput(outcome) ?? stringOf(wait.output);
   const isTold = context.isError && output === undefined;
+  const told = output ?? belowHeader(text);
+  // What people have seen of a wait that was broken off stays, also where the model has not read it.
+  const shown = isBrokenOff(details) && told.trim() === "" ? state.live ?? told : told;
   return {
-    body: { text: output ?? belowHeader(text), tone: isTold ? "error" : "toolOutput" },
+    body: { text: shown, tone: isTold ? "error" : "toolOutput" },
+    isFailed: isFailed(details, SNAKE),
     notices: [
       ...truncationNotices(details),
       ...notice(stringOf(wait.warning), "warning"),
@@ -193,9 +215,32 @@ function waitView(outcome: Outcome): RowView {
       ...notice(noteOf(wait), "warning"),
       ...notice(stringOf(wait.failure_message), "error"),
       ...eventNotices(details),
+      ...(partial ? [] : goesOnNotice(details)),
     ],
     facts: partial ? runningFacts(outcome, SNAKE) : waitFacts(outcome),
   };
+}
+
+/** Whether a wait ended before its time, by a person or by the end of pi. */
+function isBrokenOff({ wait_status: why }: Fields): boolean {
+  return /^(cancelled|shutting_down)\b/.test(stringOf(why) ?? "");
+}
+
+/** By whom a wait was broken off, where that is told: `a message from the user came`. */
+function whyBrokenOff({ wait_status: status, wait_reason: reason }: Fields): string | undefined {
+  return stringOf(reason) ?? /^\w+ \((.*)\)$/.exec(stringOf(status) ?? "")?.[1];
+}
+
+/** What a person who has broken a wait off can do about what goes on. */
+function goesOnNotice(details: Fields): Span[] {
+  const id = labelOf(details.session_id);
+  const isByMessage = /\bmessage\b/.test(whyBrokenOff(details) ?? "");
+  if (id === undefined || isByMessage || !/^cancelled\b/.test(stringOf(details.wait_status) ?? "")) {
+    return [];
+  }
+  const isOpen = (numberOf(details.esc_until_ms) ?? 0) > Date.now();
+  const again = isOpen ? " · Esc again sends Ctrl-C" : "";
+  return [span(`still running${again} · /kill ${id} ends it`, "warning")];
 }
 
 /** What else there is to know; why a wait was impossible stands in a line of its own. */
@@ -233,7 +278,7 @@ function shownPart(truncation: Unchecked<Truncation>): string {
   return truncation.truncatedBy === "bytes" ? `${lines} (${limit} limit)` : lines;
 }
 
-function waitFacts({ details, context }: Outcome): (Span | undefined)[] {
+function waitFacts({ details, context, expanded }: Outcome): (Span | undefined)[] {
   const { id, exit, log } = factsOf(details, SNAKE);
   const seconds = numberOf(details.wall_time_seconds);
   const wallMs = seconds === undefined ? undefined : seconds * 1000;
@@ -241,14 +286,16 @@ function waitFacts({ details, context }: Outcome): (Span | undefined)[] {
     return [yieldedFact(details, wallMs), id, ...doingFacts(details), log];
   }
   const ms = wallMs ?? numberOf(context.durationMs);
-  return [ms === undefined ? undefined : timeFact("took", ms), exit, log];
+  const isCut = isObject(details.truncation) || (numberOf(details.omitted_bytes) ?? 0) > 0;
+  const end = endedLog(details, SNAKE, { isCut, expanded });
+  return [ms === undefined ? undefined : timeFact("took", ms), exit, end];
 }
 
 /** How long the call waited. Restored rows have no clock, so that only the details count. */
 function yieldedFact(wait: Unchecked<WaitResult>, wallMs: number | undefined): Span {
   const ms = numberOf(wait.effective_wait_ms) ?? wallMs ?? numberOf(wait.yield_time_ms);
-  const why = stringOf(wait.wait_status);
-  const early = why === "cancelled" || why === "shutting_down" ? ` (${why})` : "";
+  const why = whyBrokenOff({ ...wait }) ?? stringOf(wait.wait_status)?.replace("_", " ");
+  const early = isBrokenOff({ ...wait }) ? ` (${oneLine(why ?? "", LIST_CELLS)})` : "";
   return timeFact(isByCondition({ ...wait }) ? "waited" : "yielded", ms, early);
 }
 
@@ -262,6 +309,7 @@ function waitForView({ details, text, context, partial, expanded }: Outcome): Ro
   const ms = numberOf(context.durationMs);
   return {
     ...(expanded && { body: { text } }),
+    isFailed: rows.some((row) => isFailed(row, SNAKE)),
     list: {
       entries: rows.map((row) => waitForEntry(row, fieldsOf(context.args))),
       nouns: ["session", "sessions"],
@@ -273,10 +321,9 @@ function waitForView({ details, text, context, partial, expanded }: Outcome): Ro
 }
 
 function waitForEntry(row: Unchecked<WaitForRow> & Fields, args: Fields): Entry {
-  const id = labelOf(row.session_id) ?? "?";
-  const command = oneLine(stringOf(row.name) ?? stringOf(row.command) ?? "", LIST_CELLS);
+  const { session_id: id, name, command } = row;
   const spans = [
-    span(`#${id} ${command}`, "toolOutput"),
+    span(titleOf({ id, name, command }, LIST_CELLS), "toolOutput"),
     ...endedNotice(row, args),
     factsOf(row, SNAKE).exit,
     ...doingFacts(row),
@@ -287,22 +334,26 @@ function waitForEntry(row: Unchecked<WaitForRow> & Fields, args: Fields): Entry 
 
 /** What kill_session did, and the last output of the session. */
 function killView(outcome: Outcome): RowView {
-  const { details, text, context, partial } = outcome;
+  const { details, text, context, partial, expanded } = outcome;
   const kill: Unchecked<KillResult> = details;
   if (partial) return { facts: runningFacts(outcome, SNAKE) };
   if (kill.found === false) return notFoundView(outcome);
   const output = toldOutput(outcome) ?? stringOf(kill.final_output);
   const summary = stringOf(kill.summary);
   const done = kill.killed !== false && !context.isError;
+  const said = summary === undefined ? undefined : forPeople(summary);
+  const isCut = isObject(details.truncation);
+  const log = expanded || !done ? factsOf(details, SNAKE).log : undefined;
   return {
     body: { text: output ?? (summary === undefined ? text : "") },
+    isFailed: !done,
     notices: [
       ...truncationNotices(details),
       ...arrayOf(kill.survivors).slice(0, MAX_NAMED).map(survivorSpan),
       ...notice(stringOf(kill.failure_message), "error"),
       ...eventNotices(details),
     ],
-    facts: [...notice(summary, done ? "muted" : "error"), factsOf(details, SNAKE).log],
+    facts: [...notice(said, done ? "muted" : "error"), isCut && !expanded ? undefined : log],
   };
 }
 
@@ -317,8 +368,8 @@ function survivorSpan(survivor: unknown): Span {
 function notFoundView({ details, context }: Outcome): RowView {
   const asked = fieldsOf(context.args).session_id;
   const id = labelOf(details.session_id) ?? labelOf(asked);
-  const text = id === undefined ? "no such session" : `no session with session_id=${id}`;
-  return { facts: [span(text, "error")], notices: eventNotices(details) };
+  const text = id === undefined ? "no such session" : `no session ${idWords(id)}`;
+  return { facts: [span(text, "error")], notices: eventNotices(details), isFailed: true };
 }
 
 /** One line for each session. */
@@ -331,7 +382,7 @@ function listView({ details, text, partial, expanded }: Outcome): RowView {
     ...left.map((one) => leftEntry(fieldsOf(one))),
   ];
   return {
-    list: { entries, nouns: ["session", "sessions"], none: "no live sessions" },
+    list: { entries, nouns: ["session", "sessions"], none: "no sessions" },
     notices: eventNotices(details),
   };
 }
@@ -340,8 +391,7 @@ function sessionEntry(session: Unchecked<SessionInfo>, expanded: boolean): Entry
   const exit = factsOf(session, SNAKE).exit ?? muted("exited");
   const marks = [
     session.tty === true ? muted("tty") : undefined,
-    session.wake_armed === true ? span("[wake]", "accent") : undefined,
-    session.shell_exited === true ? muted("shell exited") : undefined,
+    session.wake_armed === true ? span(WAKE_MARK, "accent") : undefined,
     ...doingFacts(session),
     session.running === false ? exit : undefined,
     ...notice(stringOf(session.failure_message), "error"),
@@ -351,8 +401,8 @@ function sessionEntry(session: Unchecked<SessionInfo>, expanded: boolean): Entry
 
 function leftEntry(left: Fields): Entry {
   const command = oneLine(stringOf(left.command) ?? "", LIST_CELLS);
-  const id = labelOf(left.session_id) ?? "?";
-  const text = `#${id} ended, left pid ${labelOf(left.pid) ?? "?"} ${command}`;
+  const id = idWords(left.session_id);
+  const text = `${id} ended, left pid ${labelOf(left.pid) ?? "?"} ${command}`;
   return { spans: [muted(text)], isCut: true };
 }
 

@@ -9,11 +9,12 @@ import type {
   SessionInfo, StreamReport, StreamSession, WaitResult,
 } from "../execd/wire-results.ts";
 import { eventWords } from "../text/events.ts";
-import { formatAge, formatSeconds } from "../text/figures.ts";
+import { formatSeconds } from "../text/figures.ts";
 import { tildify } from "../text/home.ts";
+import { endOf, idWords, labelOf as sessionLabel, statesOf } from "../text/session.ts";
 import { isObject } from "../text/values.ts";
 import {
-  type Ended, doingWords, endedWords, listeningWords, stateWords,
+  type Ended, endedWords, listeningWords, stateWords,
 } from "../text/waits.ts";
 import { oneLine } from "../text/width.ts";
 import { type Fields, arrayOf, fieldsOf, labelOf, numberOf, stringOf } from "./fields.ts";
@@ -38,6 +39,8 @@ export interface RowView {
   facts?: (Span | undefined)[];
   /** Whether an empty line stands before every notice, as in pi's own rows of bash. */
   isSpaced?: boolean;
+  /** Whether what was run has failed: the row is red then, as one of pi's own bash is. */
+  isFailed?: boolean | undefined;
 }
 
 /** What a command printed, or the text of an error. */
@@ -127,8 +130,7 @@ export const CAMEL = {
 
 /**
  * Takes the fields of a reply and how they are spelled, and gives what rows say of its session:
- * `session_id=2`, `exit_code=0`, `log: ~/x.log (incomplete)` and, for a notice, the log behind a
- * blank. What the reply does not tell is undefined, and empty in a notice.
+ * `#2`, `exit 0`, `log: ~/x.log (incomplete)` and, for a notice, the log behind a blank. What the reply does not tell is undefined, and empty in a notice.
  */
 export function factsOf(fields: Fields, names: Names) {
   const id = labelOf(fields[names.id]);
@@ -137,7 +139,7 @@ export function factsOf(fields: Fields, names: Names) {
   const lack = logLack(fields[names.complete], fields[names.truncated], from, fields[names.total]);
   const tone = lack === "" ? "muted" : "warning";
   return {
-    id: id === undefined ? undefined : muted(`${names.id}=${id}`),
+    id: id === undefined ? undefined : muted(idWords(id)),
     exit: exitFact(fields, names),
     log: path === undefined ? undefined : span(`log: ${path}${lack}`, tone),
     fullOutput: path === undefined ? "" : ` Full output: ${path}${lack}${howToRead(path, from)}`,
@@ -145,11 +147,32 @@ export function factsOf(fields: Fields, names: Names) {
 }
 
 function exitFact(fields: Fields, names: Names): Span | undefined {
-  const signal = labelOf(fields.signal);
-  if (signal !== undefined) return span(`signal=${signal}`, "error");
-  const code = labelOf(fields[names.exit]);
-  if (code === undefined) return undefined;
-  return span(`${names.exit}=${code}`, code === "0" ? "muted" : "error");
+  const end = endOf(fields[names.exit], fields.signal);
+  return end === undefined ? undefined : span(end, end === "exit 0" ? "muted" : "error");
+}
+
+/** Whether the fields of a reply tell of a command that has failed, or could not be started. */
+export function isFailed(fields: Fields, names: Names): boolean {
+  const end = endOf(fields[names.exit], fields.signal);
+  if (end !== undefined) return end !== "exit 0";
+  const why = stringOf(fields.failure_message) ?? stringOf(fields.failureMessage);
+  return why !== undefined && fields[names.id] === undefined;
+}
+
+/**
+ * The log of a session that has ended, where people may want it: it failed, the log lacks something,
+ * or the row is expanded.
+ */
+export function endedLog(
+  fields: Fields,
+  names: Names,
+  { isCut, expanded }: { isCut: boolean; expanded: boolean },
+): Span | undefined {
+  const { log } = factsOf(fields, names);
+  if (expanded) return log;
+  // A line above names the log where output was cut.
+  if (isCut) return undefined;
+  return log?.tone === "warning" || isFailed(fields, names) ? log : undefined;
 }
 
 function logPath(fields: Fields, names: Names): string | undefined {
@@ -231,21 +254,11 @@ export function entryOf(
   };
 }
 
-/**
- * Takes a session as a list tells it and gives `#2 41s npm run dev (~/project)`, with its name
- * before the command where it has one; `cells` bounds the command.
- */
+/** Takes a session as a list tells it and gives `#2 41s npm run dev (~/project)`. */
 export function describeSession(session: Fields, names: Names, cells: number): string {
-  const name = stringOf(session.name);
-  const command = oneLine(stringOf(session.command) ?? "", cells);
-  const cwd = stringOf(session.cwd);
-  const words = [
-    `#${labelOf(session[names.id]) ?? "?"}`,
-    formatAge(numberOf(session[names.age]) ?? 0),
-    name ? `${oneLine(name, cells)}: ${command}` : command,
-    cwd ? `(${oneLine(shownPath(cwd), LIST_CELLS)})` : undefined,
-  ];
-  return words.filter((word) => word).join(" ");
+  const { name, command, cwd } = session;
+  const ageMs = numberOf(session[names.age]) ?? 0;
+  return sessionLabel({ id: session[names.id], name, command, cwd, ageMs }, cells);
 }
 
 /** Takes any text and gives a view that says it in one line; a view of nothing for blanks. */
@@ -285,7 +298,7 @@ export function doingFacts(details: Fields): Span[] {
     by === "port" && listens.every((one) => one.port === port)
       ? listeningWords(details.listening) : undefined,
   ];
-  return doingWords(details).filter((words) => !told.includes(words)).map(muted);
+  return statesOf(details).filter((words) => !told.includes(words)).map(muted);
 }
 
 /** Whether a wait ended by itself: by what was waited for, or because that could not come. */

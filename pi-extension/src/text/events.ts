@@ -1,4 +1,5 @@
 /** What has happened to sessions, as lines for models and words for people. */
+import { titleOf } from "./session.ts";
 import { oneLine } from "./width.ts";
 
 const COMMAND_CELLS = 80;
@@ -22,13 +23,14 @@ export interface Happening {
 
 /** Takes an event and gives it as a line for models, in execd's words. */
 export function eventLine(event: Happening, nowMs: number): string {
-  return `event: ${eventWords(event)}, ${age(nowMs - event.at_ms)}`;
+  const session = `session ${event.session_id} (${oneLine(event.command, COMMAND_CELLS)})`;
+  return `event: ${session} ${whatHappened(event)}, ${age(nowMs - event.at_ms)}`;
 }
 
-/** `session 3 (npm test) exited 1` */
+/** An event for people: `#3 npm test exited 1` */
 export function eventWords(event: Happening): string {
-  const command = oneLine(event.command, COMMAND_CELLS);
-  return `session ${event.session_id} (${command}) ${whatHappened(event)}`;
+  const title = titleOf({ id: event.session_id, command: event.command }, COMMAND_CELLS);
+  return `${title} ${whatHappened(event)}`;
 }
 
 function whatHappened(event: Happening): string {

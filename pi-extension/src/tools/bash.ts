@@ -126,8 +126,13 @@ function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolRe
     ...(shown !== undefined && given({
       log_complete: reply.log_complete, log_truncated: reply.log_truncated,
     })),
-    ...(goesOn && given({ window, name, status })),
+    ...(goesOn && given({ window, name, status, output_at: outputAt(reply) })),
   });
+}
+
+/** Where the output stands in the text of a command that goes on; undefined where it has none. */
+function outputAt({ output = "", text }: BashResult): number[] | undefined {
+  return output !== "" && text.startsWith(output) ? [0, output.length] : undefined;
 }
 
 /** The details by which pi draws what was cut, as its own bash has them. */

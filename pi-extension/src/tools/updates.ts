@@ -3,7 +3,7 @@ import type { Call } from "../pi/host.ts";
 
 /** How often pi is told: every update stands in its event stream. */
 export interface Pace {
-  /** The shortest pause between two updates while the wait is young; 0: all updates are told. */
+  /** The shortest pause between two updates while the wait is young. */
   everyMs: number;
   /** For so long a wait is young. */
   liveMs: number;
@@ -11,30 +11,32 @@ export interface Pace {
   slowMs: number;
 }
 
-/** For `progress`, which comes four times a second. */
-export const PROGRESS_PACE: Pace = { everyMs: 0, liveMs: 30_000, slowMs: 5_000 };
+/** Four times a second for 10 s, then once. */
+export const UPDATE_PACE: Pace = { everyMs: 250, liveMs: 10_000, slowMs: 1_000 };
 
-/** For live chunks, which come as fast as the command writes. */
-export const CHUNK_PACE: Pace = { ...PROGRESS_PACE, everyMs: 250 };
-
-/** Fields of `details`; `output` is also the update's text. */
+/** Fields of `details`; `output` is the update's text. */
 export interface News {
   output?: string;
   [field: string]: unknown;
 }
 
-/** Tells pi the newest state of a wait at a bounded pace, and holds nothing but that state. */
+/**
+ * Tells pi the newest state of a wait at a bounded pace, where it is another one than it was told
+ * last, and holds nothing but that state.
+ */
 export class Updates {
   readonly #onUpdate: NonNullable<Call["onUpdate"]>;
   readonly #known: News;
   readonly #pace: Pace;
   readonly #startedMs = performance.now();
   #newest: (() => News) | undefined;
+  #told: string | undefined;
+  #sent = 0;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
   /** `known` are details that every update has, where the news have no better. */
-  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: News, pace: Pace) {
+  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: News, pace: Pace = UPDATE_PACE) {
     this.#onUpdate = onUpdate;
     this.#pace = pace;
     this.#known = known;
@@ -46,13 +48,22 @@ export class Updates {
     this.#newest = news;
     if (this.#timer) return;
     this.#send();
-    const { everyMs, liveMs, slowMs } = this.#pace;
-    const pauseMs = performance.now() - this.#startedMs < liveMs ? everyMs : slowMs;
+    const pauseMs = this.#pauseMs();
     if (pauseMs === 0) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       if (this.#newest) this.show(this.#newest);
     }, pauseMs).unref();
+  }
+
+  /**
+   * The first update names the session; the first output need not wait for its turn, and has that of
+   * the next one.
+   */
+  #pauseMs(): number {
+    const { everyMs, liveMs, slowMs } = this.#pace;
+    if (performance.now() - this.#startedMs >= liveMs) return slowMs;
+    return this.#sent > 2 ? everyMs : this.#sent === 2 ? 2 * everyMs : 0;
   }
 
   /** Nothing is told any more: the call has been answered. */
@@ -65,8 +76,12 @@ export class Updates {
   #send(): void {
     const news = this.#newest?.();
     this.#newest = undefined;
-    const details: News = { ...this.#known, ...news };
-    update({ onUpdate: this.#onUpdate }, details.output ?? "", details);
+    const { output = "", ...details }: News = { ...this.#known, ...news };
+    const state = JSON.stringify([output, details]);
+    if (state === this.#told) return;
+    this.#told = state;
+    this.#sent += 1;
+    update({ onUpdate: this.#onUpdate }, output, { ...details, output_at: [0, output.length] });
   }
 }
 

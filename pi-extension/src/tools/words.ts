@@ -14,7 +14,7 @@ export interface FamilyWords extends Voice {
 const NOT_SENT = "cancelled before execd was asked for anything: nothing was done";
 
 export const UNIFIED_WORDS: FamilyWords = {
-  speaker: "unified-exec",
+  speaker: "execd",
   shuttingDown: "unified-exec: shutting down",
   list: "list_sessions",
   notSent: NOT_SENT,
@@ -25,7 +25,7 @@ export const UNIFIED_WORDS: FamilyWords = {
 };
 
 export const STREAM_WORDS: FamilyWords = {
-  speaker: "unified-exec",
+  speaker: "execd",
   shuttingDown: "bash_stream: shutting down",
   list: "list_processes",
   notSent: NOT_SENT,
@@ -36,7 +36,7 @@ export const STREAM_WORDS: FamilyWords = {
 };
 
 export const BASH_WORDS: FamilyWords = {
-  speaker: "bash",
+  speaker: "execd",
   shuttingDown: "bash: shutting down",
   list: "tmux list",
   // pi's own bash says it in these words.

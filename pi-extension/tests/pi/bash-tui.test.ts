@@ -71,7 +71,7 @@ test("background: its row, the footer, a check-in while pi works, the card of it
   ];
   const tui = await Tui.start(place, { args: BASH, script });
   await tui.submit("go");
-  await tui.waitScreen(/⟳ nine @1 is running\n.*\$ seq 1 9;.*\n+( *…[^\n]*\n)?( *\d\n)*? *9\n/);
+  await tui.waitScreen(/↻ #1 nine is running\n.*\$ seq 1 9;.*\n+( *…[^\n]*\n)?( *\d\n)*? *9\n/);
   // The footer is below, and drawn after the row.
   await tui.waitScreen(/1 background proc\b/);
   await tui.keepScreen("bash-1-poll");
@@ -80,10 +80,11 @@ test("background: its row, the footer, a check-in while pi works, the card of it
   writeFileSync(join(place.cwd, "go"), "");
   const told = await tui.waitScreen(/I was told\./);
   await tui.keepScreen("bash-2-completed");
-  assert.match(told, /✗ nine @1 finished · exit code 3\n *\$ seq 1 9;[^\n]*\n+ *… \d+ earlier lines.*\n *14\n *15\n/);
+  assert.match(told, /✕ #1 nine ended · exit 3\n *\$ seq 1 9;[^\n]*\n+ *… \d+ earlier lines.*\n *14\n *15\n/);
   await tui.goneScreen(/background proc/);
   const all = await tui.scrollback();
-  assert.match(rowOf(all, "$ seq 1 9"), /Started in background window: nine @1\. Polling every 0\.3s\./);
+  assert.match(rowOf(all, "$ seq 1 9"), /\n\(background\) · #1 nine$/);
+  assert.doesNotMatch(rowOf(all, "$ seq 1 9"), /Took/);
   assert.match(rowOf(all, "tmux list"), /^tmux list\n+Background windows — 1 window\(s\)\n+nine @1 \(/m);
   assert.match(rowOf(all, "tmux peek @1"), /^tmux peek @1\n/);
   await tui.key("C-d");
@@ -91,9 +92,9 @@ test("background: its row, the footer, a check-in while pi works, the card of it
 
   const resumed = await Tui.start(place, { args: [...BASH, "--continue"], script });
   const restored = await resumed.waitScreen(/I was told\./);
-  assert.match(restored, /✗ nine @1 finished · exit code 3/);
+  assert.match(restored, /✕ #1 nine ended · exit 3/);
   const history = await resumed.scrollback();
-  assert.match(history, /⟳ nine @1 is running/);
+  assert.match(history, /↻ #1 nine is running/);
   assert.match(rowOf(history, "tmux peek @1"), /^tmux peek @1\n/);
 });
 
@@ -119,7 +120,7 @@ test("Esc empties pi's queue, and an end that came before is told all the same",
   writeFileSync(join(place.cwd, "go"), "");
   await tui.goneScreen(/background proc/);
   await tui.key("Escape");
-  await tui.waitScreen(/Command aborted[^]*✗ soon @1 finished · exit code 4/);
+  await tui.waitScreen(/Command aborted[^]*✕ #1 soon ended · exit 4/);
   assert.deepEqual(processesLike(place.tag, /^sleep 7495$/), []);
   await tui.submit("and now?");
   await tui.waitScreen(/I see\./);
@@ -144,7 +145,7 @@ test("nothing of a window's name, command or output steers the terminal", async 
   });
   await tui.submit("go");
   await tui.waitScreen(/I was told\./);
-  assert.match(await tui.screen(), /✓ .*name @1 finished · exit code 0/);
+  assert.match(await tui.screen(), /✓ #1 .*name ended · exit 0/);
   assert.doesNotMatch(await tui.screenAnsi(), /owned\u0007|\u001b\[2J/);
 });
 

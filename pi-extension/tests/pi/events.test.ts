@@ -45,7 +45,7 @@ function tellings(place: Scratch, exit: string): number {
 async function endIdle(rpc: Rpc, place: Scratch, code: number, left: number): Promise<void> {
   const from = rpc.mark();
   writeFileSync(join(place.cwd, `go${code}`), "");
-  const words = new RegExp(`^unified-exec: ${left} session`);
+  const words = new RegExp(`^execd: ${left} session`);
   await rpc.status(STATUS, left === 0 ? undefined : words, from);
 }
 

@@ -27,13 +27,13 @@ test("the footer counts sessions, and goes down by itself when they end", async 
   });
   await rpc.prompt("start");
   const [up, upper] = [
-    await rpc.status(KEY, /^unified-exec: 1 session running$/),
-    await rpc.status(KEY, /^unified-exec: 2 sessions running$/),
+    await rpc.status(KEY, /^execd: 1 session running$/),
+    await rpc.status(KEY, /^execd: 2 sessions running$/),
   ];
   assert.ok(rpc.records.indexOf(up) < rpc.records.indexOf(upper));
   const from = rpc.mark();
   writeFileSync(`${place.cwd}/one`, "");
-  await rpc.status(KEY, /^unified-exec: 1 session running$/, from);
+  await rpc.status(KEY, /^execd: 1 session running$/, from);
   writeFileSync(`${place.cwd}/two`, "");
   await rpc.status(KEY, undefined, from);
   const since = rpc.records.slice(from).map((one) => one.type);
@@ -71,19 +71,19 @@ test("/unified-exec-sessions: one is chosen, none is, all are; then there is non
 
   from = rpc.mark();
   await rpc.choose(command, (all) => all.find((one) => one.endsWith("sleep 7211")));
-  await rpc.notice(/^unified-exec: killed 1 session$/, from);
+  await rpc.notice(/^execd: killed 1 session$/, from);
   assert.equal(processesLike(place.tag, /^sleep 7211$/).length, 0);
   assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 2);
 
   from = rpc.mark();
   const rest = await rpc.choose(command, (all) => all.find((one) => one.startsWith("Kill all")));
   assert.equal(rest.at(-1), "Kill all 2 sessions");
-  await rpc.notice(/^unified-exec: killed 2 sessions$/, from);
+  await rpc.notice(/^execd: killed 2 sessions$/, from);
   assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 0);
 
   from = rpc.mark();
   await rpc.say(command);
-  await rpc.notice(/^unified-exec: no live sessions$/, from);
+  await rpc.notice(/^execd: no live sessions$/, from);
   assert.equal(rpc.records.slice(from).some((one) => one.method === "select"), false);
 });
 
@@ -104,11 +104,11 @@ test("after /tree: a warning and a widget, which goes away with the sessions", a
   await rpc.say(`/test-tree ${entries[0]?.id}`);
   const warning = await rpc.notice(/still running after \/tree/, from);
   assert.deepEqual(warning, {
-    text: "unified-exec: 7 sessions still running after /tree.",
+    text: "execd: 7 sessions still running after /tree.",
     kind: "warning",
   });
   const lines = (await rpc.widget(KEY, true, from)).widgetLines ?? [];
-  assert.equal(lines[0], "⚠ unified-exec: 7 sessions still running");
+  assert.equal(lines[0], "⚠ execd: 7 sessions still running");
   const shown = lines.slice(1, 6).map((line) => line.replace(/ \d+s /, " Ns "));
   assert.deepEqual(
     shown.map((line) => line.replace(/: \d/, ": N")),
@@ -129,7 +129,7 @@ test("after /tree: a warning and a widget, which goes away with the sessions", a
   from = rpc.mark();
   await rpc.say(`/test-tree ${entries[0]?.id}`);
   const single = (await rpc.widget(KEY, true, from)).widgetLines ?? [];
-  assert.equal(single[0], "⚠ unified-exec: 1 session still running");
+  assert.equal(single[0], "⚠ execd: 1 session still running");
   assert.match(single[1] ?? "", /^ {2}#8 \d+s exec sleep 7220 \(~\/project\)$/);
   assert.equal(single.length, 3);
   await rpc.choose("/unified-exec-sessions", (all) => all[0]);
@@ -149,8 +149,8 @@ test("many sessions: the warning and the eviction are notices", async (t) => {
   });
   await rpc.prompt("start");
   const texts = rpc.notices().map((one) => one.text);
-  assert.ok(texts.includes("unified-exec: 2/6 sessions open"), texts.join("\n"));
-  assert.match(texts.at(-1) ?? "", /^unified-exec: evicted session 1 \(LRU, over cap 6\)/);
+  assert.ok(texts.includes("execd: 2/6 sessions open"), texts.join("\n"));
+  assert.match(texts.at(-1) ?? "", /^execd: evicted session 1 \(LRU, over cap 6\)/);
   assert.match(rpc.toolEnds("exec_command").at(-1)?.text ?? "", /^warning: evicted session 1 /m);
   await until("the eviction", () => processesLike(place.tag, /^sleep 7230$/).length === 6);
 });

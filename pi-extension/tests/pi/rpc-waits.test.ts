@@ -89,10 +89,10 @@ test("an end during a run that Esc stops is not lost, and begins no run", async 
   });
   const from = rpc.mark();
   await rpc.say("start");
-  await rpc.status("unified-exec.sessions", /^unified-exec: 2 sessions running$/, from);
+  await rpc.status("unified-exec.sessions", /^execd: 2 sessions running$/, from);
   const two = rpc.mark();
   writeFileSync(join(place.cwd, "go"), "");
-  await rpc.status("unified-exec.sessions", /^unified-exec: 1 session running$/, two);
+  await rpc.status("unified-exec.sessions", /^execd: 1 session running$/, two);
   await rpc.command("abort");
   await rpc.settled(from);
   const told = await rpc.waitFor("the message", (one) =>

@@ -124,7 +124,7 @@ test("live updates: the newest output, who runs, at a bounded pace", async (t) =
   const loop = "for i in $(seq 1 200); do echo line $i; echo err $i >&2; sleep 0.005; done";
   const run = await runJson(place, { args: STREAM, script: [turn("Loop.", bash(loop))] });
   const updates = run.events.filter((event) => event.type === "tool_execution_update");
-  const outputs = updates.map((event) => String(event.partialResult?.details?.["output"]));
+  const outputs = updates.map((event) => event.partialResult?.content?.[0]?.text ?? "");
   const end = run.toolEnd("bash_stream");
   const most = Number(end.details["durationMs"]) / 250 + 3;
   assert.ok(updates.length >= 3 && updates.length <= most, `${updates.length} of ${most}`);

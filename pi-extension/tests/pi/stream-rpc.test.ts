@@ -103,7 +103,7 @@ test("the end of live output is told beside the output, not in it", async (t) =>
     undefined,
     FLOOD_MS,
   );
-  assert.match(String(last.partialResult?.details?.["output"]), /^[x\n]+$/);
+  assert.match(textOf(last.partialResult?.content), /^[x\n]+$/);
   await rpc.command("abort");
   const end = await rpc.toolEnd("bash_stream");
   assert.equal(end.details["signal"], "SIGKILL");
@@ -126,7 +126,7 @@ test("/jobs, /tail and /kill; the footer counts", async (t) => {
     ],
   });
   await rpc.prompt("start");
-  await rpc.status(KEY, /^unified-exec: 1 session running$/);
+  await rpc.status(KEY, /^execd: 1 session running$/);
   const isUp = (label: string) => /^#\d \d+s echo up; exec sleep 7330$/.test(label);
   let from = rpc.mark();
   const options = await rpc.choose("/jobs", (all) => all.find(isUp));

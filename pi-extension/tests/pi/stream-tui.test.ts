@@ -32,29 +32,29 @@ test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   });
   await tui.submit("go");
   await tui.waitScreen(
-    /\$ for i in [^\n]*\n[^]*7 earlier lines.*\n( *row \d+\n)+\n *elapsed \d+\.\ds · sessionId=1[^]*1 session running/,
+    /\$ for i in [^\n]*\n[^]*7 earlier lines.*\n( *row \d+\n)+\n *elapsed \d+\.\ds · #1[^]*1 session running/,
   );
   await tui.keepScreen("stream-1-running");
   writeFileSync(go, "");
   await tui.waitScreen(/That was it\./);
   const all = await tui.scrollback();
   assert.match(rowOf(all, "$ for"), /^… 7 earlier lines[^]*^row 8\n[^]*^row 12\n/m);
-  assert.match(rowOf(all, "$ for"), /^took \d+\.\ds · exitCode=3 · log: \S+\.log$/m);
+  assert.match(rowOf(all, "$ for"), /^took \d+\.\ds · exit 3 · log: \S+\.log$/m);
   assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1s · pty\)$/m);
   // Where Python is there in time, its prompt waits already.
-  const shown = /^(yielded|waited) \d+\.\ds · sessionId=2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
+  const shown = /^(yielded|waited) \d+\.\ds · #2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
   assert.match(rowOf(all, "$ exec python3"), shown);
-  assert.match(rowOf(all, "» 11 bytes"), /^» 11 bytes → 2\n+wrote 11 bytes$/m);
+  assert.match(rowOf(all, "» 11 bytes"), /^» 11 bytes → #2\n+wrote 11 bytes$/m);
   assert.match(
-    rowOf(all, "⟳ poll → 2"),
-    /^⟳ poll → 2 \(wait 5s\)\n[^]*^running \d+\.\ds · sessionId=2/m,
+    rowOf(all, "↻ poll → #2"),
+    /^↻ poll → #2 \(wait 5s\)\n[^]*^running \d+\.\ds · #2/m,
   );
-  assert.match(rowOf(all, "✕ kill"), /^✕ kill 2 SIGKILL\n[^]*^took .* · signal=SIGKILL/m);
+  assert.match(rowOf(all, "✕ kill"), /^✕ kill #2 SIGKILL\n[^]*^took .* · signal SIGKILL/m);
   // Where Python has answered before the poll, the poll has the answer, else the kill.
-  assert.match(rowOf(all, "⟳ poll → 2") + rowOf(all, "✕ kill"), /^\W*42$/m);
-  assert.match(all, /#2 \d+s exec python3 -q \(~\/project\) · pty · signal=SIGKILL/);
-  assert.match(rowOf(all, "log 1"), /^log 1 \(40 bytes\)\n+row 1\n[^]*^bytes 0 to 40 of /m);
-  assert.match(rowOf(all, "⟳ poll → 99"), /unknown sessionId: 99/);
+  assert.match(rowOf(all, "↻ poll → #2") + rowOf(all, "✕ kill"), /^\W*42$/m);
+  assert.match(all, /#2 \d+s exec python3 -q \(~\/project\) · pty · signal SIGKILL/);
+  assert.match(rowOf(all, "log #1"), /^log #1 \(40 bytes\)\n+row 1\n[^]*^bytes 0 to 40 of /m);
+  assert.match(rowOf(all, "↻ poll → #99"), /unknown sessionId: 99/);
   assert.doesNotMatch(await tui.screen(), /session running/, "the footer is empty again");
   await tui.keepScreen("stream-2-rows");
 });
@@ -76,7 +76,7 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   ];
   const tui = await Tui.start(place, { args: STREAM, script });
   await tui.submit("go");
-  await tui.waitScreen(/Running\.[^]*unified-exec: 1 session running/);
+  await tui.waitScreen(/Running\.[^]*execd: 1 session running/);
   await tui.submit("/jobs");
   await tui.waitScreen(/→ #1 \d+s printf 'up/);
   await tui.keepScreen("stream-3-jobs");
@@ -96,7 +96,7 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   await tui.submit("wait");
   await tui.waitScreen(/waiting\n[^]*elapsed \d/);
   await tui.key("Escape");
-  await tui.waitScreen(/ended by Esc\n *took \d+\.\ds · signal=SIGKILL/);
+  await tui.waitScreen(/ended by Esc\n *took \d+\.\ds · signal SIGKILL/);
   assert.equal(processesLike(place.tag, /^sleep 7341$/).length, 0);
   assert.equal(processesLike(place.tag, /^sleep 7340$/).length, 1, "only what was waited for");
   await tui.submit("/kill 1");
@@ -107,7 +107,7 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
 
   const resumed = await Tui.start(place, { script, args: [...STREAM, "--continue"] });
   const restored = await resumed.waitScreen(/ended by Esc/);
-  const row = /\$ printf 'up.*\s+\(yield 1s\)\n+ *up\n+ *yielded \d+\.\ds · sessionId=1 · /;
+  const row = /\$ printf 'up.*\s+\(yield 1s\)\n+ *up\n+ *yielded \d+\.\ds · #1 · /;
   assert.match(restored, row);
 });
 

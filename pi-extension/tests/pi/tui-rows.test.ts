@@ -31,7 +31,7 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
   // The rows come at once and no more follow: execd may tell of them before it knows that the log
   // is there. Once in some runs the row then had no log while the loop ran.
   const running = await tui.waitScreen(
-    /elapsed \d+\.\ds · session_id=1 · log: [^]*unified-exec: 1 session running/,
+    /elapsed \d+\.\ds · #1 · log: [^]*execd: 1 session running/,
   );
   assert.ok(running.includes(`$ ${loop}`));
   await tui.keepScreen("1-running");
@@ -41,29 +41,29 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
   assert.match(looped, /^… 7 earlier lines/m);
   assert.match(looped, /^row 8\nrow 9\nrow 10\nrow 11\nrow 12\n/m);
   assert.doesNotMatch(looped, /^row 7$/m);
-  assert.match(looped, /^took \d+\.\ds · exit_code=0 · log: \S+\.log$/m);
+  assert.match(looped, /^took \d+\.\ds · exit 0$/m);
 
   const elapsed = (screen: string) =>
-    Number(/⟳ poll → session_id=2 \(yield 20\.0s\)[^]*elapsed (\d+)\.\ds/.exec(screen)?.[1]);
+    Number(/↻ poll → #2 \(yield 20\.0s\)[^]*elapsed (\d+)\.\ds/.exec(screen)?.[1]);
   const before = elapsed(await tui.waitScreen((screen) => elapsed(screen) >= 0));
   await tui.waitScreen((screen) => elapsed(screen) > before);
   const all = await tui.scrollback();
   assert.match(rowOf(all, "$ exec python3"), /^\$ exec python3 -q \(yield 1\.0s · .*tty\)/);
   // Where Python is there in time, its prompt waits already.
-  const shown = /^(yielded|waited) \d+\.\ds · session_id=2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
+  const shown = /^(yielded|waited) \d+\.\ds · #2 · (waits for a \w+ \(python3\S*\) ·\s)?log:\s/m;
   assert.match(rowOf(all, "$ exec python3"), shown);
   const asked = rowOf(all, "» print");
-  assert.match(asked, /^» print\(7\*6\)\\n → session_id=2 \(yield 1\.0s\)$/m);
+  assert.match(asked, /^» print\(7\*6\)\\n → #2 \(yield 1\.0s\)$/m);
   // Where Python starts slowly they stand in a later row.
   assert.match(all, /^ *>>>/m);
   assert.match(all, /^ *42$/m);
-  assert.match(all, /» \(base64, 4 bytes\) → session_id=2/);
-  assert.match(rowOf(all, "» ^C"), /^» \^C → session_id=2[^]*KeyboardInterrupt/);
+  assert.match(all, /» \(base64, 4 bytes\) → #2/);
+  assert.match(rowOf(all, "» ^C"), /^» \^C → #2[^]*KeyboardInterrupt/);
 
   await tui.key("Escape");
-  await tui.waitScreen(/⟳ poll → session_id=2 .*\n+ *yielded \d+\.\ds.* · session_id=2/);
+  await tui.waitScreen(/↻ poll → #2 .*\n+ *yielded \d+\.\ds.* · #2/);
   assert.equal(processesLike(place.tag, /^python3 -q$/).length, 1);
-  assert.match(await tui.screen(), /unified-exec: 1 session running/);
+  assert.match(await tui.screen(), /execd: 1 session running/);
   await tui.keepScreen("2-rows");
 
   await tui.key("C-o");
@@ -97,14 +97,14 @@ test("the other tools, failures, truncation, wakes", async (t) => {
   assert.match(all, /#1 \d+s exec sleep 7400/);
   assert.match(all, /resize_session.*91\s*x\s*33/i);
   assert.match(all, /set_on_exit.*none/);
-  assert.match(all, /kill_session → session_id=1 SIGKILL/);
-  assert.match(all, /Killed session 1 \(pid \d+\) with SIGKILL — signal=SIGKILL/);
+  assert.match(all, /✕ kill #1 SIGKILL/);
+  assert.match(all, /Killed #1 \(pid \d+\) with SIGKILL · signal SIGKILL/);
   assert.match(rowOf(all, "$ echo bad"), /^\$ echo bad; exit 3 \(.*cwd: \/tmp\)\n+bad\n/);
-  assert.match(rowOf(all, "$ echo bad"), /^took \d+\.\ds · exit_code=3 · log: /m);
+  assert.match(rowOf(all, "$ echo bad"), /^took \d+\.\ds · exit 3 · log: /m);
   assert.match(all, /spawn nosuchshell: ENOENT: No such file or directory/);
   assert.match(rowOf(all, "$ seq"), /^… 1995 earlier lines/m);
   assert.match(rowOf(all, "$ seq"), /^\[Showing lines 3001-5000 of 5000\. Full output: /m);
-  assert.match(rowOf(all, "» x"), /^» x → session_id=99[^]*unknown session_id: 99/);
+  assert.match(rowOf(all, "» x"), /^» x → #99[^]*unknown session_id: 99/);
   assert.doesNotMatch(all, /session running/, "the footer is empty again");
 });
 

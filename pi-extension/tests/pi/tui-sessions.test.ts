@@ -34,7 +34,7 @@ async function afterTree(t: TestContext): Promise<{ place: Scratch; tui: Tui }> 
     script: [turn("Two.", start("exec sleep 7410"), start("exec sleep 7411")), turn("Running.")],
   });
   await tui.submit("please start");
-  await tui.waitScreen(/Running\.[^]*unified-exec: 2 sessions running/);
+  await tui.waitScreen(/Running\.[^]*execd: 2 sessions running/);
   await tui.submit("/tree");
   await goToEntry(tui, /user: please start/);
   return { place, tui };
@@ -43,14 +43,14 @@ async function afterTree(t: TestContext): Promise<{ place: Scratch; tui: Tui }> 
 test("/tree: a warning is on the screen", async (t) => {
   const { tui } = await afterTree(t);
   await tui.waitScreen(/Use list_sessions for a fresh inventory/);
-  await tui.waitScreen(/Warning: unified-exec: 2 sessions still running after \/tree\./, 10_000);
+  await tui.waitScreen(/Warning: execd: 2 sessions still running after \/tree\./, 10_000);
   await tui.keepScreen("3-tree");
 });
 
 // rule: pi.md, The extension: The widget after /tree
 test("/tree: a widget; the selector ends a session; all of it goes", async (t) => {
   const { place, tui } = await afterTree(t);
-  const shown = await tui.waitScreen(/⚠ unified-exec: 2 sessions still running\n/);
+  const shown = await tui.waitScreen(/⚠ execd: 2 sessions still running\n/);
   assert.match(shown, /^ *#1 \d+s exec sleep 741\d \(~\/project\)\n *#2 \d+s exec sleep 741\d \(/m);
   assert.match(
     shown,
@@ -61,14 +61,14 @@ test("/tree: a widget; the selector ends a session; all of it goes", async (t) =
   await tui.waitScreen(/→ #1 \d+s exec sleep 741\d[^]*Kill all 2 sessions/);
   await tui.keepScreen("4-sessions");
   await tui.key("Enter");
-  await tui.waitScreen(/unified-exec: killed 1 session\n/);
+  await tui.waitScreen(/execd: killed 1 session\n/);
   await tui.waitScreen(
-    /⚠ unified-exec: 1 session still running\n[^]*unified-exec: 1 session running/,
+    /⚠ execd: 1 session still running\n[^]*execd: 1 session running/,
   );
   const [left] = processesLike(place.tag, /^sleep 741\d$/);
   assert.ok(left);
   process.kill(left.pid);
-  await tui.goneScreen(/unified-exec: 1 session|Use list_sessions/);
+  await tui.goneScreen(/execd: 1 session|Use list_sessions/);
 });
 
 // rule: pi.md, The extension: Sessions end at every session_shutdown
@@ -84,10 +84,10 @@ test("a wake while idle; then /new, /reload and ctrl+d end what runs", async (t)
     ],
   });
   await tui.submit("first");
-  await tui.waitScreen(/My turn ends\.[^]*unified-exec: 1 session running/);
+  await tui.waitScreen(/My turn ends\.[^]*execd: 1 session running/);
   writeFileSync(`${place.cwd}/go`, "");
   const woken = await tui.waitScreen(/I was woken\./);
-  assert.match(woken, /exit_code=0/);
+  assert.match(woken, /✓ #1 ended · exit 0/);
   assert.doesNotMatch(woken, /420042/);
   assert.doesNotMatch(woken, /session running/);
   await tui.keepScreen("5-wake");
@@ -123,8 +123,8 @@ test("rows that pi restores are drawn as they were", async (t) => {
   const script = [turn("Run.", exec("echo hi; exit 3"), start("exec sleep 7440")), turn("Done.")];
   const first = await Tui.start(place, { script });
   const rows = [
-    /\$ echo hi; exit 3.*\n+ *hi\n+ *took \d+\.\ds · exit_code=3 · log: /,
-    /\$ exec sleep 7440 \(yield 0\.3s.*\n+ *yielded \d+\.\ds · session_id=\d · log: /,
+    /\$ echo hi; exit 3.*\n+ *hi\n+ *took \d+\.\ds · exit 3 · log: /,
+    /\$ exec sleep 7440 \(yield 0\.3s.*\n+ *yielded \d+\.\ds · #\d · log: /,
   ];
   const isRestored = (screen: string) => rows.every((row) => row.test(screen));
   await first.submit("go");
@@ -173,7 +173,7 @@ test("no execd: the notice is on the screen, and pi's bash works", async (t) => 
     env: { EXECD_BIN: "/nonexistent/execd" },
     script: [turn("Nothing to do.")],
   });
-  await tui.waitScreen(/Warning: unified-exec: [^─]*\/nonexistent\/execd/);
+  await tui.waitScreen(/Warning: execd: [^─]*\/nonexistent\/execd/);
   await tui.submit("go");
   await tui.waitScreen(/Nothing to do\./);
   assert.ok(place.requests()[0]?.tools.includes("bash"));

@@ -168,19 +168,19 @@ test("the TUI: what is waited for counts the seconds, what ended it, Esc", async
   });
   await tui.submit("go");
   const seconds = (screen: string) =>
-    Number(/⟳ wait "never" → session 1 \([^)]*\) · (\d+)\.\ds/.exec(screen)?.[1]);
+    Number(/↻ wait "never" → session 1 \([^)]*\) · (\d+)\.\ds/.exec(screen)?.[1]);
   const before = seconds(await tui.waitScreen((screen) => seconds(screen) >= 0));
   await tui.waitScreen((screen) => seconds(screen) > before);
   const all = await tui.scrollback();
   const served = rowOf(all, "$ sleep 0.5;");
   assert.match(served, new RegExp(`until port ${port}`));
   assert.match(served, new RegExp(`^✓ matched port ${port} \\(python3`, "m"));
-  assert.match(served, /^waited \d+\.\ds · session_id=1 · /m);
+  assert.match(served, /^waited \d+\.\ds · #1 · /m);
   assert.match(rowOf(all, "$ read -p"), /^impossible: bash waits for a line/m);
   await tui.key("Escape");
   await tui.goneScreen((screen) => seconds(screen) >= 0);
   assert.equal(processesLike(place.tag, /http\.server/).length, 1);
-  assert.match(await tui.screen(), /unified-exec: 2 sessions running/);
+  assert.match(await tui.screen(), /execd: 2 sessions running/);
   await tui.keepScreen("waits");
 });
 

@@ -166,14 +166,14 @@ const ENDED = {
 
 // rule: bash.md, In pi: Completion and poll messages have renderers
 it("a completion: how it ended, its command, the end of its output", () => {
-  assert.match(message([ENDED]), new RegExp("^✓ tests @3 finished · exit code 0\\n\\$ npm test\\n\\n"
+  assert.match(message([ENDED]), new RegExp("^✓ #3 tests ended · exit 0\\n\\$ npm test\\n\\n"
     + "… 4 earlier lines \\(.*to expand\\)\\nline 5\\n[^]*line 9$"));
-  assert.match(message([{ ...ENDED, exit_code: 3, tail: "" }]), /^✗ tests @3 finished · exit code 3\n/);
+  assert.match(message([{ ...ENDED, exit_code: 3, tail: "" }]), /^✕ #3 tests ended · exit 3\n/);
   const killed = { ...ENDED, exit_code: undefined, signal: "SIGTERM" };
-  assert.match(message([killed]), /^✗ tests @3 finished · SIGTERM\n/);
-  assert.match(message([ENDED, { ...ENDED, window: "@4" }]), /tests @3[^]*line 9\n\n✓ tests @4/);
+  assert.match(message([killed]), /^✕ #3 tests ended · signal SIGTERM\n/);
+  assert.match(message([ENDED, { ...ENDED, window: "@4" }]), /#3 tests[^]*line 9\n\n✓ #4 tests/);
   const lost = { ...ENDED, kind: "lost", tail: "", log_path: LOG };
-  assert.match(message([lost]), /^✗ tests @3 is lost\n[^]*\[Full output: /);
+  assert.match(message([lost]), /^✕ #3 tests is lost\n[^]*\[Full output: /);
   assert.equal(message([]), "as the model reads it");
 });
 
@@ -196,7 +196,7 @@ it("the completed…DisplayLines and poll…DisplayLines", () => {
     assert.match(message([cut], given), /8 earlier lines.*\nline 9\n\n\[Full output: /, kind);
     assert.match(message([facts], {}, true), /npm test\n\nline 1\n[^]*line 9$/, kind);
   }
-  assert.match(message([{ ...ENDED, kind: "poll" }]), /^⟳ tests @3 is running\n/);
+  assert.match(message([{ ...ENDED, kind: "poll" }]), /^↻ #3 tests is running\n/);
 });
 
 // rule: bash.md, In pi: Completion and poll messages have renderers

@@ -43,7 +43,7 @@ it("another extension's bash is used, pi's own is replaced", async () => {
   await withBash({}, async (pi) => {
     assert.deepEqual([...pi.tools.keys()], []);
     assert.deepEqual(pi.notices,
-      ["bash: another extension has bash; its tools are used, not execd's"]);
+      ["execd: another extension has bash; its tools are used, not execd's"]);
   }, tools("extension"));
   await withBash({}, async (pi) => {
     assert.deepEqual([...pi.tools.keys()], ["bash", "tmux"]);
@@ -161,7 +161,7 @@ it("a message that pi refuses is given to it again when it has settled", async (
   await withBash({}, async (pi) => {
     await start(pi, "exit 7");
     await until(() => pi.notices.length > 0, "the notice");
-    assert.match(pi.notices[0] ?? "", /^bash: the model could not be told yet of @1: not now$/);
+    assert.match(pi.notices[0] ?? "", /^execd: the model could not be told yet of @1: not now$/);
     await pi.emit("agent_settled");
     assert.equal(sent.length, 1);
     await pi.emit("agent_settled");
@@ -249,7 +249,7 @@ it("display-only check-ins without entries are notices; with entries no model re
   await withBash(settings, async (pi) => {
     await poll(pi);
     await until(() => pi.notices.length > 0, "the notice");
-    assert.match(pi.notices[0] ?? "", /^bash: poll: echo @1 \$ echo shown; sleep 9 shown$/);
+    assert.match(pi.notices[0] ?? "", /^execd: poll: echo @1 \$ echo shown; sleep 9 shown$/);
     assert.deepEqual(pi.sent, []);
   });
   const entries: [string, object][] = [];

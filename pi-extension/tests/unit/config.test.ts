@@ -169,7 +169,7 @@ it("the widget: five sessions, the rest counted, nothing of a command's codes", 
   });
   const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000, (id) => id === 2, UNIFIED_WORDS);
   assert.deepEqual(lines, [
-    "⚠ unified-exec: 7 sessions still running",
+    "⚠ execd: 7 sessions still running",
     "  #1 41s npm run dev 1 (/srv/app)",
     "  #2 41s [wake] npm run dev 2 (/srv/app)",
     ...[3, 4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),

@@ -87,7 +87,7 @@ it("PI_EXECD_LOG_KEEP_DAYS that is no number: without a user interface on stderr
     delete process.env.PI_EXECD_NO_LOG;
   }
   const [first = "", second = "", ...more] = said;
-  assert.match(first, /^pi-execd: PI_EXECD_LOG_KEEP_DAYS=never is no whole number of days /);
+  assert.match(first, /^execd: PI_EXECD_LOG_KEEP_DAYS=never is no whole number of days /);
   assert.match(first, / As without it, execd deletes logs after 7 days$/);
   assert.match(second, / As without it, no logs are written$/);
   assert.deepEqual(more, []);
@@ -145,7 +145,7 @@ it("execd killed: the call fails clearly, the next one works and says so once", 
   kill(daemons()[0]);
   await failed;
   assert.equal(pi.notices.length, 1);
-  assert.match(pi.notices[0] ?? "", /^unified-exec: execd was killed by SIGKILL\. Its sessions/);
+  assert.match(pi.notices[0] ?? "", /^execd: execd was killed by SIGKILL\. Its sessions/);
   assert.equal(pi.statuses.at(-1), undefined);
 
   const next = await pi.call("exec_command", { cmd: "sleep 317", yield_time_ms: 250 });
@@ -261,7 +261,7 @@ it("a second extension with one of the names: theirs win, one notice", async () 
   assert.deepEqual([...pi.tools.keys()], []);
   assert.deepEqual(pi.active, ["read", "bash", "edit"]);
   assert.deepEqual(pi.notices, [
-    "unified-exec: another extension has exec_command; its tools are used, not execd's",
+    "execd: another extension has exec_command; its tools are used, not execd's",
   ]);
   await pi.shutdown();
 });
@@ -464,8 +464,10 @@ it("a log that comes later than the first output is named in the updates", async
     const pi = new Pi();
     await pi.start();
     const told: unknown[][] = [];
-    const onUpdate = ({ details: { output, session_id, log_path, cwd } }: Result) =>
-      told.push([session_id, output, log_path, cwd]);
+    const onUpdate = (update: Result) => {
+      const { session_id, log_path, cwd } = update.details;
+      told.push([session_id, textOf(update), log_path, cwd]);
+    };
     await pi.call("exec_command", { cmd: "true" }, { onUpdate });
     assert.deepEqual(told, [
       [7, "hi\n", undefined, undefined],
@@ -518,13 +520,13 @@ it("the sessions command and /tree on a host without select and widgets", async 
   await pi.start();
   const run = async () => pi.commands.get("unified-exec-sessions")?.("", pi.ctx);
   await run();
-  assert.deepEqual(pi.notices.splice(0), ["unified-exec: no live sessions"]);
+  assert.deepEqual(pi.notices.splice(0), ["execd: no live sessions"]);
   await pi.call("exec_command", { cmd: "sleep 325", yield_time_ms: 250 });
   await run();
-  assert.match(pi.notices.splice(0).join(), /^unified-exec: 1 session running: #1 \d+s sleep 325$/);
+  assert.match(pi.notices.splice(0).join(), /^execd: 1 session running: #1 \d+s sleep 325$/);
   await pi.emit("session_tree");
   await until(() => pi.notices.length > 0, "the notice");
-  assert.deepEqual(pi.notices, ["unified-exec: 1 session still running after /tree."]);
+  assert.deepEqual(pi.notices, ["execd: 1 session still running after /tree."]);
   await pi.shutdown();
 });
 

@@ -72,10 +72,11 @@ export function drawnBy(by: ToolRenderers, tool: string, args: unknown, cwd: str
   let frames = 0;
   const failures: unknown[] = [];
   const ui = { requestRender: () => frames++ } as unknown as TUI;
-  const { renderCall, renderResult } = by;
+  const { renderShell, renderCall, renderResult } = by;
   // pi catches what a renderer throws and draws something plain: a test would not notice.
   const definition = {
     name: tool,
+    ...(renderShell && { renderShell }),
     renderCall: watched(renderCall, failures),
     renderResult: watched(renderResult, failures),
   } as unknown as ToolDefinition;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
 import { HOSTILE } from "./hostile-texts.ts";
-import { context, draw, give, row, screen, start, theme } from "./render-harness.ts";
+import { context, draw, drawnBy, give, row, screen, start, theme } from "./render-harness.ts";
 import { millis, randomText, seeded } from "./render-random.ts";
 import type { UnifiedToolName } from "../../src/render/index.ts";
 import { renderers } from "../../src/render/index.ts";
@@ -113,13 +113,12 @@ describe("nothing of a stranger steers the terminal", () => {
   }
 
   test("the check itself sees what is unsafe", () => {
-    const unsafe = { render: () => ["\x1b]0;x\x07"], invalidate: () => {} };
-    const target = row("exec_command", {});
-    target.component.addChild(unsafe);
-    assert.throws(() => draw(target, 80), /a control reached the terminal/);
-    const wide = row("exec_command", {});
-    wide.component.addChild({ render: () => ["x".repeat(81)], invalidate: () => {} });
-    assert.throws(() => draw(wide, 80), /81 cells of 80/);
+    const drawing = (line: string) => {
+      const slot = () => ({ render: () => [line], invalidate: () => {} });
+      return drawnBy({ renderShell: "self", renderCall: slot, renderResult: slot }, "x", {}, "/");
+    };
+    assert.throws(() => draw(drawing("\x1b]0;x\x07"), 80), /a control reached the terminal/);
+    assert.throws(() => draw(drawing("x".repeat(81)), 80), /81 cells of 80/);
   });
 
   // rule: pi.md, The extension: Nothing a child prints reaches the terminal as a code
@@ -140,12 +139,12 @@ describe("nothing of a stranger steers the terminal", () => {
     const target = row("exec_command", { cmd: "printf '\x1b[31mred\x1b[0m'" });
     give(target, { details: { output: "\x1b[32m✓\x1b[0m passed\r\n\tok\n", exit_code: 0 } });
     assert.deepEqual(screen(target), [
-      "$ printf 'red' (cwd: ~/project)",
+      "$ printf 'red'",
       "",
       "✓ passed",
       "   ok",
       "",
-      "exit_code=0",
+      "exit 0",
     ]);
   });
 });

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { ToolRenderers } from "../../src/render/row.ts";
 import type { TestRow } from "./render-harness.ts";
-import { context, CWD, draw, give, HOME, row, screen, start, theme } from "./render-harness.ts";
+import {
+  context, CWD, draw, drawnBy, give, HOME, row, screen, start, theme,
+} from "./render-harness.ts";
 import { renderers } from "../../src/render/index.ts";
 import { SNAKE, describeSession } from "../../src/render/view.ts";
 
@@ -48,7 +52,7 @@ describe("exec_command", () => {
     start(target);
     give(target, { text: "for the model", details: yielded });
     assert.deepEqual(screen(target, 120), [
-      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · cwd: ~/project · tty) [wake]",
+      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · tty) [wake]",
       "",
       "… 7 earlier lines (ctrl+o to expand)",
       "round 8",
@@ -57,21 +61,20 @@ describe("exec_command", () => {
       "round 11",
       "round 12",
       "",
-      "yielded 2.5s · session_id=2 · log: ~/.cache/execd-2-5d0c71b2.log",
+      "yielded 2.5s · #2 · log: ~/.cache/execd-2-5d0c71b2.log",
     ]);
   });
 
   test("the same, 80 and 40 cells wide", () => {
     const target = wait(yielded, args);
     assert.deepEqual(screen(target, 80).slice(0, 3), [
-      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · cwd: ~/project · tty)",
-      " [wake]",
+      "$ for i in {1..12}; do echo round $i; done (yield 2.5s · tty) [wake]",
       "",
+      "… 7 earlier lines (ctrl+o to expand)",
     ]);
     assert.deepEqual(screen(target, 40), [
       "$ for i in {1..12}; do echo round $i;",
-      "done (yield 2.5s · cwd: ~/project ·",
-      "tty) [wake]",
+      "done (yield 2.5s · tty) [wake]",
       "",
       "… 7 earlier lines (ctrl+o to expand)",
       "round 8",
@@ -80,7 +83,7 @@ describe("exec_command", () => {
       "round 11",
       "round 12",
       "",
-      "yielded 2.5s · session_id=2 · log:",
+      "yielded 2.5s · #2 · log:",
       "~/.cache/execd-2-5d0c71b2.log",
     ]);
   });
@@ -108,12 +111,12 @@ describe("exec_command", () => {
 
   test("draws five lines without a hint, and blank lines only inside", () => {
     const lines = screen(wait({ output: "\n\n1\n2\n\n4\n5\n\n", exit_code: 0 }));
-    assert.deepEqual(lines.slice(2), ["1", "2", "", "4", "5", "", "exit_code=0"]);
+    assert.deepEqual(lines.slice(2), ["1", "2", "", "4", "5", "", "exit 0"]);
   });
 
   test("the cwd is pi's, or the workdir in it, until the daemon says better", () => {
     const first = (target: TestRow): string | undefined => screen(target)[0];
-    assert.equal(first(row("exec_command", { cmd: "ls" })), "$ ls (cwd: ~/project)");
+    assert.equal(first(row("exec_command", { cmd: "ls" })), "$ ls");
     const relative = { cmd: "ls", workdir: "../other" };
     assert.equal(first(row("exec_command", relative)), "$ ls (cwd: ~/other)");
     const absolute = { cmd: "ls", workdir: "/srv" };
@@ -127,25 +130,27 @@ describe("exec_command", () => {
       "$ cat > x <<'EOF'",
       "   one",
       "",
-      "EOF (cwd: ~/project)",
+      "EOF",
     ]);
   });
 
   test("after the exit: took, exit code, log", () => {
     const target = wait({ exit_code: 0, wall_time_seconds: 4.2, log_path: "/tmp/x.log" });
-    assert.equal(lastLine(target), "took 4.2s · exit_code=0 · log: /tmp/x.log");
-    assertPainted(target, "muted", "exit_code=0");
+    assert.equal(lastLine(target), "took 4.2s · exit 0");
+    target.component.setExpanded(true);
+    assert.equal(lastLine(target), "took 4.2s · exit 0 · log: /tmp/x.log");
+    assertPainted(target, "muted", "exit 0");
     const long = wait({ exit_code: 0, wall_time_seconds: 90 });
-    assert.equal(lastLine(long), "took 1m 30s · exit_code=0");
+    assert.equal(lastLine(long), "took 1m 30s · exit 0");
   });
 
   test("a failure is in the error colour", () => {
     const failed = wait({ exit_code: 3, wall_time_seconds: 0.1 });
-    assert.equal(lastLine(failed), "took 0.1s · exit_code=3");
-    assertPainted(failed, "error", "exit_code=3");
+    assert.equal(lastLine(failed), "took 0.1s · exit 3");
+    assertPainted(failed, "error", "exit 3");
     const ended = wait({ signal: "SIGTERM", wall_time_seconds: 0.1 });
-    assert.equal(lastLine(ended), "took 0.1s · signal=SIGTERM");
-    assertPainted(ended, "error", "signal=SIGTERM");
+    assert.equal(lastLine(ended), "took 0.1s · signal SIGTERM");
+    assertPainted(ended, "error", "signal SIGTERM");
     const spawn = wait({ failure_message: "no such shell: fish", wall_time_seconds: 0 });
     assert.deepEqual(screen(spawn).slice(2), ["no such shell: fish", "took 0.0s"]);
     assertPainted(spawn, "error", "no such shell: fish");
@@ -164,7 +169,7 @@ describe("exec_command", () => {
   test("notes and warnings stand on lines of their own", () => {
     const note = "shell exited (code 0); still running: 4242 node server.js";
     const target = wait({ session_id: 2, note, warning: "60/64 sessions open" });
-    const last = "yielded · session_id=2";
+    const last = "yielded · #2";
     assert.deepEqual(screen(target).slice(2), ["60/64 sessions open", note, last]);
     assertPainted(target, "warning", note);
     assertPainted(target, "warning", "60/64 sessions open");
@@ -195,24 +200,24 @@ describe("exec_command", () => {
   test("a log that is not whole says so", () => {
     const log = { exit_code: 0, log_path: "/tmp/x.log" };
     const short = wait({ ...log, log_truncated: true });
-    assert.equal(lastLine(short), "exit_code=0 · log: /tmp/x.log (truncated)");
+    assert.equal(lastLine(short), "exit 0 · log: /tmp/x.log (truncated)");
     const broken = wait({ ...log, log_complete: false });
-    assert.equal(lastLine(broken), "exit_code=0 · log: /tmp/x.log (incomplete)");
+    assert.equal(lastLine(broken), "exit 0 · log: /tmp/x.log (incomplete)");
   });
 
   test("a wait that was broken off says so", () => {
     const target = wait({ session_id: 2, wait_status: "cancelled", effective_wait_ms: 1234 });
-    assert.equal(lastLine(target), "yielded 1.2s (cancelled) · session_id=2");
+    assert.equal(lastLine(target), "yielded 1.2s (cancelled) · #2");
   });
 
   test("arguments still streaming in are drawn as far as they are known", () => {
-    assert.deepEqual(screen(row("exec_command", {})), ["$ … (cwd: ~/project)"]);
-    assert.deepEqual(screen(row("exec_command", undefined)), ["$ … (cwd: ~/project)"]);
-    assert.deepEqual(screen(row("exec_command", { cmd: "np" })), ["$ np (cwd: ~/project)"]);
-    assert.deepEqual(screen(row("exec_command", { cmd: 7 })), ["$ [invalid arg] (cwd: ~/project)"]);
+    assert.deepEqual(screen(row("exec_command", {})), ["$ …"]);
+    assert.deepEqual(screen(row("exec_command", undefined)), ["$ …"]);
+    assert.deepEqual(screen(row("exec_command", { cmd: "np" })), ["$ np"]);
+    assert.deepEqual(screen(row("exec_command", { cmd: 7 })), ["$ [invalid arg]"]);
     const growing = row("exec_command", { cmd: "np" });
     growing.component.updateArgs({ cmd: "npm test", tty: true });
-    assert.deepEqual(screen(growing), ["$ npm test (cwd: ~/project · tty)"]);
+    assert.deepEqual(screen(growing), ["$ npm test (tty)"]);
   });
 
   test("a huge command is drawn as far as 32 KiB", () => {
@@ -229,7 +234,7 @@ describe("exec_command", () => {
     assert.deepEqual(screen(bare).slice(2), ["a", "b"]);
     const silent = row("exec_command", { cmd: "ls" });
     give(silent, { text: `${header}(no output)`, details: { exit_code: 0 } });
-    assert.deepEqual(screen(silent).slice(2), ["exit_code=0"]);
+    assert.deepEqual(screen(silent).slice(2), ["exit 0"]);
     const foreign = row("exec_command", { cmd: "ls" });
     give(foreign, { text: "x\n---\ny", details: null });
     assert.deepEqual(screen(foreign).slice(2), ["x", "---", "y"]);
@@ -238,32 +243,34 @@ describe("exec_command", () => {
 
 describe("write_stdin", () => {
   const cases: [object, string][] = [
-    [{ session_id: 2, yield_time_ms: 5000 }, "⟳ poll → session_id=2 (yield 5.0s)"],
-    [{ session_id: 2, yield_time_ms: "5000" }, "⟳ poll → session_id=2 (yield 5.0s)"],
-    [{ session_id: 2, chars: "", chars_b64: "" }, "⟳ poll → session_id=2"],
+    [{ session_id: 2, yield_time_ms: 5000 }, "↻ poll → #2 (yield 5.0s)"],
+    [{ session_id: 2, yield_time_ms: "5000" }, "↻ poll → #2 (yield 5.0s)"],
+    [{ session_id: 2, chars: "", chars_b64: "" }, "↻ poll → #2 (yield 5.0s)"],
+    [{ session_id: 2, yield_time_ms: 9e9 }, "↻ poll → #2 (yield 30m 0s)"],
+    [{ session_id: 2, yield_time_ms: 10 }, "↻ poll → #2 (yield 5.0s)"],
     [
       { session_id: 2, yield_until: "2026-07-21T18:30:00Z" },
-      "⟳ poll → session_id=2 (until 2026-07-21T18:30:00Z)",
+      "↻ poll → #2 (until 2026-07-21T18:30:00Z)",
     ],
-    [{}, "⟳ poll → session_id=…"],
-    [{ session_id: { a: 1 }, chars: null }, "⟳ poll → session_id=…"],
-    [{ session_id: 1, chars: "print(7*6)\\n" }, "» print(7*6)\\n → session_id=1"],
-    [{ session_id: 1, chars: "print(7*6)\n" }, "» print(7*6)\\n → session_id=1"],
-    [{ session_id: 1, chars: "\\x03" }, "» ^C → session_id=1"],
-    [{ session_id: 1, chars: "\x03" }, "» ^C → session_id=1"],
-    [{ session_id: 1, chars: "\\u0004\\u{3}" }, "» ^D^C → session_id=1"],
-    [{ session_id: 1, chars: "\\x1b[A\\e[B\x1b[C" }, "» ^[[A^[[B^[[C → session_id=1"],
-    [{ session_id: 1, chars: "\\x1a\\q\\t\\x3\\" }, "» \\x1a\\q\\t\\x3\\ → session_id=1"],
-    [{ session_id: 1, chars: "\\\\x03" }, "» \\\\x03 → session_id=1"],
-    [{ session_id: 1, chars: "a\tb\r\x1a\x7f" }, "» a\\tb\\r^Z^? → session_id=1"],
-    [{ session_id: 1, chars: 5 }, "» [invalid arg] → session_id=1"],
-    [{ session_id: 1, chars_b64: "aGVsbG8=" }, "» (base64, 5 bytes) → session_id=1"],
-    [{ session_id: 1, chars_b64: "aGVs\n bG8=" }, "» (base64, 5 bytes) → session_id=1"],
-    [{ session_id: 1, chars_b64: "aA==" }, "» (base64, 1 byte) → session_id=1"],
-    [{ session_id: 1, eof: true }, "» (eof) → session_id=1"],
+    [{}, "↻ poll → #… (yield 5.0s)"],
+    [{ session_id: { a: 1 }, chars: null }, "↻ poll → #… (yield 5.0s)"],
+    [{ session_id: 1, chars: "print(7*6)\\n" }, "» print(7*6)\\n → #1"],
+    [{ session_id: 1, chars: "print(7*6)\n" }, "» print(7*6)\\n → #1"],
+    [{ session_id: 1, chars: "\\x03" }, "» ^C → #1"],
+    [{ session_id: 1, chars: "\x03" }, "» ^C → #1"],
+    [{ session_id: 1, chars: "\\u0004\\u{3}" }, "» ^D^C → #1"],
+    [{ session_id: 1, chars: "\\x1b[A\\e[B\x1b[C" }, "» ^[[A^[[B^[[C → #1"],
+    [{ session_id: 1, chars: "\\x1a\\q\\t\\x3\\" }, "» \\x1a\\q\\t\\x3\\ → #1"],
+    [{ session_id: 1, chars: "\\\\x03" }, "» \\\\x03 → #1"],
+    [{ session_id: 1, chars: "a\tb\r\x1a\x7f" }, "» a\\tb\\r^Z^? → #1"],
+    [{ session_id: 1, chars: 5 }, "» [invalid arg] → #1"],
+    [{ session_id: 1, chars_b64: "aGVsbG8=" }, "» (base64, 5 bytes) → #1"],
+    [{ session_id: 1, chars_b64: "aGVs\n bG8=" }, "» (base64, 5 bytes) → #1"],
+    [{ session_id: 1, chars_b64: "aA==" }, "» (base64, 1 byte) → #1"],
+    [{ session_id: 1, eof: true }, "» (eof) → #1"],
     [
       { session_id: 1, chars: "q\\n", eof: true, yield_time_ms: 1000 },
-      "» q\\n → session_id=1 (eof · yield 1.0s)",
+      "» q\\n → #1 (eof · yield 1.0s)",
     ],
   ];
   for (const [args, expected] of cases) {
@@ -275,9 +282,9 @@ describe("write_stdin", () => {
   test("long input is cut until the row is expanded", () => {
     const target = row("write_stdin", { session_id: 1, chars: "x".repeat(500) });
     const text = (): string => screen(target, 82).join("").replaceAll(" ", "");
-    assert.equal(text(), `»${"x".repeat(199)}…→session_id=1`);
+    assert.equal(text(), `»${"x".repeat(199)}…→#1`);
     target.component.setExpanded(true);
-    assert.equal(text(), `»${"x".repeat(500)}→session_id=1`);
+    assert.equal(text(), `»${"x".repeat(500)}→#1`);
   });
 
   test("its result is a wait's", () => {
@@ -285,11 +292,11 @@ describe("write_stdin", () => {
     const details = { output: "42\n", exit_code: 0, wall_time_seconds: 1, log_path: LOG };
     give(target, { details });
     assert.deepEqual(screen(target), [
-      "⟳ poll → session_id=1",
+      "↻ poll → #1 (yield 5.0s)",
       "",
       "42",
       "",
-      "took 1.0s · exit_code=0 · log: ~/.cache/execd-2-5d0c71b2.log",
+      "took 1.0s · exit 0",
     ]);
   });
 });
@@ -303,13 +310,13 @@ describe("kill_session", () => {
         session_id: 2,
         killed: true,
         signal: "SIGTERM",
-        summary: "Killed session 2 (pid 12345) with SIGTERM — signal=SIGTERM",
+        summary: "Killed session 2 (pid 12345) with SIGTERM — signal SIGTERM",
         final_output: "1\n2\n3\n4\n5\n6\n",
         log_path: "/tmp/x.log",
       },
     });
     assert.deepEqual(screen(target), [
-      "✕ kill_session → session_id=2 SIGTERM",
+      "✕ kill #2 SIGTERM",
       "",
       "… 1 earlier lines (ctrl+o to expand)",
       "2",
@@ -318,15 +325,15 @@ describe("kill_session", () => {
       "5",
       "6",
       "",
-      "Killed session 2 (pid 12345) with SIGTERM — signal=SIGTERM · log: /tmp/x.log",
+      "Killed #2 (pid 12345) with SIGTERM · signal SIGTERM",
     ]);
   });
 
   test("an unknown session, in the error colour", () => {
     const target = row("kill_session", { session_id: 9, signal: 9 });
     give(target, { details: { found: false, session_id: 9 } });
-    const expected = "no session with session_id=9";
-    assert.deepEqual(screen(target), ["✕ kill_session → session_id=9 9", "", expected]);
+    const expected = "no session #9";
+    assert.deepEqual(screen(target), ["✕ kill #9 9", "", expected]);
     assertPainted(target, "error", expected);
   });
 
@@ -338,10 +345,10 @@ describe("kill_session", () => {
     assert.deepEqual(screen(target).slice(2), [
       "still alive: 42 sudo sleep (EPERM)",
       "still alive: ?",
-      summary,
+      "#2 is not gone",
     ]);
     assertPainted(target, "error", "still alive: 42 sudo sleep (EPERM)");
-    assertPainted(target, "error", summary);
+    assertPainted(target, "error", "#2 is not gone");
   });
 });
 
@@ -374,12 +381,12 @@ describe("list_sessions", () => {
       "",
       "#1 41s npm run dev (~/project)",
       "#2 1m npm run dev (~/project) · tty · [wake]",
-      "#3 2m npm run dev (~/project) · exit_code=1",
+      "#3 2m npm run dev (~/project) · exit 1",
       `#4 2m web: ${"x ".repeat(23)}…`,
       "#5 3m npm run dev",
       "… 3 more sessions (ctrl+o to expand)",
     ]);
-    assertPainted(target, "error", "exit_code=1");
+    assertPainted(target, "error", "exit 1");
     target.component.setExpanded(true);
     const all = screen(target);
     assert.equal(all.filter((line) => line.startsWith("   log: ~/")).length, 7);
@@ -389,7 +396,7 @@ describe("list_sessions", () => {
   test("without sessions", () => {
     const target = row("list_sessions", { peek: true });
     give(target, { text: "  (no live sessions)", details: { sessions: [], active_count: 0 } });
-    assert.deepEqual(screen(target), ["list_sessions (peek)", "", "no live sessions"]);
+    assert.deepEqual(screen(target), ["list_sessions (peek)", "", "no sessions"]);
   });
 
   test("describeSession bounds the command, and makes a line of nothing", () => {
@@ -408,13 +415,13 @@ describe("set_on_exit and resize_session", () => {
     [{ found: true, status: "already_none" }, "no wake was armed"],
     [{ found: true, status: "too_late" }, "too late: the session has exited"],
     [{ found: true, status: "new in a later version" }, "the model's text"],
-    [{ found: false }, "no session with session_id=2"],
+    [{ found: false }, "no session #2"],
   ];
   for (const [details, expected] of wakes) {
     test(`set_on_exit ${JSON.stringify(details)}`, () => {
       const target = row("set_on_exit", { session_id: 2, on_exit: "wake" });
       give(target, { text: "the model's\ntext", details });
-      assert.deepEqual(screen(target), ["set_on_exit session_id=2 → wake", "", expected]);
+      assert.deepEqual(screen(target), ["set_on_exit #2 → wake", "", expected]);
     });
   }
 
@@ -422,14 +429,14 @@ describe("set_on_exit and resize_session", () => {
     const target = row("resize_session", { session_id: 2, cols: 1000, rows: 40 });
     give(target, { details: { session_id: 2, cols: 500, rows: 40 } });
     assert.deepEqual(screen(target), [
-      "resize_session session_id=2 → 1000x40",
+      "resize_session #2 → 1000x40",
       "",
       "terminal is 500x40 now",
     ]);
     const refused = row("resize_session", { session_id: 2 });
     give(refused, { text: "session 2 has no terminal", details: {}, isError: true });
     assert.deepEqual(screen(refused), [
-      "resize_session session_id=2 → …x…",
+      "resize_session #2 → …x…",
       "",
       "session 2 has no terminal",
     ]);
@@ -474,7 +481,106 @@ describe("across versions of pi", () => {
     drawn.render(80);
     drawn.invalidate();
     renderResult(result, options, light, context({ lastComponent: drawn }));
-    assert.ok(drawn.render(80).includes("<toolOutput>round 12"));
+    assert.ok(drawn.render(80).some((line) => line.includes("<toolOutput>round 12")));
+  });
+});
+
+/** The colours behind the lines of a row, each once. */
+function behind(target: TestRow): string[] {
+  const lines = draw(target, 60).filter((line) => line !== "");
+  return [...new Set(lines.map((line) => /\x1b\[48;[\d;]+m/.exec(line)?.[0] ?? "none"))];
+}
+
+const back = (tone: Parameters<typeof theme.bg>[0]) => theme.bg(tone, "").replace("\x1b[49m", "");
+const [RED, GREEN, GREY] = [back("toolErrorBg"), back("toolSuccessBg"), back("toolPendingBg")];
+
+describe("the colour of a row", () => {
+  // rule: pi.md, What you see: what has failed is a red row, as one of pi's own bash is
+  test("failed, signalled, not started: red; else green; grey while it runs", () => {
+    const cases: [object, string][] = [
+      [{ exit_code: 0 }, GREEN],
+      [{ exit_code: 3 }, RED],
+      [{ signal: "SIGKILL" }, RED],
+      [{ failure_message: "spawn x: ENOENT" }, RED],
+      [{ session_id: 2 }, GREEN],
+      [{ session_id: 2, failure_message: "the log is full" }, GREEN],
+    ];
+    for (const [details, tone] of cases) {
+      assert.deepEqual(behind(wait(details)), [tone], JSON.stringify(details));
+      const poll = row("write_stdin", { session_id: 2 });
+      give(poll, { details });
+      assert.deepEqual(behind(poll), [tone], JSON.stringify(details));
+    }
+    const running = row("exec_command", { cmd: "make" });
+    assert.deepEqual(behind(running), [GREY]);
+    start(running);
+    give(running, { details: { session_id: 2, output: "x" } }, true);
+    assert.deepEqual(behind(running), [GREY]);
+    give(running, { details: { exit_code: 1 } });
+    assert.deepEqual(behind(running), [RED]);
+    const thrown = row("exec_command", { cmd: "make" });
+    give(thrown, { text: "execd died", details: {}, isError: true });
+    assert.deepEqual(behind(thrown), [RED]);
+  });
+
+  // rule: pi.md, What you see: what has failed is a red row, as one of pi's own bash is
+  test("what was killed on purpose has not failed; what cannot be found has", () => {
+    const kill = (details: object) => {
+      const target = row("kill_session", { session_id: 2 });
+      give(target, { details });
+      return behind(target);
+    };
+    assert.deepEqual(kill({ found: true, killed: true, signal: "SIGTERM", summary: "Killed" }), [GREEN]);
+    assert.deepEqual(kill({ found: true, killed: false, summary: "Not gone" }), [RED]);
+    assert.deepEqual(kill({ found: false, session_id: 2 }), [RED]);
+    const rows = row("wait_for", { session_ids: [1, 2] });
+    give(rows, { details: { wait: {}, sessions: [{ session_id: 1, exit_code: 2, command: "a" }] } });
+    assert.deepEqual(behind(rows), [RED]);
+  });
+
+  test("its frame is pi's: the same lines, cells and colours", () => {
+    const pis = createBashToolDefinition(CWD) as unknown as ToolRenderers;
+    const rows = [drawnBy(pis, "bash", { command: "make" }, CWD), row("exec_command", { cmd: "make" })];
+    for (const width of [20, 60, 81]) {
+      const [theirs, ours] = rows.map((one) => draw(one, width));
+      assert.deepEqual(ours, theirs);
+    }
+    for (const one of rows) give(one, { text: "bad", details: { output: "bad", exit_code: 1 }, isError: true });
+    const [theirs = [], ours = []] = rows.map((one) => draw(one, 60));
+    // Below the output ours says how it ended.
+    assert.deepEqual(ours.slice(0, 5), theirs.slice(0, 5));
+    assert.equal(ours.at(-1), theirs.at(-1));
+  });
+});
+
+describe("a wait that a person has broken off", () => {
+  const live = { session_id: 1, output: "deploying\n", running: true };
+  const broken = (details: object) => {
+    const target = row("exec_command", { cmd: "./deploy" });
+    start(target);
+    give(target, { details: live }, true);
+    give(target, { details: { session_id: 1, wait_status: "cancelled", ...details } });
+    return screen(target).slice(1);
+  };
+
+  // rule: pi.md, What you see: what a live row showed stays in it
+  test("what the row showed stays, and it says how to end what goes on", () => {
+    assert.deepEqual(broken({ effective_wait_ms: 1200 }), [
+      "", "deploying", "", "still running · /kill 1 ends it", "yielded 1.2s (cancelled) · #1",
+    ]);
+    const esc = { wait_status: "cancelled (the user pressed Esc)", effective_wait_ms: 100 };
+    assert.deepEqual(broken({ ...esc, output: "new", esc_until_ms: Date.now() + 60_000 }), [
+      "", "new", "", "still running · Esc again sends Ctrl-C · /kill 1 ends it",
+      "yielded 0.1s (the user pressed Esc) · #1",
+    ]);
+    assert.equal(broken({ ...esc, esc_until_ms: 1 }).at(-2), "still running · /kill 1 ends it");
+  });
+
+  test("by a message: only that", () => {
+    const wait_reason = "a message from the user came";
+    assert.deepEqual(broken({ wait_reason, effective_wait_ms: 100 }), [
+      "", "deploying", "", `yielded 0.1s (${wait_reason}) · #1`,
+    ]);
   });
 });
 
@@ -492,15 +598,15 @@ describe("what happened to other sessions", () => {
     const lines = screen(done, 80);
     assert.deepEqual(lines.slice(0, 7), [
       lines[0], "", "x", "",
-      "✓ session 3 (npm test) exited 0",
-      "✕ session 4 (a b) was killed (timeout), ended by SIGKILL",
-      "✕ session 0 () ended",
+      "✓ #3 npm test exited 0",
+      "✕ #4 a b was killed (timeout), ended by SIGKILL",
+      "✕ #0 ended",
     ]);
-    assertPainted(done, "success", "✓ session 3 (npm test) exited 0");
+    assertPainted(done, "success", "✓ #3 npm test exited 0");
     for (const name of ["kill_session", "list_sessions", "set_on_exit", "wait_for"] as const) {
       const target = row(name, { session_id: 3 });
       give(target, { details: { found: true, status: "armed", sessions: [], events } });
-      assert.ok(screen(target, 80).includes("✓ session 3 (npm test) exited 0"), name);
+      assert.ok(screen(target, 80).includes("✓ #3 npm test exited 0"), name);
     }
   });
 });
@@ -514,6 +620,8 @@ test("a log whose beginning is gone: what is kept, and how to read it", () => {
   assert.deepEqual(lines.slice(-2), [
     `[Showing lines 7001-9000 of 9000. Full output: ${said}, `
       + "execd log execd-2-5d0c71b2 --from 4096]",
-    `took 1.0s · exit_code=0 · log: ${said}`,
+    "took 1.0s · exit 0",
   ]);
+  const whole = wait({ exit_code: 0, wall_time_seconds: 1, ...kept });
+  assert.equal(lastLine(whole, 200), `took 1.0s · exit 0 · log: ${said}`);
 });

@@ -356,7 +356,7 @@ it("unified and stream exclude each other: the first one named is used", async (
     assert.equal(pi.tools.size, used === "stream" ? 6 : 7);
     const [first, second] = asked.split(",");
     assert.deepEqual(pi.notices, [
-      `unified-exec: ${first} and ${second} both have write_stdin; ${used}, which stands first in `
+      `execd: ${first} and ${second} both have write_stdin; ${used}, which stands first in `
         + "--exec-tools, is used",
     ]);
     await pi.shutdown();
@@ -384,7 +384,7 @@ it("the widget names the tools that there are", async () => {
     "  Use list_processes for a fresh inventory, poll_process to poll, write_stdin to drive, "
       + "or kill_process to stop.",
   );
-  assert.equal(pi.statuses.at(-1), "unified-exec: 1 session running");
+  assert.equal(pi.statuses.at(-1), "execd: 1 session running");
   await pi.shutdown();
 });
 

@@ -46,23 +46,23 @@ describe("calls", () => {
   // rule: pi.md, The extension: Rows of the stream tools
   test("poll_process, write_stdin, kill_process", () => {
     const cases: [StreamToolName, object, string][] = [
-      ["poll_process", { sessionId: 3 }, "⟳ poll → 3"],
+      ["poll_process", { sessionId: 3 }, "↻ poll → #3"],
       ["poll_process", { sessionId: 3, maxDrainMs: 5_000, killIf: "timeout" },
-        "⟳ poll → 3 (wait 5s · kill if timeout)"],
+        "↻ poll → #3 (wait 5s · kill if timeout)"],
       ["poll_process", { sessionId: 3, waitMs: 600_000, maxDrainMs: 0 },
-        "⟳ poll → 3 (to its end, 600s)"],
-      ["poll_process", { sessionId: 3, waitMs: 0, maxDrainMs: 2_500 }, "⟳ poll → 3 (wait 2.5s)"],
-      ["poll_process", {}, "⟳ poll → …"],
-      ["write_stdin", { sessionId: 3, data: "hello world\n", eof: true }, "» 12 bytes → 3 (eof)"],
-      ["write_stdin", { sessionId: 3, data: "é" }, "» 2 bytes → 3"],
-      ["write_stdin", { sessionId: 3, data: { base64: "AA==" } }, "» 1 byte → 3"],
-      ["write_stdin", { sessionId: 3, eof: true }, "» 0 bytes → 3 (eof)"],
-      ["kill_process", { sessionId: 3 }, "✕ kill 3 SIGKILL"],
-      ["kill_process", { sessionId: 3, signal: "SIGTERM" }, "✕ kill 3 SIGTERM"],
+        "↻ poll → #3 (to its end, 600s)"],
+      ["poll_process", { sessionId: 3, waitMs: 0, maxDrainMs: 2_500 }, "↻ poll → #3 (wait 2.5s)"],
+      ["poll_process", {}, "↻ poll → #…"],
+      ["write_stdin", { sessionId: 3, data: "hello world\n", eof: true }, "» 12 bytes → #3 (eof)"],
+      ["write_stdin", { sessionId: 3, data: "é" }, "» 2 bytes → #3"],
+      ["write_stdin", { sessionId: 3, data: { base64: "AA==" } }, "» 1 byte → #3"],
+      ["write_stdin", { sessionId: 3, eof: true }, "» 0 bytes → #3 (eof)"],
+      ["kill_process", { sessionId: 3 }, "✕ kill #3 SIGKILL"],
+      ["kill_process", { sessionId: 3, signal: "SIGTERM" }, "✕ kill #3 SIGTERM"],
       ["list_processes", {}, "list_processes"],
-      ["get_process_log", { sessionId: 3 }, "log 3"],
+      ["get_process_log", { sessionId: 3 }, "log #3"],
       ["get_process_log", { sessionId: 3, offset: -100, limit: 50, stream: "stderr" },
-        "log 3 (from -100 · 50 bytes · stderr)"],
+        "log #3 (from -100 · 50 bytes · stderr)"],
     ];
     for (const [tool, args, line] of cases) assert.equal(callLine(tool, args), line);
   });
@@ -70,7 +70,7 @@ describe("calls", () => {
   test("expanded, what was written stands below", () => {
     const made = streamRow("write_stdin", { sessionId: 3, data: "one\ntwo\n" });
     made.component.setExpanded(true);
-    assert.deepEqual(screen(made), ["» 8 bytes → 3", "one", "two"]);
+    assert.deepEqual(screen(made), ["» 8 bytes → #3", "one", "two"]);
   });
 });
 
@@ -84,7 +84,7 @@ describe("reports", () => {
       "… 7 earlier lines (ctrl+o to expand)",
       "round 8", "round 9", "round 10", "round 11", "round 12",
       "",
-      "elapsed 0.0s · sessionId=3 · log: ~/.cache/execd-2.log",
+      "elapsed 0.0s · #3 · log: ~/.cache/execd-2.log",
     ]);
   });
 
@@ -100,12 +100,12 @@ describe("reports", () => {
   test("yielded: the tail", () => {
     const report = { status: "running", sessionId: 3, pid: 5, tail: "up\n", waitedMs: 60_012 };
     assert.deepEqual(resultLines("bash_stream", report), [
-      "up", "", "yielded 1m 0s · sessionId=3",
+      "up", "", "yielded 1m 0s · #3",
     ]);
     const early = { ...report, waitedMs: 3_000, interrupted: true };
     assert.equal(
       resultLines("bash_stream", early).at(-1),
-      "yielded 3.0s (a message came) · sessionId=3",
+      "yielded 3.0s (a message came) · #3",
     );
   });
 
@@ -115,13 +115,13 @@ describe("reports", () => {
       aggregated: "a\nb\nc\n", durationMs: 4_200, logPath: LOG,
     };
     assert.deepEqual(resultLines("bash_stream", report), [
-      "a", "b", "c", "", "took 4.2s · exitCode=3 · log: ~/.cache/execd-2.log",
+      "a", "b", "c", "", "took 4.2s · exit 3 · log: ~/.cache/execd-2.log",
     ]);
     const made = streamRow("bash_stream", { command: "x" });
     give(made, { details: report });
-    assertPainted(made, "error", "exitCode=3");
+    assertPainted(made, "error", "exit 3");
     const fine = { status: "completed", exitCode: 0, aggregated: "", durationMs: 12 };
-    assert.deepEqual(resultLines("bash_stream", fine), ["took 0.0s · exitCode=0"]);
+    assert.deepEqual(resultLines("bash_stream", fine), ["took 0.0s · exit 0"]);
   });
 
   test("a progress bar is one line, on a terminal too", () => {
@@ -140,7 +140,7 @@ describe("reports", () => {
       durationMs: 12_300,
     };
     assert.deepEqual(resultLines("poll_process", report), [
-      "new", "bad", "", "running 12.3s · sessionId=3",
+      "new", "bad", "", "running 12.3s · #3",
     ]);
   });
 
@@ -155,11 +155,11 @@ describe("reports", () => {
       "some came after its end",
       "its time was over",
       "ended by Esc",
-      "took 0.0s · signal=SIGKILL · log: ~/.cache/execd-2.log",
+      "took 0.0s · signal SIGKILL",
     ]);
     const failed = { status: "failed", exitCode: -1, error: "workdir /x: ENOENT", durationMs: 0 };
     assert.deepEqual(resultLines("bash_stream", failed), [
-      "workdir /x: ENOENT", "took 0.0s · exitCode=-1",
+      "workdir /x: ENOENT", "took 0.0s · exit -1",
     ]);
   });
 
@@ -181,11 +181,11 @@ describe("lists and pages", () => {
   test("five processes while collapsed, all with their logs when expanded", () => {
     assert.deepEqual(resultLines("list_processes", { processes }), [
       "#7 41s sleep 0 (~/project) · pty",
-      "#6 41s sleep 1 (~/project) · exitCode=1",
-      "#5 41s sleep 2 (~/project) · exitCode=2",
-      "#4 41s sleep 3 (~/project) · exitCode=3",
-      "#3 41s sleep 4 (~/project) · exitCode=4",
-      "… 2 more processes (ctrl+o to expand)",
+      "#6 41s sleep 1 (~/project) · exit 1",
+      "#5 41s sleep 2 (~/project) · exit 2",
+      "#4 41s sleep 3 (~/project) · exit 3",
+      "#3 41s sleep 4 (~/project) · exit 4",
+      "… 2 more sessions (ctrl+o to expand)",
     ]);
     const made = streamRow("list_processes", {});
     give(made, { details: { processes } });
@@ -193,10 +193,10 @@ describe("lists and pages", () => {
     const lines = screen(made);
     assert.equal(lines.length, 2 + 7 + 6);
     assert.ok(lines.includes("   log: ~/.cache/execd-2.log"));
-    assert.deepEqual(resultLines("list_processes", { processes: [] }), ["no processes"]);
+    assert.deepEqual(resultLines("list_processes", { processes: [] }), ["no sessions"]);
     const gone = { processes: [], forgotten: 3, keptMax: 256, keptMs: 1_800_000 };
     assert.deepEqual(resultLines("list_processes", gone), [
-      "no processes",
+      "no sessions",
       "forgotten: 3 that ended earlier (what has ended is listed for 30m, the last 256)",
     ]);
   });

@@ -10,8 +10,10 @@ import {
 
 process.env.PI_EXECD_TOOLS = "stream";
 
-type Told = Required<StreamReport> & { aborted?: boolean; interrupted?: boolean; output?: string };
+type Told = Required<StreamReport> & { aborted?: boolean; interrupted?: boolean };
 
+/** The output that an update shows. */
+const shownIn = (update: Result | undefined) => update?.content[0]?.text ?? "";
 const reportOf = (result: Result | undefined) => result?.details as unknown as Told;
 
 /** Esc must be answered within this time: long for a busy machine, short for the commands. */
@@ -46,14 +48,14 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     ).finally(() => {
       settled = true;
     });
-    await until(() => /more/.test(reportOf(updates.at(-1))?.output ?? ""), "all of its output");
+    await until(() => /more/.test(shownIn(updates.at(-1))), "all of its output");
     const { sessionId, pid } = reportOf(updates.at(-1));
     assert.deepEqual(updates[0]?.details, {
-      status: "running", sessionId, pid, output: "", command, cwd: process.cwd(),
+      status: "running", sessionId, pid, command, cwd: process.cwd(), output_at: [0, 0],
     });
     assert.deepEqual(updates.at(-1)?.details, {
       status: "running", sessionId, pid, command, cwd: process.cwd(),
-      output: "out\nerr\nmore\n",
+      output_at: [0, 13],
     });
     assert.equal(updates.at(-1)?.content[0]?.text, "out\nerr\nmore\n");
     const killed = await pi.call("kill_process", { sessionId });
@@ -70,7 +72,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
     assert.equal(reportOf(result).exitCode, 0);
     assert.ok(updates.length <= 4 * seconds + 3, `${updates.length} updates in ${seconds} s`);
     for (const update of updates) {
-      assert.ok(Buffer.byteLength(reportOf(update).output ?? "") <= LIVE_TAIL_BYTES);
+      assert.ok(Buffer.byteLength(shownIn(update)) <= LIVE_TAIL_BYTES);
     }
     assert.match(outputOf(result), /the end\n$/);
   });
@@ -100,7 +102,7 @@ describe("waits of the stream tools", { concurrency: 8 }, () => {
   });
 
   const says = (pattern: RegExp) => (updates: Result[]) =>
-    pattern.test(String(reportOf(updates.at(-1))?.output));
+    pattern.test(shownIn(updates.at(-1)));
 
   /** Presses Esc during a call once `ready`; gives the result, which must come in time. */
   async function escape(
@@ -190,8 +192,8 @@ it("where live output ends, a person is told beside it and not in it", async () 
   const call = pi.call("bash_stream", params, { onUpdate: (update) => updates.push(update) });
   const ended = () => (updates.at(-1)?.details as { liveEnded?: true }).liveEnded;
   await until(() => updates.length > 0 && ended(), "the end of live output", FLOOD_MS);
-  const { sessionId, output } = reportOf(updates.at(-1));
-  assert.match(output ?? "", /^[x\n]+$/);
+  const { sessionId } = reportOf(updates.at(-1));
+  assert.match(shownIn(updates.at(-1)), /^[x\n]+$/);
   const { logPath } = reportOf(await pi.call("kill_process", { sessionId }));
   const told = notes.map(({ request_id: _, toolCallId: __, ...note }) => note);
   assert.deepEqual(told, [{ sessionId, chunks: 10_000, logPath }]);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { Updates } from "../../src/tools/updates.ts";
+import { type Pace, Updates } from "../../src/tools/updates.ts";
 import { outputOf, Pi, type Result, runs, textOf, until } from "./lib.ts";
 
 describe("the unified tools", { concurrency: 8 }, () => {
@@ -171,7 +171,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
       const { pid, log_path: _, ...details } = first(id) as unknown as Record<string, unknown>;
       assert.deepEqual({ ...details, pid: typeof pid }, {
         session_id, pid: "number", running: true, total_bytes: 0, tty: false, command: cmd,
-        cwd: process.cwd(), output: "",
+        cwd: process.cwd(), output_at: [0, 0],
       });
     }
     const { session_id } = calls[1]?.details ?? {};
@@ -198,13 +198,14 @@ describe("the unified tools", { concurrency: 8 }, () => {
       },
     );
     settled = true;
+    assert.equal(updates.at(-1)?.content[0]?.text, "first\nsecond\n");
     const last = updates.at(-1)?.details as unknown as Record<string, unknown>;
     const { session_id, log_path } = result.details;
     assert.deepEqual(
       { ...last, pid: typeof last.pid },
       {
         session_id, log_path, pid: "number", running: true, total_bytes: 13, tty: false,
-        command, cwd: process.cwd(), output: "first\nsecond\n",
+        command, cwd: process.cwd(), output_at: [0, 13],
       },
     );
     await pi.call("kill_session", { session_id });
@@ -219,7 +220,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
       { cmd: "echo ready; sleep 302; echo never", yield_time_ms: 30_000 },
       { signal: controller.signal, onUpdate: (update) => updates.push(update) },
     );
-    await until(() => /ready/.test(String(updates.at(-1)?.details.output)), "the first output");
+    await until(() => /ready/.test(updates.at(-1)?.content[0]?.text ?? ""), "the first output");
     const before = Date.now();
     controller.abort();
     const { details } = await call;
@@ -235,19 +236,39 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
 });
 
+/** What an Updates tells, as text, with the moment of each in ms. */
+function telling(pace: Pace) {
+  const told: { text: string; atMs: number }[] = [];
+  const startMs = performance.now();
+  const onUpdate = ({ content }: { content: { text: string }[] }) =>
+    told.push({ text: content[0]?.text ?? "", atMs: performance.now() - startMs });
+  return { told, updates: new Updates(onUpdate, { command: "make" }, pace) };
+}
+
 // rule: pi.md, The extension: The extension holds no output beyond the last progress tail
 it("a long wait shows fewer updates, and always the newest", async () => {
-  const shown: unknown[] = [];
-  const onUpdate = (update: { details: object }) => shown.push(update.details);
-  const pace = { everyMs: 0, liveMs: 0, slowMs: 100 };
-  const updates = new Updates(onUpdate, { command: "make" }, pace);
+  const { told, updates } = telling({ everyMs: 0, liveMs: 0, slowMs: 100 });
   for (let i = 1; i <= 10; i++) updates.show(() => ({ output: String(i) }));
-  assert.equal(shown.length, 1);
-  await until(() => shown.length === 2, "the newest");
+  assert.equal(told.length, 1);
+  await until(() => told.length === 2, "the newest");
   updates.show(() => ({ output: "not yet" }));
   updates.stop();
   await new Promise((done) => setTimeout(done, 300));
-  const outputs = shown.map((details) => (details as { output: string }).output);
-  assert.deepEqual(outputs, ["1", "10"]);
-  assert.equal((shown[1] as { command: string }).command, "make");
+  assert.deepEqual(told.map(({ text }) => text), ["1", "10"]);
+});
+
+// rule: pi.md, What you see: a row is drawn anew only where something has changed
+it("the same again is not told; the first output does not wait for its turn", async () => {
+  const { told, updates } = telling({ everyMs: 50, liveMs: 60_000, slowMs: 1_000 });
+  updates.show(() => ({ output: "" }));
+  updates.show(() => ({ output: "one" }));
+  assert.deepEqual(told.map(({ text }) => text), ["", "one"]);
+  for (let i = 0; i < 20; i++) {
+    updates.show(() => ({ output: "one" }));
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  assert.equal(told.length, 2);
+  updates.show(() => ({ output: "two" }));
+  await until(() => told.length === 3, "what is new");
+  updates.stop();
 });

@@ -81,29 +81,29 @@ test("what a session is doing, in either spelling", () => {
 describe("exec_command and write_stdin", () => {
   test("a server's port, and a mark of its failure", () => {
     const asked = { until: { port: 5173 }, stop: { regex: "rror" }, yield_time_ms: 60_000 };
-    const call = "$ npm run dev (yield 1m 0s · until port 5173 · stop at /rror/ · cwd: /)";
+    const call = "$ npm run dev (yield 1m 0s · until port 5173 · stop at /rror/)";
     const wait = { outcome: "matched", by: "port", port: 5173, address: "::1", pid: 41 };
     assert.deepEqual(exec(asked, { ...MATCHED, ...NODE, state: "running", wait }), [
       call, "", "✓ matched port 5173 (node)",
-      `waited 3.2s · session_id=2 · log: ${LOG}`,
+      `waited 3.2s · #2 · log: ${LOG}`,
     ]);
     const two = { listening: [...NODE.listening, { port: 9229, command: "node" }] };
     assert.equal(exec(asked, { ...MATCHED, ...two, state: "running", wait }).at(-1),
-      `waited 3.2s · session_id=2 · listens on 5173 (node), 9229 (node) · log: ${LOG}`);
+      `waited 3.2s · #2 · listens on 5173 (node), 9229 (node) · log: ${LOG}`);
     const stopped = { outcome: "stopped", by: "regex", index: 0, text: "Error: no" };
     assert.deepEqual(exec(asked, { ...MATCHED, wait: stopped }).slice(1), [
-      "", "✕ stopped by /rror/ → Error: no", `waited 3.2s · session_id=2 · log: ${LOG}`,
+      "", "✕ stopped by /rror/ → Error: no", `waited 3.2s · #2 · log: ${LOG}`,
     ]);
     const late = { outcome: "deadline", effective_timeout_ms: 60_000 };
     assert.deepEqual(exec(asked, { ...RUNS, wait_status: "deadline_reached", wait: late }).slice(1), [
-      "", "not within 1m 0s", `yielded 3.2s · session_id=2 · log: ${LOG}`,
+      "", "not within 1m 0s", `yielded 3.2s · #2 · log: ${LOG}`,
     ]);
     const exited = { exit_code: 0, wall_time_seconds: 1, output: "x", wait: { outcome: "exited" } };
     assert.deepEqual(exec(asked, exited).slice(1),
-      ["", "x", "", "ended without port 5173", "took 1.0s · exit_code=0"]);
+      ["", "x", "", "ended without port 5173", "took 1.0s · exit 0"]);
     // Who waits for no more than the end, or for a failure, is told of the end once.
     assert.deepEqual(exec({ stop: { text: "x" } }, exited).slice(1),
-      ["", "x", "", "took 1.0s · exit_code=0"]);
+      ["", "x", "", "took 1.0s · exit 0"]);
   });
 
   test("the colours tell what was wanted from what was feared", () => {
@@ -123,8 +123,8 @@ describe("exec_command and write_stdin", () => {
     const wait = { outcome: "matched", by: "input", state: "waiting_for_key" };
     const key = { state: "waiting_for_key", state_detail: { command: "python3" } };
     assert.deepEqual(drawn(target, { ...MATCHED, ...key, output: "2\n>>> ", wait }), [
-      "» 1+1\\n → session_id=2 (until input)", "", "2", ">>>", "", "✓ matched input: a key",
-      `waited 3.2s · session_id=2 · log: ${LOG}`,
+      "» 1+1\\n → #2 (until input)", "", "2", ">>>", "", "✓ matched input: a key",
+      `waited 3.2s · #2 · log: ${LOG}`,
     ]);
   });
 
@@ -136,21 +136,21 @@ describe("exec_command and write_stdin", () => {
       wait: { outcome: "impossible", why }, note: `${why}: write to it, send eof, or …`,
     };
     assert.deepEqual(exec({}, details).slice(1), [
-      "", `impossible: ${why}`, `waited 3.2s · session_id=2 · log: ${LOG}`,
+      "", `impossible: ${why}`, `waited 3.2s · #2 · log: ${LOG}`,
     ]);
   });
 
   test("a poll says what it waits for in its title", () => {
     const asked = { session_id: 2, until: { text: "done" }, stop: { text: "no" }, yield_time_ms: 9000 };
     assert.deepEqual(screen(row("write_stdin", asked), 100),
-      ['⟳ wait "done" → session_id=2 (stop at "no" · yield 9.0s)']);
+      ['↻ wait "done" → #2 (stop at "no" · yield 9.0s)']);
     assert.deepEqual(screen(row("write_stdin", { session_id: 2, eof: true, until: { port: 1 } }), 100),
-      ["» (eof) → session_id=2 (until port 1)"]);
+      ["» (eof) → #2 (until port 1)"]);
   });
 
   test("what a session does stands in every row of one that goes on, and in lists", () => {
     assert.equal(exec({}, { ...RUNS, ...PYTHON }).at(-1),
-      `yielded 3.2s · session_id=2 · waits for a line (python3) · log: ${LOG}`);
+      `yielded 3.2s · #2 · waits for a line (python3) · log: ${LOG}`);
     const session = {
       session_id: 2, command: "python3", cwd: "/", running: true, elapsed_ms: 1000, ...PYTHON,
     };
@@ -169,16 +169,16 @@ describe("wait_for", () => {
     start(target);
     screen(target);
     mock.timers.tick(3200);
-    assert.deepEqual(screen(target), ["⟳ wait port 5173 → session 2 · 3.2s"]);
+    assert.deepEqual(screen(target), ["↻ wait port 5173 → #2 · 3.2s"]);
     give(target, { details: { wait: { outcome: "cancelled" }, sessions: [] } });
-    assert.deepEqual(screen(target), ["⟳ wait port 5173 → session 2", "", "no sessions"]);
+    assert.deepEqual(screen(target), ["↻ wait port 5173 → #2", "", "no sessions"]);
   });
 
   test("a line for each session, and what ended the wait", () => {
     const args = { session_ids: [1, 2, 3], mode: "all", timeout_ms: 60_000, stop: { text: "rror" } };
     const target = row("wait_for", args);
     assert.deepEqual(screen(target), [
-      '⟳ wait → sessions 1, 2, 3 (all · stop at "rror" · 1m 0s)',
+      '↻ wait → #1, #2, #3 (all · stop at "rror" · 1m 0s)',
     ]);
     const details = {
       wait: { outcome: "stopped", by: "text", index: 0, text: "Error: x", session_id: 3 },
@@ -190,7 +190,7 @@ describe("wait_for", () => {
     };
     const lines = drawn(target, details, 80, "the text of the model");
     assert.deepEqual(lines.slice(1), [
-      "", "#1 make a · exit_code=0", "#2 make b · waits for a line (python3)", "#3 make c", "",
+      "", "#1 make a · exit 0", "#2 make b · waits for a line (python3)", "#3 make c", "",
       '✕ stopped by "rror" → Error: x',
     ]);
     target.component.setExpanded(true);
@@ -203,12 +203,12 @@ describe("wait_for", () => {
       start(target);
       return screen(target, 100)[0] ?? "";
     };
-    assert.equal(given({}), "⟳ wait → all sessions · 0.0s");
-    assert.equal(given({ session_ids: "5, 6" }), "⟳ wait → sessions 5, 6 · 0.0s");
-    assert.equal(given({ session_ids: "all" }), "⟳ wait → all sessions · 0.0s");
-    assert.equal(given({ session_ids: 5 }), "⟳ wait → session 5 · 0.0s");
+    assert.equal(given({}), "↻ wait → all sessions · 0.0s");
+    assert.equal(given({ session_ids: "5, 6" }), "↻ wait → #5, #6 · 0.0s");
+    assert.equal(given({ session_ids: "all" }), "↻ wait → all sessions · 0.0s");
+    assert.equal(given({ session_ids: 5 }), "↻ wait → #5 · 0.0s");
     const ids = Array.from({ length: 20 }, (_, i) => i + 1);
-    assert.match(given({ session_ids: ids }), /sessions 1, 2, .*16, and 4 more · 0.0s$/);
+    assert.match(given({ session_ids: ids }), / #1, #2, .*#16, and 4 more · 0.0s$/);
   });
 });
 
@@ -221,11 +221,11 @@ describe("the stream tools", () => {
     };
     assert.deepEqual(drawn(command, details), [
       "$ npm run dev (until any port)", "", "✓ matched port 5173 (node)",
-      "waited 3.2s · sessionId=3",
+      "waited 3.2s · #3",
     ]);
     const poll = { sessionId: 3, waitMs: 5000, until: { idleMs: 500 }, stop: { text: "no" } };
     assert.deepEqual(screen(streamRow("poll_process", poll), 100),
-      ['⟳ wait quiet for 0.5s → 3 (stop at "no" · to its end, 5s)']);
+      ['↻ wait quiet for 0.5s → #3 (stop at "no" · to its end, 5s)']);
   });
 });
 
