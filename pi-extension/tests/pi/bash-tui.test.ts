@@ -167,7 +167,7 @@ test("/reload with an extension that has a bash by now: it is used, and no confl
   await tui.submit("/reload");
   const reloaded = await tui.waitScreen(/Reloaded/);
   assert.match(reloaded, /\$ echo hi\n+ *hi\n/, "the row is drawn as before");
-  assert.match(reloaded, /Warning: bash: another extension has bash; its tools are used/);
+  assert.match(reloaded, /Warning: execd: another extension has bash; its tools are used/);
   assert.doesNotMatch(reloaded, /conflicts? with/);
   await tui.submit("again");
   assert.match(await tui.waitScreen(/All done\./), /theirs: echo ho/);
