@@ -4,7 +4,7 @@ import type { Context } from "../execd/wire.ts";
 import { commandEnv, isExecdsOwn } from "../pi/environment.ts";
 import type { HostContext } from "../pi/host.ts";
 import { checkShell, shellSettings } from "../pi/shell.ts";
-import { attachCommand } from "./attach.ts";
+import { attachCommand } from "../execd/attach.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 import type { Scope } from "./scope.ts";
 import type { Windows } from "./windows.ts";

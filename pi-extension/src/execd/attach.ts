@@ -1,4 +1,4 @@
-/** The command by which a person attaches to a window. */
+/** The command by which a person attaches to a session. */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 
@@ -25,6 +25,11 @@ export function attachCommand(
   const execd = program === undefined || isOnPath(program, env) ? "execd" : quoted(program);
   const several = pid !== undefined && otherExecds(pid, env, tmp);
   return `${execd} attach ${ANY_WINDOW}${several ? ` --pid ${pid}` : ""}`;
+}
+
+/** The same for one session, by its id. */
+export function attachCommandTo(running: Attachable, id: string): string {
+  return attachCommand(running).replace(ANY_WINDOW, id);
 }
 
 /** Whether `execd` in a shell is this program. */

@@ -2,7 +2,7 @@
  * The bash family: bash and tmux, under the names that tmux-bash.jsonc gives them. Each call is one
  * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
-import { attachCommand } from "../bash/attach.ts";
+import { attachCommand } from "../execd/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";
 import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/message.ts";
 import { shownCommand } from "../bash/templates.ts";

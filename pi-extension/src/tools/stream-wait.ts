@@ -8,7 +8,7 @@ import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
 import { type Params } from "./tool.ts";
-import { type News, Updates } from "./updates.ts";
+import { type News, Updates, paceOf } from "./updates.ts";
 
 /** Esc is answered within a second, whatever becomes of the processes. */
 const ESC_ANSWER_MS = 700;
@@ -47,7 +47,7 @@ export async function runStreamWait(
   const watch = context.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { status: "running", output: "", ...known };
-  const updates = call.onUpdate && new Updates(call.onUpdate, silent);
+  const updates = call.onUpdate && new Updates(call.onUpdate, silent, paceOf(context.settings));
   const live = new LiveTail();
   let liveEnded: true | undefined;
   const startedMs = performance.now();

@@ -7,12 +7,15 @@ export interface Pace {
   everyMs: number;
   /** For so long a wait is young. */
   liveMs: number;
-  /** The shortest pause between two updates from then on. */
+  /** The shortest pause between two updates from then on; without end, no more are told. */
   slowMs: number;
 }
 
-/** Four times a second for 10 s, then once. */
-export const UPDATE_PACE: Pace = { everyMs: 250, liveMs: 10_000, slowMs: 1_000 };
+/** Four times a second for 10 s, then so many times as the setting `pollUpdates` says; 0: never. */
+export function paceOf({ pollUpdates }: { readonly pollUpdates: number }): Pace {
+  const slowMs = pollUpdates > 0 ? 1_000 / pollUpdates : Number.POSITIVE_INFINITY;
+  return { everyMs: 250, liveMs: 10_000, slowMs };
+}
 
 /** Fields of `details`; `output` is the update's text. */
 export interface News {
@@ -36,7 +39,7 @@ export class Updates {
   #stopped = false;
 
   /** `known` are details that every update has, where the news have no better. */
-  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: News, pace: Pace = UPDATE_PACE) {
+  constructor(onUpdate: NonNullable<Call["onUpdate"]>, known: News, pace: Pace) {
     this.#onUpdate = onUpdate;
     this.#pace = pace;
     this.#known = known;
@@ -47,9 +50,10 @@ export class Updates {
     if (this.#stopped) return;
     this.#newest = news;
     if (this.#timer) return;
+    if (this.#sent > 0 && this.#pauseMs() === Number.POSITIVE_INFINITY) return;
     this.#send();
     const pauseMs = this.#pauseMs();
-    if (pauseMs === 0) return;
+    if (pauseMs === 0 || pauseMs === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       if (this.#newest) this.show(this.#newest);

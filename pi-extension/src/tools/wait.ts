@@ -5,7 +5,7 @@ import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
 import { besides, ownEnd } from "./ends.ts";
 import { outputAnswer } from "./tool.ts";
-import { type News, Updates } from "./updates.ts";
+import { type News, Updates, paceOf } from "./updates.ts";
 
 /** What is known of the session before execd's answer, for the progress. */
 export type Known =
@@ -25,7 +25,7 @@ export async function runWait(
   const watch = context.steering.watch(call.ctx);
   const signal = call.signal ? AbortSignal.any([call.signal, watch.signal]) : watch.signal;
   const silent = { running: true, total_bytes: 0, output: "", ...known };
-  const updates = call.onUpdate && new Updates(call.onUpdate, silent);
+  const updates = call.onUpdate && new Updates(call.onUpdate, silent, paceOf(context.settings));
   const live = updates && new LiveWait(context, known, updates);
   try {
     const request = { ...params, events: true, ...(live && { stream: true }) };

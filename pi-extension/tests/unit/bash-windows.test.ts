@@ -12,7 +12,7 @@ import {
   resolveTmuxBashContext,
 } from "../../src/core.ts";
 import { Background } from "../../src/bash/background.ts";
-import { attachCommand } from "../../src/bash/attach.ts";
+import { attachCommand } from "../../src/execd/attach.ts";
 import { gitRootOf } from "../../src/bash/scope.ts";
 import { backgroundStatus } from "../../src/bash/status.ts";
 import { shownCommand } from "../../src/bash/templates.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { type Pace, Updates } from "../../src/tools/updates.ts";
+import { type Pace, Updates, paceOf } from "../../src/tools/updates.ts";
 import { outputOf, Pi, type Result, runs, textOf, until } from "./lib.ts";
 
 describe("the unified tools", { concurrency: 8 }, () => {
@@ -271,4 +271,14 @@ it("the same again is not told; the first output does not wait for its turn", as
   updates.show(() => ({ output: "two" }));
   await until(() => told.length === 3, "what is new");
   updates.stop();
+});
+
+// rule: pi.md, What you see: pollUpdates says how many a second come after the first 10 s
+it("pollUpdates: the pace after 10 s; with 0 none come then", () => {
+  assert.deepEqual(paceOf({ pollUpdates: 1 }), { everyMs: 250, liveMs: 10_000, slowMs: 1_000 });
+  assert.equal(paceOf({ pollUpdates: 4 }).slowMs, 250);
+  const { told, updates } = telling({ ...paceOf({ pollUpdates: 0 }), liveMs: 0 });
+  for (let i = 1; i <= 3; i++) updates.show(() => ({ output: String(i) }));
+  updates.stop();
+  assert.deepEqual(told.map(({ text }) => text), ["1"]);
 });
