@@ -432,6 +432,24 @@ fn logs_in_segments_are_read_as_those_with_holes_are() {
     assert!(trimmed > HISTORIES / 40, "{trimmed} logs have lost their beginning");
 }
 
+/// rule: logs.md, Reading: `log_from` is the first byte that is left
+#[test]
+fn what_was_lost_before_all_that_is_kept_is_a_beginning_that_is_gone() {
+    ignore(SIGXFSZ);
+    let temp = tempfile::tempdir().expect("a directory");
+    let mut writer = open(temp.path(), Bounds::default());
+    writer.open(1, "a");
+    let mut told = Vec::new();
+    for (most, bytes) in [(Some(0), 100), (None, 4), (Some(0), 7), (None, 2)] {
+        limit_files(most);
+        writer.data(1, Source::Output, &vec![b'x'; bytes]);
+        let ack = writer.sync(1, 1);
+        told.push((ack.missing, ack.logged, ack.from_output));
+    }
+    // There is room for the line behind the first loss only once there is room for anything.
+    assert_eq!(told, [(100, 0, 0), (100, 4, 100), (107, 4, 100), (107, 6, 100)]);
+}
+
 /// Lives through one quarter of the histories of `make test-large`.
 fn a_quarter(number: u64) {
     let temp = tempfile::tempdir().expect("a directory");

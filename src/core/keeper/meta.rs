@@ -74,9 +74,21 @@ impl Waiting {
     /// Writes the oldest with `write`, which gets the log's name and the line. Whether there were
     /// any.
     pub(super) fn write(&mut self, write: impl FnOnce(&str, &[u8])) -> bool {
-        let Some(one) = self.0.pop_front() else { return false };
-        write(&one.log, &with_segments(one.line, one.segment_bytes));
-        true
+        self.0.pop_front().map(|one| one.write(write)).is_some()
+    }
+
+    /// Writes those of a log, in the same way, where some wait.
+    pub(super) fn write_of(&mut self, log: &str, write: impl FnOnce(&str, &[u8])) {
+        let at = self.0.iter().position(|one| one.log == log);
+        if let Some(one) = at.and_then(|at| self.0.remove(at)) {
+            one.write(write);
+        }
+    }
+}
+
+impl Facts {
+    fn write(self, write: impl FnOnce(&str, &[u8])) {
+        write(&self.log, &with_segments(self.line, self.segment_bytes));
     }
 }
 
@@ -110,6 +122,15 @@ mod tests {
         let line = &br#"{"exit_code":1,"segment_bytes":4096}"#[..];
         assert!(waiting.write(|log, written| assert_eq!((log, written), ("a", line))));
         assert!(!waiting.write(|_, _| ()));
+        for log in ["a", "b"] {
+            waiting.note((log, None), b"{}".to_vec(), 0);
+        }
+        let mut written = Vec::new();
+        for log in ["b", "b", "c"] {
+            waiting.write_of(log, |log, _| written.push(log.to_owned()));
+        }
+        assert_eq!(written, ["b"]);
+        assert!(waiting.write(|log, _| assert_eq!(log, "a")));
         let names: Vec<String> = (0..=LOG_FACTS_WAITING_MAX).map(|n| n.to_string()).collect();
         let full: Vec<bool> =
             names.iter().map(|name| waiting.note((name, None), vec![], 0)).collect();

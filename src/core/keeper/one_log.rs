@@ -153,6 +153,10 @@ impl Log {
         let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
         let (within, beyond) = bytes.split_at(room.min(bytes.len()));
         let (done, outcome) = file.append(dir, &self.name, within);
+        if self.logged == 0 && done > 0 {
+            // What was lost until now stood before all that is kept.
+            self.state.from_output = self.state.from_output.max(self.missing);
+        }
         self.logged = self.logged.saturating_add(done as u64);
         self.index.note(Run::Of(source, done as u64));
         match outcome {

@@ -45,6 +45,14 @@ impl Writer {
         while self.write_oldest_facts() {}
     }
 
+    /// Writes the facts of the log of this name, where they wait.
+    pub(super) fn write_facts_of(&mut self, log: &str) {
+        let dir = self.dir.as_ref().ok();
+        self.facts.write_of(log, |log, line| {
+            let _ = dir.map(|dir| dir.write_meta(log, line));
+        });
+    }
+
     /// Facts that cannot be written are left out: the log is there without them.
     fn write_oldest_facts(&mut self) -> bool {
         let dir = self.dir.as_ref().ok();

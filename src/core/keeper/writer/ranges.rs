@@ -14,7 +14,7 @@ impl Writer {
         self.look_at_log(&asked.name);
         if !self.logs.values().any(|log| log.name == asked.name) {
             // How long the segments of a log that was closed are is told by its facts.
-            self.write_all_facts();
+            self.write_facts_of(&asked.name);
         }
         let log = self.logs.values().find(|log| log.name == asked.name);
         let read = self.dir().and_then(|dir| match log {
