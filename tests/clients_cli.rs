@@ -476,6 +476,7 @@ fn bash_completes_commands_flags_ids_methods_and_signals() {
     assert_eq!(completed(&execd, "execd call list_s"), ["list_sessions"]);
     assert_eq!(completed(&execd, "execd --on-eof w"), ["wait"]);
     assert_eq!(completed(&execd, "execd completions f"), ["fish"]);
+    assert_eq!(completed(&execd, "execd logs cl"), ["clean"]);
     assert!(completed(&execd, "execd run bas").contains(&"bash".to_owned()));
 }
 

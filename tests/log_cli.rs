@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
+use common::data::Random;
 use common::host::Host;
 use common::outside::until_runs;
 use common::{
@@ -255,6 +256,143 @@ fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
 }
 
+/// A log of an execd that is gone, of two streams, and what its session printed.
+fn gone_with_index() -> (Execd, PathBuf) {
+    let (mut execd, _) = alone(&[]);
+    let cmd = "for n in 1 2 3; do echo out$n; echo err$n >&2; done";
+    let result = execd.result("bash_stream", json!({"command": cmd}));
+    let path = PathBuf::from(result["logPath"].as_str().expect("a path"));
+    facts(&path.with_extension("meta"), is_over);
+    execd.close_stdin();
+    execd.wait_exit();
+    (execd, path)
+}
+
+/// rule: logs.md, Reading by people: A log whose index cannot be read is printed as it is
+#[test]
+fn a_log_whose_index_makes_no_sense_is_printed_as_it_is_and_that_is_told() {
+    let (execd, path) = gone_with_index();
+    let shown = path.to_str().expect("UTF-8");
+    let whole = said(&execd, &["log", shown]);
+    assert_eq!((whole.status, whole.err.as_str(), whole.out.lines().count()), (Some(0), "", 6));
+    let mut random = Random(1);
+    let garbage: Vec<u8> = (0..8_192).map(|_| random.below(256_u16).to_le_bytes()[0]).collect();
+    let index = PathBuf::from(format!("{shown}.index"));
+    assert!(index.exists(), "two streams have an index");
+    fs::write(&index, garbage).expect("written");
+    let told = "cannot be read: this is the log as it is, lines of execd's own among the output";
+    let told = format!("execd log: {shown}.index {told}\n");
+    let meta = path.with_extension("meta");
+    for has_facts in [true, false] {
+        if !has_facts {
+            fs::remove_file(&meta).expect("it is there");
+        }
+        let said = said(&execd, &["log", shown]);
+        assert_eq!((said.status, said.err, said.out), (Some(1), told.clone(), whole.out.clone()));
+    }
+    let last = said(&execd, &["log", "-n", "1", shown]);
+    assert_eq!((last.status, last.out.lines().count()), (Some(1), 1));
+    // Nor is one that is no file.
+    fs::remove_file(&index).expect("it is there");
+    fs::create_dir(&index).expect("a directory in its place");
+    let said = said(&execd, &["log", shown]);
+    assert_eq!((said.status, said.err, said.out), (Some(1), told, whole.out));
+}
+
+/// rule: logs.md, Reading by people: Facts that tell of less output than the log has are not
+///   believed
+#[test]
+fn what_is_no_log_is_named_and_facts_of_less_than_there_is_are_not_believed() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let dir = execd.log_dir();
+    let made = Command::new("mkfifo").arg(dir.join("execd-8-00000000.log")).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let shown = dir.join("execd-8-00000000.log").display().to_string();
+    let fifo = said(&execd, &["log", "8-00000000"]);
+    let told = format!(
+        "execd: {shown} is no log: a log is a regular file that is yours (execd logs lists them)\n"
+    );
+    assert_eq!((fifo.status, fifo.err), (Some(1), told));
+    let none = said(&execd, &["log", "8-00000001"]);
+    assert!(none.err.contains("execd-8-00000001.log: there is no such log"), "{}", none.err);
+    fs::write(dir.join("execd-9-00000000.log"), "one\ntwo\nthree\n").expect("a log");
+    let meta = r#"{"session_id":9,"command":"x","ended_at_ms":1,"exit_code":0,"total_bytes":4}"#;
+    fs::write(dir.join("execd-9-00000000.meta"), meta).expect("its facts");
+    let all = said(&execd, &["log", "9-00000000"]);
+    assert_eq!((all.out.as_str(), all.err.as_str()), ("one\ntwo\nthree\n", ""));
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains(" 14B/14B "), "{}", listed.out);
+}
+
+/// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however
+///   far back they begin
+#[test]
+fn the_last_lines_are_found_however_far_back_they_begin() {
+    let (mut execd, id) = alone(&[]);
+    let lines = |from: u64| (from..=400_000).map(|n| format!("{n}\n")).collect::<String>();
+    execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+    let name = short(&execd.log_files().pop().expect("a log"));
+    let long = format!("{}\n", "\u{20ac}".repeat(700_000));
+    fs::write(execd.log_dir().join("execd-9-00000000.log"), format!("one\n{long}")).expect("a log");
+    for whose in [&format!("@{id}"), &name] {
+        for count in [1, 300_000, 400_000, 500_000] {
+            let said = said(&execd, &["log", "-n", &count.to_string(), whose]);
+            let expected = lines(400_001_u64.saturating_sub(count).max(1));
+            assert!(said.out == expected, "{whose} {count}: {} bytes", said.out.len());
+            assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
+        }
+        // No further back than is asked for.
+        let said = said(&execd, &["log", "-n", "300000", "--from", "-14", whose]);
+        assert_eq!(said.out, "399999\n400000\n");
+    }
+    for (count, expected) in [("1", long.clone()), ("2", format!("one\n{long}"))] {
+        let said = said(&execd, &["log", "-n", count, "9-00000000"]);
+        assert!(said.out == expected && said.err.is_empty(), "{count}: {} bytes", said.out.len());
+    }
+}
+
+/// rule: logs.md, Reading by people: A session that is listed is also known by its name, or by how
+///   that begins where no other name begins so
+#[test]
+fn a_session_is_known_by_its_name() {
+    let mut execd = Execd::start();
+    for (name, word) in [("serve", "one"), ("server", "two"), ("tests", "three")] {
+        let cmd = format!("echo {word}; exec sleep 1000");
+        execd.open_with(&cmd, json!({"name": name}));
+    }
+    for (name, expected) in [("serve", "one\n"), ("server", "two\n"), ("te", "three\n")] {
+        eventually("its output is there", || said(&execd, &["log", name]).out == expected);
+    }
+    let several = said(&execd, &["log", "ser"]);
+    let pid = execd.pid();
+    for which in [format!("execd-{pid}:@1 (serve: "), format!("execd-{pid}:@2 (server: ")] {
+        assert!(several.err.contains(&which), "{}", several.err);
+    }
+    assert!(several.err.starts_with("execd: several sessions are called ser: say "));
+    let none = said(&execd, &["log", "nobody"]);
+    let told = "execd: nobody is no session, no name of one and no log: execd ls and execd logs \
+                list them\n";
+    assert_eq!((none.status, none.err.as_str()), (Some(1), told));
+}
+
+/// rule: logs.md, Reading by people: until nobody reads what is printed
+#[test]
+fn who_follows_ends_with_the_reader_also_when_nothing_comes() {
+    let (mut execd, id) = alone(&[]);
+    execd.open_until("echo begun; exec sleep 1000", "begun");
+    let mut follower = command(&execd, &["log", "--follow", &format!("@{id}")]);
+    let mut follower = follower.spawn().expect("execd runs");
+    let mut out = BufReader::new(follower.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("text");
+    drop(out);
+    // The next output never comes.
+    let output = follower.wait_with_output().expect("it ends");
+    assert_eq!((line.as_str(), output.status.code()), ("begun\n", Some(141)));
+    assert!(output.stderr.is_empty());
+}
+
 /// rule: logs.md, Reading by people: A reader that goes ends it quietly
 #[test]
 fn a_reader_that_goes_ends_it_quietly() {
@@ -333,24 +471,30 @@ fn what_has_a_logs_name_and_is_none_is_not_listed() {
 }
 
 /// rule: logs.md, Reading by people: `execd run --json` and a fresh execd of `execd call` are gone
-///   when their footers are read, which name the log by its path
+///   when their texts are read, which name the log by its path
 #[test]
 fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
     let execd = Execd::start();
     let dir = execd.workdir().join("it's here");
     let flags = ["--log-keep-bytes", "1048576", "--log-dir", dir.to_str().expect("UTF-8")];
+    let bash = "seq 299999; echo execd log @1 --from 3; echo 300000";
     for words in [
         [&["run", "--json"][..], &flags, &["seq 300000"]].concat(),
         [&["call"][..], &flags, &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
+        [&["call"][..], &flags, &["bash", &json!({ "command": bash }).to_string()]].concat(),
     ] {
         let report: Value = serde_json::from_str(&said(&execd, &words).out).expect("JSON");
-        let footer = report["footer"].as_str().expect("a footer");
+        let footer = report["footer"].as_str().or(report["text"].as_str()).expect("a footer");
+        // What the command itself has printed stays as it is.
+        assert!(report["text"].is_null() || footer.contains("\nexecd log @1 --from 3\n"));
         let (_, says) = footer.split_once("kept: ").expect("what is kept");
         let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
         let mut shell = Command::new("sh");
         shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]);
         let read = shell.output().expect("a shell");
-        let kept = 1_988_895 - usize::try_from(report["log_from"].as_u64().unwrap()).unwrap();
-        assert!(read.stdout.len() == kept && read.stdout.ends_with(b"\n300000\n"), "{says}");
+        let from = says.rsplit(' ').next().and_then(|from| from.parse::<usize>().ok());
+        let whole = if report["text"].is_null() { 1_988_895 } else { 1_988_917 };
+        assert_eq!(read.stdout.len(), whole - from.expect("a number"), "{says}");
+        assert!(read.stdout.ends_with(b"\n300000\n"), "{says}");
     }
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
-use super::fresh::Fresh;
-use super::logs::named_by_place;
+use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, say};
 use super::survey::{Place, sockets};
 use crate::limits::MAX_CONFIGURABLE_POLL_MS;
@@ -19,13 +18,9 @@ pub fn main(options: &CallOptions) -> Result<i32, String> {
         Some(place) => call_to_its_end(options, &mut open(place)?),
         None => {
             // Nobody could find the execd's socket in its short life.
-            let flags = [OsString::from("--no-socket")].into_iter().chain(options.flags.clone());
-            let mut outcome =
-                call_to_its_end(options, &mut Fresh::start(flags.collect())?.connection);
-            if let Ok(Ok(result)) = &mut outcome {
-                name_log_by_place(result);
-            }
-            outcome
+            let first = [ONE_SESSION, "--no-socket"].map(OsString::from).into_iter();
+            let flags = first.chain(options.flags.clone()).collect();
+            call_to_its_end(options, &mut Fresh::start(flags)?.connection)
         }
     };
     Ok(match outcome? {
@@ -35,15 +30,6 @@ pub fn main(options: &CallOptions) -> Result<i32, String> {
             EXIT_FAILED
         }
     })
-}
-
-/// In the texts of a result the log is named by its place: the execd that has had the session ends.
-fn name_log_by_place(result: &mut Value) {
-    let Some(path) = result["log_path"].as_str().map(str::to_owned) else { return };
-    // The command's own output stays as it is.
-    if let Some(footer) = result["footer"].as_str() {
-        result["footer"] = json!(named_by_place(footer, &path));
-    }
 }
 
 /// The way to an execd that runs.

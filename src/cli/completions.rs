@@ -3,9 +3,10 @@
 
 use std::fmt::Write as _;
 
-use super::table::{COMMANDS, Command, Flag, SETTINGS, SHELLS, SIGNALS, Takes, Words};
+use super::table::{COMMANDS, Command, Flag, SETTINGS, SIGNALS, Takes, Words};
 use crate::front;
 use crate::pure::order;
+use crate::pure::text::shell_word::quoted;
 
 /// Where ids come from, in all three shells.
 const IDS: &str = "execd ls --ids 2>/dev/null";
@@ -75,7 +76,7 @@ fn bash() -> String {
             Words::Session => format!("$({IDS})"),
             Words::SessionAndSignal => format!("$({IDS}) {}", SIGNALS.join(" ")),
             Words::Method => front::names().join(" "),
-            Words::Shell => SHELLS.join(" "),
+            Words::OneOf(words) => words.join(" "),
         };
         let name = if command.name.is_empty() { "''" } else { command.name };
         let flags = flags.join(" ");
@@ -88,11 +89,6 @@ fn bash() -> String {
          COMPREPLY=($(compgen -c -- \"$current\"))\n    fi\n}\ncomplete -F _execd execd\n",
     );
     out
-}
-
-/// A text between single quotes of a shell.
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn zsh() -> String {
@@ -144,7 +140,7 @@ fn zsh() -> String {
             }
             Words::Method => format!("'1:method:({})'", front::names().join(" ")),
             Words::Program => "'(-)1:program:_command_names -e' '*:file:_files'".to_owned(),
-            Words::Shell => format!("'1:shell:({})'", SHELLS.join(" ")),
+            Words::OneOf(words) => format!("'1:word:({})'", words.join(" ")),
         };
         let _ = writeln!(out, "            {words}\n        ;;");
     }
@@ -183,7 +179,7 @@ fn fish() -> String {
             Words::SessionAndSignal => format!("-a '({IDS}) {}'", SIGNALS.join(" ")),
             Words::Method => format!("-a '{}'", front::names().join(" ")),
             Words::Program => "-a '(__fish_complete_command)'".to_owned(),
-            Words::Shell => format!("-a '{}'", SHELLS.join(" ")),
+            Words::OneOf(words) => format!("-a '{}'", words.join(" ")),
         };
         let _ = writeln!(out, "complete -c execd -n {when} {words}");
     }
@@ -192,6 +188,7 @@ fn fish() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::SHELLS;
     use super::*;
 
     /// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are

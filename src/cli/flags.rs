@@ -8,7 +8,7 @@ use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
 use super::arguments::{Arguments, Reason, text, unknown};
 use super::completions;
-use super::log::LogOptions;
+use super::log_source::LogOptions;
 use super::logs::LogsOptions;
 use super::ls::Form;
 use super::settings::{pass_on, setting};
@@ -415,7 +415,9 @@ mod tests {
                     Words::Session | Words::SessionAndSignal => "@3",
                     Words::Method => "ping",
                     Words::Program => "true",
-                    Words::Shell => "bash",
+                    // Its word is read before all flags.
+                    Words::OneOf(_) if command.name == "logs" => "",
+                    Words::OneOf(words) => words[0],
                 };
                 // What some flags need beside them, and what none of the others takes.
                 let (more, words) = match flag.name {

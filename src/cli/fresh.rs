@@ -11,8 +11,9 @@ use crate::sys::errno::errno_text;
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::{child, host, io, pidfd};
 
-/// The first argument of an execd that is started for one session: such an execd does not say how
-/// much room its table has.
+/// The first argument of an execd that is started for one session, and ends with whoever has
+/// started it: such an execd does not say how much room its table has, and names logs by their
+/// paths.
 pub const ONE_SESSION: &str = "--one-session";
 
 /// A fresh execd. It ends with its sessions when nobody reads its answers any more, also when this

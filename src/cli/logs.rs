@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::completions::quoted;
 use super::ls::{age, state};
 use super::say::{complain, say};
 use super::survey::shortened;
@@ -47,33 +46,20 @@ pub fn facts_of(dir: &LogDir, name: &str) -> Value {
     serde_json::from_slice(line).unwrap_or_default()
 }
 
+/// How many bytes the output of a log has, where the facts beside it say that. Facts of less than
+/// lies there are not believed.
+pub fn total_of(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
+    let told = facts["total_bytes"].as_u64()?;
+    let nothing =
+        Wanted { only: None, from: 0, to: 0, max_bytes: 1, lines: 0, lead: false, total: None };
+    let there = range::read(dir, name, &nothing).map_or(0, |read| read.head.known_total);
+    Some(told).filter(|told| *told >= there)
+}
+
 /// The id by which people name a log: `3-ab12cd34`.
 pub fn short_id(name: &str) -> &str {
     let name = name.strip_suffix(".log").unwrap_or(name);
     name.strip_prefix("execd-").unwrap_or(name)
-}
-
-/// A path as a shell takes it.
-pub fn as_word(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-,:@".contains(&byte);
-    if path.bytes().all(plain) { path.to_owned() } else { quoted(path) }
-}
-
-/// A text about a log of an execd that is gone when somebody reads the text: the log is named by
-/// its place in it, since the session's number says nothing any more.
-pub fn named_by_place(text: &str, path: &str) -> String {
-    const BY_NUMBER: &str = "execd log @";
-    let mut parts = text.split(BY_NUMBER);
-    let mut named = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
-        if rest.starts_with(" --from ") && rest.len() < part.len() {
-            named = named + "execd log " + &as_word(path) + rest;
-        } else {
-            named = named + BY_NUMBER + part;
-        }
-    }
-    named
 }
 
 /// Prints the list; gives the exit status.
@@ -94,7 +80,7 @@ pub fn main(options: &LogsOptions) -> Result<i32, String> {
 
 fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let facts = facts_of(dir, &one.name);
-    let total = facts["total_bytes"].as_u64();
+    let total = total_of(dir, &one.name, &facts);
     // Where it begins is asked for; a byte more would have to be read.
     let wanted =
         Wanted { only: None, from: 0, to: u64::MAX, max_bytes: 1, lines: 0, lead: false, total };

@@ -30,6 +30,7 @@ mod flags;
 mod fresh;
 mod kill;
 mod log;
+mod log_source;
 mod logs;
 mod logs_clean;
 mod ls;
@@ -84,6 +85,7 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     if let Some(pi) = variable("EXECD_PI").filter(|pi: &String| !pi.is_empty()) {
         config.pi = pi;
     }
+    config.logs.by_path = one_session;
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     // A command with a help of its own names that.
     let of_agent = arguments.first().is_some_and(|first| first == "agent");

@@ -2,11 +2,11 @@
 //! the command in front instead of a client.
 
 use super::flags::RunOptions;
-use super::logs::{as_word, named_by_place};
 use super::say::{EXIT_FAILED, complain, say};
 use super::serve::start;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{PTY_COLS, PTY_ROWS};
+use crate::pure::text::shell_word::as_word;
 use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;
 use crate::sys::pty::{self, Size};
@@ -17,7 +17,8 @@ use crate::wire;
 /// Runs the command; gives the exit status: the command's, 124 after --timeout, 128 + n after
 /// signal n.
 pub fn main(options: RunOptions) -> Result<i32, String> {
-    let RunOptions { command, timeout_s, tty, json, config } = options;
+    let RunOptions { command, timeout_s, tty, json, mut config } = options;
+    config.logs.by_path = true;
     let shown = command.join(" ");
     // One word is a command line, as ssh(1) and watch(1) take it; several are a program and its
     // arguments.
@@ -50,11 +51,8 @@ pub fn main(options: RunOptions) -> Result<i32, String> {
     let status = engine.run();
     let report = engine.take_front_report();
     if json {
-        let mut report = report.unwrap_or_default();
-        if let (Some(footer), Some(path)) = (&mut report.footer, &report.log_path) {
-            *footer = named_by_place(footer, path);
-        }
-        let text = String::from_utf8_lossy(&wire::to_json(&report)).into_owned();
+        let text = wire::to_json(&report.unwrap_or_default());
+        let text = String::from_utf8_lossy(&text).into_owned();
         return Ok(if say(&format!("{text}\n")) == 0 { status } else { EXIT_FAILED });
     }
     if let Some(report) = report {

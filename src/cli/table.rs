@@ -42,8 +42,8 @@ pub enum Words {
     Method,
     /// A program and its arguments.
     Program,
-    /// The name of a shell.
-    Shell,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
     /// Any text.
     Text,
 }
@@ -276,7 +276,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "log",
-        usage: "[FLAGS] @ID|LOG",
+        usage: "[FLAGS] @ID|NAME|LOG",
         doc: "print the output of a session from its log, also when it or its execd is gone",
         flags: &[
             flag("from", Takes::Value("N"), "begin at this byte; negative: before the end"),
@@ -296,7 +296,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "list the logs that there are, newest first; logs clean deletes old ones",
         flags: &[flag("all", Takes::Nothing, "all of them (the newest 50)"), LOG_DIR],
         settings: false,
-        words: Words::None,
+        words: Words::OneOf(&["clean"]),
     },
     Command {
         name: "kill",
@@ -312,7 +312,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "print completions for a shell",
         flags: &[],
         settings: false,
-        words: Words::Shell,
+        words: Words::OneOf(SHELLS),
     },
 ];
 

@@ -42,6 +42,9 @@ pub struct LogSettings {
     pub bounds: Bounds,
     /// Logs older than this are deleted at start; 0 keeps them for ever.
     pub keep_days: u64,
+    /// Texts name logs by their paths: this execd, and with it the numbers of its sessions, is gone
+    /// when they are read.
+    pub by_path: bool,
 }
 
 impl Default for LogSettings {
@@ -51,7 +54,7 @@ impl Default for LogSettings {
             keep_bytes: Some(LOG_KEEP_BYTES),
             total_bytes: Some(LOG_TOTAL_BYTES),
         };
-        Self { off: false, dir: None, bounds, keep_days: LOG_KEEP_DAYS }
+        Self { off: false, dir: None, bounds, keep_days: LOG_KEEP_DAYS, by_path: false }
     }
 }
 

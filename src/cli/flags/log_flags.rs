@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::arguments::Argument::{Flag, Word};
 use super::super::arguments::{Arguments, Reason, number, text, unknown};
-use super::super::log::{LogOptions, Whose};
+use super::super::log_source::{LogOptions, Whose};
 use super::super::logs::LogsOptions;
 use super::super::survey::Place;
 use super::{Command, place_flag, session};
@@ -42,6 +42,7 @@ pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
     }
     let whose = match word.as_deref().and_then(log_of) {
         Some(log) => log,
+        None if word.as_deref().is_some_and(is_name) => Whose::Named(word.unwrap_or_default()),
         None => {
             let id = session(word.as_ref(), "log", &mut place)?;
             Whose::Session(id.ok_or("log needs a session: execd log @3 (execd logs lists logs)")?)
@@ -55,6 +56,13 @@ fn offset(given: &str) -> Result<i64, Reason> {
     let (digits, back) = given.strip_prefix('-').map_or((given, false), |digits| (digits, true));
     let far = number("--from", digits.as_ref(), 0, MAX_LOG_BOUND_BYTES)?.cast_signed();
     Ok(if back { -far } else { far })
+}
+
+/// Whether a word is no id of a session, and so a session's name.
+fn is_name(word: &str) -> bool {
+    let id = word.strip_prefix('@').unwrap_or(word);
+    let is_id = word.starts_with("execd-") || id.len() < word.len();
+    !is_id && !id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A log by its name, `execd-3-ab12cd34.log` or `3-ab12cd34`, with or without a directory.
@@ -106,6 +114,12 @@ mod tests {
             ("execd-42-0af3", None),
         ] {
             assert_eq!(log_of(word), whose, "{word}");
+        }
+        for (word, is) in [("npm", true), ("3 d", true), ("@3", false), ("@npm", false)] {
+            assert_eq!(is_name(word), is, "{word}");
+        }
+        for word in ["3", "", "execd-42:@3"] {
+            assert!(!is_name(word), "{word}");
         }
         assert_eq!((offset("-7"), offset("7")), (Ok(-7), Ok(7)));
         assert!(offset("--7").is_err());

@@ -61,6 +61,8 @@ pub struct KeeperPlan {
     pub envp: Vec<CString>,
     /// How large logs become.
     pub bounds: Bounds,
+    /// Texts name logs by their paths.
+    pub by_path: bool,
 }
 
 /// The link to whoever writes the logs and guards the sessions.
@@ -250,7 +252,8 @@ impl KeeperLink {
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
         let bounds = self.plan.bounds;
-        self.logs.get(&id).map(|log| LogStatus { session: id, bounds, ..log.status(&self.place) })
+        let number = (!self.plan.by_path).then_some(id);
+        self.logs.get(&id).map(|log| LogStatus { number, bounds, ..log.status(&self.place) })
     }
 
     /// The first byte of the output that a log still has, where it has lost some before it.

@@ -282,7 +282,8 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
     let (place, execd_pid) = (flags_of(wanted.as_ref())?, host::pid());
-    let plan = KeeperPlan { argv, place, execd_pid, envp, bounds };
+    let by_path = config.logs.by_path;
+    let plan = KeeperPlan { argv, place, execd_pid, envp, bounds, by_path };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
         return Ok(KeeperLink::new(plan, unknown, None));

@@ -51,6 +51,21 @@ pub fn read(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
     Reader { dir, name, blocks, layout, ended: true }.read(wanted)
 }
 
+/// Whether an index lies beside this log that cannot be read, or in which nothing makes sense.
+pub fn has_broken_index(dir: &LogDir, name: &str) -> bool {
+    let index = Blocks::on_disk(dir, name);
+    index.map_or(true, |index| index.is_some_and(|index| index.count() == 0))
+}
+
+/// Reads a part of a log as it is, as [`read`] does of the output: lines of the log writer's own
+/// are in it.
+pub fn read_as_is(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
+    let layout = Layout::find(dir, name, wanted.total)?;
+    let blocks = Blocks::plain(Source::Output, layout.size);
+    let wanted = Wanted { only: None, total: None, ..wanted.clone() };
+    Reader { dir, name, blocks, layout, ended: true }.read(&wanted)
+}
+
 /// What a log of `size` bytes has that has no index: bytes of one stream alone, from its first one
 /// on. Errors: ENOENT where it is not known of which.
 fn without_index(wanted: &Wanted, size: u64) -> Result<Blocks, i32> {

@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// No such file, see errno(3): also what is wrong with a log that has lost its name.
 pub const ENOENT: i32 = libc::ENOENT;
+/// A name that is taken already, by something else than what is looked for.
+pub const EEXIST: i32 = libc::EEXIST;
 /// What cannot be read although it should be there.
 pub const EIO: i32 = libc::EIO;
 /// Bytes that should be there are not.

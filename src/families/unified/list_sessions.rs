@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::tool_time_utc;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::judge::status_fields;
-use crate::engine::keeper_link::logs::{LogStatus, kept_from};
+use crate::engine::keeper_link::logs::LogStatus;
 use crate::engine::ledger;
 use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
@@ -73,6 +73,8 @@ pub struct Row {
     pub log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_from: Option<u64>,
+    #[serde(skip)]
+    pub log_kept: Option<String>,
     pub wake_armed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
@@ -179,6 +181,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             failure_message: log.as_ref().and_then(|log| log.failure.clone()),
             output_bytes_total: core.output_bytes_total(),
             log_from: log.as_ref().and_then(LogStatus::from),
+            log_kept: log.as_ref().and_then(LogStatus::kept),
             log_path: log.and_then(|log| log.path),
             wake_armed: core.wake.is_some(),
             window: core.facts.window.clone(),
@@ -217,8 +220,7 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         }
         if let Some(path) = &row.log_path {
             let _ = write!(out, "\n    log: {path}");
-            if let Some(from) = row.log_from {
-                let kept = kept_from(from, row.output_bytes_total, row.session_id);
+            if let Some(kept) = &row.log_kept {
                 let _ = write!(out, " ({kept})");
             }
         }
@@ -280,6 +282,7 @@ mod tests {
             output_bytes_total: 0,
             log_path: Some("/tmp/a.log".into()),
             log_from: None,
+            log_kept: None,
             wake_armed: false,
             window: None,
             shell_exited: None,

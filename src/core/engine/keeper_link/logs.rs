@@ -11,6 +11,7 @@ use crate::limits::{
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
+use crate::pure::text::shell_word::as_word;
 use crate::session::SessionId;
 use crate::sys::errno::errno_text;
 
@@ -91,8 +92,8 @@ pub struct LogStatus {
     pub failure: Option<String>,
     /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
-    /// Whose log it is.
-    pub session: SessionId,
+    /// The session, where texts name the log by its number; else they name it by its path.
+    pub number: Option<SessionId>,
     /// The limits that were set for it.
     pub bounds: Bounds,
 }
@@ -113,12 +114,6 @@ pub struct LogTrouble {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
-}
-
-/// What the log of a session has of an output of `total` bytes, from this one on, and how that is
-/// read.
-pub fn kept_from(from: u64, total: u64, id: SessionId) -> String {
-    format!("bytes {from}–{total} of {total} kept: execd log @{id} --from {from}")
 }
 
 /// What went wrong, and how much is missing for it.
@@ -142,8 +137,10 @@ impl LogStatus {
     }
 
     /// What is kept of a log that has lost its beginning, and how that is read.
-    fn kept(&self) -> Option<String> {
-        Some(kept_from(self.from()?, self.total, self.session))
+    pub fn kept(&self) -> Option<String> {
+        let (from, total, path) = (self.from()?, self.total, self.path.as_deref()?);
+        let log = self.number.map_or_else(|| as_word(path), |id| format!("@{id}"));
+        Some(format!("bytes {from}–{total} of {total} kept: execd log {log} --from {from}"))
     }
 
     /// The path as a footer has it: with what is kept, where that is not all.
@@ -351,7 +348,7 @@ impl Log {
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
             unwritten: self.unwritten,
-            session: 0,
+            number: None,
             bounds: Bounds::default(),
         }
     }
@@ -500,11 +497,14 @@ mod tests {
         log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Synced, 9_000) });
         let status = log.status(&tmp());
         assert_eq!((status.from(), status.complete), (Some(4_096), true));
-        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @0 --from 4096)";
+        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log /tmp/a --from 4096)";
+        assert_eq!(status.shown(true).as_deref(), Some(said));
+        let status = LogStatus { number: Some(3), ..status };
+        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @3 --from 4096)";
         assert_eq!(status.shown(true).as_deref(), Some(said));
         assert_eq!(status.clone().trouble(true).log_from, Some(4_096));
         let lacks = LogStatus { missing: 5, ..status.clone() }.shown(true);
-        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @0 --from 4096; 5 bytes are \
+        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @3 --from 4096; 5 bytes are \
                     missing from it)";
         assert_eq!(lacks.as_deref(), Some(said));
         assert_eq!(LogStatus { path: None, ..status }.from(), None);

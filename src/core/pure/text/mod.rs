@@ -5,6 +5,7 @@ pub mod fit;
 pub mod interleave;
 pub mod lines;
 pub mod page;
+pub mod shell_word;
 pub mod truncate;
 pub mod unescape;
 pub mod utf8;
