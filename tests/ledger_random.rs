@@ -59,7 +59,8 @@ impl Told {
     }
 }
 
-/// The sessions whose ends a reply tells by itself: the objects in it with an exit code or a signal.
+/// The sessions whose ends a reply tells by itself: the objects in it with an exit code or a
+/// signal.
 fn ends_in(value: &Value, session: u64, ends: &mut BTreeSet<u64>) {
     if let Some(all) = value.as_array() {
         return all.iter().for_each(|one| ends_in(one, session, ends));
@@ -197,8 +198,8 @@ impl World {
     }
 }
 
-/// rule: protocol.md, Events: Each event is told to a client once at most by replies, and never lost
-///   to one that asks for it by number
+/// rule: protocol.md, Events: Each event is told to a client once at most by replies, and never
+///   lost to one that asks for it by number
 #[test]
 fn in_random_orders_each_end_is_told_to_each_client_once_and_none_is_lost() {
     for seed in 1..=4 {
