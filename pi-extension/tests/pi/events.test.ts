@@ -3,6 +3,7 @@
  * with, whatever happens meanwhile.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +11,7 @@ import { background } from "./lib/bash.ts";
 import { runJson } from "./lib/json.ts";
 import { call, exec, poll, turn } from "./lib/model.ts";
 import type { Call, Turn } from "./lib/model.ts";
-import { EXTENSION_DIR, FIXTURES_DIR, execdBinary } from "./lib/paths.ts";
+import { EXTENSION_DIR, FIXTURES_DIR, execdBinary, piCommand } from "./lib/paths.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
 import type { Scratch } from "./lib/scratch.ts";
@@ -290,6 +291,36 @@ test("/fork: both conversations are told, each once", async (t) => {
   await rpc.command("switch_session", { sessionPath: before?.["sessionFile"] });
   await rpc.prompt("back");
   assert.equal(tellings(place, "exited 59"), 1);
+  assert.equal((await rpc.quit()).code, 0);
+});
+
+// rule: pi.md, What the model learns of ends: with the next result of these tools, in a line of its
+//   own
+test("a script of codemode that calls a tool is told as the model is, once", async (t) => {
+  const place = scratch(t);
+  const [program, ...words] = piCommand();
+  const env = { HOME: place.dir, PI_CODING_AGENT_DIR: place.agentDir, PI_OFFLINE: "1" };
+  const version = execFileSync(program, [...words, "--version"], { env, encoding: "utf8" });
+  if (/^0\./.test(version.trim())) return t.skip("this pi has no codemode");
+  const code = "return await tools.exec_command({ cmd: 'true' });";
+  const rpc = new Rpc(place, {
+    args: ["--tools", "+codemode"],
+    script: [
+      ...asked("start", session(60)),
+      ...asked("code", call("codemode", { code })),
+      ...asked("once more", exec("true")),
+      ...asked("reloaded", exec("true")),
+    ],
+  });
+  await rpc.prompt("start");
+  await endIdle(rpc, place, 60, 0);
+  await rpc.prompt("code");
+  // It stands in the text that the script has returned.
+  assert.equal(tellings(place, "exited 60"), 1);
+  await rpc.prompt("once more");
+  await rpc.say("/test-reload");
+  await rpc.prompt("reloaded");
+  assert.equal(tellings(place, "exited 60"), 1);
   assert.equal((await rpc.quit()).code, 0);
 });
 
