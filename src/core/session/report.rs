@@ -42,6 +42,25 @@ impl TruncationReport {
     }
 }
 
+/// How much a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderStyle<'a> {
+    /// All that applies.
+    Full,
+    /// Only what tells something.
+    Compact {
+        /// The directory that a command has which asks for none.
+        cwd: &'a str,
+    },
+}
+
+impl HeaderStyle<'_> {
+    /// Whether a command's directory is worth a line.
+    fn tells_cwd(self, of_command: &str) -> bool {
+        !matches!(self, Self::Compact { cwd } if cwd == of_command)
+    }
+}
+
 /// The result of exec_command and write_stdin. The fields' meanings are the specification's.
 #[derive(Debug, Default, Serialize)]
 #[allow(missing_docs)] // docs/unified-exec.md describes each.
@@ -134,23 +153,36 @@ impl ExecReport {
         })
     }
 
+    /// Whether the command failed, as far as is known.
+    fn has_failed(&self) -> bool {
+        self.exit_code.is_some_and(|code| code != 0)
+            || self.signal.is_some()
+            || self.failure_message.is_some()
+    }
+
+    /// Whether the log is worth a line: what is not in the answer is there.
+    fn needs_log(&self) -> bool {
+        let cut = self.truncation.is_some() || self.omitted_bytes.is_some();
+        self.session_id.is_some() || cut || self.has_failed()
+    }
+
     /// Writes the header from the other fields, in the specification's order.
-    pub fn write_header(&mut self) {
+    pub fn write_header(&mut self, style: HeaderStyle<'_>) {
         let mut lines =
             vec![if self.session_id.is_some() { "[still running]" } else { "[exited]" }.to_owned()];
-        let mut line = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
+        let full = matches!(style, HeaderStyle::Full);
+        let mut line = |name: &str, value: Option<String>, tells: bool| {
+            if let Some(value) = value.filter(|_| full || tells) {
                 // A header line is one line, whatever a path or a message holds.
                 lines.push(format!("{name}: {}", one_line(&value)));
             }
         };
-        let waits_for_something = self.on_exit.is_some() || self.yield_until.is_some();
-        line("session_id", self.session_id.map(|id| id.to_string()));
-        line("exit_code", self.exit_code.map(|code| code.to_string()));
-        line("signal", self.signal.clone());
-        line("killed_by", self.killed_by.map(str::to_owned));
-        line("failure", self.failure_message.clone());
-        line("note", self.note.clone());
+        line("session_id", self.session_id.map(|id| id.to_string()), true);
+        line("exit_code", self.exit_code.map(|code| code.to_string()), true);
+        line("signal", self.signal.clone(), true);
+        line("killed_by", self.killed_by.map(str::to_owned), true);
+        line("failure", self.failure_message.clone(), true);
+        line("note", self.note.clone(), true);
         // Who waits for what stands in the note then.
         let stuck = self.wait.as_ref().is_some_and(WaitReport::is_stuck);
         let wait_line = |wait: &WaitReport| match stuck {
@@ -159,25 +191,29 @@ impl ExecReport {
         };
         let ended_early = self.ended_early();
         let outcome = self.wait.as_ref().filter(|_| ended_early.is_none());
-        line("wait", outcome.map(wait_line));
-        line("wait_status", ended_early);
+        line("wait", outcome.map(wait_line), true);
+        line("wait_status", ended_early, true);
         let doing = self.doing.as_ref();
-        line("state", doing.and_then(|doing| doing.line.clone()).filter(|_| !stuck));
-        line("full_screen", doing.and_then(|doing| doing.full_screen).map(|on| on.to_string()));
-        line("listening", listening::line(&self.listening));
-        line("warning", self.warning.clone());
-        line("log_path", self.log_path.clone());
+        line("state", doing.and_then(|doing| doing.line.clone()).filter(|_| !stuck), true);
+        let full_screen = doing.and_then(|doing| doing.full_screen);
+        line("full_screen", full_screen.map(|on| on.to_string()), true);
+        line("listening", listening::line(&self.listening), true);
+        line("warning", self.warning.clone(), true);
+        let needs_log = self.needs_log();
+        line("log_path", self.log_path.clone(), needs_log);
         let total = self.output_bytes_total;
-        line("log", self.log_from.map(|from| format!("bytes {from}– of {total} kept")));
-        line("cwd", Some(self.cwd.clone()));
-        line("wall_time_seconds", Some(format!("{:.3}", self.wall_time_seconds)));
-        line("chunk_id", Some(self.chunk_id.clone()));
-        line("original_token_count", Some(self.original_token_count.to_string()));
-        line("output_bytes_total", Some(self.output_bytes_total.to_string()));
-        line("omitted_bytes", self.omitted_bytes.map(|bytes| bytes.to_string()));
-        line("completion_notification", self.completion_notification.map(str::to_owned));
-        line("tool_time_utc", self.tool_time_utc.clone().filter(|_| waits_for_something));
-        line("tty", Some(self.tty.to_string()));
+        let kept = self.log_from.map(|from| format!("bytes {from}– of {total} kept"));
+        line("log", kept, needs_log);
+        line("cwd", Some(self.cwd.clone()), style.tells_cwd(&self.cwd));
+        line("wall_time_seconds", Some(format!("{:.3}", self.wall_time_seconds)), false);
+        line("chunk_id", Some(self.chunk_id.clone()), false);
+        line("original_token_count", Some(self.original_token_count.to_string()), false);
+        line("output_bytes_total", Some(self.output_bytes_total.to_string()), false);
+        line("omitted_bytes", self.omitted_bytes.map(|bytes| bytes.to_string()), true);
+        line("completion_notification", self.completion_notification.map(str::to_owned), true);
+        line("completion_delivery", self.completion_delivery.map(str::to_owned), true);
+        line("tool_time_utc", self.tool_time_utc.clone(), true);
+        line("tty", Some(self.tty.to_string()), self.tty);
         lines.extend(self.events.iter().map(|event| event.line.clone()));
         self.header = lines.join("\n");
     }
@@ -258,12 +294,12 @@ mod tests {
             tool_time_utc: Some("2026-07-21T18:30:00.000Z".into()),
             ..ExecReport::default()
         };
-        report.write_header();
+        report.write_header(HeaderStyle::Full);
         assert_eq!(
             report.header,
             "[still running]\nsession_id: 1\nlog_path: /tmp/a.log\ncwd: /home/you\n\
              wall_time_seconds: 0.502\nchunk_id: a4f2c1\noriginal_token_count: 37\n\
-             output_bytes_total: 148\ntty: false"
+             output_bytes_total: 148\ntool_time_utc: 2026-07-21T18:30:00.000Z\ntty: false"
         );
         report.session_id = None;
         report.signal = Some("SIGTERM".into());
@@ -273,7 +309,7 @@ mod tests {
         report.log_from = Some(96);
         report.on_exit = Some("wake");
         report.completion_notification = Some("armed");
-        report.write_header();
+        report.write_header(HeaderStyle::Full);
         assert_eq!(
             report.header,
             "[exited]\nsignal: SIGTERM\nfailure: stdin write failed\nnote: two\\nlines\n\

@@ -109,6 +109,8 @@ pub struct Wait {
     pub failure: Option<String>,
     /// Whether the answer carries the events that its client was not told yet.
     pub tells_events: bool,
+    /// Whether the answer's header has only lines that tell something.
+    pub compact: bool,
     /// The sessions that were evicted for the one that the call has started, as the warning says.
     pub evicted: Vec<SessionId>,
     /// A warning that the answer passes on.
@@ -158,6 +160,7 @@ impl Wait {
             parked: false,
             failure: None,
             tells_events: false,
+            compact: false,
             evicted: Vec::new(),
             warning: None,
             asked: None,

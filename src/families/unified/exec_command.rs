@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::Unified;
+use super::{Unified, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -85,6 +85,10 @@ wire::params! {
             Kind::Bool,
             "gives output unprocessed instead of clean text",
         );
+        header "header": Option<String> = optional(
+            Kind::Choice(super::HEADER_WORDS),
+            super::HEADER_DOC,
+        );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
@@ -131,7 +135,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Err(failure) => {
             let mut report = failed(engine, &spec, yield_time_ms, failure);
             report.events = engine.cx.answer_tells(call, &[], params.events);
-            report.write_header();
+            let compact = super::is_compact(params.header.as_deref());
+            report.write_header(super::header_style(compact, &engine.cx));
             return Ok(Answer::of(&report));
         }
     };
@@ -145,6 +150,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         yield_time_ms: Some(yield_time_ms),
         raw_output: params.raw_output,
         tells_events: params.events,
+        compact: super::is_compact(params.header.as_deref()),
         progress: params.stream.then(Progress::default),
         drains: false,
         asked: Asked::new(conditions, 0, now_ns),
@@ -173,6 +179,7 @@ fn failed(
         wait_status: Some("completed"),
         wait_mode: Some("relative"),
         effective_wait_ms: Some(0),
+        tool_time_utc: engine.cx.others_run(0).then(tool_time_utc),
         ..ExecReport::default()
     }
 }

@@ -33,6 +33,10 @@ wire::params! {
             Kind::Signal,
             "a name, with or without SIG, in any case, or a number; default SIGTERM",
         );
+        header "header": Option<String> = optional(
+            Kind::Choice(super::HEADER_WORDS),
+            super::HEADER_DOC,
+        );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }

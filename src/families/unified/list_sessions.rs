@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::tool_time_utc;
+use super::{is_compact, tool_time_utc};
 use crate::engine::contract::{Answer, Call};
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
@@ -39,6 +39,10 @@ wire::params! {
         peek "peek": bool = optional(
             Kind::Bool,
             "removes nothing and uses up no wake; default false",
+        );
+        header "header": Option<String> = optional(
+            Kind::Choice(super::HEADER_WORDS),
+            super::HEADER_DOC,
         );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
@@ -86,6 +90,15 @@ pub struct Row {
     pub detached: Vec<NamedProcess>,
 }
 
+impl Row {
+    /// Whether the command failed, as far as is known.
+    fn has_failed(&self) -> bool {
+        self.exit_code.is_some_and(|code| code != 0)
+            || self.signal.is_some()
+            || self.failure_message.is_some()
+    }
+}
+
 #[derive(Serialize)]
 struct LeftRow {
     session_id: SessionId,
@@ -126,7 +139,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     });
     let left: Vec<LeftRow> = left.collect();
     let active_count = sessions.iter().filter(|row| row.running).count();
-    let mut text = listing(&sessions, &left, params.peek);
+    let mut text = listing(&sessions, &left, params.peek, is_compact(params.header.as_deref()));
     let exited: Vec<SessionId> =
         sessions.iter().filter(|row| !row.running).map(|row| row.session_id).collect();
     let events = engine.cx.answer_tells(call, &exited, params.events);
@@ -195,7 +208,7 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
 }
 
 /// The listing a model reads.
-fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
+fn listing(sessions: &[Row], left: &[LeftRow], peek: bool, compact: bool) -> String {
     let exited = sessions.iter().filter(|row| !row.running).count();
     let live = sessions.len() - exited;
     let mut out = format!("unified-exec sessions ({live} live, {exited} just exited):");
@@ -218,7 +231,8 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool) -> String {
         } else if let Some(state) = row.doing.as_ref().and_then(|doing| doing.line.as_ref()) {
             let _ = write!(out, " [{state}]");
         }
-        if let Some(path) = &row.log_path {
+        let needs_log = !compact || row.running || row.has_failed();
+        if let Some(path) = row.log_path.as_ref().filter(|_| needs_log) {
             let _ = write!(out, "\n    log: {path}");
             if let Some(kept) = &row.log_kept {
                 let _ = write!(out, " ({kept})");
@@ -295,7 +309,7 @@ mod tests {
     /// rule: unified-exec.md, list_sessions: `text` names each session on two lines
     #[test]
     fn the_text_names_each_session_and_its_log() {
-        let text = listing(&[row(1, true), row(2, false)], &[], false);
+        let text = listing(&[row(1, true), row(2, false)], &[], false, false);
         let cut = format!("{}…", "x".repeat(60));
         let expected = format!(
             "unified-exec sessions (1 live, 1 just exited):\n  1 pid=40 pipe 1m01s {cut}\n    \
@@ -304,8 +318,19 @@ mod tests {
         );
         assert_eq!(text, expected);
         assert!(
-            listing(&[], &[], false).ends_with("(0 live, 0 just exited):\n  (no live sessions)")
+            listing(&[], &[], false, false).ends_with("(0 live, 0 just exited):\n  (no live sessions)")
         );
+    }
+
+    /// rule: unified-exec.md, Header and footer: the log of one that has ended well is left out
+    #[test]
+    fn a_compact_text_names_the_logs_of_those_that_run_or_have_failed() {
+        let failed = Row { exit_code: Some(1), ..row(3, false) };
+        let rows = [row(1, true), row(2, false), failed];
+        let compact = listing(&rows, &[], false, true);
+        assert_eq!(compact.matches("log: /tmp/a.log").count(), 2, "{compact}");
+        let full = listing(&rows, &[], false, false);
+        assert!(compact.lines().all(|line| full.lines().any(|other| other == line)), "{full}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::pure::process::signal_names::signal_name;
 use crate::pure::text::visible::one_line;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::{Ending, SIGKILL};
-use crate::session::report::{ExecReport, KillReport, TruncationReport};
+use crate::session::report::{ExecReport, HeaderStyle, KillReport, TruncationReport};
 use crate::session::state_report::StateReport;
 use crate::session::view::{Text, seconds};
 use crate::session::wait::{Wait, WaitKind, Why};
@@ -57,6 +57,26 @@ pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing 
 /// What `events` is.
 pub(super) const EVENTS_DOC: &str =
     "true: the reply carries the events that this client was not told yet; default false";
+
+/// What `header` is.
+pub(super) const HEADER_DOC: &str = "\"compact\": the header, or the text, has only lines that \
+                                     tell something; default \"full\"";
+/// The words of `header`.
+pub(super) const HEADER_WORDS: &[&str] = &["full", "compact"];
+
+/// Whether `header` asks for a compact one.
+pub(super) fn is_compact(header: Option<&str>) -> bool {
+    header == Some("compact")
+}
+
+/// How much a header says; a command has execd's own directory unless it asks for another.
+fn header_style(compact: bool, cx: &Cx) -> HeaderStyle<'_> {
+    match compact.then(|| cx.cwd.to_str()).flatten() {
+        Some(cwd) => HeaderStyle::Compact { cwd },
+        None if compact => HeaderStyle::Compact { cwd: "" },
+        None => HeaderStyle::Full,
+    }
+}
 
 /// What unified-exec keeps of a session besides what every session has: nothing.
 #[derive(Debug)]
@@ -111,7 +131,7 @@ impl Family for Unified {
             let noted = core.noted.end && core.life.shell_gone();
             cx.tell_own_to(pending.client, core.id, exited || noted);
             report.events = events(&wait, why, pending.client, cx);
-            report.write_header();
+            report.write_header(header_style(wait.compact, cx));
             if cx.front.is_some() && pending.client == STDIN_CLIENT {
                 cx.front_ended(core, report);
             } else {
@@ -176,7 +196,8 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         wait_mode: Some(if wait.until.is_some() { "absolute" } else { "relative" }),
         yield_until: wait.until.as_ref().map(|until| until.stamp.clone()),
         effective_wait_ms: Some(waited_ns / NS_PER_MS),
-        tool_time_utc: (!exited || wait.until.is_some()).then(tool_time_utc),
+        tool_time_utc: (!exited || wait.until.is_some() || cx.others_run(core.id))
+            .then(tool_time_utc),
         wait: wait_report::report(wait, why, core),
         listening: if exited { Vec::new() } else { cx.listening(core) },
         note,

@@ -26,6 +26,10 @@ wire::params! {
             Kind::Choice(&["none", "wake"]),
             "\"wake\" arms, \"none\" disarms",
         );
+        header "header": Option<String> = optional(
+            Kind::Choice(super::HEADER_WORDS),
+            super::HEADER_DOC,
+        );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }

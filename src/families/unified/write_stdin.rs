@@ -75,6 +75,10 @@ wire::params! {
             Kind::Bool,
             "gives output unprocessed instead of clean text",
         );
+        header "header": Option<String> = optional(
+            Kind::Choice(super::HEADER_WORDS),
+            super::HEADER_DOC,
+        );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
     }
 }
@@ -208,6 +212,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         yield_time_ms: relative_ms,
         raw_output: params.raw_output,
         tells_events: params.events,
+        compact: super::is_compact(params.header.as_deref()),
         progress: params.stream.then(Progress::default),
         saw_leader,
         failure,

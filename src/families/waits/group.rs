@@ -50,6 +50,8 @@ pub struct Group {
     pub timeout_ms: u64,
     /// Whether the answer carries the events that its client was not told yet.
     pub tells_events: bool,
+    /// Whether the text has only lines that tell something.
+    pub compact: bool,
     /// How the client has cancelled it, where it did.
     pub cancel: Cancel,
 }
@@ -74,6 +76,7 @@ impl Group {
             saw_new_output: false,
             timeout_ms,
             tells_events: false,
+            compact: false,
             cancel: Cancel::default(),
         }
     }

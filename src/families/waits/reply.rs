@@ -128,8 +128,9 @@ pub fn reply(group: Group, events: Vec<Event>) -> Reply {
     let mut wait = group.report.clone().unwrap_or_else(|| without_report(&group));
     wait.saw_new_output |= group.saw_new_output;
     wait.effective_timeout_ms = Some(group.timeout_ms);
+    let compact = group.compact;
     let sessions = group.into_rows();
-    let text = text(&wait, &sessions, &events);
+    let text = text(&wait, &sessions, &events, compact);
     Reply { wait, sessions, text, events }
 }
 
@@ -153,7 +154,7 @@ fn without_report(group: &Group) -> WaitReport {
 }
 
 /// The answer as a model reads it: the wait, then each session, with its output below its lines.
-fn text(wait: &WaitReport, sessions: &[Row], events: &[Event]) -> String {
+fn text(wait: &WaitReport, sessions: &[Row], events: &[Event], compact: bool) -> String {
     let of = wait.session_id.map(|id| format!(" (session {id})")).unwrap_or_default();
     let mut text = format!("wait: {}{of}", one_line(&wait.line));
     text.push_str(&ledger::lines(events));
@@ -179,7 +180,7 @@ fn text(wait: &WaitReport, sessions: &[Row], events: &[Event]) -> String {
         line("wait", said.map(|wait| wait.line.clone()));
         line("failure", row.failure_message.clone());
         line("note", row.note.clone());
-        line("log_path", row.log_path.clone());
+        line("log_path", row.log_path.clone().filter(|_| !compact || row.needs_log()));
         if let Some(output) = row.output.as_deref().filter(|output| !output.is_empty()) {
             let _ = write!(text, "\n---\n{}", output.trim_end_matches('\n'));
         }

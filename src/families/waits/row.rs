@@ -65,6 +65,15 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether the log is worth a line: what is not in the answer is there.
+    pub fn needs_log(&self) -> bool {
+        let failed = self.exit_code.is_some_and(|code| code != 0)
+            || self.signal.is_some()
+            || self.failure_message.is_some();
+        let cut = self.truncation.is_some() || self.omitted_bytes.is_some();
+        !self.exited || failed || cut
+    }
+
     /// The row of a session that was over when the call came.
     pub fn over() -> Self {
         let (exited, tells_end) = (true, true);

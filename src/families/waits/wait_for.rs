@@ -53,6 +53,10 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        header "header": Option<String> = optional(
+            Kind::Choice(unified::HEADER_WORDS),
+            unified::HEADER_DOC,
+        );
         events "events": bool = optional(Kind::Bool, unified::EVENTS_DOC);
     }
 }
@@ -152,6 +156,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
     group.tells_events = params.events;
+    group.compact = unified::is_compact(params.header.as_deref());
     let mut there = Vec::new();
     for id in ids {
         match find(engine, id, &conditions, group.row_bytes())? {

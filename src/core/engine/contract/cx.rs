@@ -175,6 +175,11 @@ impl<F: Families> Cx<F> {
         self.begin_ending(core, signal, grace_ms, by);
     }
 
+    /// Whether another session than this one runs: its leader has not ended.
+    pub fn others_run(&self, id: SessionId) -> bool {
+        self.leaders.values().any(|other| *other != id)
+    }
+
     /// The members of a session: those whose end is the session's end.
     pub fn members_of(&self, core: &Session) -> Members {
         core.members(self.config.kill_detached)
