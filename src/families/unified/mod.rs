@@ -236,7 +236,7 @@ fn stuck(core: &Session, wait: &Wait, why: Why) -> Option<String> {
     let remedy = if core.facts.tty {
         "write to it (write_stdin), or end it (kill_session)"
     } else {
-        "write to it, send eof, or run it again with \"stdin\":\"null\""
+        "write to it with write_stdin, or run it again with stdin: \"null\""
     };
     Some(format!("{reason}: {remedy}"))
 }
