@@ -92,10 +92,7 @@ fn what_still_runs_says_so_and_the_clock_is_there() {
         params
     };
     let table = [
-        (
-            sleep(json!({})),
-            "[still running]\nsession_id: 1\nlog_path: LOG\ntool_time_utc: TIME",
-        ),
+        (sleep(json!({})), "[still running]\nsession_id: 1\nlog_path: LOG\ntool_time_utc: TIME"),
         (
             sleep(json!({"on_exit": "wake", "tty": true, "workdir": "/"})),
             "[still running]\nsession_id: 2\nlog_path: LOG\ncwd: /\n\

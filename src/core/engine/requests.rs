@@ -169,7 +169,7 @@ impl<F: Families> Engine<F> {
             return Err(RpcError::failed(Reason::TooManyRequests, message));
         }
         let call = Call { client, id: request.id.clone(), params: request.params, after };
-        (method.call)(self, &call)
+        (method.call)(self, &call).map_err(|error| error.of_method(method.name))
     }
 
     fn method_names(&self) -> Vec<&'static str> {

@@ -50,11 +50,14 @@ pub struct RpcError {
     /// What a program needs to act on it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
+    /// Where in the message the method is named, once it is known.
+    #[serde(skip)]
+    method_at: Option<usize>,
 }
 
 impl RpcError {
     fn new(code: i32, message: String) -> Self {
-        Self { code, message, data: Map::new() }
+        Self { code, message, data: Map::new(), method_at: None }
     }
 
     /// Adds a field to the data.
@@ -89,6 +92,23 @@ impl RpcError {
     /// -32602: something is wrong with the param `param`.
     pub fn invalid_param(param: &str, message: impl Into<String>) -> Self {
         Self::new(-32602, message.into()).with("param", json!(param))
+    }
+
+    /// -32602: there is no param `param`; `what` says what there is instead.
+    pub fn unknown_param(param: &str, what: &str) -> Self {
+        let message = format!("{param}: unknown param");
+        let method_at = Some(message.len());
+        let error = Self::invalid_param(param, message + what);
+        Self { method_at, ..error }
+    }
+
+    /// The same error of this method.
+    #[must_use]
+    pub fn of_method(mut self, method: &str) -> Self {
+        if let Some(at) = self.method_at.take() {
+            self.message.insert_str(at, &format!(" of {method}"));
+        }
+        self
     }
 
     /// -32000: the operation failed for `reason`.

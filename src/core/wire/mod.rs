@@ -3,6 +3,7 @@
 
 mod error;
 mod int;
+mod names;
 mod params;
 mod signal;
 pub mod until;
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
 pub use int::Int;
+pub use names::known as known_param;
 pub use params::{
     Declared, Kind, Param, check_params as check, decode_base64, params, quoted, read_params,
     schema,

@@ -1,6 +1,8 @@
 //! Params: one table per method says what there is; a request is checked against it so that
 //! every error names the field and quotes the value, and `--describe` prints the same table.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -8,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::{Int, RpcError, wanted};
+use super::{Int, RpcError, names, wanted};
 use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
@@ -66,17 +68,25 @@ pub struct Param {
     pub required: bool,
     /// What it does, its unit, range and default.
     pub doc: &'static str,
+    /// Other names that are taken for it: those that other tools have for the same.
+    pub aliases: &'static [&'static str],
 }
 
 impl Param {
     /// A param that must be there.
     pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, required: true, doc }
+        Self { name, kind, required: true, doc, aliases: &[] }
     }
 
     /// A param that may be left out.
     pub const fn optional(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, required: false, doc }
+        Self { name, kind, required: false, doc, aliases: &[] }
+    }
+
+    /// The same, by other names too.
+    #[must_use]
+    pub const fn or(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
     }
 }
 
@@ -105,12 +115,13 @@ pub trait Declared: DeserializeOwned {
 }
 
 /// Declares the params of a method: of each the field of the struct, its name on the wire, its
-/// type, whether it is required or optional, its kind and its text. What may be left out has a
-/// type with a default (`Option`, `bool`, a list).
+/// type, whether it is required or optional, its kind and its text, and behind `or` other names that
+/// are taken for it. What may be left out has a type with a default (`Option`, `bool`, a list).
 #[macro_export]
 macro_rules! params {
     ($vis:vis struct $Name:ident {
-        $($field:ident $wire:literal: $ty:ty = $need:ident($kind:expr, $doc:expr $(,)?);)*
+        $($field:ident $wire:literal: $ty:ty = $need:ident($kind:expr, $doc:expr $(,)?)
+            $(or $alias:literal)*;)*
     }) => {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -122,7 +133,7 @@ macro_rules! params {
         impl $Name {
             /// The table of the params.
             $vis const TABLE: &'static [$crate::wire::Param] =
-                &[$($crate::wire::Param::$need($wire, $kind, $doc)),*];
+                &[$($crate::wire::Param::$need($wire, $kind, $doc).or(&[$($alias),*])),*];
         }
 
         impl $crate::wire::Declared for $Name {
@@ -146,8 +157,7 @@ pub fn check_params<T: Declared>(raw: &str) -> Result<(), RpcError> {
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
 pub(super) fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
-    let fields = fields_of(raw)?;
-    check_fields(&fields, table, "")?;
+    let fields = checked_fields(raw, table, "")?;
     // From the fields at hand: a second parser of the whole text in each method would make the
     // program a good deal larger.
     let fields = fields.0.iter().map(|(name, value)| (name.as_ref(), *value));
@@ -162,40 +172,38 @@ pub(super) fn fields_of(raw: &str) -> Result<Fields<'_>, RpcError> {
     Fields::parse(raw).map_err(unreadable)
 }
 
-/// Holds an object against its table. `inside` is the path of the object itself, with a dot at
-/// its end: errors name a field of a param by its whole path.
-pub(super) fn check_fields(
-    fields: &Fields<'_>,
+/// The fields of an object, held against its table and by the names that the table has for them.
+/// `inside` is the path of the object itself, with a dot at its end: errors name a field of a param
+/// by its whole path.
+pub(super) fn checked_fields<'a>(
+    raw: &'a str,
     table: &[Param],
     inside: &str,
-) -> Result<(), RpcError> {
-    for (at, (name, value)) in fields.0.iter().enumerate() {
-        let Some(param) = table.iter().find(|param| *name == param.name) else {
-            return Err(unknown(name, table, inside));
+) -> Result<Fields<'a>, RpcError> {
+    let mut fields = fields_of(raw)?;
+    let mut taken: Vec<(&str, String)> = Vec::new();
+    for (name, value) in &mut fields.0 {
+        let Some(param) = names::known(table, name) else {
+            return Err(names::unknown(name, table, inside));
         };
-        let path = format!("{inside}{name}");
-        if fields.0[..at].iter().any(|(earlier, _)| earlier == name) {
-            return Err(RpcError::invalid_param(&path, format!("{path} is given twice")));
+        let path = format!("{inside}{}", param.name);
+        if let Some((_, earlier)) = taken.iter().find(|(known, _)| *known == param.name) {
+            return Err(names::twice(&path, earlier, name, inside));
         }
         check(param.kind, &path, value.get())?;
+        taken.push((param.name, name.to_string()));
+        if *name != param.name {
+            *name = Cow::Borrowed(param.name);
+        }
     }
     for param in table.iter().filter(|param| param.required) {
-        if !fields.0.iter().any(|(name, _)| *name == param.name) {
+        if !taken.iter().any(|(name, _)| *name == param.name) {
             let path = format!("{inside}{}", param.name);
             let message = format!("{path} is required: {}", param.doc);
             return Err(RpcError::invalid_param(&path, message));
         }
     }
-    Ok(())
-}
-
-fn unknown(name: &str, table: &[Param], inside: &str) -> RpcError {
-    let known: Vec<&str> = table.iter().map(|param| param.name).collect();
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let shown = format!("{inside}{}", quoted(name));
-    let whose = inside.strip_suffix('.').unwrap_or("this method");
-    let message = format!("unknown param {shown:?} ({whose} takes: {known})");
-    RpcError::invalid_param(&shown, message)
+    Ok(fields)
 }
 
 fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
@@ -266,7 +274,7 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
             .map(drop)
             .or_else(|_| fault("an array of session ids, or \"all\"")),
         Kind::Object(table) if raw.starts_with('{') => {
-            check_fields(&fields_of(raw)?, table, &format!("{path}."))
+            checked_fields(raw, table, &format!("{path}.")).map(drop)
         }
         Kind::Object(_) => fault("an object"),
     }
@@ -359,6 +367,9 @@ pub fn schema(table: &[Param]) -> Value {
             field["enum"] = words.iter().copied().collect();
         }
         field["description"] = param.doc.into();
+        if !param.aliases.is_empty() {
+            field["aliases"] = param.aliases.iter().copied().collect();
+        }
         (param.name.to_owned(), field)
     };
     let properties: Map<String, Value> = table.iter().map(property).collect();

@@ -214,11 +214,11 @@ fn a_quoted_value_is_whole_or_cut_at_a_character() {
 // ---- Params ---------------------------------------------------------------------------------
 
 const fn param(name: &'static str, kind: Kind) -> Param {
-    Param { name, kind, required: false, doc: "what it is" }
+    Param::optional(name, kind, "what it is")
 }
 
 const TABLE: &[Param] = &[
-    Param { name: "must", kind: Kind::Integer, required: true, doc: "a number that is needed" },
+    Param::required("must", Kind::Integer, "a number that is needed"),
     param("text", Kind::Text),
     param("full", Kind::NonEmptyText),
     param("chars", Kind::Chars),
@@ -365,10 +365,9 @@ fn missing_unknown_and_doubled_fields_are_named() {
     );
     let (param, message) = all(r#"{"must":1,"Text":""}"#).expect_err("unknown");
     assert_eq!(param, json!("Text"));
-    assert!(
-        message.starts_with("unknown param \"Text\" (this method takes: must, text,"),
-        "{message}"
-    );
+    assert_eq!(message, "Text: unknown param; did you mean text?");
+    let (_, message) = all(r#"{"must":1,"more":1}"#).expect_err("unknown");
+    assert!(message.starts_with("more: unknown param; it takes must, text, full,"), "{message}");
     let (param, message) = all(r#"{"must":1,"m\u0075st":1}"#).expect_err("twice");
     assert_eq!((param, message.as_str()), (json!("must"), "must is given twice"));
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::value::RawValue;
 
-use super::params::{Kind, Param, check_fields, fields_of, quoted};
+use super::params::{Kind, Param, checked_fields, fields_of, quoted};
 use super::{Int, RpcError, wanted};
 use crate::limits::{
     HTTP_STATUS_DEFAULT, UNTIL_COUNT_MAX, UNTIL_IDLE_RANGE_MS, UNTIL_PATH_BYTES, UNTIL_PATTERNS_MAX,
@@ -136,8 +136,7 @@ impl<'a> Reading<'a> {
             let message = format!("{name} must be an object, not {}", quoted(raw.get()));
             return Err(RpcError::invalid_param(name, message));
         }
-        let fields = fields_of(raw.get())?;
-        check_fields(&fields, table, &format!("{name}."))?;
+        let fields = checked_fields(raw.get(), table, &format!("{name}."))?;
         Ok(Reading { name, fields, spelling })
     }
 

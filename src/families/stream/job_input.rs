@@ -1,15 +1,16 @@
 //! write_stdin as the stream family calls it, with sessionId (bash-stream.md): bytes to a
 //! session, at once, without waiting for its output.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{books, live_session};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::accept;
 use crate::families::Engine;
+use crate::pure::json::fields::Fields;
 use crate::session::SessionId;
-use crate::wire::{self, Int, Kind, Reason, RpcError};
+use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
 wire::params! {
     pub(crate) struct Params {
@@ -29,15 +30,20 @@ struct Taken {
     eof: bool,
 }
 
-/// Whether the params name a sessionId: then this form is meant.
-pub(crate) fn is_meant(raw: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Which {
-        #[serde(rename = "sessionId")]
-        session_id: Option<serde::de::IgnoredAny>,
+/// Whether this form is meant: the params name a sessionId, and nothing that only the other form has
+/// (`other`).
+pub(crate) fn is_meant(raw: &str, other: &[Param]) -> bool {
+    if !raw.contains("\"sessionId\"") {
+        return false;
     }
-    raw.contains("\"sessionId\"")
-        && serde_json::from_str::<Which>(raw).is_ok_and(|which| which.session_id.is_some())
+    let Ok(fields) = Fields::parse(raw) else { return false };
+    let of_other = |name: &str| {
+        name != "sessionId"
+            && wire::known_param(Params::TABLE, name).is_none_or(|one| one.name != name)
+            && wire::known_param(other, name).is_some()
+    };
+    fields.0.iter().any(|(name, _)| name == "sessionId")
+        && !fields.0.iter().any(|(name, _)| of_other(name))
 }
 
 /// Reads the params, and the bytes that they stand for.

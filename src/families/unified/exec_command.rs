@@ -35,7 +35,8 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        cmd "cmd": String = required(Kind::NonEmptyText, "the command, run as SHELL -c CMD");
+        cmd "cmd": String = required(Kind::NonEmptyText, "the command, run as SHELL -c CMD")
+            or "command";
         stdin "stdin": Option<String> = optional(
             Kind::Choice(&["pipe", "null"]),
             "the command's stdin: \"pipe\" (default) or \"null\"; a terminal has its own",
@@ -43,7 +44,7 @@ wire::params! {
         workdir "workdir": Option<String> = optional(
             Kind::NonEmptyText,
             "working directory; default execd's own, against which a relative one is resolved",
-        );
+        ) or "cwd";
         shell "shell": Option<String> = optional(
             Kind::NonEmptyText,
             "the shell, looked up on PATH; default bash",

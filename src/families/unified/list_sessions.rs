@@ -318,7 +318,8 @@ mod tests {
         );
         assert_eq!(text, expected);
         assert!(
-            listing(&[], &[], false, false).ends_with("(0 live, 0 just exited):\n  (no live sessions)")
+            listing(&[], &[], false, false)
+                .ends_with("(0 live, 0 just exited):\n  (no live sessions)")
         );
     }
 

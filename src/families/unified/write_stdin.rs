@@ -42,7 +42,7 @@ wire::params! {
         chars "chars": Option<String> = optional(
             Kind::Chars,
             "text to write; C-style escapes are decoded (\\x03, \\n)",
-        );
+        ) or "data" or "input";
         chars_b64 "chars_b64": Option<String> = optional(
             Kind::Chars,
             "exact bytes to write, in base64",
@@ -55,7 +55,7 @@ wire::params! {
             Kind::Integer,
             "how long to wait: with input 250..30000 ms (default 250), a poll, and with until or \
              stop, 5000 ms..cap (default 5000)",
-        );
+        ) or "timeout" or "timeout_ms";
         until "until": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::UNTIL_DOC);
         stop "stop": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::STOP_DOC);
         on_impossible "on_impossible": Option<String> = optional(
@@ -151,7 +151,7 @@ fn yield_time_ms(params: &Params, long: bool, own_cap_ms: u64) -> u64 {
 
 /// Reads the params without acting on them.
 fn check(raw: &str) -> Result<(), RpcError> {
-    if job_input::is_meant(raw) {
+    if job_input::is_meant(raw, Params::TABLE) {
         return job_input::check(raw);
     }
     let params: Params = wire::read_params(raw)?;
@@ -161,12 +161,13 @@ fn check(raw: &str) -> Result<(), RpcError> {
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    if job_input::is_meant(call.params) {
+    if job_input::is_meant(call.params, Params::TABLE) {
         return job_input::call(engine, call);
     }
     carry_out(engine, call).map_err(|error| {
         // Whoever gives a stamp is told the time with every answer (unified-exec.md).
-        let dated = call.params.contains("\"yield_until\"");
+        let names = ["\"yield_until\"", "\"yieldUntil\""];
+        let dated = names.iter().any(|name| call.params.contains(name));
         if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }
     })
 }

@@ -44,7 +44,7 @@ wire::params! {
         timeout_ms "timeout_ms": Option<Int> = optional(
             Kind::Integer,
             "how long to wait, clamped to 0 ms..cap of a poll; default 30000",
-        );
+        ) or "timeout" or "yield_time_ms";
         take "take": Option<bool> = optional(
             Kind::Bool,
             "false leaves the output, and the exits, to later calls; default true",

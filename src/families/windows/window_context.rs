@@ -13,7 +13,7 @@ use crate::limits::{
     WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
 };
 use crate::pure::process::stdin_asked::{self, Asks};
-use crate::wire::{Int, Kind, Param, RpcError};
+use crate::wire::{Int, Kind, Param, RpcError, known_param};
 
 /// The fields of `scope`.
 const SCOPE: &[Param] = &[
@@ -97,6 +97,16 @@ const KEPT: [&str; 2] = ["tmuxToolName", "attachCommand"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context(Map<String, Value>);
 
+/// Fields by the names that their table has for them.
+fn by_own_names(table: &[Param], given: Map<String, Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (name, value) in given {
+        let own = known_param(table, &name).map_or(name, |param| param.name.to_owned());
+        fields.insert(own, value);
+    }
+    fields
+}
+
 /// A whole number, or the nearest that fits.
 fn integer(value: &Value) -> Option<Int> {
     #[allow(clippy::cast_possible_truncation)] // `as` saturates, which is what is wanted.
@@ -120,8 +130,12 @@ impl Context {
     /// Reads a context that was checked against the table. What a window keeps of it is bounded.
     pub(crate) fn read(raw: Option<&RawValue>) -> Result<Self, RpcError> {
         let Some(raw) = raw else { return Ok(Self::default()) };
-        let fields = serde_json::from_str(raw.get())
+        let given: Map<String, Value> = serde_json::from_str(raw.get())
             .map_err(|fault| RpcError::invalid_param("context", format!("context: {fault}")))?;
+        let mut fields = by_own_names(CONTEXT, given);
+        if let Some(Value::Object(scope)) = fields.get_mut("scope") {
+            *scope = by_own_names(SCOPE, std::mem::take(scope));
+        }
         let context = Self(fields);
         let scope = SCOPE.iter().map(|param| (param.name, context.scope_text(param.name)));
         let kept = KEPT.iter().map(|name| (*name, context.text(name)));

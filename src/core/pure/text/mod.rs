@@ -4,6 +4,7 @@ pub mod clean;
 pub mod fit;
 pub mod interleave;
 pub mod lines;
+pub mod near;
 pub mod page;
 pub mod shell_word;
 pub mod truncate;
