@@ -188,7 +188,7 @@ fn texts_of_lists_and_of_wait_for_leave_out_logs_that_nobody_needs() {
     let waited = text(&execd.result("wait_for", compact(wait.clone())));
     assert_eq!(waited.matches("\nlog_path: ").count(), 1, "{waited}");
     assert_eq!(text(&execd.result("wait_for", wait)).matches("\nlog_path: ").count(), 2);
-    for method in ["kill_session", "set_on_exit"] {
+    for method in ["set_on_exit", "kill_session"] {
         let params = json!({"session_id": well, "on_exit": "none"});
         let mut params = compact(params);
         if method == "kill_session" {

@@ -103,7 +103,7 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
         (r#"{"http":{"path":"/\r\nX:"}}"#, "until.http.path", "with %XX"),
         (r#"{"http":{"path":"/","status":99}}"#, "until.http.status", "a status from 100 to 599"),
         (r#"{"http":{"path":"/","status":[300,200]}}"#, "until.http.status", "[lowest, highest]"),
-        (r#"{"http":{"path":"/","x":1}}"#, "until.http.x", "unknown param"),
+        (r#"{"http":{"path":"/","x":1}}"#, "until.http.x", "until.http.x: unknown param"),
     ];
     for (text, param, words) in table {
         let error = taken(Some(text), None, Spelling::Snake).expect_err(text);
@@ -114,6 +114,10 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
     let ten = format!(r#"{{"text":[{}]}}"#, ["\"x\""; 10].join(","));
     let error = taken(Some(&ten), Some(&ten), Spelling::Snake).expect_err("20 patterns");
     assert!(error.message.contains("until and stop have 20 patterns, at most 16"));
-    let error = taken(None, Some(r#"{"idle_ms":1}"#), Spelling::Camel).expect_err("snake_case");
-    assert_eq!(error.data["param"], "stop.idle_ms");
+    for spelling in [Spelling::Camel, Spelling::Snake] {
+        for text in [r#"{"idle_ms":7,"tree_exit":true}"#, r#"{"idleMs":7,"treeExit":true}"#] {
+            let (_, stop) = taken(None, Some(text), spelling).expect("either case is taken");
+            assert_eq!(stop.map(|stop| (stop.idle_ms, stop.tree_exit)), Some((Some(7), true)));
+        }
+    }
 }

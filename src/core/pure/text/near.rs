@@ -1,12 +1,12 @@
 //! Which of some names somebody may have meant who wrote another one.
 
-/// How many letters two names may differ in: one where the shorter has no more than three.
+/// How many letters two names may differ in: one where the shorter has no more than five.
 fn most(a: &str, b: &str) -> usize {
     if a.len().min(b.len()) <= SHORT_NAME_BYTES { 1 } else { 2 }
 }
 
 /// A name that is so short that two wrong letters make another word of it.
-const SHORT_NAME_BYTES: usize = 3;
+const SHORT_NAME_BYTES: usize = 5;
 /// Names that are longer are near to none.
 const LONG_NAME_BYTES: usize = 64;
 
