@@ -207,6 +207,8 @@ export interface MethodParams {
     env?: Record<string, string | null>;
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /** a label for lists */
     name?: string;
     /** "wake" sends a notification when the session ends and no call observed it */
@@ -253,6 +255,8 @@ export interface MethodParams {
     eof?: boolean;
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /** the cap of a poll in ms; default execd's own (1800000) */
     max_empty_poll_ms?: number;
     /**
@@ -292,6 +296,8 @@ export interface MethodParams {
   kill_session: {
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /** the session to end; an unknown one answers {found: false} */
     session_id: number;
     /** a name, with or without SIG, in any case, or a number; default SIGTERM */
@@ -301,6 +307,8 @@ export interface MethodParams {
   list_sessions: {
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /** removes nothing and uses up no wake; default false */
     peek?: boolean;
   };
@@ -311,6 +319,8 @@ export interface MethodParams {
   set_on_exit: {
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /** "wake" arms, "none" disarms */
     on_exit: "none" | "wake";
     /** the session */
@@ -335,6 +345,8 @@ export interface MethodParams {
   wait_for: {
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
+    /** "compact": the header, or the text, has only lines that tell something; default "full" */
+    header?: "full" | "compact";
     /**
      * "any" (default): one of them is enough; "all": each of them; "first_failure": the first that
      * does not exit with 0, else all
