@@ -123,7 +123,7 @@ fn the_header_of_a_running_command_names_its_session() {
     let result = Execd::start().open("sleep 60");
     let header = result["header"].as_str().expect("text");
     assert!(header.starts_with("[still running]\nsession_id: 1\nlog_path: /"), "{header}");
-    assert!(!header.contains("tool_time_utc"), "only with a wake or yield_until: {header}");
+    assert!(header.contains("\ntool_time_utc: "), "something runs: {header}");
 }
 
 /// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three

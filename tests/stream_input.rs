@@ -125,9 +125,8 @@ fn the_two_forms_are_not_mixed() {
     open(&mut execd, "cat");
     for (params, param) in [
         (json!({"sessionId": 1, "session_id": 1, "data": "a"}), "session_id"),
-        (json!({"sessionId": 1, "chars": "a"}), "chars"),
-        (json!({"sessionId": 1, "data": "a", "yield_time_ms": 250}), "yield_time_ms"),
-        (json!({"session_id": 1, "data": "a"}), "data"),
+        (json!({"sessionId": 1, "data": {"base64": "YQ=="}, "yield_time_ms": 250}), "chars"),
+        (json!({"session_id": 1, "data": {"base64": "YQ=="}}), "chars"),
     ] {
         execd.refused("write_stdin", params, param);
     }

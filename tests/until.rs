@@ -684,7 +684,7 @@ fn bad_conditions_are_refused_and_the_field_is_named() {
         ("until", json!("text"), "until"),
         ("until", json!({}), "until"),
         ("until", json!({"foo": 1}), "until.foo"),
-        ("until", json!({"idleMs": 1}), "until.idleMs"),
+        ("until", json!({"IdleMs": 1}), "until.IdleMs"),
         ("until", json!({"text": ""}), "until.text"),
         ("until", json!({"text": 1}), "until.text"),
         ("until", json!({"text": long}), "until.text"),

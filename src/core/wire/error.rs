@@ -94,9 +94,9 @@ impl RpcError {
         Self::new(-32602, message.into()).with("param", json!(param))
     }
 
-    /// -32602: there is no param `param`; `what` says what there is instead.
-    pub fn unknown_param(param: &str, what: &str) -> Self {
-        let message = format!("{param}: unknown param");
+    /// -32602: there is no param `param`, in a line `shown`; `what` says what there is instead.
+    pub fn unknown_param(param: &str, shown: &str, what: &str) -> Self {
+        let message = format!("{shown}: unknown param");
         let method_at = Some(message.len());
         let error = Self::invalid_param(param, message + what);
         Self { method_at, ..error }

@@ -3,7 +3,6 @@
 
 mod error;
 mod int;
-mod names;
 mod params;
 mod signal;
 pub mod until;
@@ -16,10 +15,9 @@ use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
 pub use int::Int;
-pub use names::known as known_param;
 pub use params::{
-    Declared, Kind, Param, check_params as check, decode_base64, params, quoted, read_params,
-    schema,
+    Declared, Kind, Param, check_params as check, decode_base64, known_param, params, quoted,
+    read_params, schema,
 };
 pub use signal::signal_number;
 

@@ -1,6 +1,8 @@
 //! Params: one table per method says what there is; a request is checked against it so that
 //! every error names the field and quotes the value, and `--describe` prints the same table.
 
+mod names;
+
 use std::borrow::Cow;
 
 use base64::Engine;
@@ -10,11 +12,13 @@ use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::{Int, RpcError, names, wanted};
+use super::{Int, RpcError, wanted};
 use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
 use crate::pure::text::utf8::floor_boundary;
+
+pub use names::known as known_param;
 
 /// The type of a param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +119,9 @@ pub trait Declared: DeserializeOwned {
 }
 
 /// Declares the params of a method: of each the field of the struct, its name on the wire, its
-/// type, whether it is required or optional, its kind and its text, and behind `or` other names that
-/// are taken for it. What may be left out has a type with a default (`Option`, `bool`, a list).
+/// type, whether it is required or optional, its kind and its text, and behind `or` other names
+/// that are taken for it. What may be left out has a type with a default (`Option`, `bool`, a
+/// list).
 #[macro_export]
 macro_rules! params {
     ($vis:vis struct $Name:ident {

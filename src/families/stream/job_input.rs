@@ -30,8 +30,8 @@ struct Taken {
     eof: bool,
 }
 
-/// Whether this form is meant: the params name a sessionId, and nothing that only the other form has
-/// (`other`).
+/// Whether this form is meant: the params name a sessionId, and nothing that only the other form
+/// has (`other`).
 pub(crate) fn is_meant(raw: &str, other: &[Param]) -> bool {
     if !raw.contains("\"sessionId\"") {
         return false;

@@ -1,10 +1,10 @@
 //! The names of params: which param a name means, and which one somebody may have meant whose name
 //! means none (protocol.md, Names of params).
 
-use super::RpcError;
-use super::params::{Param, quoted};
+use super::{Param, quoted};
 use crate::pure::text::near::{nearest, snake};
 use crate::pure::text::visible::one_line;
+use crate::wire::RpcError;
 
 /// Words that other tools have for one thing: of a method that knows one of a line, that one is
 /// named to whoever gives another.
@@ -46,8 +46,8 @@ fn meant<'t>(table: &'t [Param], name: &str) -> Option<&'t Param> {
 }
 
 /// The error of a name that means none.
-pub(super) fn unknown(name: &str, table: &[Param], inside: &str) -> RpcError {
-    let shown = format!("{inside}{}", one_line(&quoted(name)));
+pub fn unknown(name: &str, table: &[Param], inside: &str) -> RpcError {
+    let path = format!("{inside}{}", quoted(name));
     let what = match meant(table, name) {
         Some(param) => format!("; did you mean {inside}{}?", param.name),
         None if table.is_empty() => "; it takes none".to_owned(),
@@ -57,11 +57,11 @@ pub(super) fn unknown(name: &str, table: &[Param], inside: &str) -> RpcError {
             format!("; {whose} takes {}", all.join(", "))
         }
     };
-    RpcError::unknown_param(&shown, &what)
+    RpcError::unknown_param(&path, &one_line(&path), &what)
 }
 
 /// The error of a param that is given a second time.
-pub(super) fn twice(path: &str, first: &str, second: &str, inside: &str) -> RpcError {
+pub fn twice(path: &str, first: &str, second: &str, inside: &str) -> RpcError {
     if first == second {
         return RpcError::invalid_param(path, format!("{path} is given twice"));
     }
