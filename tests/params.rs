@@ -1,5 +1,6 @@
 //! Names of params (protocol.md, Names of params): what is taken for what, and what is said of a
 //! name that means nothing, for every method that `execd --describe` tells of.
+#![allow(clippy::disallowed_methods)] // Tests may use all of std.
 
 mod common;
 
