@@ -450,6 +450,28 @@ fn what_was_lost_before_all_that_is_kept_is_a_beginning_that_is_gone() {
     assert_eq!(told, [(100, 0, 0), (100, 4, 100), (107, 4, 100), (107, 6, 100)]);
 }
 
+/// Of a block of an index half went in where the disk was full, in front of half of the one before:
+/// together they told of bytes at places where those never stood.
+/// rule: logs.md, Full disks: What was lost is a gap of `read_output`, and nothing else is
+#[test]
+fn what_goes_in_by_half_is_taken_back() {
+    ignore(SIGXFSZ);
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = LogDir::open(temp.path()).expect("a directory");
+    let index = dir.write_index("a", true).expect("a file");
+    index.write_at(&[1; 300], 0).expect("room");
+    for (most, from, left) in [(100_u64, 200_u64, 300_u16), (300, 200, 200), (9, 0, 1)] {
+        limit_files(Some(most));
+        assert_eq!(index.write_at(&[2; 300], from), Err(libc::EFBIG));
+        limit_files(None);
+        assert_eq!(index.size(), Ok(left.into()));
+        let mut bytes = [0; 300];
+        assert_eq!(index.read_at(&mut bytes, 0), Ok(left.into()));
+        let wanted = if from == 0 { 2 } else { 1 };
+        assert!(bytes[..left.into()].iter().all(|byte| *byte == wanted), "{left}");
+    }
+}
+
 /// Lives through one quarter of the histories of `make test-large`.
 fn a_quarter(number: u64) {
     let temp = tempfile::tempdir().expect("a directory");

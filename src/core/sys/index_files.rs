@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use super::io::errno_of;
+use super::io::{EIO, errno_of};
 use super::log_files::LogDir;
 
 /// What a log's index is named, behind the log's own name.
@@ -68,9 +68,28 @@ impl PlacedFile {
         }
     }
 
-    /// Writes bytes at a place. Errors: pwrite(2).
+    /// Writes bytes at a place, all or none of them: where only some go in, the file ends at that
+    /// place, or behind its first byte. Errors: pwrite(2).
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), i32> {
-        self.0.write_all_at(bytes, offset).map_err(errno_of)
+        let mut done = 0;
+        while done < bytes.len() {
+            let failed = match self.0.write_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => EIO,
+                Ok(bytes) => {
+                    done += bytes;
+                    continue;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => errno_of(error),
+            };
+            if done > 0 {
+                // They and what stood behind them before would tell what neither has told, and an
+                // empty file that there was never anything to tell.
+                self.cut(offset.max(1))?;
+            }
+            return Err(failed);
+        }
+        Ok(())
     }
 
     /// Reads at a place until `buffer` is full or the file ends; gives how many bytes that were.
