@@ -46,10 +46,14 @@ export default function piExecd(pi: ExtensionAPI): void {
   });
   host.on("tool_execution_end", (event) => {
     session.wakes.onToolEnd(event.toolCallId, event.isError);
+    session.inbox.onToolEnd();
   });
   host.on("agent_start", () => session.inbox.onAgentStart());
   host.on("agent_end", (event, ctx) => session.onAgentEnd(event, ctx));
   host.on("agent_settled", () => session.inbox.onSettled());
+  host.on("session_before_compact", () => session.inbox.onCompaction(true));
+  host.on("session_compact", () => session.inbox.onCompaction(false));
+  host.on("session_compact_failed", () => session.inbox.onCompaction(false));
   session.load();
 }
 

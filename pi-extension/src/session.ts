@@ -6,24 +6,24 @@
 import { Client, type ClientEvents } from "./execd/client.ts";
 import type { RequestOptions } from "./execd/daemon.ts";
 import { Sessions } from "./execd/sessions.ts";
-import type { ListResult, Reply, SessionEvent, SessionExited, SessionStarted } from "./execd/wire-results.ts";
+import type { ListResult, Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
 import type { Method, MethodParams } from "./execd/wire.ts";
 import { earlierIds } from "./pi/earlier-ids.ts";
 import {
-  type Beginning, type SessionNames, handOver, handedOver, leave, leaveUntold, takeLeft, takeUntold,
+  type Beginning, type SessionNames, handOver, handedOver, leave, leaveNote, leaveUntold, takeLeft,
+  takeNotes, takeUntold,
 } from "./pi/handover.ts";
-import { type HoldMode, hold, holdText, holdsIn } from "./pi/hold.ts";
+import { type HoldMode, hold, holdText, holdsIn, sessionNames } from "./pi/hold.ts";
 import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
 import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
 import { Mending } from "./pi/mending.ts";
 import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
-import { eventOf } from "./pi/told.ts";
-import { Ui } from "./pi/ui.ts";
-import { Wakes } from "./pi/wakes.ts";
+import { Ui, count } from "./pi/ui.ts";
+import { BY_USER, type LeftEvent, Wakes } from "./pi/wakes.ts";
 import { PI_QUIT } from "./text/events.ts";
-import { isObject, messageOf } from "./text/values.ts";
+import { given, isObject, messageOf } from "./text/values.ts";
 import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
 
@@ -34,11 +34,25 @@ const UNTOLD_WAIT_MS = 1_000;
 /** execd is asked so often at most: it keeps 1,024 events, and a reply carries 16. */
 const UNTOLD_ROUNDS = 65;
 
+/** Stands before what the user is told of all sessions. */
+const SPEAKER = "execd";
+
 /**
  * What was said of the settings: the same is not said again at each /new. /reload, which loads this
  * module anew, says it again.
  */
 const saidOfSettings = new Set<string>();
+
+/** How many sessions have ended because pi ends. */
+let endedByQuit = 0;
+
+/** pi gives the terminal back before it exits; what is said sooner is overdrawn. */
+function sayAtExit(ended: number): void {
+  if (endedByQuit === 0) {
+    process.once("exit", () => console.error(`${SPEAKER}: ended ${count(endedByQuit)}`));
+  }
+  endedByQuit += ended;
+}
 
 export class PiSession implements FamilyContext {
   readonly host: Host;
@@ -98,8 +112,9 @@ export class PiSession implements FamilyContext {
     this.execd.reopen();
     this.inbox.open();
     const left = [...keptUntold(ctx), ...takeUntold(event, namesOf(ctx).id)];
-    this.wakes.takeOver(withoutDoubles(left));
+    this.wakes.takeOver(withoutDoubles(left), event.reason === "reload");
     this.ui.refresh(this.sessions);
+    for (const text of takeNotes(event, namesOf(ctx).id)) this.ui.say(SPEAKER, text, "info");
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
     let timer: NodeJS.Timeout | undefined;
@@ -150,6 +165,7 @@ export class PiSession implements FamilyContext {
    */
   async onSessionShutdown(reason: string, ctx: HostContext): Promise<void> {
     const registered = this.#registry.registered;
+    this.#tellEnds(reason, ctx);
     if (reason !== "quit") handOver(registered.map(({ name }) => name));
     await this.#askUntold();
     this.inbox.close();
@@ -171,6 +187,18 @@ export class PiSession implements FamilyContext {
     this.ui.detach();
   }
 
+  /** Tells the user which sessions end with this session of pi. */
+  #tellEnds(reason: string, ctx: HostContext): void {
+    const ending = this.sessions.list().map(({ session_id: id, command }) => ({ id, command }));
+    if (reason !== "quit") {
+      if (ending.length === 0) return;
+      leaveNote(namesOf(ctx), `/${reason} ended ${count(ending.length)}: ${sessionNames(ending)}`);
+      return;
+    }
+    const all = this.#lasting.reduce((sum, { running }) => sum + running, ending.length);
+    if (all > 0) sayAtExit(all);
+  }
+
   /** Takes from execd what has happened and no reply has told: nobody can ask for that later. */
   async #askUntold(): Promise<void> {
     const over = AbortSignal.timeout(UNTOLD_WAIT_MS);
@@ -187,11 +215,11 @@ export class PiSession implements FamilyContext {
     }
   }
 
-  /** What runs now ends with this session of pi. */
-  #endedByPi(reason: string): SessionEvent[] {
-    const killed_by = reason === "quit" ? PI_QUIT : "shutdown";
-    return this.sessions.list().map(({ session_id, command }) =>
-      eventOf({ command, killed_by }, session_id));
+  /** What runs now ends with this session of pi, by what the user has typed. */
+  #endedByPi(reason: string): LeftEvent[] {
+    const killed_by = reason === "quit" ? PI_QUIT : `${BY_USER}: /${reason}`;
+    return this.wakes.leave(this.sessions.list().map(({ session_id, command, cwd, log_path }) =>
+      ({ session_id, command, cwd, killed_by, ...given({ log_path }) })));
   }
 
   /** Ends all sessions but those that a family keeps. What cannot be ended goes with execd. */
@@ -220,19 +248,17 @@ export class PiSession implements FamilyContext {
     if (!this.inbox.isPending || !holdsIn(event, ctx)) return;
     const { holdMs } = this.settings;
     if (holdMs <= 0) return;
-    const limit = `${holdMs / 1_000} s (--${HOLD_FLAG})`;
+    const limit = `${holdMs / 1_000} s`;
     const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
     const awaited = [
-      ...armed.map(({ session_id, command }) => ({ what: `session ${session_id}`, command })),
+      ...armed.map(({ session_id: id, command }) => ({ id, command })),
       ...this.#lasting.flatMap((one) => one.awaited()),
     ];
     if (awaited.length > 0) console.error(holdText(event, ctx, awaited, limit));
     const how = await hold(this.inbox, holdMs, ctx.signal);
     if (how === "stopped") this.inbox.onStopped();
-    if (how === "late") {
-      const what = this.wakes.isPending ? "an armed session" : "a background command";
-      console.error(`pi-execd: ${what} did not end within ${limit}; `
-        + "pi ends, and the session with it");
+    if (how === "late" && awaited.length > 0) {
+      console.error(`execd: waited ${limit} (--${HOLD_FLAG}) for ${sessionNames(awaited)}; pi ends`);
     }
   }
 
@@ -301,13 +327,10 @@ export class PiSession implements FamilyContext {
 
   #onExited(note: SessionExited): void {
     const session = this.sessions.exited(note);
-    if (!note.wake) {
-      this.wakes.disarm(note.session_id);
-      return;
-    }
-    const { observed: _, wake: __, ...facts } = note;
+    const { observed: _, wake, ...facts } = note;
     const known = session ? { command: session.command, cwd: session.cwd } : {};
-    this.wakes.onWake({ ...known, ...facts });
+    if (wake) this.wakes.onWake({ ...known, ...facts });
+    else this.wakes.onEnd({ ...known, ...facts });
   }
 
   #onLost(why: string): void {

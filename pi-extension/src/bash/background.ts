@@ -83,14 +83,18 @@ export class Background {
     return this.#logs;
   }
 
-  /** Whether a window runs whose end will be told to who has these filters. */
+  /** Whether a window runs whose end is waited for, and will be told to who has these filters. */
   isPending(filters: Partial<Scope>): boolean {
     return this.pending(filters).length > 0;
   }
 
-  /** The windows that run and whose end will be told to who has these filters. */
+  /**
+   * The windows that run, whose end is waited for, and will be told to who has these filters: those
+   * of commands that have taken longer than their call.
+   */
   pending(filters: Partial<Scope>): Window[] {
-    return this.#running().filter(({ scope, told }) => !told && passes(scope, filters));
+    return this.#running().filter(({ scope, told, isAsked }) =>
+      !told && !isAsked && passes(scope, filters));
   }
 
   /** Whether a report waits that passes these filters. */

@@ -21,6 +21,8 @@ export interface Window {
   session?: string;
   scope: Scope;
   startedAtMs: number;
+  /** The call asked for a command in the background: nobody waits for its end, as for a server's. */
+  isAsked?: true;
   /** The window stays listed when it has ended. */
   stays?: true;
   /** The window's end was told; what the command left behind may still run in it. */

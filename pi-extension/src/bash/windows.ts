@@ -34,6 +34,8 @@ export class Windows implements BackgroundListener, Source {
   readonly #speaker: string;
   readonly #foreground = new Map<AbortController, Promise<unknown>>();
   #background = new Background();
+  /** What pi has refused, and people were told so. */
+  readonly #refused = new WeakSet<Report>();
   #read: ReadConfig | undefined;
   #scope: Scope = scopeOf({});
   readonly #status = new Map<string, string | undefined>();
@@ -130,7 +132,10 @@ export class Windows implements BackgroundListener, Source {
       putBack: () => background.putBack(reports),
       refused: (why) => {
         background.putBack(reports);
-        this.#say(`the model could not be told yet of ${named(reports)}: ${why}`, "warning");
+        const news = reports.filter((report) => !this.#refused.has(report));
+        if (news.length === 0) return;
+        for (const report of news) this.#refused.add(report);
+        this.#say(`the model could not be told yet of ${named(news)}: ${why}`, "warning");
       },
     };
   }
@@ -182,10 +187,14 @@ export class Windows implements BackgroundListener, Source {
     };
   }
 
-  /** The windows whose ends will be told here. */
+  /** The windows whose ends are waited for. */
   awaited(): Awaited[] {
     return this.#background.pending(this.filters)
-      .map(({ name, window, command }) => ({ what: `${name} ${window}`, command }));
+      .map(({ window, command }) => ({ id: Number(window.slice(1)), command }));
+  }
+
+  get running(): number {
+    return this.#background.running;
   }
 
   /** Runs a call that ends when `signal` aborts, or pi's session ends. */

@@ -212,6 +212,10 @@ export interface SessionExited {
   session_id: number;
   exit_code?: number;
   signal?: string;
+  /** By whom it was ended. */
+  killed_by?: string;
+  /** What went wrong with it, with its log say. */
+  failure_message?: string;
   /** Whether a call has told the exit. */
   observed: boolean;
   wake?: true;

@@ -16,7 +16,7 @@ import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
 import { pick } from "./pick.ts";
 import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
-import type { Ended, Wakes } from "./wakes.ts";
+import { BY_USER, type Ended, type Wakes } from "./wakes.ts";
 
 export const SESSIONS_COMMAND = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";
@@ -90,11 +90,16 @@ function noteEnds(context: CommandContext, rows: Partial<Ended>[]): void {
     ({ ended: given({ session_id, exit_code, signal, killed_by, command }), woke: false })));
 }
 
+/** An end that a command of the user has brought about; others may have done so at the same time. */
+function byUser(ended: Partial<Ended>): Partial<Ended> {
+  return ended.killed_by?.startsWith("kill_") ? { ...ended, killed_by: BY_USER } : ended;
+}
+
 async function kill(context: CommandContext, session: SessionInfo): Promise<boolean> {
   const { session_id, command } = session;
   try {
     const reply = await context.execd.request("kill_session", { session_id });
-    noteEnds(context, [{ command, ...reply }]);
+    noteEnds(context, [byUser({ command, ...reply })]);
     // A session that has ended by itself meanwhile is as good as killed.
     return reply.killed !== false;
   } catch {
@@ -160,7 +165,8 @@ export async function killCommand(
     const { backgroundPids = [] } = before as Partial<StreamReport>;
     const { status, exitCode, signal, killedBy } =
       await context.execd.request("kill_process", { sessionId: id });
-    noteEnds(context, [asEnded({ ...row, exitCode, signal, killedBy })]);
+    const end = asEnded({ ...row, exitCode, signal, killedBy });
+    noteEnds(context, [ended ? end : byUser(end)]);
     if (ended) {
       const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
       return say(ctx, `${label(row)}: it had ended already${left}`);

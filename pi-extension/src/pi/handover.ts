@@ -5,12 +5,12 @@
  * was not told yet waits until somebody goes on with it.
  */
 import type { Client } from "../execd/client.ts";
-import type { SessionEvent } from "../execd/wire-results.ts";
+import type { LeftEvent } from "./wakes.ts";
 
 /** /reload loads the modules anew; only what hangs on globalThis lives through it. */
 const KEY = Symbol.for("pi-execd.handover");
 /** Raised with every change of what is handed over: /reload may come after an update. */
-const VERSION = 3;
+const VERSION = 4;
 /** The conversations for which events are kept: those that were left last. */
 const CONVERSATIONS_MAX = 32;
 
@@ -39,9 +39,11 @@ export interface SessionNames {
 }
 
 interface Shared {
+  /** What the user is told when the next session of pi has begun: pi draws its screen anew then. */
+  notes?: { session: SessionNames; text: string }[];
   names?: string[] | undefined;
   left: { version: number; left: Left; end: () => Promise<void> }[];
-  untold?: { version: number; session: SessionNames; events: SessionEvent[] }[];
+  untold?: { version: number; session: SessionNames; events: LeftEvent[] }[];
 }
 
 const shared = globalThis as { [KEY]?: Shared };
@@ -88,9 +90,7 @@ export interface Beginning {
 export async function takeLeft(event: Beginning, sessionId: string): Promise<Left | undefined> {
   if (event.reason === "startup") return undefined;
   const all = store().left;
-  const at = all.findLastIndex(({ left: { session } }) => event.reason === "reload"
-    ? session.id === sessionId
-    : session.file === event.previousSessionFile);
+  const at = all.findLastIndex(({ left }) => isBefore(left.session, event, sessionId));
   const [found] = at < 0 ? [] : all.splice(at, 1);
   if (!found) return undefined;
   if (found.version === VERSION) return found.left;
@@ -99,7 +99,7 @@ export async function takeLeft(event: Beginning, sessionId: string): Promise<Lef
 }
 
 /** Leaves what this session of pi has not told its model. */
-export function leaveUntold(session: SessionNames, events: SessionEvent[]): void {
+export function leaveUntold(session: SessionNames, events: LeftEvent[]): void {
   if (events.length === 0) return;
   const others = store().untold ?? [];
   store().untold = [...others, { version: VERSION, session, events }].slice(-CONVERSATIONS_MAX);
@@ -109,7 +109,7 @@ export function leaveUntold(session: SessionNames, events: SessionEvent[]): void
  * Takes what the conversation that goes on was not told. /fork and /clone begin another one with the
  * same past, so that both are told.
  */
-export function takeUntold(event: Beginning, sessionId: string): SessionEvent[] {
+export function takeUntold(event: Beginning, sessionId: string): LeftEvent[] {
   const all = store().untold ?? [];
   if (event.reason === "fork") {
     return eventsOf(all.filter(({ session }) => session.file === event.previousSessionFile));
@@ -119,6 +119,26 @@ export function takeUntold(event: Beginning, sessionId: string): SessionEvent[] 
   return eventsOf(all.filter(({ session }) => session.id === sessionId));
 }
 
-function eventsOf(left: NonNullable<Shared["untold"]>): SessionEvent[] {
+function eventsOf(left: NonNullable<Shared["untold"]>): LeftEvent[] {
   return left.filter(({ version }) => version === VERSION).flatMap(({ events }) => events);
+}
+
+/** Leaves something for the user to read in the session of pi that comes next. */
+export function leaveNote(session: SessionNames, text: string): void {
+  store().notes = [...store().notes ?? [], { session, text }].slice(-CONVERSATIONS_MAX);
+}
+
+/** Takes what the session of pi before this one has left to be read. */
+export function takeNotes(event: Beginning, sessionId: string): string[] {
+  if (event.reason === "startup") return [];
+  const all = store().notes ?? [];
+  const ours = all.filter(({ session }) => isBefore(session, event, sessionId));
+  store().notes = all.filter((note) => !ours.includes(note));
+  return ours.map(({ text }) => text);
+}
+
+/** Whether that is the session of pi in whose place this one has come. */
+function isBefore(session: SessionNames, event: Beginning, sessionId: string): boolean {
+  return event.reason === "reload" ? session.id === sessionId
+    : session.file === event.previousSessionFile;
 }

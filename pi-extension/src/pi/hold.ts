@@ -10,7 +10,7 @@ import type { HostContext } from "./host.ts";
 const ANSWER_CHARS = 16_384;
 /** The most sessions that are named as waited for, and the cells of a command. */
 const NAMED_MAX = 5;
-const COMMAND_CELLS = 80;
+const COMMAND_CELLS = 60;
 
 /** What is read of pi's `agent_end` event. */
 export interface HoldMode {
@@ -23,9 +23,9 @@ export interface Holder {
   hold(over: AbortSignal): Promise<void>;
 }
 
-/** What a hold waits for: what it is, and its command. */
+/** A session that a hold waits for. */
 export interface Awaited {
-  what: string;
+  id: number;
   command: string;
 }
 
@@ -79,17 +79,19 @@ export function holdText(
   limit: string,
 ): string {
   const answer = ctx.mode === "print" ? answerText(event) : "";
-  const said = answer === "" ? [] : ["pi-execd: the answer so far:", answer];
-  const named = awaited.slice(0, NAMED_MAX)
-    .map(({ what, command }) => `${what} (${oneLine(command, COMMAND_CELLS)})`);
-  const more = awaited.length - named.length;
-  if (more > 0) named.push(`${more} more`);
-  const it = awaited.length === 1 ? "it" : "them";
+  const said = answer === "" ? [] : ["execd: the answer so far:", answer];
   return [
     ...said,
-    `pi-execd: waiting for the end of ${named.join(", ")}, at most ${limit}; `
-      + `Ctrl-C or SIGTERM ends pi and ${it} now`,
+    `execd: waiting for ${sessionNames(awaited)}, at most ${limit}; Ctrl-C ends`,
   ].join("\n");
+}
+
+/** `#1 npm run dev, #2 npm test, 3 more` */
+export function sessionNames(sessions: readonly Awaited[]): string {
+  const named = sessions.slice(0, NAMED_MAX)
+    .map(({ id, command }) => `#${id} ${oneLine(command, COMMAND_CELLS)}`);
+  const more = sessions.length - named.length;
+  return [...named, ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
 function answerText(event: HoldMode): string {

@@ -48,7 +48,10 @@ export class Inbox {
   #hasShownOurs = false;
   #hasRetold = false;
   #isRunning = false;
+  #isCompacting = false;
   #wasStopped = false;
+  /** Whether pi has refused a message, whose news wait since. */
+  #wasRefused = false;
   #isClosed = false;
   #gathering: NodeJS.Timeout | undefined;
   #holders: (() => void)[] = [];
@@ -93,7 +96,7 @@ export class Inbox {
       // The news may have been told, or taken back, in the meantime.
       if (!this.#hasNews) return;
       if (this.#holders.length > 0) this.#release();
-      else if (!this.#isRunning) this.#flush(true);
+      else if (!this.#isRunning && !this.#isCompacting) this.#flush(true);
     }, GATHER_MS).unref();
   }
 
@@ -113,9 +116,25 @@ export class Inbox {
     this.#given = this.#given.filter((letter) => letter !== shown);
   }
 
+  /**
+   * The conversation is being compacted, or no more: a run that a message began meanwhile would go
+   * on beside that, with a conversation that is about to be replaced.
+   */
+  onCompaction(isCompacting: boolean): void {
+    this.#isCompacting = isCompacting;
+    // pi is not done yet when it tells the end; by the time that the news are gathered it is.
+    if (!isCompacting && this.#hasNews) this.hasCome();
+  }
+
+  /** A call has ended: what pi has refused before is tried again. */
+  onToolEnd(): void {
+    if (this.#wasRefused) this.#flush(true);
+  }
+
   /** A run begins. */
   onAgentStart(): void {
     this.#isRunning = true;
+    this.#isCompacting = false;
     this.#wasStopped = false;
   }
 
@@ -184,6 +203,7 @@ export class Inbox {
     clearTimeout(this.#gathering);
     this.#gathering = undefined;
     this.#isRunning = false;
+    this.#isCompacting = false;
     this.#wasStopped = false;
     this.#release();
   }
@@ -191,6 +211,7 @@ export class Inbox {
   /** Gives pi all news, and says whether it took some. */
   #flush(triggerTurn: boolean): boolean {
     if (this.#isClosed) return false;
+    this.#wasRefused = false;
     const taken = this.#sources.filter((source) => source.hasNews)
       .map((source) => this.#give(source.take(), triggerTurn));
     return taken.includes(true);
@@ -212,6 +233,7 @@ export class Inbox {
       return true;
     } catch (error) {
       this.#given = this.#given.filter((other) => other !== letter);
+      this.#wasRefused = true;
       letter.refused(messageOf(error));
       return false;
     }

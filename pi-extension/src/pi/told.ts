@@ -18,6 +18,8 @@ const RETOLD_PER_RESULT = 16;
  * grow.
  */
 const RESULTS_MAX = 256;
+/** By whom a session was ended that the person who sits at pi has ended. */
+export const BY_USER = "the user";
 /** The family of the background windows of bash, which have a message of their own. */
 const WINDOWS_FAMILY = "windows";
 
@@ -28,6 +30,8 @@ export interface Ended {
   signal?: string;
   /** By whom it was ended. */
   killed_by?: string;
+  /** What went wrong with it. */
+  failure_message?: string;
   command?: string;
   cwd?: string;
   elapsed_ms?: number;
@@ -149,6 +153,12 @@ export class Told {
     const isNew = (event: SessionEvent) => event.what !== "exited"
       || (!this.#places.has(event.session_id) && !this.#untold.some(isEndOf(event.session_id)));
     this.#keep(events.filter(isForModel).filter(isNew), "last");
+  }
+
+  /** Whether a result, or the message of a wake, tells the end of this session, or has told it. */
+  tells(id: number): boolean {
+    const place = this.#places.get(id);
+    return place === "told" || typeof place === "object";
   }
 
   /** What no result that pi has kept has told, and no wake tells. */

@@ -5,17 +5,21 @@
  */
 import type { SessionEvent } from "../execd/wire-results.ts";
 import { oneLine } from "../text/width.ts";
-import type { Inbox, Letter, Source } from "./inbox.ts";
-import { type Ended, type OwnEnd, Told, eventOf } from "./told.ts";
+import { GATHER_MS, type Inbox, type Letter, type Source } from "./inbox.ts";
+import { BY_USER, type Ended, type OwnEnd, Told, eventOf } from "./told.ts";
 
-export type { Ended, OwnEnd } from "./told.ts";
+export { BY_USER, type Ended, type OwnEnd } from "./told.ts";
 
 /** The most sessions that one message spells out. */
-const WAKE_LINES_MAX = 10;
+const WAKE_LINES_MAX = 16;
 /** The most ends that wait to be told; of more, the oldest are only counted. */
 const WAITING_MAX = 1_024;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
+const FAILURE_CELLS = 240;
+
+/** An event for the session of pi that comes next, with the wake that was to tell it. */
+export type LeftEvent = SessionEvent & { wake?: Ended };
 
 /** The message's `details`, for its renderer. */
 export interface WakeDetails {
@@ -30,11 +34,15 @@ export class Wakes implements Source {
   readonly #runs: (id: number) => boolean;
   readonly #warn: (message: string) => void;
   readonly #armed = new Set<number>();
+  /** Armed sessions that somebody has ended; whether a result tells that is not known yet. */
+  readonly #ended = new Map<number, { facts: Ended; timer: NodeJS.Timeout }>();
+  /** Armed sessions that the user has ended, and whose exit execd has not told yet. */
+  readonly #byUser = new Map<number, Ended>();
   readonly #told = new Told();
   #waiting: Ended[] = [];
   /** How many ends that waited were dropped, for want of room. */
   #dropped = 0;
-  /** The ends that pi has refused once. */
+  /** The ends that pi has refused, and people were told so. */
   #refused = new WeakSet<Ended>();
 
   /**
@@ -48,7 +56,7 @@ export class Wakes implements Source {
   }
 
   get isPending(): boolean {
-    return this.#armed.size > 0 || this.hasNews;
+    return this.#armed.size > 0 || this.#ended.size > 0 || this.hasNews;
   }
 
   get hasNews(): boolean {
@@ -78,10 +86,41 @@ export class Wakes implements Source {
     if (this.#armed.delete(id)) this.#inbox.changed();
   }
 
+  /**
+   * A session has ended of which execd sends no wake: a call tells its end, or somebody has ended it.
+   * The model was promised to be woken all the same, unless what has ended it was a call of its own,
+   * whose result is made right after this.
+   */
+  onEnd(ended: Ended): void {
+    const { session_id: id } = ended;
+    if (id === undefined || !this.#armed.delete(id)) return;
+    if (ended.killed_by === undefined || this.#inbox.isClosed) return this.#inbox.changed();
+    const byUser = this.#byUser.get(id);
+    const facts: Ended = { ...ended, ...byUser, unreadable: true };
+    if (byUser) return this.onWake(facts);
+    const timer = setTimeout(() => {
+      if (!this.#told.tells(id)) return this.onWake(facts);
+      this.#forget(id);
+      this.#inbox.changed();
+    }, GATHER_MS).unref();
+    this.#ended.set(id, { facts, timer });
+  }
+
+  /** The user has ended a session; gives whether the wake that was promised tells it. */
+  #onUsersEnd(ended: Ended): boolean {
+    const { session_id: id, killed_by } = ended;
+    if (id === undefined || killed_by !== BY_USER) return false;
+    const known = this.#ended.get(id);
+    if (known) this.onWake({ ...known.facts, ...ended });
+    else if (this.#armed.has(id)) this.#byUser.set(id, ended);
+    else return false;
+    return true;
+  }
+
   /** The daemon told the exit of a session by a wake. */
   onWake(ended: Ended): void {
     if (this.#inbox.isClosed) return;
-    if (ended.session_id !== undefined) this.#armed.delete(ended.session_id);
+    if (ended.session_id !== undefined) this.#forget(ended.session_id);
     if (!this.#told.wake(ended)) {
       this.#inbox.changed();
       return;
@@ -113,8 +152,15 @@ export class Wakes implements Source {
     this.#told.learned(carried);
     for (const { ended, woke } of own) {
       if (woke) this.onWake({ ...ended, unreadable: true });
-      else this.#told.seen(ended);
+      else if (!this.#onUsersEnd(ended)) this.#told.seen(ended);
     }
+  }
+
+  #forget(id: number): void {
+    this.#armed.delete(id);
+    this.#byUser.delete(id);
+    clearTimeout(this.#ended.get(id)?.timer);
+    this.#ended.delete(id);
   }
 
   /** A result names a session that goes on. */
@@ -131,16 +177,28 @@ export class Wakes implements Source {
     return ended;
   }
 
-  /** What the session of pi before this one has not told of this conversation. */
-  takeOver(events: SessionEvent[]): void {
-    this.#told.learned(events);
+  /**
+   * What the session of pi before this one has not told of this conversation. What was to be told by
+   * a wake is told so again, where the conversation goes on by itself (`wakes`).
+   */
+  takeOver(events: LeftEvent[], wakes = false): void {
+    const woken = wakes ? events.filter(({ wake }) => wake) : [];
+    const others = events.filter((event) => !woken.includes(event));
+    this.#told.learned(others.map(({ wake: _, ...event }) => event));
+    for (const { wake } of woken) if (wake) this.onWake({ ...wake, unreadable: true });
   }
 
   /** What was not told yet, for who goes on with the conversation. */
-  handOn(): SessionEvent[] {
+  handOn(): LeftEvent[] {
     const waiting = this.#waiting.flatMap((ended) =>
-      (ended.session_id === undefined ? [] : eventOf(ended, ended.session_id)));
+      (ended.session_id === undefined ? [] : leftEvent(ended, ended.session_id, true)));
     return [...this.#told.untold, ...waiting];
+  }
+
+  /** What is left of sessions that end with this session of pi, `killed_by` it. */
+  leave(ended: Ended[]): LeftEvent[] {
+    return ended.flatMap((one) => one.session_id === undefined ? []
+      : leftEvent(one, one.session_id, this.isArmed(one.session_id)));
   }
 
   /** Forgets everything: a wake must never reach another session of pi. */
@@ -148,6 +206,7 @@ export class Wakes implements Source {
     this.#waiting = [];
     this.#dropped = 0;
     this.#armed.clear();
+    for (const id of [...this.#ended.keys(), ...this.#byUser.keys()]) this.#forget(id);
     this.#told.clear();
   }
 
@@ -169,14 +228,15 @@ export class Wakes implements Source {
     };
   }
 
-  /** What pi refuses is told once more, at the next occasion. */
+  /** What pi refuses waits on, and people are told so once. */
   #tellAgain(ended: Ended[], dropped: number, why: string): void {
-    const twice = ended.filter((one) => this.#refused.has(one));
-    if (twice.length > 0) this.#warn(`could not tell the model that ${names(twice)} ended: ${why}`);
-    const once = ended.filter((one) => !twice.includes(one));
-    for (const one of once) this.#refused.add(one);
-    this.#told.dropped(once);
-    this.#wait(once, this.#waiting, twice.length > 0 ? 0 : dropped);
+    const news = ended.filter((one) => !this.#refused.has(one));
+    if (news.length > 0) {
+      this.#warn(`the model could not be told yet that ${names(news)} ended: ${why}`);
+    }
+    for (const one of news) this.#refused.add(one);
+    this.#told.dropped(ended);
+    this.#wait(ended, this.#waiting, dropped);
   }
 
   /** These ends wait, the older ones first, and of so many others only the number is known. */
@@ -187,9 +247,13 @@ export class Wakes implements Source {
   }
 }
 
+function leftEvent(ended: Ended, id: number, isWake: boolean): LeftEvent {
+  return { ...eventOf(ended, id), ...(isWake && { wake: ended }) };
+}
+
 /**
- * The message's text: bounded facts, one line a session, and what to do with them. Of `dropped`
- * others only the number is known.
+ * The message's text: that the user has not written it, bounded facts, one line a session, and what
+ * to do. Of `dropped` others only the number is known.
  */
 export function wakeText(ended: Ended[], dropped = 0): string {
   const shown = ended.slice(0, WAKE_LINES_MAX).map(line);
@@ -201,9 +265,27 @@ export function wakeText(ended: Ended[], dropped = 0): string {
   const withLog = ended.filter((one) => one.log_path !== undefined).length;
   const isCut = ended.some((one) => one.log_from !== undefined);
   const logs: Logs = withLog === 0 ? "none" : isCut ? "cut" : withLog < ended.length ? "some" : "all";
-  return [`unified-exec: ${what} ended:`, ...shown, readable ? READ_IT[logs] : READ_LOG[logs]]
-    .join("\n");
+  return [
+    `execd: ${what} ended (a notice, no message of the user):`,
+    ...shown,
+    readable ? READ_IT[logs] : READ_LOG[logs],
+    GO_ON,
+  ].join("\n");
 }
+
+const GO_ON = "Go on with the task.";
+
+/** By whom a session was ended, in the model's words, where execd's own do not say it. */
+const ENDERS: ReadonlyMap<string, string> = new Map([
+  ["kill_session", "somebody else (execd kill)"],
+  ["kill_process", "somebody else (execd kill)"],
+  ["kill_window", "somebody else (execd kill)"],
+  ["eviction", "eviction: a new session needed its place"],
+  ["timeout", "its timeout"],
+  ["shutdown", "the end of execd"],
+  ["client_gone", "the end of execd"],
+  ["signal from outside", "a signal from outside"],
+]);
 
 /**
  * Which of the ended sessions have a log: none, with PI_EXECD_NO_LOG; and whether one has lost its
@@ -227,16 +309,19 @@ const READ_LOG: Record<Logs, string> = {
 
 function line(ended: Ended): string {
   const facts = bounded(ended);
+  const { killed_by: by, failure_message: failure } = facts;
   const parts = [
     facts.session_id === undefined ? undefined : `session_id=${facts.session_id}`,
     facts.exit_code === undefined ? undefined : `exit_code=${facts.exit_code}`,
     facts.signal === undefined ? undefined : `signal=${facts.signal}`,
+    by === undefined ? undefined : `ended by ${ENDERS.get(by) ?? by}`,
     facts.lost === undefined ? undefined : `lost: ${facts.lost}`,
     facts.elapsed_ms === undefined ? undefined : `elapsed=${seconds(facts.elapsed_ms)}`,
     facts.command === undefined ? undefined : `command: ${facts.command}`,
     facts.cwd === undefined ? undefined : `cwd: ${facts.cwd}`,
     facts.log_path === undefined ? undefined : `log_path: ${facts.log_path}`,
     facts.log_from === undefined ? undefined : `log: bytes ${facts.log_from}– kept`,
+    failure === undefined ? undefined : `failure: ${failure}`,
   ];
   return `- ${parts.filter(Boolean).join(" · ")}`;
 }
@@ -250,6 +335,10 @@ function bounded(ended: Ended): Ended {
   if (cut.command !== undefined) cut.command = oneLine(cut.command, COMMAND_CELLS);
   if (cut.cwd !== undefined) cut.cwd = oneLine(cut.cwd, PATH_CELLS);
   if (cut.lost !== undefined) cut.lost = oneLine(cut.lost, PATH_CELLS);
+  if (cut.killed_by !== undefined) cut.killed_by = oneLine(cut.killed_by, PATH_CELLS);
+  if (cut.failure_message !== undefined) {
+    cut.failure_message = oneLine(cut.failure_message, FAILURE_CELLS);
+  }
   if (cut.log_path !== undefined) cut.log_path = oneLine(cut.log_path, PATH_CELLS);
   return cut;
 }

@@ -86,7 +86,7 @@ function runBash(
       update(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
     };
     const reply = await context.request("bash", request, { signal, onNotification });
-    return bashAnswer(windows, params, reply);
+    return bashAnswer(windows, params, call, reply);
   });
 }
 
@@ -103,8 +103,15 @@ function bashParams({ config }: Windows, params: Params): Params {
 }
 
 /** Makes the tool result, and notes what goes on in the background. */
-function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolResult {
+function bashAnswer(
+  windows: Windows,
+  params: Params,
+  { ctx: { mode } }: Call,
+  reply: BashResult,
+): ToolResult {
   const { status, window, name = "", log_path: logPath, truncation, still_running } = reply;
+  const asked = bashParams(windows, params);
+  const endsWithRun = mode === "json" || mode === "print";
   const { background, config, execd, scope } = windows;
   const goesOn = status === "background" || (still_running ?? []).length > 0;
   const stays = !config.autoCloseWindowsOnCompletion
@@ -114,6 +121,7 @@ function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolRe
     background.opened({
       window, name, command, scope, startedAtMs: Date.now(),
       ...given({ logPath, session: execd.name }),
+      ...(isNotAwaited(asked) && { isAsked: true as const }),
       ...(status !== "background" && { told: true as const }),
       ...(stays && { stays: true as const }),
       ...(!goesOn && { ended: true as const }),
@@ -121,7 +129,8 @@ function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolRe
   }
   if (reply.is_error) throw new Error(reply.text);
   const shown = config.alwaysShowOutputFilePath || truncation?.truncated ? logPath : undefined;
-  return answer(reply.text, {
+  const text = endsWithRun && isNotAwaited(asked) ? withoutPromise(reply.text) : reply.text;
+  return answer(text, {
     ...outputDetails(truncation, shown),
     ...(shown !== undefined && given({
       log_complete: reply.log_complete, log_truncated: reply.log_truncated,
@@ -133,6 +142,17 @@ function bashAnswer(windows: Windows, params: Params, reply: BashResult): ToolRe
 /** Where the output stands in the text of a command that goes on; undefined where it has none. */
 function outputAt({ output = "", text }: BashResult): number[] | undefined {
   return output !== "" && text.startsWith(output) ? [0, output.length] : undefined;
+}
+
+/** Whether the end of what the call starts is waited for by nobody: neither by it nor by its polls. */
+function isNotAwaited({ background, pollInterval }: Params): boolean {
+  return background === true && !(Number(pollInterval) > 0);
+}
+
+/** In a mode that ends with its run, nothing that waits for nobody is reported after that. */
+function withoutPromise(text: string): string {
+  return text.replace("\nResult will be reported when it finishes.\n",
+    "\nIt ends with your turn; if it finishes before that, its result will be reported.\n");
 }
 
 /** The details by which pi draws what was cut, as its own bash has them. */

@@ -68,6 +68,8 @@ export interface Lasting {
    * Notes what is known now; the function that it gives takes execd's list of sessions as of then.
    */
   mend(): (listed: ReadonlyMap<number, SessionInfo>) => void;
-  /** The sessions that run and whose end is to be told. */
+  /** The sessions that run and whose end is waited for. */
   awaited(): Awaited[];
+  /** How many sessions of its own run. */
+  readonly running: number;
 }

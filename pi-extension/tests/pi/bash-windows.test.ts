@@ -5,11 +5,12 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { BASH, background, bash, COMPLETED, configure, POLL, tmux } from "./lib/bash.ts";
+import { BASH, background, bash, COMPLETED, configure, POLL, slow, tmux } from "./lib/bash.ts";
 import { textOf } from "./lib/events.ts";
 import { runJson } from "./lib/json.ts";
 import { exec, newest, turn } from "./lib/model.ts";
 import { processesOf } from "./lib/processes.ts";
+import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
 
 /** A command that ends when this file is there. */
@@ -68,7 +69,7 @@ test("a timeout: it goes on in the background, and its end is told once", async 
 // rule: bash.md, In pi: Background at once, in the words of the specification
 test("background at once: the call answers before the command has done anything", async (t) => {
   const place = scratch(t);
-  const run = await runJson(place, {
+  const rpc = new Rpc(place, {
     args: BASH,
     script: [
       turn("Start.", background(`${until("go")}; echo was here`, { name: "server" })),
@@ -77,13 +78,31 @@ test("background at once: the call answers before the command has done anything"
       { when: "finished with exit code 0", text: "Told." },
     ],
   });
-  assert.match(run.toolEnd("bash").text, new RegExp(
+  await rpc.say("go");
+  await rpc.waitFor("the answer", () => rpc.said().at(-1) === "Told.");
+  const [first, second] = rpc.toolEnds("bash");
+  assert.match(first?.text ?? "", new RegExp(
     "^Started in background window: server @1\\.\\nResult will be reported when it finishes\\.\\n\\n"
       + "Attach with: \\S*execd attach @1( --pid \\d+)?$"));
-  assert.equal(run.toolEnd("bash", 1).text, "gone on\n");
-  assert.equal(run.custom(COMPLETED).length, 1);
-  assert.match(textOf(run.custom(COMPLETED)[0]?.content), /```\nwas here\n```/);
-  assert.equal(run.said().at(-1), "Told.");
+  assert.equal(second?.text, "gone on\n");
+  assert.equal(rpc.custom(COMPLETED).length, 1);
+  assert.match(textOf(rpc.custom(COMPLETED)[0]?.content), /```\nwas here\n```/);
+});
+
+// A server kept `pi -p` for ten minutes.
+// rule: pi.md, What happens when: `pi -p` never waits for what was started with `background: true`
+test("json mode does not wait for what was asked for in the background, and says so", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, {
+    args: BASH,
+    script: [turn("Start.", background("exec sleep 7433")), turn("My turn ends.")],
+  });
+  assert.equal(run.code, 0, run.stderr);
+  assert.match(run.toolEnd("bash").text, /^It ends with your turn; if it finishes before that, /m);
+  assert.doesNotMatch(run.toolEnd("bash").text, /when it finishes/);
+  assert.doesNotMatch(run.stderr, /waiting for/);
+  assert.match(run.stderr, /^execd: ended 1 session$/m);
+  assert.deepEqual(processesOf(place.tag), []);
 });
 
 // rule: bash.md, In pi: The end is told exactly once for ten that end together, in json mode too,
@@ -91,7 +110,7 @@ test("background at once: the call answers before the command has done anything"
 test("ten that end together: each told once, in few messages; json mode waits for all", async (t) => {
   const place = scratch(t);
   const ten = Array.from({ length: 10 }, (_, i) =>
-    background(`${until("go")}; exit ${i}`, { name: `job${i}` }));
+    slow(`${until("go")}; exit ${i}`, { name: `job${i}` }));
   const run = await runJson(place, {
     args: BASH,
     script: [
@@ -245,10 +264,10 @@ test("--exec-hold-seconds gives up in time, and the command ends with pi", async
   const place = scratch(t);
   const run = await runJson(place, {
     args: ["--exec-hold-seconds", "1", ...BASH],
-    script: [turn("Server.", background("exec sleep 7431")), turn("My turn ends.")],
+    script: [turn("Server.", slow("exec sleep 7431")), turn("My turn ends.")],
   });
   assert.equal(run.code, 0, run.stderr);
-  assert.match(run.stderr, /a background command did not end within 1 s/);
+  assert.match(run.stderr, /^execd: waited 1 s \(--exec-hold-seconds\) for #1 exec sleep 7431; pi ends$/m);
   assert.deepEqual(run.custom(COMPLETED), []);
   assert.deepEqual(processesOf(place.tag), []);
 });

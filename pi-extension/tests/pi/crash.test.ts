@@ -58,7 +58,7 @@ test("execd killed while pi is held for a wake: pi ends, nothing is left", async
       turn("My turn ends."),
     ],
   });
-  await until("pi to be held", () => /pi-execd: waiting for the end of session 1/.test(pi.stderr));
+  await until("pi to be held", () => /execd: waiting for #1 /.test(pi.stderr));
   assert.equal(processesLike(place.tag, /^sleep 7306$/).length, 1, "pi is held");
   for (const one of processesLike(place.tag, EXECD)) process.kill(one.pid, "SIGKILL");
   const killed = Date.now();

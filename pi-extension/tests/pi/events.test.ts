@@ -205,7 +205,7 @@ for (const args of [[], BOTH]) {
     await rpc.say("/test-reload");
     await rpc.prompt("reloaded");
     const ended = () => [
-      tellings(place, "exited 47"), tellings(place, "was killed \\(shutdown\\)"),
+      tellings(place, "exited 47"), tellings(place, "was killed \\(the user: /\\w+\\)"),
     ];
     assert.deepEqual(ended(), [1, 1]);
     await rpc.prompt("once more");
@@ -343,7 +343,7 @@ test("people look at an end, and end another: the model is told of both", async 
   await rpc.prompt("and now");
   await rpc.prompt("once more");
   assert.equal(tellings(place, "exited 51"), 1);
-  assert.equal(tellings(place, "was killed \\(kill_process\\), ended by SIGKILL"), 1);
+  assert.equal(tellings(place, "was killed \\(the user\\), ended by SIGKILL"), 1);
   assert.equal((await rpc.quit()).code, 0);
 });
 

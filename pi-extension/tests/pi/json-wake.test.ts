@@ -142,8 +142,8 @@ for (const [signal, code] of [["SIGTERM", 143], ["SIGHUP", 129]] as const) {
     pi.on("close", (...how) => { ending = how; });
     await until("the line that says what pi waits for", () => output.stderr.includes("Ctrl-C"));
     assert.equal(output.stdout, "");
-    assert.match(output.stderr, /^pi-execd: the answer so far:\nMy turn ends\.$/m);
-    assert.match(output.stderr, /^pi-execd: waiting for the end of session 1 \(exec sleep 7124\)/m);
+    assert.match(output.stderr, /^execd: the answer so far:\nMy turn ends\.$/m);
+    assert.match(output.stderr, /^execd: waiting for #1 exec sleep 7124, at most 600 s; Ctrl-C ends$/m);
     pi.kill(signal);
     assert.deepEqual(await until("pi's end", () => ending), [code, null]);
     assert.equal(output.stdout.split("My turn ends.").length - 1, 1, "stdout has the answer once");

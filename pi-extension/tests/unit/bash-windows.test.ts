@@ -220,7 +220,9 @@ it("json mode: told at a run's end, pi goes on at once; a check-in taken back en
     assert.ok(Date.now() - told < 5_000, "the other one was not waited for");
 
     await pi.emit("agent_start");
-    await pi.call("bash", { command: second.command, background: true });
+    await pi.call("bash", {
+      command: second.command, timeout: 0.2, timeoutAction: "background",
+    });
     for (const from = Date.now(); Date.now() < from + 200; ) {
       await pi.call("tmux", { action: "peek", window: "@1" });
     }

@@ -37,6 +37,7 @@ function lasting(told: Told): Lasting {
     lost: () => told.push("lost"),
     mend: () => () => {},
     awaited: () => [],
+    running: 0,
   };
 }
 

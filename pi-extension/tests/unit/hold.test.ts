@@ -45,9 +45,8 @@ it("a held pi says what it waits for, and ends when its run is aborted", async (
   const { session_id } = started.details;
   const held = pi.emit("agent_end", ANSWER);
   assert.deepEqual(said, [
-    "pi-execd: the answer so far:\nIt builds.\n"
-    + `pi-execd: waiting for the end of session ${session_id} (${cmd}), at most 600 s `
-    + "(--exec-hold-seconds); Ctrl-C or SIGTERM ends pi and it now",
+    "execd: the answer so far:\nIt builds.\n"
+    + `execd: waiting for #${session_id} ${cmd}, at most 600 s; Ctrl-C ends`,
   ]);
   await terminated(pi, run, held);
   assert.deepEqual([said.length, sent], [1, []], "nothing is told to a run that was ended");
@@ -55,16 +54,19 @@ it("a held pi says what it waits for, and ends when its run is aborted", async (
 
 // rule: pi.md, The extension: What holds agent_end says so on stderr, and ends with the run that a
 //   signal aborts
-it("so does one that is held for a background window", async (t) => {
+it("so does one that is held for a command that has gone to the background", async (t) => {
   const said = stderrOf(t);
   const run = new AbortController();
   const pi = new BashPi({}, {}, { mode: "json", signal: run.signal });
   await pi.start();
-  const command = "exec sleep 7162";
-  await pi.call("bash", { command, background: true, name: "slow" });
+  // One that was asked for in the background is not waited for, as a server would not be.
+  await pi.call("bash", { command: "exec sleep 7163", background: true });
+  await pi.emit("agent_end", ANSWER);
+  assert.deepEqual(said, []);
+  await pi.call("bash", { command: "exec sleep 7162", timeout: 0.2, timeoutAction: "background" });
   const held = pi.emit("agent_end", ANSWER);
   assert.equal(said.length, 1);
-  assert.match(said[0] ?? "", /^pi-execd: waiting for the end of slow @\d+ \(exec sleep 7162\), at/);
+  assert.match(said[0] ?? "", /^execd: waiting for #\d+ exec sleep 7162, at most 600 s; Ctrl-C ends$/);
   await terminated(pi, run, held);
   assert.deepEqual(pi.sent, []);
 });
@@ -104,8 +106,8 @@ it("the first that is done ends a hold, for the others too", async () => {
 it("long answers and many commands are cut", () => {
   const content = [{ type: "text", text: "x".repeat(20_000) }];
   const event = { messages: [{ role: "assistant", content }] };
-  const awaited = Array.from({ length: 7 }, (_, i) => ({ what: `session ${i}`, command: "a\nb" }));
+  const awaited = Array.from({ length: 7 }, (_, i) => ({ id: i, command: "a\nb" }));
   const text = holdText(event, { mode: "print" }, awaited, "5 s");
-  assert.match(text, /x\n… 3616 more characters\npi-execd: waiting for the end of session 0 \(a/);
-  assert.match(text, /session 4 \([^)]*\), 2 more, at most 5 s; .* ends pi and them now$/);
+  assert.match(text, /x\n… 3616 more characters\nexecd: waiting for #0 a b, #1 /);
+  assert.match(text, /, #4 a b, 2 more, at most 5 s; Ctrl-C ends$/);
 });

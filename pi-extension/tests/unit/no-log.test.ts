@@ -83,9 +83,9 @@ it("a wake names the log where there is one", () => {
   const lost = "execd was killed by SIGKILL";
   assertNoLog(wakeText([here]), "read");
   assertNoLog(wakeText([{ ...here, lost }]), "lost");
-  assert.match(wakeText([{ ...here, lost }]), /what no call has shown of its output is gone\.$/);
-  assert.match(wakeText([logged]), /at once; the log has all of it\.$/);
-  assert.match(wakeText([logged, here]), /where there is a log_path, that file has all of it\.$/);
+  assert.match(wakeText([{ ...here, lost }]), /what no call has shown of its output is gone\.$/m);
+  assert.match(wakeText([logged]), /at once; the log has all of it\.$/m);
+  assert.match(wakeText([logged, here]), /where there is a log_path, that file has all of it\.$/m);
   assert.match(wakeText([{ ...logged, lost }]), /^Its output is in the log\.$/m);
-  assert.match(wakeText([{ ...logged, lost }, { ...here, lost }]), /; else it is gone\.$/);
+  assert.match(wakeText([{ ...logged, lost }, { ...here, lost }]), /; else it is gone\.$/m);
 });

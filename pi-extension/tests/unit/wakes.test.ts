@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 import { holdsIn } from "../../src/pi/hold.ts";
 import { GATHER_MS, Inbox } from "../../src/pi/inbox.ts";
 import { STEER_CHECK_MS, Steering } from "../../src/pi/steering.ts";
-import { type WakeDetails, Wakes, wakeText } from "../../src/pi/wakes.ts";
+import { BY_USER, type WakeDetails, Wakes, wakeText } from "../../src/pi/wakes.ts";
 import { kill, parentOf, outputOf, Pi, runs, textOf, until } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-ext-"));
@@ -69,7 +69,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await new Promise((done) => setTimeout(done, 400));
     assert.equal(sent.length, 1);
     assert.equal(sent[0]?.message.details.sessions.length, 3);
-    assert.match(sent[0]?.message.content ?? "", /^unified-exec: 3 background sessions ended:/);
+    assert.match(sent[0]?.message.content ?? "", /^execd: 3 background sessions ended \(a notice, no message of the user\):\n/);
     await pi.shutdown();
   });
 
@@ -91,7 +91,8 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     assert.equal(sent.length, 1);
   });
 
-  // rule: pi.md, The extension: Sending failed: once more at agent_settled
+  // rule: pi.md, What the model learns of ends: What pi refuses is kept, and tried again when a call
+  //   has ended and whenever pi has settled
   it("a message that pi refuses is sent once more when it has settled", async () => {
     const { pi, sent, refusals } = wakingPi();
     await pi.start();
@@ -187,7 +188,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     await until(() => sent.length > 0, "the wake");
     const { content } = sent[0]?.message ?? { content: "" };
     assert.match(content, new RegExp(`session_id=${details.session_id} · lost: execd was killed`));
-    assert.match(content, /Its output is in the log\.$/);
+    assert.match(content, /\nIts output is in the log\.\nGo on with the task\.$/);
     await pi.shutdown();
   });
 
@@ -358,28 +359,106 @@ describe("the wake's message and its rules", () => {
     const command = `printf '\u001b]52;c;x\u0007' ${"x".repeat(1_000_000)}\nsecond line`;
     const many = Array.from({ length: 64 }, (_, id) => ({ session_id: id + 1, command }));
     const text = wakeText(many);
-    assert.ok(text.length < 4_000, String(text.length));
-    assert.match(text, /… and 54 more; list_sessions shows them/);
+    assert.ok(text.length < 6_000, String(text.length));
+    assert.match(text, /… and 48 more; list_sessions shows them/);
     assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f]/);
   });
 
-  // rule: pi.md, The extension: Sending failed: once more at agent_settled
-  it("refused twice is told to people and given up", async () => {
-    const lost: string[] = [];
-    let tries = 0;
-    const refuse = () => {
-      tries += 1;
-      throw new Error("stale");
-    };
-    const inbox = new Inbox({ sendMessage: refuse });
-    const wakes = new Wakes(inbox, () => true, (message) => lost.push(message));
-    wakes.tell("a", [{ ended: { session_id: 3, exit_code: 1 }, woke: true }]);
-    wakes.onToolEnd("a", true);
-    await until(() => tries === 1, "the first try");
-    assert.deepEqual([lost, wakes.isPending], [[], true]);
-    inbox.onSettled();
-    assert.deepEqual(lost, ["could not tell the model that session 3 ended: stale"]);
+  // rule: pi.md, What the model learns of ends: What pi refuses is kept, and tried again when a call
+  //   has ended and whenever pi has settled
+  it("what pi refuses is tried again until it is taken; people are told once", async () => {
+    const said: string[] = [];
+    const tries: unknown[] = [];
+    let refuses = true;
+    const inbox = new Inbox({
+      sendMessage: (_message, how) => {
+        tries.push(how);
+        if (refuses) throw new Error("stale");
+      },
+    });
+    const wakes = new Wakes(inbox, () => true, (message) => said.push(message));
+    wakes.onWake({ session_id: 3, exit_code: 1 });
+    await until(() => tries.length === 1, "the first try");
+    for (let settles = 0; settles < 3; settles++) inbox.onSettled();
+    inbox.onAgentStart();
+    inbox.onToolEnd();
+    assert.equal(tries.length, 5);
+    assert.deepEqual(said, ["the model could not be told yet that session 3 ended: stale"]);
+    assert.equal(wakes.isPending, true);
+    refuses = false;
+    inbox.onToolEnd();
+    assert.equal(tries.length, 6);
     assert.equal(wakes.isPending, false);
+    inbox.onToolEnd();
+    inbox.onSettled();
+    assert.equal(tries.length, 6);
+    inbox.close();
+  });
+
+  // A run that a message began during a compaction worked on a conversation that was then replaced.
+  // rule: pi.md, What the model learns of ends: compaction: what comes during it is told after it
+  it("nothing is sent while the conversation is compacted; what came is told after it", async () => {
+    const { inbox, wakes, sent } = inboxOf();
+    inbox.onCompaction(true);
+    wakes.onWake({ session_id: 7, exit_code: 0 });
+    await new Promise((done) => setTimeout(done, 2 * GATHER_MS));
+    assert.equal(sent.length, 0);
+    inbox.onCompaction(false);
+    await until(() => sent.length === 1, "the wake");
+    inbox.close();
+  });
+
+  it("says that it is no message of the user, what to do, and what failed", () => {
+    const text = wakeText([{ session_id: 3, exit_code: 1, failure_message: "log write\nfailed" }]);
+    assert.match(text, /^execd: a background session ended \(a notice, no message of the user\):\n/);
+    assert.match(text, /^- session_id=3 · exit_code=1 · failure: log write failed$/m);
+    assert.match(text, /\nGo on with the task\.$/);
+    const names = wakeText(Array.from({ length: 17 }, (_, at) => ({ session_id: at })));
+    assert.equal(names.match(/^- session_id=/gm)?.length, 16);
+    assert.match(names, /^… and 1 more; list_sessions shows them$/m);
+  });
+
+  // rule: pi.md, What the model learns of ends: A session that somebody else has ended wakes all the
+  //   same, once, and says by whom
+  it("an armed session that somebody ends is told once: by whom, unless a result tells it", async () => {
+    const { inbox, wakes, sent } = inboxOf();
+    let armed = 0;
+    const by = async (killed_by: string | undefined, act: (id: number) => void = () => {}) => {
+      const id = 10 + armed++;
+      wakes.arm(id);
+      wakes.onEnd({ session_id: id, signal: "SIGTERM", ...(killed_by && { killed_by }) });
+      act(id);
+      assert.equal(wakes.isPending, killed_by !== undefined);
+      await new Promise((done) => setTimeout(done, 3 * GATHER_MS));
+      assert.equal(wakes.isPending, false);
+      return sent.splice(0).map(({ content }) => content.split("\n")[1]);
+    };
+    const said = (words: string, id = 10) => [`- session_id=${id} · signal=SIGTERM · ended by ${words}`];
+    assert.deepEqual(await by("kill_session"), said("somebody else (execd kill)"));
+    assert.deepEqual(await by(undefined), [], "a call has told it");
+    inbox.close();
+    const own = inboxOf();
+    own.wakes.arm(4);
+    own.wakes.onEnd({ session_id: 4, signal: "SIGTERM", killed_by: "kill_session" });
+    own.wakes.tell("a", [{ ended: { session_id: 4, signal: "SIGTERM" }, woke: false }]);
+    await new Promise((done) => setTimeout(done, 3 * GATHER_MS));
+    assert.deepEqual([own.sent, own.wakes.isPending], [[], false]);
+    own.inbox.close();
+    const user = inboxOf();
+    user.wakes.arm(5);
+    user.wakes.onEnd({ session_id: 5, signal: "SIGTERM", killed_by: "kill_process" });
+    user.wakes.onUntold([{ ended: { session_id: 5, killed_by: BY_USER }, woke: false }]);
+    await until(() => user.sent.length === 1, "the wake");
+    await new Promise((done) => setTimeout(done, 2 * GATHER_MS));
+    assert.equal(user.sent.length, 1);
+    assert.match(user.sent[0]?.content ?? "", /^- session_id=5 · signal=SIGTERM · ended by the user$/m);
+    // execd's notification may be read after the reply: what only that knows is told as well.
+    user.wakes.arm(6);
+    user.wakes.onUntold([{ ended: { session_id: 6, killed_by: BY_USER }, woke: false }]);
+    user.wakes.onEnd({ session_id: 6, killed_by: "kill_process", log_path: "/l" });
+    await until(() => user.sent.length === 2, "the second wake");
+    assert.match(user.sent[1]?.content ?? "", /^- session_id=6 · ended by the user · log_path: \/l$/m);
+    user.inbox.close();
   });
 
   /** An inbox whose messages a test reads, and shows as pi does. */
@@ -462,7 +541,7 @@ describe("the wake's message and its rules", () => {
     inbox.onAgentStart();
     for (let id = 1; id <= 1_030; id++) wakes.onWake({ session_id: id, exit_code: 0 });
     run("stop");
-    assert.match(sent[0]?.content ?? "", /^unified-exec: 1030 background sessions ended:\n- session_id=7 /);
+    assert.match(sent[0]?.content ?? "", /^execd: 1030 background sessions ended [^\n]*:\n- session_id=7 /);
     inbox.close();
   });
 

@@ -27,6 +27,11 @@ export function background(command: string, args: Record<string, unknown> = {}):
   return bash(command, { background: true, ...args });
 }
 
+/** A command that goes on in the background, as it takes longer than its call: pi waits for it. */
+export function slow(command: string, args: Record<string, unknown> = {}): Call {
+  return bash(command, { timeout: 0.2, timeoutAction: "background", ...args });
+}
+
 /** A call of tmux. */
 export function tmux(action: string, args: Record<string, unknown> = {}): Call {
   return call("tmux", { action, ...args });
