@@ -121,7 +121,7 @@ test("… after /new when it comes back; meanwhile a notice says so", async (t) 
   const notice = await rpc.notice(/away @1 of another session/, from);
   assert.equal(notice.kind, "info");
   assert.match(notice.text,
-    /^bash: away @1 of another session ended with exit code 6; that session will be told$/);
+    /^execd: away @1 of another session ended with exit code 6; that session will be told$/);
   await rpc.prompt("hello");
   assert.deepEqual(rpc.custom(COMPLETED), []);
   const back = rpc.mark();
@@ -369,12 +369,12 @@ test("what is wrong with the settings is said once, with key and file", async (t
   assert.deepEqual(afterNew, [
     {
       kind: "error",
-      text: `bash: tty in ${path}: expected true or false, not "yes"; the default is used`,
+      text: `execd: tty in ${path}: expected true or false, not "yes"; the default is used`,
     },
-    { kind: "warning", text: `bash: unknown keys in ${path}: unheard, of` },
+    { kind: "warning", text: `execd: unknown keys in ${path}: unheard, of` },
     {
       kind: "info",
-      text: `bash: tmuxBinary, globalTmuxSessionName in ${path}: without effect, there is no tmux `
+      text: `execd: tmuxBinary, globalTmuxSessionName in ${path}: without effect, there is no tmux `
         + "underneath",
     },
   ]);
