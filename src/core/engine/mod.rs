@@ -47,6 +47,7 @@ pub mod ports;
 pub mod reap;
 pub mod requests;
 pub mod run_front;
+mod secrets;
 pub mod sessions;
 pub mod start;
 pub mod streams;

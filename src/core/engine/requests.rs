@@ -1,15 +1,21 @@
 //! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
 //! a method takes and does is left to its handler.
 
+use memchr::memmem;
+
 use super::client::Client;
 use super::contract::{Answer, Call, Families, Method};
 use super::{Engine, Owner, Pending};
 use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
+use crate::pure::text::secret::wipe;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::wire::{self, Reason, RequestId, RpcError};
+
+/// A line that has this may have a secret in it: it is overwritten once it is dealt with.
+const SECRET_FIELD: &[u8] = b"\"secret\"";
 
 impl<F: Families> Engine<F> {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
@@ -58,7 +64,14 @@ impl<F: Families> Engine<F> {
         let mut lines = client.lend_lines();
         match lines.next_line() {
             None => {}
-            Some(Line::Text(line)) => self.take_line(id, line),
+            Some(Line::Text(line)) => {
+                let secret = memmem::find(line, SECRET_FIELD).is_some();
+                self.take_line(id, line);
+                if secret {
+                    lines.wipe_given();
+                    wipe(&mut self.cx.reading.buffer);
+                }
+            }
             Some(Line::TooLong) => {
                 let max = self.cx.config.max_line_bytes;
                 let message = format!("the line is longer than {max} bytes and was skipped");

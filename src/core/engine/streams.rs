@@ -229,9 +229,13 @@ fn read_piece<F: Families>(
         accept(entry, source, passed, true, cx);
         return Ok(passed);
     }
-    match stream.read(&mut cx.reading.buffer) {
+    match stream.read(&mut cx.reading.buffer, cx.now_ns) {
         Piece::Bytes(bytes) => {
             cx.counters.bytes_read += bytes as u64;
+            if stream.veil.is_some() {
+                // What is held back is let go in time.
+                cx.touch(core);
+            }
             accept(entry, source, bytes, false, cx);
             Ok(bytes)
         }
@@ -257,7 +261,7 @@ fn read_piece<F: Families>(
 }
 
 /// Takes in bytes that were read: memory, tail, the log unless it has them, and the family.
-fn accept<F: Families>(
+pub(super) fn accept<F: Families>(
     entry: &mut Entry<F>,
     source: Source,
     length: usize,

@@ -127,6 +127,11 @@ impl Input {
         self.queue.push(bytes);
     }
 
+    /// Queues bytes that must not stay in memory once they are written.
+    pub fn push_secret(&mut self, bytes: &[u8]) {
+        self.queue.push_secret(bytes);
+    }
+
     /// Closes stdin after what is queued (a pipe's; a terminal has no such end).
     pub fn close_after(&mut self) {
         self.eof = true;

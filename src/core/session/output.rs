@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::limits::FLOOD_READ_BYTES;
 use crate::pure::agent::visible::Visible;
 use crate::pure::process::life::Fact;
+use crate::pure::text::secret::Veil;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
 pub use crate::pure::buffer::source::Source;
@@ -27,6 +28,8 @@ pub struct Output {
     pub flooding: bool,
     /// What others than the session's family may see of it, where it may hold a secret.
     pub visible: Option<Box<Visible>>,
+    /// The secrets that the session was given, which are masked before anybody sees the output.
+    pub veil: Option<Box<Veil>>,
     /// Reads that failed, one after the other.
     pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
@@ -72,6 +75,7 @@ impl Output {
             dropped: false,
             flooding: false,
             visible: None,
+            veil: None,
             failures: 0,
             pipe_bytes,
         }
@@ -104,44 +108,64 @@ impl Output {
 
     /// Closes the descriptor: the stream has ended for good.
     pub fn close(&mut self) {
-        self.fd = None;
+        (self.fd, self.veil) = (None, None);
         self.ready = false;
     }
 
-    /// Reads one piece. A short read does not mean drained: only [`Piece::Nothing`] does, and
-    /// it clears `ready`, as does a change.
-    pub fn read(&mut self, buffer: &mut [u8]) -> Piece {
+    /// What was read and may not be passed on yet.
+    fn held(&self) -> &[u8] {
+        match (&self.visible, &self.veil) {
+            (Some(visible), _) => visible.held(),
+            (None, Some(veil)) => veil.held(),
+            (None, None) => &[],
+        }
+    }
+
+    /// Reads one piece at `now_ns`. A short read does not mean drained: only [`Piece::Nothing`]
+    /// does, and it clears `ready`, as does a change.
+    pub fn read(&mut self, buffer: &mut [u8], now_ns: u64) -> Piece {
         let Some(fd) = self.fd() else {
             self.ready = false;
             return Piece::Nothing;
         };
-        let held = self.visible.as_ref().map_or(&[][..], |visible| visible.held());
-        let lead = held.len();
-        buffer[..lead].copy_from_slice(held);
-        let piece = match (io::read_or_errno(fd, &mut buffer[lead..]), &mut self.visible) {
-            (Ok(bytes @ 1..), visible) => {
+        let lead = self.held().len();
+        buffer[..lead].copy_from_slice(self.held());
+        let piece = match io::read_or_errno(fd, &mut buffer[lead..]) {
+            Ok(bytes @ 1..) => {
                 self.failures = 0;
-                let Some(visible) = visible else {
-                    // The pages of a flood are passed on unseen.
-                    self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
-                    return Piece::Bytes(bytes);
-                };
-                return Piece::Bytes(visible.mask(&mut buffer[..lead + bytes]));
+                let piece = &mut buffer[..lead + bytes];
+                return Piece::Bytes(match (&mut self.visible, &mut self.veil) {
+                    (Some(visible), _) => visible.mask(piece),
+                    (None, Some(veil)) => veil.mask(piece, now_ns),
+                    (None, None) => {
+                        // The pages of a flood are passed on unseen.
+                        self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
+                        bytes
+                    }
+                });
             }
-            (Err(errno), _) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
-            (Err(errno), _) if !(self.tty && errno == TERMINAL_CLOSED) => {
+            Err(errno) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
+            Err(errno) if !(self.tty && errno == TERMINAL_CLOSED) => {
                 // The stream stays ready: it is tried again in the next turn.
                 self.failures += 1;
                 return Piece::Failed(errno);
             }
             // What was held back comes first; the end is still there for the next read.
-            (_, Some(visible)) if lead > 0 => return Piece::Bytes(visible.release()),
+            _ if lead > 0 => return Piece::Bytes(self.release_held()),
             // A PTY's master says EIO while no slave is open, and may go on later.
             _ if self.tty => Piece::Changed(Fact::TtyHangUp),
             _ => Piece::Changed(Fact::PipeEof),
         };
         self.ready = false;
         piece
+    }
+
+    /// Nothing follows what was held back. Gives how much that is.
+    fn release_held(&mut self) -> usize {
+        match (&mut self.visible, &mut self.veil) {
+            (Some(visible), _) => visible.release(),
+            (None, veil) => veil.as_mut().map_or(0, |veil| veil.release()),
+        }
     }
 }
 

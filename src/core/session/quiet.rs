@@ -5,7 +5,7 @@
 use std::os::fd::RawFd;
 
 use super::Session;
-use super::asked::Outcome;
+use super::asked::{Asked, Outcome};
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
 use crate::limits::{
@@ -194,7 +194,8 @@ impl Wait {
     /// Whether it waits for the session's waiting for input.
     fn asks_input(&self) -> bool {
         let asked = self.asked.as_ref();
-        asked.is_some_and(|asked| asked.conditions().any(|(_, one)| one.input.is_some()))
+        let by = |asked: &Asked| asked.conditions().any(|(_, one)| one.input.is_some());
+        self.until_password || asked.is_some_and(|asked| by(asked))
     }
 
     /// Which condition such input ends, where one does: that of `stop`, or of `until`.
@@ -206,8 +207,10 @@ impl Wait {
             Some(InputWanted::Password) => input == Input::Password,
             Some(InputWanted::Key) => input == Input::Key,
         };
-        let found = self.asked.as_ref()?.conditions().find(|(_, one)| wanted(one));
-        found.map(|(by_stop, _)| by_stop)
+        let asked = self.asked.as_ref();
+        let found = asked.and_then(|asked| asked.conditions().find(|(_, one)| wanted(one)));
+        let password = self.until_password && input == Input::Password;
+        found.map(|(by_stop, _)| by_stop).or(password.then_some(false))
     }
 
     /// Whether nothing that the wait asks for comes true while the session stands still.

@@ -119,6 +119,8 @@ pub struct Wait {
     pub asked: Option<Box<Asked>>,
     /// Whether a wait that nothing but our own input can end is answered then.
     pub answers_impossible: bool,
+    /// The wait ends when the session's terminal is asked for a password.
+    pub until_password: bool,
     /// Whether the answer tells what the session is doing, where the session goes on.
     pub tells_state: bool,
     /// When that will be, at the latest. Of a wait until a time of the wall clock it is what that
@@ -165,6 +167,7 @@ impl Wait {
             warning: None,
             asked: None,
             answers_impossible: false,
+            until_password: false,
             tells_state: false,
             tells_ns: None,
             early_ms: 0,

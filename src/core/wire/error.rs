@@ -32,6 +32,8 @@ pub enum Reason {
     TooManySessions,
     /// More input than a job takes over its life.
     StdinCapExceeded,
+    /// As many secrets are masked as may be at once.
+    TooManySecrets,
     /// execd is ending.
     ShuttingDown,
     /// A request line over --max-line-bytes.
@@ -107,6 +109,16 @@ impl RpcError {
     pub fn of_method(mut self, method: &str) -> Self {
         if let Some(at) = self.method_at.take() {
             self.message.insert_str(at, &format!(" of {method}"));
+        }
+        self
+    }
+
+    /// The same without what the message quotes, which may be a secret.
+    #[must_use]
+    pub fn without_value(mut self) -> Self {
+        let quote = [", not ", ". ("].iter().filter_map(|mark| self.message.find(mark)).min();
+        if let Some(at) = quote {
+            self.message.truncate(at);
         }
         self
     }

@@ -137,7 +137,10 @@ pub fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     if !params.starts_with('{') {
         let message =
             format!("params must be an object with the method's fields, not {}", quoted(params));
-        return Err(Refused { id, error: RpcError::invalid_param("params", message) });
+        let error = RpcError::invalid_param("params", message);
+        // What is no object may hold one as text, with a secret in it.
+        let error = if params.contains("secret") { error.without_value() } else { error };
+        return Err(Refused { id, error });
     }
     Ok(Request { id, method, params })
 }

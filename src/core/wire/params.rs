@@ -20,6 +20,9 @@ use crate::pure::text::utf8::floor_boundary;
 
 pub use names::known as known_param;
 
+/// Params that have this may have a secret in them.
+const SECRET: &str = "\"secret\"";
+
 /// The type of a param.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -162,11 +165,17 @@ pub fn check_params<T: Declared>(raw: &str) -> Result<(), RpcError> {
 /// Reads params into `T`, whose fields are those of `table`. Gives -32602 naming the field that
 /// is missing, unknown, given twice or of a wrong type, with its value as given.
 pub(super) fn read<T: DeserializeOwned>(raw: &str, table: &[Param]) -> Result<T, RpcError> {
-    let fields = checked_fields(raw, table, "")?;
+    // Beside a secret no value is quoted.
+    let secret = raw.contains(SECRET);
+    let fields = checked_fields(raw, table, "")
+        .map_err(|error| if secret { error.without_value() } else { error })?;
     // From the fields at hand: a second parser of the whole text in each method would make the
     // program a good deal larger.
-    let fields = fields.0.iter().map(|(name, value)| (name.as_ref(), *value));
-    T::deserialize(MapDeserializer::new(fields)).map_err(unreadable)
+    let values = fields.0.iter().map(|(name, value)| (name.as_ref(), *value));
+    T::deserialize(MapDeserializer::new(values)).map_err(|fault| match secret {
+        true => RpcError::invalid_param("params", "params: they cannot be read"),
+        false => unreadable(fault),
+    })
 }
 
 fn unreadable(fault: serde_json::Error) -> RpcError {

@@ -1,11 +1,12 @@
 //! attach_input: what a person types goes straight to a session (attach.md). Nothing of that is
-//! looked at or kept.
+//! looked at or kept, but for a secret, which is kept for a while to mask it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::engine::contract::{Answer, Call, session_id};
+use crate::engine::input::{self, Secrecy};
 use crate::families::{Engine, Method};
 use crate::limits::STDIN_BACKLOG_BYTES;
 use crate::wire::{self, Int, Kind, Reason, RpcError};
@@ -32,6 +33,7 @@ wire::params! {
             Kind::Bool,
             "closes stdin after the bytes; for sessions on pipes (a terminal gets the key)",
         );
+        secret "secret": bool = optional(Kind::Bool, input::SECRET_DOC);
     }
 }
 
@@ -39,7 +41,8 @@ fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
     let params: Params = wire::read_params(raw)?;
     let bytes = STANDARD.decode(&params.data_b64).map_err(|fault| {
         // The bytes themselves are nobody's to read, not even in an error.
-        RpcError::invalid_param("data_b64", format!("data_b64 is not base64: {fault}"))
+        let fault = if params.secret { String::new() } else { format!(": {fault}") };
+        RpcError::invalid_param("data_b64", format!("data_b64 is not base64{fault}"))
     })?;
     Ok((params, bytes))
 }
@@ -47,6 +50,7 @@ fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, bytes) = read(call.params)?;
     let id = session_id(params.session_id);
+    let secrecy = Secrecy::of(params.secret, engine.cx.now_ns);
     let core = &mut engine.sessions.use_session(id)?.core;
     let tty = core.facts.tty;
     if tty && params.eof {
@@ -68,12 +72,12 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         );
         return Err(RpcError::failed(Reason::StdinBacklogFull, message));
     }
+    input::may_hide(core, &bytes, secrecy)?;
     if let Some(chars) = core.canonical_mode() {
         // What write_stdin knows of the open line goes on from here.
         core.input.line = core.input.line.after(&bytes, &chars).unwrap_or_default();
     }
-    core.note_sent(&bytes);
-    core.input.push(&bytes);
+    input::push(core, &bytes, secrecy);
     if params.eof {
         core.input.close_after();
     }

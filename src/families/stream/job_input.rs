@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{books, live_session};
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::engine::input::accept;
+use crate::engine::input::{self, Secrecy, accept};
 use crate::families::Engine;
 use crate::pure::json::fields::Fields;
 use crate::session::SessionId;
@@ -20,6 +20,7 @@ wire::params! {
             "what to write, taken literally: a string, or {\"base64\": \"…\"} for exact bytes",
         );
         eof "eof": bool = optional(Kind::Bool, "closes stdin after the bytes");
+        secret "secret": bool = optional(Kind::Bool, input::SECRET_DOC);
     }
 }
 
@@ -57,7 +58,8 @@ fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
                 let shown = wire::quoted(text);
                 let message =
                     format!("write_stdin: `data` is not valid base64. ({fault}, in {shown:?})");
-                RpcError::invalid_param("data", message)
+                let error = RpcError::invalid_param("data", message);
+                if params.secret { error.without_value() } else { error }
             })?
         }
         None if params.eof => Vec::new(),
@@ -76,6 +78,7 @@ pub(crate) fn check(raw: &str) -> Result<(), RpcError> {
 
 pub(crate) fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, mut bytes) = read(call.params)?;
+    let secrecy = Secrecy::of(params.secret, engine.cx.now_ns);
     let id = session_id(params.session_id);
     if books::is_finished(id, &mut engine.cx) {
         return Err(exited(id));
@@ -87,7 +90,7 @@ pub(crate) fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcEr
     }
     let written = bytes.len();
     if !core.input.is_broken() {
-        accept(core, &mut bytes, params.eof)?;
+        accept(core, &mut bytes, params.eof, secrecy)?;
         engine.feed_now(id);
     }
     let core = &live_session(engine, id)?.core;

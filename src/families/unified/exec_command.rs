@@ -91,6 +91,7 @@ wire::params! {
             super::HEADER_DOC,
         );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
+        until_password "until_password": bool = optional(Kind::Bool, super::UNTIL_PASSWORD_DOC);
     }
 }
 
@@ -156,6 +157,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         drains: false,
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,
+        until_password: params.until_password && params.tty,
         tells_state: true,
         ..Wait::new(ticket, Unified::ID, WaitKind::Start, now_ns)
     }))

@@ -54,6 +54,11 @@ pub(super) const STOP_DOC: &str =
 pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing but input can end any more; \
                                  \"wait\" waits on; default that of --on-impossible (answer)";
 
+/// What `until_password` is.
+pub(super) const UNTIL_PASSWORD_DOC: &str =
+    "true: the wait ends also when the session's terminal is asked for a password, as with until \
+     {\"input\":\"password\"}, and is no longer for that; default false";
+
 /// What `events` is.
 pub(super) const EVENTS_DOC: &str =
     "true: the reply carries the events that this client was not told yet; default false";

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::{Unified, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::engine::input::accept;
+use crate::engine::input::{self, Secrecy, accept};
 use crate::families::stream::job_input;
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
@@ -80,6 +80,8 @@ wire::params! {
             super::HEADER_DOC,
         );
         events "events": bool = optional(Kind::Bool, super::EVENTS_DOC);
+        until_password "until_password": bool = optional(Kind::Bool, super::UNTIL_PASSWORD_DOC);
+        secret "secret": bool = optional(Kind::Bool, input::SECRET_DOC);
     }
 }
 
@@ -96,8 +98,13 @@ fn input_bytes(params: &Params) -> Result<Vec<u8>, RpcError> {
             let shown = wire::quoted(&text);
             let message =
                 format!("write_stdin: `chars_b64` is not valid base64. ({fault}, in {shown:?})");
-            RpcError::invalid_param("chars_b64", message)
+            let error = RpcError::invalid_param("chars_b64", message);
+            if params.secret { error.without_value() } else { error }
         }),
+        (None, None) if params.secret => {
+            let message = "secret: it goes with input, in chars or chars_b64";
+            Err(RpcError::invalid_param("secret", message))
+        }
         (None, None) => Ok(Vec::new()),
     }
 }
@@ -196,13 +203,15 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             bytes.clear();
         } else {
             let echo = if asked.is_some() { core.echo() } else { Echo::Nothing };
-            accept(core, &mut bytes, params.eof)?;
+            let secrecy = Secrecy::of(params.secret, now_ns);
+            accept(core, &mut bytes, params.eof, secrecy)?;
             if let Some(asked) = &mut asked {
-                asked.sent(&bytes, echo, core.prompt());
+                asked.sent(&secrecy.echoed(&bytes), echo, core.prompt());
             }
         }
     }
     let saw_leader = core.status().is_none();
+    let tty = core.facts.tty;
     if !empty && failure.is_none() {
         engine.feed_now(id);
     }
@@ -220,6 +229,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         drains: false,
         asked,
         answers_impossible,
+        until_password: params.until_password && tty,
         tells_state: true,
         ..Wait::new(ticket, Unified::ID, kind, now_ns)
     }))

@@ -3,6 +3,7 @@
 //! Source: protocol.md, Framing: what ends a line, that blank lines are ignored, and what becomes
 //! of a line longer than `--max-line-bytes`.
 
+use super::secret::wipe;
 use crate::limits::BUFFER_KEEP_BYTES;
 use memchr::{memchr, memrchr};
 
@@ -83,6 +84,11 @@ impl LineSplitter {
             return Some(Line::TooLong);
         }
         Some(Line::Text(without_cr(&self.buf[begin..end])))
+    }
+
+    /// Overwrites the lines that were given already: a secret was among them.
+    pub fn wipe_given(&mut self) {
+        wipe(&mut self.buf[..self.start]);
     }
 
     /// Says that the input has ended: what is left counts as a line, also without a newline
