@@ -55,8 +55,7 @@ pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing 
                                  \"wait\" waits on; default that of --on-impossible (answer)";
 
 /// What `until_password` is.
-pub(super) const UNTIL_PASSWORD_DOC: &str =
-    "true: the wait ends also when the session's terminal is asked for a password, as with until \
+pub(super) const UNTIL_PASSWORD_DOC: &str = "true: the wait ends also when the session's terminal is asked for a password, as with until \
      {\"input\":\"password\"}, and is no longer for that; default false";
 
 /// What `events` is.

@@ -1,0 +1,241 @@
+/**
+ * Passwords: a program that the model waits on asks for one in its terminal, and the person gives it
+ * in a masked box. The bytes go to execd and nowhere else; the model is told whether somebody has
+ * answered (docs: pi.md, Secrets).
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Theme } from "@earendil-works/pi-coding-agent";
+import { type Component, Input } from "@earendil-works/pi-tui";
+import type { RequestOptions } from "../execd/daemon.ts";
+import type { Reply, WaitResult } from "../execd/wire-results.ts";
+import type { Method } from "../execd/wire.ts";
+import { cutToCells, oneLine } from "../text/width.ts";
+import type { HostContext } from "./host.ts";
+
+/** How often one call asks: a program that is never content must not hold the call for ever. */
+const ASKS_PER_CALL = 8;
+/** While the box is open, the session is looked at so often. */
+const LOOK_MS = 500;
+/** So many looks that find it waiting for something else close the box. */
+const OTHER_LOOKS = 2;
+/** Of the output before a password the result of its call has so much. */
+const EARLIER_CHARS = 50_000;
+const NAME_CELLS = 40;
+const PROMPT_CELLS = 200;
+
+/** What the model reads. */
+const WORDS = {
+  answered: "password asked; answered",
+  declined: "password asked; the person declined",
+  over: "password asked; the session no longer waits for it",
+  unsent: "password asked; it could not be sent",
+  cancelled: "password asked; nobody answered",
+  nobody: "a password is asked for, and nobody can give it here: do without (a key, an askpass "
+    + "program, sudo -n), or ask for another way",
+} as const;
+
+type Answer = keyof typeof WORDS;
+
+/** The session of pi, as far as it is needed here. */
+export interface Asking {
+  /** Whether the person is to be asked. */
+  readonly settings: { readonly secrets: boolean };
+  request<M extends Method>(method: M, params: object, options: RequestOptions): Promise<Reply<M>>;
+}
+
+/** A wait that may have stopped for a password. */
+export interface Stopped {
+  ctx: HostContext;
+  signal: AbortSignal;
+  /** Waits on, for as long as is left. */
+  goOn(reply: WaitResult): Promise<WaitResult>;
+}
+
+/** What came of a wait. */
+export interface Attended {
+  reply: WaitResult;
+  /** What the model is told of passwords; empty where none was asked for. */
+  said: string;
+}
+
+export class Secrets {
+  readonly #context: Asking;
+  /** One box after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** Sessions whose prompt the person has declined: their output as it was then. */
+  readonly #declined = new Map<number, number | undefined>();
+
+  constructor(context: Asking) {
+    this.#context = context;
+  }
+
+  /** Whether waits are to end where a password is asked for. */
+  get wanted(): boolean {
+    return this.#context.settings.secrets;
+  }
+
+  /**
+   * Takes the reply of a wait. Where its session waits for a password, the person is asked and the
+   * wait goes on, as often as that is so.
+   */
+  async attend(reply: WaitResult, stopped: Stopped): Promise<Attended> {
+    let now = reply;
+    let answer: Answer | undefined;
+    for (let asks = 0; asks < ASKS_PER_CALL; asks++) {
+      if (!this.wanted || now.session_id === undefined) break;
+      if (now.state !== "waiting_for_password") break;
+      answer = await this.#answer(now, now.session_id, stopped);
+      if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
+      now = joined(now, await stopped.goOn(now));
+    }
+    return { reply: now, said: answer === undefined ? "" : `\n${WORDS[answer]}` };
+  }
+
+  async #answer(reply: WaitResult, id: number, { ctx, signal }: Stopped): Promise<Answer> {
+    if (ctx.mode !== "tui" || typeof ctx.ui?.custom !== "function") return "nobody";
+    const total = reply.output_bytes_total;
+    if (this.#declined.has(id) && this.#declined.get(id) === total) return "declined";
+    this.#declined.delete(id);
+    const ask = () => this.#ask(reply, id, ctx, signal);
+    const asked = this.#last.then(ask);
+    this.#last = asked.catch(() => {});
+    const answer = await asked;
+    if (answer === "declined") this.#declined.set(id, total);
+    return answer;
+  }
+
+  /** Opens the box, and sends what the person has typed. */
+  async #ask(
+    reply: WaitResult,
+    id: number,
+    ctx: HostContext,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const who = oneLine(reply.state_detail?.command ?? "a program", NAME_CELLS);
+    const title = `#${id} ${who} asks for a password (hidden from the model)`;
+    const prompt = oneLine(reply.output?.split("\n").at(-1) ?? "", PROMPT_CELLS);
+    const closed = new AbortController();
+    let over = false;
+    let close = () => {};
+    const looks = this.#untilOver(id, closed.signal).then((isOver) => {
+      over = isOver;
+      if (isOver) close();
+    });
+    const cancel = () => close();
+    signal.addEventListener("abort", cancel);
+    try {
+      if (signal.aborted) return "cancelled";
+      const typed = await ctx.ui?.custom?.<string | undefined>((tui, theme, _keys, done) => {
+        close = () => done(undefined);
+        if (over || signal.aborted) close();
+        return new Box(theme, { title, prompt }, done, () => tui.requestRender());
+      });
+      if (typed === undefined) {
+        if (over) return "over";
+        return signal.aborted ? "cancelled" : "declined";
+      }
+      return await this.#send(id, typed);
+    } finally {
+      signal.removeEventListener("abort", cancel);
+      closed.abort();
+      await looks;
+    }
+  }
+
+  async #send(id: number, typed: string): Promise<Answer> {
+    const bytes = Buffer.from(`${typed}\r`);
+    const params = { session_id: id, data_b64: bytes.toString("base64"), secret: true };
+    bytes.fill(0);
+    try {
+      await this.#context.request("attach_input", params, {});
+      return "answered";
+    } catch {
+      // Why it was not taken may be said by the next poll; the error is not told, since nobody has
+      // promised that it quotes nothing.
+      return "unsent";
+    }
+  }
+
+  /** Looks at the session until it waits for no password any more; false when nobody looks on. */
+  async #untilOver(id: number, closed: AbortSignal): Promise<boolean> {
+    let others = 0;
+    while (!closed.aborted) {
+      await delay(LOOK_MS, undefined, { signal: closed, ref: false }).catch(() => {});
+      if (closed.aborted) return false;
+      const asks = await this.#asks(id);
+      others = asks === false ? others + 1 : 0;
+      if (others >= OTHER_LOOKS) return true;
+    }
+    return false;
+  }
+
+  /** Whether a session asks for a password; undefined where execd does not say. */
+  async #asks(id: number): Promise<boolean | undefined> {
+    try {
+      const { sessions } = await this.#context.request("list_sessions", { peek: true }, {});
+      const row = sessions.find(({ session_id }) => session_id === id);
+      return row?.running === true && row.state === "waiting_for_password";
+    } catch {
+      // execd is gone, or ends: so are its sessions.
+      return false;
+    }
+  }
+}
+
+/** The result of a wait that went on behind a password: all that it has printed, and all events. */
+function joined(before: WaitResult, after: WaitResult): WaitResult {
+  const output = `${before.output ?? ""}`.slice(-EARLIER_CHARS) + (after.output ?? "");
+  const events = [...(before.events ?? []), ...(after.events ?? [])];
+  return { ...after, output, ...(events.length > 0 && { events }) };
+}
+
+/** A line that is typed and not shown. */
+class Box implements Component {
+  readonly #input = new Input();
+  readonly #theme: Pick<Theme, "fg">;
+  readonly #lines: { title: string; prompt: string };
+  readonly #draw: () => void;
+
+  constructor(
+    theme: Pick<Theme, "fg">,
+    lines: { title: string; prompt: string },
+    done: (typed: string | undefined) => void,
+    draw: () => void,
+  ) {
+    this.#theme = theme;
+    this.#lines = lines;
+    this.#draw = draw;
+    this.#input.onSubmit = (typed) => {
+      this.#input.setValue("");
+      done(typed);
+    };
+    this.#input.onEscape = () => {
+      this.#input.setValue("");
+      done(undefined);
+    };
+  }
+
+  handleInput(key: string): void {
+    this.#input.handleInput(key);
+    this.#draw();
+  }
+
+  render(width: number): string[] {
+    const cells = Math.max(1, Math.floor(width));
+    const { title, prompt } = this.#lines;
+    const rule = this.#theme.fg("accent", "─".repeat(cells));
+    const typed = "•".repeat([...this.#input.getValue()].length);
+    const cut = (text: string) => cutToCells(text, cells);
+    return [
+      rule,
+      this.#theme.fg("accent", cut(title)),
+      ...(prompt === "" ? [] : [this.#theme.fg("muted", cut(prompt))]),
+      cut(`> ${typed}▏`),
+      this.#theme.fg("dim", cut("enter sends · esc declines")),
+      rule,
+    ];
+  }
+
+  /** The box keeps nothing of what it has drawn. */
+  invalidate(): void {}
+}
