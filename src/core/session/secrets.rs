@@ -1,4 +1,5 @@
-//! Secrets that a session was given as input (protocol.md, Secrets): each of its streams masks them.
+//! Secrets that a session was given as input: each of its streams masks them (protocol.md,
+//! Secrets).
 
 use super::Session;
 use crate::pure::text::secret::{Refused, Veil};
