@@ -18,6 +18,7 @@ import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
 import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
 import { Mending } from "./pi/mending.ts";
+import { Secrets } from "./pi/secrets.ts";
 import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
 import { Ui, count } from "./pi/ui.ts";
@@ -60,6 +61,7 @@ export class PiSession implements FamilyContext {
   readonly ui: Ui;
   readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
   readonly steering = new Steering();
+  readonly secrets = new Secrets(this);
   readonly inbox: Inbox;
   readonly wakes: Wakes;
   readonly #families: Family[];

@@ -56,8 +56,8 @@ export class Client {
   /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
-  /** Daemons of an earlier version, whose replies carry no events: they refuse to be asked. */
-  readonly #withoutEvents = new WeakSet<Daemon>();
+  /** Daemons of an earlier version: they refuse to be asked for what they do not know. */
+  readonly #older = new WeakSet<Daemon>();
 
   /**
    * `flags`, `settled` and `env` are asked at each start: flags of execd; the command line of the
@@ -162,13 +162,14 @@ export class Client {
   ): Promise<Reply<M>> {
     const daemon = await unlessAborted(this.#running(), options.signal);
     this.#reserveIds(daemon);
-    const { events, ...others } = params as Record<string, unknown>;
-    const known = events === undefined || !this.#withoutEvents.has(daemon) ? params : others;
+    const { events, until_password, ...others } = params as Record<string, unknown>;
+    const asksNewer = (events ?? until_password) !== undefined;
+    const known = asksNewer && this.#older.has(daemon) ? others : params;
     try {
       return await daemon.request(method, known, options) as Reply<M>;
     } catch (error) {
-      if (known === others || !isAboutEvents(error)) throw error;
-      this.#withoutEvents.add(daemon);
+      if (known === others || !isAboutNewer(error)) throw error;
+      this.#older.add(daemon);
       return await daemon.request(method, others, options) as Reply<M>;
     }
   }
@@ -315,9 +316,9 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   }
 }
 
-/** Whether an execd has refused a request, before it did anything, for asking for events. */
-function isAboutEvents(error: unknown): boolean {
-  return error instanceof RpcError && error.message.startsWith('unknown param "events"');
+/** Whether an execd has refused a request, before it did anything, for what is new. */
+function isAboutNewer(error: unknown): boolean {
+  return error instanceof RpcError && /^unknown param "(events|until_password)"/.test(error.message);
 }
 
 function noExecdMessage(failed: string[], missing: string[]): string {

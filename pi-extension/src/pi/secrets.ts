@@ -9,6 +9,7 @@ import { type Component, Input } from "@earendil-works/pi-tui";
 import type { RequestOptions } from "../execd/daemon.ts";
 import type { Reply, WaitResult } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
+import { given } from "../text/values.ts";
 import { cutToCells, oneLine } from "../text/width.ts";
 import type { HostContext } from "./host.ts";
 
@@ -47,8 +48,10 @@ export interface Asking {
 export interface Stopped {
   ctx: HostContext;
   signal: AbortSignal;
-  /** Waits on, for as long as is left. */
-  goOn(reply: WaitResult): Promise<WaitResult>;
+  /** What the wait was asked for with. */
+  params: Record<string, unknown>;
+  /** Polls with these params. */
+  goOn(params: object): Promise<WaitResult>;
 }
 
 /** What came of a wait. */
@@ -81,12 +84,15 @@ export class Secrets {
   async attend(reply: WaitResult, stopped: Stopped): Promise<Attended> {
     let now = reply;
     let answer: Answer | undefined;
+    let waitedMs = 0;
+    const askedMs = reply.yield_time_ms ?? 0;
     for (let asks = 0; asks < ASKS_PER_CALL; asks++) {
       if (!this.wanted || now.session_id === undefined) break;
       if (now.state !== "waiting_for_password") break;
       answer = await this.#answer(now, now.session_id, stopped);
       if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
-      now = joined(now, await stopped.goOn(now));
+      waitedMs += now.effective_wait_ms ?? 0;
+      now = joined(now, await stopped.goOn(restOf(stopped.params, now, askedMs - waitedMs)));
     }
     return { reply: now, said: answer === undefined ? "" : `\n${WORDS[answer]}` };
   }
@@ -180,6 +186,14 @@ export class Secrets {
       return false;
     }
   }
+}
+
+/** The params of a poll that waits on for what a wait was asked for, so long. */
+function restOf(params: Record<string, unknown>, reply: WaitResult, leftMs: number): object {
+  const { until, stop, on_impossible, raw_output, yield_until, max_empty_poll_ms } = params;
+  const asked = given({ until, stop, on_impossible, raw_output, yield_until, max_empty_poll_ms });
+  const time = yield_until === undefined ? { yield_time_ms: Math.max(0, leftMs) } : {};
+  return { session_id: reply.session_id, ...asked, ...time };
 }
 
 /** The result of a wait that went on behind a password: all that it has printed, and all events. */

@@ -8,6 +8,7 @@ import type { Sessions } from "../execd/sessions.ts";
 import type { Reply } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
 import type { Host } from "../pi/host.ts";
+import type { Secrets } from "../pi/secrets.ts";
 import type { Settings } from "../pi/settings.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
@@ -22,6 +23,8 @@ export interface ToolContext {
   readonly execd: Client;
   /** The sessions that run. */
   readonly sessions: Sessions;
+  /** Asks the person for the passwords that programs ask for. */
+  readonly secrets: Secrets;
   /** Ends a wait when the user has sent a message. */
   readonly steering: Steering;
   /** The sessions whose end the model is to be told. */

@@ -28,15 +28,20 @@ export async function runWait(
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, paceOf(context.settings));
   const live = updates && new LiveWait(context, known, updates);
   try {
-    const request = { ...params, events: true, ...(live && { stream: true }) };
+    const secret = context.secrets.wanted && { until_password: true };
+    const more = { events: true, ...(live && { stream: true }), ...secret };
     const onNotification = live && ((_method: string, params: object) => {
       live.onProgress(params as Progress);
     });
     const onLate = (late: WaitResult) => {
       context.wakes.onUntold(ownEnds(params, late), late.events);
     };
-    const reply = await context.request(method, request, { signal, onNotification, onLate });
-    return waitAnswer(context, call.toolCallId, params, reply);
+    const options = { signal, onNotification, onLate };
+    const first = await context.request(method, { ...params, ...more }, options);
+    const goOn = (rest: object) => context.request("write_stdin", { ...rest, ...more }, options);
+    const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
+    const of = first.session_id === undefined ? params : { ...params, session_id: first.session_id };
+    return waitAnswer(context, call.toolCallId, of, reply, said);
   } finally {
     watch.stop();
     updates?.stop();
@@ -102,6 +107,7 @@ function waitAnswer(
   toolCallId: string,
   params: Record<string, unknown>,
   reply: WaitResult,
+  saidOfPasswords: string,
 ): ToolResult {
   // The call's arguments have the command; a poll need not store it again.
   const { header = "", footer, output = "", command: _, events, ...details } = reply;
@@ -109,7 +115,7 @@ function waitAnswer(
   noteSession(context, reply);
   const told = besides(context, toolCallId, ownEnds(params, reply), events);
   const said = [...(output ? [] : ["(no output)"]), ...(footer ? [`\n\n${footer}`] : [])];
-  const head = `${told.without(header)}${told.lines}\n---\n`;
+  const head = `${told.without(header)}${saidOfPasswords}${told.lines}\n---\n`;
   return outputAnswer({ head, output, foot: said.join("") }, { ...details, ...told.details });
 }
 

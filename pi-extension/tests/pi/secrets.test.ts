@@ -1,0 +1,321 @@
+/**
+ * Passwords: a person types one into the masked box, and no byte of it is anywhere else.
+ */
+import assert from "node:assert/strict";
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { promisify } from "node:util";
+import { runJson } from "./lib/json.ts";
+import { exec, kill, newest, poll, stdin, turn } from "./lib/model.ts";
+import type { Turn } from "./lib/model.ts";
+import { execdBinary } from "./lib/paths.ts";
+import { processesLike, waitNone, waitNoneLike, waitProcess } from "./lib/processes.ts";
+import { scratch } from "./lib/scratch.ts";
+import type { Scratch } from "./lib/scratch.ts";
+import { Tui } from "./lib/tui.ts";
+import { until } from "./lib/waiting.ts";
+
+const SECRET = "xyzzy-Plugh-4711";
+const SECOND = "frobnicate-0815";
+const MASKED = "*".repeat(SECRET.length);
+
+const asking = (cmd: string) => exec(cmd, { tty: true, yield_time_ms: 30_000 });
+
+/** A pi whose execd says all it can on stderr, which goes to a file. */
+async function startPi(place: Scratch, script: Turn[]): Promise<Tui> {
+  const execd = place.path("execd-debug");
+  const log = place.path("execd.log");
+  const lines = ["#!/bin/sh", `EXECD_LOG=debug exec "${execdBinary()}" "$@" 2>>"${log}"`, ""];
+  writeFileSync(execd, lines.join("\n"), { mode: 0o755 });
+  return Tui.start(place, { script, env: { EXECD_BIN: execd } });
+}
+
+/** Waits for the box, types and presses Enter. What is typed is never on the screen. */
+async function give(tui: Tui, title: RegExp, secret: string): Promise<void> {
+  await tui.waitScreen(title);
+  await tui.type(secret);
+  const shown = await tui.waitScreen(new RegExp(`> •{${secret.length}}▏`));
+  assert.ok(!shown.includes(secret), shown);
+  await tui.key("Enter");
+  await tui.goneScreen(/> •+▏/);
+}
+
+/** Ends pi and looks for the secrets in every file that the test has left, and on the screen. */
+async function assertNowhere(place: Scratch, tui: Tui, ...secrets: string[]): Promise<void> {
+  const shown = await tui.scrollback();
+  await tui.key("C-d");
+  await tui.waitExit();
+  assert.ok(existsSync(place.path("execd.log")), "execd has said something");
+  const files = [...filesBelow(place.dir)];
+  assert.ok(files.some((file) => file.endsWith(".jsonl") && file.includes("/sessions/")));
+  assert.ok(files.some((file) => /\/execd-\d+-\w+\.log$/.test(file)), "a log of the session");
+  assert.ok(files.some((file) => file.endsWith("requests.jsonl")));
+  for (const secret of secrets) {
+    const base64 = Buffer.from(secret).toString("base64").slice(0, 16);
+    for (const form of [secret, base64]) {
+      assert.ok(!shown.includes(form), shown);
+      for (const file of files) assert.ok(!readFileSync(file).includes(form), file);
+    }
+  }
+  await waitNone(place.tag, 10_000);
+}
+
+function* filesBelow(dir: string): Generator<string> {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(path);
+    else if (entry.isFile()) yield path;
+  }
+}
+
+function lastResult(place: Scratch): string {
+  return newest(place.requests().at(-1)).text;
+}
+
+// rule: pi.md, Secrets: no byte of it is in any request to the model, event, row, session file, log
+// rule: pi.md, Secrets: A program that asks twice opens the box twice
+test("a program that shows it and asks twice: it is nowhere, also for who attaches", async (t) => {
+  const place = scratch(t);
+  const program = [
+    "import getpass", "a = getpass.getpass('First: ')", "b = getpass.getpass('Second: ')",
+    "print('you said', a, b, flush=True)", "for c in a: print(c, end='', flush=True)",
+    "print('!', flush=True)", "input('more? ')", "",
+  ];
+  writeFileSync(join(place.cwd, "ask.py"), program.join("\n"));
+  const tui = await startPi(place, [turn("Asking.", asking("/usr/bin/python3 ask.py")), turn("Told.")]);
+  await tui.submit("go");
+  await give(tui, /#1 python3\S* asks for a password \(hidden from the model\)\n *First:/, SECRET);
+  await give(tui, /#1 python3\S* asks for a password[^]*Second:/, SECOND);
+  await tui.waitScreen(/Told\./);
+  const told = lastResult(place);
+  assert.match(told, /^password asked; answered$/m);
+  const second = "*".repeat(SECOND.length);
+  assert.ok(told.includes(`First: \nSecond: \nyou said ${MASKED} ${second}\n${MASKED}!\nmore?`), told);
+  const env = place.plainEnvironment();
+  const run = promisify(execFile);
+  const log = await run(execdBinary(), ["log", "@1"], { env });
+  assert.ok(log.stdout.includes(`you said ${MASKED}`) && !log.stdout.includes(SECRET), log.stdout);
+  const attached = await Tui.run(place, [execdBinary(), "attach", "@1"], env);
+  const replay = await attached.waitScreen(/you said \*+ [^]*more\?/);
+  assert.ok(!replay.includes(SECRET) && !replay.includes(SECOND), replay);
+  await attached.close();
+  await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+// rule: pi.md, Secrets: Esc declines: the model is told `password asked; the person declined`
+test("a person declines: the model is told so, and is not asked again at once", async (t) => {
+  const place = scratch(t);
+  const script = [
+    turn("Asking.", asking("read -rsp 'Secret: ' s; echo; echo got ${#s}")), turn("", poll()),
+    turn("", kill()), turn("Given up."),
+  ];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await tui.waitScreen(/#1 bash asks for a password/);
+  await tui.type(SECRET);
+  await tui.waitScreen(/> •+▏/);
+  await tui.key("Escape");
+  await tui.waitScreen(/Given up\./);
+  const results = place.requests().map((request) => newest(request).text);
+  const declined = /^password asked; the person declined$/m;
+  assert.deepEqual(results.map((text) => declined.test(text)), [false, true, true, false]);
+  await assertNowhere(place, tui, SECRET);
+});
+
+// rule: pi.md, Secrets: The box closes by itself when its session is over or waits for something else
+test("the box closes by itself when its session has ended", async (t) => {
+  const place = scratch(t);
+  const script = [turn("Asking.", asking("read -rsp 'Secret: ' s; exec sleep 7511")), turn("Over.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await tui.waitScreen(/#1 bash asks for a password/);
+  await tui.type(SECRET);
+  await tui.waitScreen(/> •+▏/);
+  const [shell] = processesLike(place.tag, /^bash -c read -rsp/);
+  assert.ok(shell);
+  process.kill(shell.pid, "SIGKILL");
+  await tui.waitScreen(/Over\./);
+  assert.match(lastResult(place), /^password asked; the session no longer waits for it$/m);
+  await assertNowhere(place, tui, SECRET);
+});
+
+// rule: pi.md, Secrets: pi killed while the box is open leaves nothing behind
+test("pi is killed while the box is open: nothing stays and nothing is told", async (t) => {
+  const place = scratch(t);
+  const tui = await startPi(place, [turn("Asking.", asking("read -rsp 'Secret: ' s"))]);
+  await tui.submit("go");
+  await tui.waitScreen(/#1 bash asks for a password/);
+  await tui.type(SECRET);
+  await tui.waitScreen(/> •+▏/);
+  const [pi] = processesLike(place.tag, /^pi( |$)/);
+  assert.ok(pi);
+  process.kill(pi.pid, "SIGKILL");
+  await tui.waitExit();
+  await waitNoneLike(place.tag, /read -rsp|execd/, 20_000);
+  for (const file of filesBelow(place.dir)) {
+    assert.ok(!readFileSync(file).includes(SECRET), file);
+  }
+});
+
+// rule: pi.md, Secrets: Two programs that ask at once open one box after the other
+test("two programs that ask at once: one box after the other", async (t) => {
+  const place = scratch(t);
+  const ask = (name: string) => asking(`read -rsp '${name}: ' s; echo; echo "${name} got \${#s}"`);
+  const script = [turn("Asking.", ask("left"), ask("right")), turn("Both told.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  const first = await tui.waitScreen(/#(1|2) bash asks for a password/);
+  const one = /#(1|2) bash asks/.exec(first)?.[1];
+  assert.doesNotMatch(first, one === "1" ? /#2 bash asks/ : /#1 bash asks/);
+  await give(tui, new RegExp(`#${one} bash asks`), SECRET);
+  await give(tui, new RegExp(`#${one === "1" ? 2 : 1} bash asks`), SECOND);
+  await tui.waitScreen(/Both told\./);
+  const messages = place.requests().at(-1)?.messages ?? [];
+  const results = messages.filter(({ role }) => role === "toolResult").map(({ text }) => text);
+  assert.equal(results.length, 2);
+  for (const text of results) assert.match(text, /password asked; answered[^]* got 1[56]\n/);
+  await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+// rule: pi.md, Secrets: Without a terminal the model is told to ask for another way
+test("without a terminal the model is told to ask for another way", async (t) => {
+  const place = scratch(t);
+  const script = [turn("", asking("read -rsp 'Secret: ' s")), turn("", kill()), turn("Done.")];
+  await runJson(place, { script, prompt: "go" });
+  const told = place.requests().map((request) => newest(request).text)[1] ?? "";
+  assert.match(told, /^a password is asked for, and nobody can give it here: /m);
+});
+
+// rule: pi.md, Secrets: `"secrets": false` in execd.jsonc: nobody is asked
+test("with the setting off nobody is asked", async (t) => {
+  const place = scratch(t);
+  writeFileSync(join(place.agentDir, "execd.jsonc"), '{ "secrets": false }');
+  const script = [turn("", asking("read -rsp 'Secret: ' s")), turn("", kill()), turn("Done.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await tui.waitScreen(/Done\./);
+  const [, first = ""] = place.requests().map((request) => newest(request).text);
+  assert.match(first, /waits for a password on its terminal/);
+  assert.doesNotMatch(first, /password asked|nobody can give/);
+});
+
+/** What sudo does, where there is none or it needs no password: it asks for it up to three times. */
+const LIKE_SUDO = [
+  "#!/bin/bash", "for try in 1 2 3; do", "  read -rsp \"[sudo] password for $USER: \" given; echo",
+  `  [ "$(printf %s "$given" | sha256sum | cut -c1-64)" = "${sha256(SECRET)}" ] && exec "$@"`,
+  "  echo 'Sorry, try again.'", "done", "echo 'sudo: 3 incorrect password attempts'", "exit 1", "",
+];
+
+function sha256(text: string): string {
+  return execFileSync("sha256sum", { input: text, encoding: "utf8" }).slice(0, 64);
+}
+
+// rule: pi.md, Secrets: A program that asks twice opens the box twice
+test("sudo: a wrong password, then the right one", async (t) => {
+  const place = scratch(t);
+  const sudo = join(place.cwd, "sudo");
+  writeFileSync(sudo, LIKE_SUDO.join("\n"), { mode: 0o755 });
+  const script = [turn("", asking("USER=anna ./sudo echo it worked")), turn("Done.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await give(tui, /#1 \S+ asks for a password[^]*\[sudo\] password for anna:/, SECOND);
+  await give(tui, /#1 \S+ asks for a password[^]*> ▏/, SECRET);
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^exit_code: 0$[^]*Sorry, try again\.\n[^]*it worked\n/m);
+  await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+/** Why the real sudo cannot be asked here. Only root may become somebody who must give a password. */
+function noSudo(): string | false {
+  const has = (program: string) => ["/usr/bin", "/bin"].some((dir) => existsSync(join(dir, program)));
+  if (!has("sudo") || !has("setpriv")) return "no sudo, or no setpriv";
+  return process.getuid?.() === 0 ? false : "not root";
+}
+
+// rule: pi.md, Secrets: also where the program that asks is another user's (sudo)
+test("the real sudo, which no other process may look into", { skip: noSudo() }, async (t) => {
+  const place = scratch(t);
+  const nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+  const script = [turn("", asking(`${nobody} sudo -k true`)), turn("Done.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  // Nobody knows the password of the user nobody: each try fails.
+  for (let tries = 0; tries < 3; tries++) {
+    await give(tui, /#1 sudo asks for a password[^]*\[sudo\] password for nobody:[^]*> ▏/, SECRET);
+  }
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^exit_code: 1$[^]*3 incorrect password attempts/m);
+  await assertNowhere(place, tui, SECRET);
+});
+
+test("ssh-keygen asks for a passphrase twice", async (t) => {
+  const place = scratch(t);
+  const script = [turn("", asking("ssh-keygen -q -t ed25519 -f key && ls key.pub")), turn("Done.")];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await give(tui, /#1 ssh-keygen asks for a password[^]*Enter passphrase[^]*> ▏/, SECRET);
+  await give(tui, /#1 ssh-keygen asks for a password[^]*Enter same passphrase again[^]*> ▏/, SECRET);
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^exit_code: 0$[^]*key\.pub\n/m);
+  const key = join(place.cwd, "key");
+  assert.throws(() => execFileSync("ssh-keygen", ["-y", "-P", "wrong", "-f", key], { stdio: "ignore" }));
+  execFileSync("ssh-keygen", ["-y", "-P", SECRET, "-f", key], { stdio: "ignore" });
+  await assertNowhere(place, tui, SECRET);
+});
+
+/** A repository behind Basic auth; gives its address, and what was sent to it to get in. */
+async function serveRepository(t: TestContext, dir: string): Promise<[string, () => string[]]> {
+  const git = (...args: string[]) => execFileSync("git", ["-C", dir, ...args], { stdio: "pipe" });
+  const env = ["-c", "user.name=a", "-c", "user.email=a@b"];
+  mkdirSync(dir);
+  git("init", "-q");
+  git(...env, "commit", "-q", "--allow-empty", "-m", "one");
+  git("update-server-info");
+  const given: string[] = [];
+  const server = createServer((request, response) => {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) given.push(authorization);
+    const path = join(dir, ".git", new URL(request.url ?? "/", "http://x").pathname.slice(5));
+    const isIn = authorization === `Basic ${btoa(`anna:${SECRET}`)}`;
+    const status = !isIn ? 401 : existsSync(path) ? 200 : 404;
+    response.writeHead(status, { "WWW-Authenticate": 'Basic realm="x"' });
+    response.end(status === 200 ? readFileSync(path) : "");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return [`http://127.0.0.1:${(server.address() as AddressInfo).port}/git`, () => given];
+}
+
+test("git over http: the model gives the name, the person the password", async (t) => {
+  const place = scratch(t);
+  const [url, given] = await serveRepository(t, place.path("served"));
+  const script = [
+    turn("", asking(`GIT_TERMINAL_PROMPT=1 git clone -q ${url} copy && git -C copy log --oneline`)),
+    turn("", stdin({ chars: "anna\\r", yield_time_ms: 30_000 })),
+    turn("Done."),
+  ];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await give(tui, /#1 git\S* asks for a password[^]*Password for 'http:\/\/anna@/, SECRET);
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^exit_code: 0$[^]*password asked; answered[^]* one\n/m);
+  assert.ok(given().length > 0);
+  await assertNowhere(place, tui, SECRET);
+});
+
+// rule: pi.md, Secrets: a message of the user or Esc of another wait leaves the box alone
+test("pi's end closes the box, and ends the session", async (t) => {
+  const place = scratch(t);
+  const tui = await startPi(place, [turn("Asking.", asking("read -rsp 'Secret: ' s; sleep 7512"))]);
+  await tui.submit("go");
+  await tui.waitScreen(/#1 bash asks for a password/);
+  const pi = await waitProcess(place.tag, /^pi( |$)/);
+  process.kill(pi.pid, "SIGTERM");
+  await tui.waitExit();
+  await until("all is gone", () => processesLike(place.tag, /read -rsp|execd/).length === 0);
+});
