@@ -170,9 +170,10 @@ fn a_flood_behind_a_secret_is_the_same_but_for_the_secret() {
     let program = "echo ready; read -r s; for ((i = 0; i < 40000; i++)); do \
                    echo \"$i ${s:0:9} $s${s:0:5}\"; done | tee flood; echo done";
     let id = execd.open_until(program, "ready");
-    let params = json!({"session_id": id, "chars": format!("{SECRET}\n"), "secret": true});
-    execd.write(params);
-    let last = execd.until_exit(id);
+    let params = json!({"session_id": id, "chars": format!("{SECRET}\n"), "secret": true,
+        "until": {"tree_exit": true}, "yield_time_ms": 60_000});
+    let last = execd.write(params);
+    assert_eq!(last["exit_code"], 0, "{last}");
     let flood = fs::read_to_string(execd.file("flood")).expect("the flood");
     let expected = format!("ready\n{}done\n", flood.replace(SECRET, MASKED));
     assert!(log_of(&last) == expected.as_bytes(), "the log of {} bytes", log_of(&last).len());
