@@ -32,14 +32,7 @@ async function startPi(place: Scratch, script: Turn[]): Promise<Tui> {
   const log = place.path("execd.log");
   const lines = ["#!/bin/sh", `EXECD_LOG=debug exec "${execdBinary()}" "$@" 2>>"${log}"`, ""];
   writeFileSync(execd, lines.join("\n"), { mode: 0o755 });
-  return Tui.start(place, { script, env: { EXECD_BIN: execd, ...ownRuntime(place) } });
-}
-
-/** Where execds of this test are found, and no others. */
-function ownRuntime(place: Scratch): { XDG_RUNTIME_DIR: string } {
-  const dir = place.path("runtime");
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  return { XDG_RUNTIME_DIR: dir };
+  return Tui.start(place, { script, env: { EXECD_BIN: execd } });
 }
 
 /** Waits for the box, types and presses Enter. What is typed is never on the screen. */
@@ -103,11 +96,14 @@ test("a program that shows it and asks twice: it is nowhere, also for who attach
   assert.match(told, /^password asked; answered$/m);
   const second = "*".repeat(SECOND.length);
   assert.ok(told.includes(`First: \nSecond: \nyou said ${MASKED} ${second}\n${MASKED}!\nmore?`), told);
-  const env = { ...place.plainEnvironment(), ...ownRuntime(place) };
-  const run = promisify(execFile);
-  const log = await run(execdBinary(), ["log", "@1"], { env });
+  const env = place.plainEnvironment();
+  const name = /execd-1-\w+(?=\.log)/.exec(told)?.[0] ?? "";
+  const log = await promisify(execFile)(execdBinary(), ["log", name], { env });
   assert.ok(log.stdout.includes(`you said ${MASKED}`) && !log.stdout.includes(SECRET), log.stdout);
-  const attached = await Tui.run(place, [execdBinary(), "attach", "@1"], env);
+  // Other tests have execds too.
+  const { pid } = await waitProcess(place.tag, /\/execd( |$)/);
+  const attach = [execdBinary(), "attach", "@1", "--pid", String(pid)];
+  const attached = await Tui.run(place, attach, env);
   const replay = await attached.waitScreen(/you said \*+ [^]*more\?/);
   assert.ok(!replay.includes(SECRET) && !replay.includes(SECOND), replay);
   await attached.close();
