@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, Input } from "@earendil-works/pi-tui";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Reply, WaitResult } from "../execd/wire-results.ts";
+import type { Reply, WaitForResult, WaitForRow, WaitResult } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
 import { given } from "../text/values.ts";
 import { cutToCells, oneLine } from "../text/width.ts";
@@ -22,6 +22,8 @@ const OTHER_LOOKS = 2;
 /** Of the output before a password the result of its call has so much. */
 const EARLIER_CHARS = 50_000;
 const NAME_CELLS = 40;
+/** How long wait_for waits where the call does not say (docs: protocol.md, wait_for). */
+const WAIT_FOR_MS = 30_000;
 const PROMPT_CELLS = 200;
 
 /** What the model reads. */
@@ -45,18 +47,26 @@ export interface Asking {
 }
 
 /** A wait that may have stopped for a password. */
-export interface Stopped {
+export interface Stopped<R> {
   ctx: HostContext;
   signal: AbortSignal;
   /** What the wait was asked for with. */
   params: Record<string, unknown>;
-  /** Polls with these params. */
-  goOn(params: object): Promise<WaitResult>;
+  /** Waits again, with these params. */
+  goOn(params: object): Promise<R>;
+}
+
+/** A session that waits for a password, and what it has printed. */
+interface Prompt {
+  id: number;
+  command: string | undefined;
+  output: string | undefined;
+  total: number | undefined;
 }
 
 /** What came of a wait. */
-export interface Attended {
-  reply: WaitResult;
+export interface Attended<R> {
+  reply: R;
   /** What the model is told of passwords; empty where none was asked for. */
   said: string;
 }
@@ -81,7 +91,7 @@ export class Secrets {
    * Takes the reply of a wait. Where its session waits for a password, the person is asked and the
    * wait goes on, as often as that is so.
    */
-  async attend(reply: WaitResult, stopped: Stopped): Promise<Attended> {
+  async attend(reply: WaitResult, stopped: Stopped<WaitResult>): Promise<Attended<WaitResult>> {
     let now = reply;
     let answer: Answer | undefined;
     let waitedMs = 0;
@@ -89,7 +99,8 @@ export class Secrets {
     for (let asks = 0; asks < ASKS_PER_CALL; asks++) {
       if (!this.wanted || now.session_id === undefined) break;
       if (now.state !== "waiting_for_password") break;
-      answer = await this.#answer(now, now.session_id, stopped);
+      const { session_id: id, output, output_bytes_total: total } = now;
+      answer = await this.#answer({ id, command: now.state_detail?.command, output, total }, stopped);
       if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
       waitedMs += now.effective_wait_ms ?? 0;
       now = joined(now, await stopped.goOn(restOf(stopped.params, now, askedMs - waitedMs)));
@@ -97,12 +108,63 @@ export class Secrets {
     return { reply: now, said: answer === undefined ? "" : `\n${WORDS[answer]}` };
   }
 
-  async #answer(reply: WaitResult, id: number, { ctx, signal }: Stopped): Promise<Answer> {
+  /**
+   * The same of a wait for several sessions, which goes on unless it has told what one of them has
+   * printed: nothing is told twice. `waitedMs`: how long the reply took.
+   */
+  async attendAll(
+    reply: WaitForResult,
+    waitedMs: number,
+    stopped: Stopped<WaitForResult>,
+  ): Promise<Attended<WaitForResult>> {
+    const { params, signal, goOn } = stopped;
+    const said: string[] = [];
+    let leftMs = Number(params.timeout_ms ?? WAIT_FOR_MS) - waitedMs;
+    let now = reply;
+    for (let asks = 0; asks < ASKS_PER_CALL && this.wanted && !signal.aborted; asks++) {
+      const answers = await this.#answerEach(now.sessions, stopped);
+      said.push(...answers.map(([id, answer]) => `\nsession ${id}: ${WORDS[answer]}`));
+      const goesOn = answers.some(([, answer]) => answer === "answered" || answer === "over");
+      if (!goesOn || now.sessions.some(({ output }) => output !== undefined)) break;
+      const beganMs = performance.now();
+      const next = await goOn({ timeout_ms: Math.max(0, Math.round(leftMs)) });
+      leftMs -= performance.now() - beganMs;
+      const events = [...(now.events ?? []), ...(next.events ?? [])];
+      now = { ...next, ...(events.length > 0 && { events }) };
+    }
+    return { reply: now, said: [...new Set(said)].join("") };
+  }
+
+  async #answerEach(
+    rows: WaitForRow[],
+    stopped: Stopped<WaitForResult>,
+  ): Promise<[number, Answer][]> {
+    const answers: [number, Answer][] = [];
+    for (const { session_id: id, state, state_detail } of rows) {
+      if (state !== "waiting_for_password") continue;
+      const { text, total_bytes: total } = await this.#lastLine(id);
+      const prompt = { id, command: state_detail?.command, output: text, total };
+      answers.push([id, await this.#answer(prompt, stopped)]);
+    }
+    return answers;
+  }
+
+  async #lastLine(id: number): Promise<{ text?: string; total_bytes?: number }> {
+    try {
+      const page = await this.#context.request("read_output", { session_id: id, lines: 1 }, {});
+      return page as { text?: string; total_bytes?: number };
+    } catch {
+      // It has ended, or its log cannot be read: the box says less then.
+      return {};
+    }
+  }
+
+  async #answer(prompt: Prompt, { ctx, signal }: Stopped<unknown>): Promise<Answer> {
     if (ctx.mode !== "tui" || typeof ctx.ui?.custom !== "function") return "nobody";
-    const total = reply.output_bytes_total;
+    const { id, total } = prompt;
     if (this.#declined.has(id) && this.#declined.get(id) === total) return "declined";
     this.#declined.delete(id);
-    const ask = () => this.#ask(reply, id, ctx, signal);
+    const ask = () => this.#ask(prompt, ctx, signal);
     const asked = this.#last.then(ask);
     this.#last = asked.catch(() => {});
     const answer = await asked;
@@ -112,14 +174,13 @@ export class Secrets {
 
   /** Opens the box, and sends what the person has typed. */
   async #ask(
-    reply: WaitResult,
-    id: number,
+    { id, command, output }: Prompt,
     ctx: HostContext,
     signal: AbortSignal,
   ): Promise<Answer> {
-    const who = oneLine(reply.state_detail?.command ?? "a program", NAME_CELLS);
+    const who = oneLine(command ?? "a program", NAME_CELLS);
     const title = `#${id} ${who} asks for a password (hidden from the model)`;
-    const prompt = oneLine(reply.output?.split("\n").at(-1) ?? "", PROMPT_CELLS);
+    const prompt = oneLine(output?.split("\n").at(-1) ?? "", PROMPT_CELLS);
     const closed = new AbortController();
     let over = false;
     let close = () => {};

@@ -22,16 +22,22 @@ export async function waitFor(
     context.wakes.onUntold(late.sessions.flatMap((row) => endOf(row, armed)), late.events);
   };
   try {
-    const request = { ...params, events: true };
-    const reply = await context.request("wait_for", request, { signal, onLate });
+    const goOn = (rest: object) => context.request(
+      "wait_for", { ...params, ...rest, events: true }, { signal, onLate },
+    );
+    const beganMs = performance.now();
+    const first = await goOn({});
+    const waitedMs = performance.now() - beganMs;
+    const stopped = { ctx: call.ctx, signal, params, goOn };
+    const { reply, said: asked } = await context.secrets.attendAll(first, waitedMs, stopped);
     for (const { session_id } of reply.sessions) context.execd.noteSessionId(session_id);
     const { text, sessions, events, ...details } = reply;
     const ends = sessions.flatMap((row) => endOf(row, armed));
     const told = besides(context, call.toolCallId, ends, events);
-    const [first = "", ...others] = told.without(text).split("\n");
+    const [head = "", ...others] = told.without(text).split("\n");
     // The text has the output; pi's session file need not keep it twice.
     const rows = sessions.map(({ output: _, footer: __, ...row }) => row);
-    const said = [`${first}${told.lines}`, ...others].join("\n");
+    const said = [`${head}${asked}${told.lines}`, ...others].join("\n");
     return answer(said, { ...details, sessions: rows, ...told.details });
   } finally {
     watch.stop();

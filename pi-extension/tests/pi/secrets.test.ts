@@ -11,7 +11,7 @@ import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
 import { runJson } from "./lib/json.ts";
-import { exec, kill, newest, poll, stdin, turn } from "./lib/model.ts";
+import { call, exec, kill, newest, poll, stdin, turn } from "./lib/model.ts";
 import type { Turn } from "./lib/model.ts";
 import { execdBinary } from "./lib/paths.ts";
 import { processesLike, waitNone, waitNoneLike, waitProcess } from "./lib/processes.ts";
@@ -183,6 +183,25 @@ test("two programs that ask at once: one box after the other", async (t) => {
   assert.equal(results.length, 2);
   for (const text of results) assert.match(text, /password asked; answered[^]* got 1[56]\n/);
   await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+// rule: pi.md, Secrets: `wait_for` opens the box where a program waits for nothing else
+test("wait_for of several sessions: the box opens, and the wait goes on", async (t) => {
+  const place = scratch(t);
+  const start = (cmd: string) => exec(cmd, { tty: true, yield_time_ms: 250 });
+  const ask = "until [ -e go ]; do sleep 0.05; done; read -rsp 'Secret: ' s; echo; echo got ${#s}";
+  const script = [
+    turn("", start(ask), start("exec sleep 7513")),
+    turn("", call("wait_for", { session_ids: [1, 2], mode: "any", timeout_ms: 60_000 })), turn("Done."),
+  ];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await until("both run", () => place.requests().length >= 2);
+  writeFileSync(join(place.cwd, "go"), "");
+  await give(tui, /#1 bash asks for a password[^]*Secret:/, SECRET);
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^session 1: password asked; answered$[^]*got 16\n/m);
+  await assertNowhere(place, tui, SECRET);
 });
 
 // rule: pi.md, Secrets: Without a terminal the model is told to ask for another way
