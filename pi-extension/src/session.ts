@@ -19,6 +19,7 @@ import { Inbox } from "./pi/inbox.ts";
 import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
 import { Mending } from "./pi/mending.ts";
 import { Secrets } from "./pi/secrets.ts";
+import { SecondEsc } from "./pi/second-esc.ts";
 import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { Steering } from "./pi/steering.ts";
 import { Ui, count } from "./pi/ui.ts";
@@ -64,6 +65,7 @@ export class PiSession implements FamilyContext {
   readonly secrets = new Secrets(this);
   readonly inbox: Inbox;
   readonly wakes: Wakes;
+  readonly secondEsc = new SecondEsc(this);
   readonly #families: Family[];
   readonly #registry: Registry;
   readonly #mending = new Mending(this);
@@ -171,6 +173,7 @@ export class PiSession implements FamilyContext {
     if (reason !== "quit") handOver(registered.map(({ name }) => name));
     await this.#askUntold();
     this.inbox.close();
+    this.secondEsc.close();
     const untold = [...this.wakes.handOn(), ...this.#endedByPi(reason)];
     if (reason !== "quit") leaveUntold(namesOf(ctx), untold);
     if (reason !== "reload") keepUntold(this.host, ctx, untold);

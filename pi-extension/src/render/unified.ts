@@ -239,7 +239,7 @@ function goesOnNotice(details: Fields): Span[] {
     return [];
   }
   const isOpen = (numberOf(details.esc_until_ms) ?? 0) > Date.now();
-  const again = isOpen ? " · Esc again sends Ctrl-C" : "";
+  const again = isOpen ? " · Esc again within 2 s sends Ctrl-C" : "";
   return [span(`still running${again} · /kill ${id} ends it`, "warning")];
 }
 

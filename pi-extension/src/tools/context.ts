@@ -9,6 +9,7 @@ import type { Reply } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
 import type { Host } from "../pi/host.ts";
 import type { Secrets } from "../pi/secrets.ts";
+import type { SecondEsc } from "../pi/second-esc.ts";
 import type { Settings } from "../pi/settings.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
@@ -27,6 +28,8 @@ export interface ToolContext {
   readonly secrets: Secrets;
   /** Ends a wait when the user has sent a message. */
   readonly steering: Steering;
+  /** Sends Ctrl-C for an Esc soon after the one that has ended a wait. */
+  readonly secondEsc: SecondEsc;
   /** The sessions whose end the model is to be told. */
   readonly wakes: Wakes;
   /** Notices to people. */

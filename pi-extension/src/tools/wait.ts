@@ -4,6 +4,7 @@ import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
 import { besides, ownEnd } from "./ends.ts";
+import { afterEsc } from "./esc.ts";
 import { outputAnswer } from "./tool.ts";
 import { type News, Updates, paceOf } from "./updates.ts";
 
@@ -41,7 +42,8 @@ export async function runWait(
     const goOn = (rest: object) => context.request("write_stdin", { ...rest, ...more }, options);
     const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
     const of = first.session_id === undefined ? params : { ...params, session_id: first.session_id };
-    return waitAnswer(context, call.toolCallId, of, reply, said);
+    const result = waitAnswer(context, call.toolCallId, of, reply, said);
+    return afterEsc(context, call, reply, result);
   } finally {
     watch.stop();
     updates?.stop();

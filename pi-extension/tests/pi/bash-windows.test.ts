@@ -16,6 +16,9 @@ import { scratch } from "./lib/scratch.ts";
 /** A command that ends when this file is there. */
 const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
 
+/** What is polled is waited for, also where it was asked for in the background. */
+const AWAITED = { pollInterval: 3_600 };
+
 interface Told {
   window: string;
   exit_code?: number;
@@ -239,11 +242,11 @@ test("display-only check-ins: entries that no model reads, and no turn begins", 
 // rule: bash.md, tmux-bash.jsonc, key by key: `autoCloseWindowsOnCompletion`
 test("autoCloseWindowsOnCompletion: false keeps what has ended listed and peekable", async (t) => {
   const place = scratch(t);
-  configure(place, { autoCloseWindowsOnCompletion: false });
+  configure(place, { autoCloseWindowsOnCompletion: false, bashPollIntervalEnabled: true });
   const run = await runJson(place, {
     args: BASH,
     script: [
-      turn("Start.", background("echo kept; exit 2", { name: "short" })),
+      turn("Start.", background("echo kept; exit 2", { name: "short", ...AWAITED })),
       turn("My turn ends."),
       { when: "finished with exit code 2", text: "Look.", calls: [tmux("list")] },
       { when: "^Background windows — 1", text: "Peek.", calls: [tmux("peek", { window: "@1" })] },
@@ -278,11 +281,11 @@ test("--exec-hold-seconds gives up in time, and the command ends with pi", async
 test("a REPL in the background says that it wants a terminal; with one it waits, and is looked into", async (t) => {
   const place = scratch(t);
   const outputDir = place.path("out");
-  configure(place, { outputDir });
+  configure(place, { outputDir, bashPollIntervalEnabled: true });
   const run = await runJson(place, {
     args: BASH,
     script: [
-      turn("Start.", background("read -p 'Go on? ' answer", { name: "asks" })),
+      turn("Start.", background("read -p 'Go on? ' answer", { name: "asks", ...AWAITED })),
       turn("My turn ends."),
       {
         when: "it wanted input: run it with tty: true", text: "Again.",
@@ -315,11 +318,11 @@ test("outputDir holds the logs; preserveOutputFiles: false deletes them at the e
   for (const preserve of [true, false]) {
     const place = scratch(t);
     const outputDir = place.path("deep/out");
-    configure(place, { outputDir, preserveOutputFiles: preserve });
+    configure(place, { outputDir, preserveOutputFiles: preserve, bashPollIntervalEnabled: true });
     const run = await runJson(place, {
       args: ["--exec-tools", "bash,unified"],
       script: [
-        turn("Some.", bash("seq 1 3000"), background("echo hi")),
+        turn("Some.", bash("seq 1 3000"), background("echo hi", AWAITED)),
         turn("One more.", exec("echo short")),
         turn("My turn ends."),
         { when: "finished with", text: "Told.", calls: [bash(`ls ${outputDir} | wc -l`)] },

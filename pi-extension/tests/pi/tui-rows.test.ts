@@ -61,7 +61,7 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
   assert.match(rowOf(all, "» ^C"), /^» \^C → #2[^]*KeyboardInterrupt/);
 
   await tui.key("Escape");
-  await tui.waitScreen(/↻ poll → #2 .*\n[^]*still running · \/kill 2 ends it\n *yielded .* · #2/);
+  await tui.waitScreen(/↻ poll → #2 .*\n[^]*still running( · Esc again within 2 s sends Ctrl-C)? · \/kill 2 ends it\n *yielded .* · #2/);
   assert.equal(processesLike(place.tag, /^python3 -q$/).length, 1);
   assert.match(await tui.screen(), /execd: 1 session running/);
   await tui.keepScreen("2-rows");

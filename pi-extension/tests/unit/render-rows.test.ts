@@ -570,7 +570,7 @@ describe("a wait that a person has broken off", () => {
     ]);
     const esc = { wait_status: "cancelled (the user pressed Esc)", effective_wait_ms: 100 };
     assert.deepEqual(broken({ ...esc, output: "new", esc_until_ms: Date.now() + 60_000 }), [
-      "", "new", "", "still running · Esc again sends Ctrl-C · /kill 1 ends it",
+      "", "new", "", "still running · Esc again within 2 s sends Ctrl-C · /kill 1 ends it",
       "yielded 0.1s (the user pressed Esc) · #1",
     ]);
     assert.equal(broken({ ...esc, esc_until_ms: 1 }).at(-2), "still running · /kill 1 ends it");

@@ -1,0 +1,34 @@
+/** Esc ends a wait and nothing else; a second Esc soon after it is Ctrl-C to the command. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { exec, newest, turn } from "./lib/model.ts";
+import { scratch } from "./lib/scratch.ts";
+import { Tui } from "./lib/tui.ts";
+
+const DEPLOY = "trap 'exit 9' INT; echo 'is'' up'; while :; do sleep 0.1; done";
+
+for (const tty of [true, false]) {
+  // rule: pi.md, What happens when: Esc once more within 2 s: Ctrl-C to the command
+  test(`Esc twice stops a deploy ${tty ? "on a terminal" : "on pipes"}`, async (t) => {
+    const place = scratch(t);
+    const tui = await Tui.start(place, {
+      script: [
+        turn("Deploy.", exec(DEPLOY, { tty, yield_time_ms: 60_000 })),
+        turn("And now?", exec("true")),
+        turn("I see."),
+      ],
+    });
+    await tui.submit("go");
+    await tui.waitScreen(/is up/);
+    await tui.key("Escape");
+    await tui.waitScreen(/still running · Esc again within 2 s sends Ctrl-C · \/kill 1 ends it/);
+    await tui.key("Escape");
+    await tui.goneScreen(/1 session running/);
+    await tui.submit("on");
+    await tui.waitScreen(/I see\./);
+    const told = place.requests().map((request) => newest(request).text);
+    assert.match(told.join("\n"), tty
+      ? /^event: session 1 \(trap [^\n]*\) exited 9, \d+ s ago$/m
+      : /^event: session 1 \(trap [^\n]*\) was killed \(the user\), exited 9, \d+ s ago$/m);
+  });
+}
