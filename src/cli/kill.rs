@@ -8,7 +8,7 @@ use super::survey::{Place, find};
 /// Ends the session; the exit status is 0 when nothing of it is left.
 pub fn main(id: u64, signal: Option<&str>, place: &Place) -> Result<i32, String> {
     let mut found = find(id, place, true)?;
-    let mut params = json!({"session_id": id});
+    let mut params = json!({"session_id": id, "by": "execd kill"});
     if let Some(signal) = signal {
         params["signal"] = json!(signal);
     }

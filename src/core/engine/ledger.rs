@@ -41,7 +41,7 @@ fn cut(text: &str, most_bytes: usize) -> String {
 }
 
 /// How long ago something was, for models.
-fn age(ms: i64) -> String {
+pub fn age(ms: i64) -> String {
     match ms.max(0) / 1_000 {
         s @ 0..120 => format!("{s} s ago"),
         s @ 120..7_200 => format!("{} min ago", s / 60),

@@ -14,7 +14,7 @@ use super::{Engine, Owner};
 use crate::limits::{
     EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NS_PER_MS, WARNING_BELOW_MAX,
 };
-use crate::pure::process::killed::KilledBy;
+use crate::pure::process::killed::{KilledBy, who};
 use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::SIGTERM;
 use crate::session::members::Members;
@@ -23,7 +23,7 @@ use crate::session::{Listing, Session, SessionId};
 use crate::sys::host;
 use crate::sys::proc::ProcStat;
 use crate::wire::{Reason, RpcError};
-use past::{Past, PastSession};
+use past::{LastSeen, Past, PastSession};
 
 /// A session, and what its family keeps of it.
 #[derive(Debug)]
@@ -320,6 +320,9 @@ impl<F: Families> Sessions<F> {
         if let Some(family) = entry.family.family_name() {
             let ended_ns = core.finished_ns.unwrap_or(cx.now_ns);
             let elapsed_ms = ended_ns.saturating_sub(core.facts.started_ns) / NS_PER_MS;
+            if core.killed_by().is_some_and(|by| who(by).is_some()) {
+                self.past.note_last(LastSeen::new(core));
+            }
             self.past.note(PastSession::new(core, family, cx.keeper.log_name(id), elapsed_ms));
         }
         cx.keeper.close(id);

@@ -26,3 +26,10 @@ pub const READ_PLACES_MAX: usize = 1_024;
 pub const PAST_SESSIONS_MAX: usize = 4_096;
 /// What one of them takes in memory at most.
 pub const PAST_SESSION_BYTES: usize = 200;
+/// Of so many sessions that were ended for another reason than their own the last output is
+/// remembered too.
+pub const LAST_SEEN_MAX: usize = 256;
+/// That output.
+pub const LAST_SEEN_OUTPUT_BYTES: usize = 1_024;
+/// Its lines.
+pub const LAST_SEEN_LINES: usize = 40;

@@ -1,6 +1,6 @@
 //! By whom a session is ended, as far as the session itself knows (protocol.md, killed_by).
 
-use super::Session;
+use super::{ClientId, Session};
 use crate::limits::NEVER_ESCALATES_MS;
 use crate::pure::process::killed::{Ended, KilledBy, Killing, killed_by};
 use crate::session::ending::SIGKILL;
@@ -20,6 +20,8 @@ pub struct Noted {
     pub family: Option<&'static str>,
     /// Who asked for its end while its leader ran.
     killing: Option<Killing>,
+    /// The client that asked for the end that is told as the reason, where one did.
+    pub killer: Option<ClientId>,
 }
 
 impl Session {
@@ -44,6 +46,11 @@ impl Session {
         if let Some(killing) = self.noted.killing.as_mut().filter(|_| ending.reached_leader()) {
             killing.reached = true;
         }
+    }
+
+    /// By whom it is being ended, while its leader may run.
+    pub fn is_killed_by(&self) -> Option<&'static str> {
+        self.noted.killing.filter(|one| one.sure).map(|one| one.by.as_str())
     }
 
     /// By whom it was ended, once its leader has ended; `None` where it ended by itself.

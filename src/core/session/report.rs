@@ -74,6 +74,10 @@ pub struct ExecReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms_ago: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
@@ -247,6 +251,10 @@ pub struct KillReport {
     pub signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms_ago: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::Unified;
+use super::{Unified, ended};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::KILL_GRACE_MS;
@@ -33,6 +33,10 @@ wire::params! {
             Kind::Signal,
             "a name, with or without SIG, in any case, or a number; default SIGTERM",
         );
+        by "by": Option<String> = optional(
+            Kind::Choice(&["execd kill", "the user"]),
+            "a person asks, not whoever started the session: killed_by says it",
+        );
         header "header": Option<String> = optional(
             Kind::Choice(super::HEADER_WORDS),
             super::HEADER_DOC,
@@ -62,13 +66,22 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let known = sessions.use_session(id).is_ok()
         || is_being_ended
         || sessions.readopt_left(id, &mut engine.cx);
-    let entry = sessions.get_mut(id).filter(|_| known);
-    let Some(entry) = entry else {
+    if !known && let Some(ended) = ended::find(engine, call, id) {
+        let mut report = ended.kill_report();
+        report.events = engine.cx.answer_tells(call, &[id], params.events);
+        return Ok(Answer::of(&report));
+    }
+    let Some(entry) = engine.sessions.get_mut(id).filter(|_| known) else {
         let events = engine.cx.answer_tells(call, &[], params.events);
         let report = KillReport { found: false, session_id: id, events, ..KillReport::default() };
         return Ok(Answer::of(&report));
     };
-    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS, call.by(KilledBy::KillSession));
+    let by = match params.by.as_deref() {
+        Some("execd kill") => KilledBy::ExecdKill,
+        Some(_) => KilledBy::TheUser,
+        None => KilledBy::KillSession,
+    };
+    engine.cx.kill(&mut entry.core, signal, KILL_GRACE_MS, call.by(by));
     Ok(engine.wait_for(call, id, |ticket, now_ns| {
         let wait = Wait::new(ticket, Unified::ID, WaitKind::Kill, now_ns);
         Wait { tells_events: params.events, ..wait }

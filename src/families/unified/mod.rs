@@ -2,6 +2,7 @@
 //! reports that its calls are answered with; each method has a file of its own. The table that its
 //! sessions stand in, and who is evicted from it, is the engine's.
 
+pub mod ended;
 pub mod exec_command;
 pub mod kill_session;
 pub mod list_sessions;

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Unified, tool_time_utc};
+use super::{Unified, ended, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::{self, Secrecy, accept};
@@ -192,6 +192,13 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
+    if let Some(ended) = ended::find(engine, call, id) {
+        let mut report = ended.exec_report(!empty, engine);
+        report.events = engine.cx.answer_tells(call, &[id], params.events);
+        let compact = super::is_compact(params.header.as_deref());
+        report.write_header(super::header_style(compact, &engine.cx));
+        return Ok(Answer::of(&report));
+    }
     let core = &mut engine.sessions.use_session(id)?.core;
     conditions::check_room(core, &conditions)?;
     // What is there is looked at before the input is known, whose echo comes behind it.

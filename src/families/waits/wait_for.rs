@@ -112,6 +112,7 @@ enum Found {
 /// over.
 fn find(
     engine: &mut Engine,
+    call: &Call<'_>,
     id: SessionId,
     conditions: &Conditions,
     most: usize,
@@ -136,7 +137,22 @@ fn find(
         entry.core.last_used = used;
         return Ok(Found::There);
     }
-    let mut error = sessions.unknown_session(id);
+    if let Some(ended) = unified::ended::find(engine, call, id) {
+        let (exit_code, signal) = ended.exit();
+        return Ok(Found::Over(Box::new(row::Row {
+            session_id: id,
+            command: ended.command(),
+            family: ended.family,
+            exit_code,
+            signal,
+            killed_by: Some(ended.killed_by),
+            note: Some(ended.line()),
+            output: Some(ended.output()),
+            log_path: ended.log_path,
+            ..row::Row::over()
+        })));
+    }
+    let mut error = engine.sessions.unknown_session(id);
     error.message = format!("session_ids: {}", error.message);
     Err(error.with("param", "session_ids".into()))
 }
@@ -159,7 +175,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     group.compact = unified::is_compact(params.header.as_deref());
     let mut there = Vec::new();
     for id in ids {
-        match find(engine, id, &conditions, group.row_bytes())? {
+        match find(engine, call, id, &conditions, group.row_bytes())? {
             Found::There => there.push(id),
             Found::Over(mut row) => {
                 let told = row.output.as_deref().unwrap_or_default();

@@ -19,6 +19,7 @@ use crate::engine::run_front::RunFront;
 use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::NAMED_PROCESSES;
+use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
@@ -157,6 +158,9 @@ impl<F: Families> Cx<F> {
     /// already.
     pub fn begin_ending(&mut self, core: &mut Session, signal: i32, grace_ms: u64, by: By<'_>) {
         if core.note_killing(by.reason, signal, grace_ms, self.now_ns) {
+            // A person that a client has asked for is nobody whom that client would be told by.
+            let person = matches!(by.reason, KilledBy::ExecdKill | KilledBy::TheUser);
+            core.noted.killer = by.client.filter(|_| !person);
             self.note_kill(core, by);
         }
         self.end_members(core, signal, grace_ms);

@@ -3,10 +3,15 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::{PAST_SESSION_BYTES, PAST_SESSIONS_MAX};
+use crate::engine::notices::{command_for_lists, tail_text};
+use crate::limits::{
+    EVENT_COMMAND_BYTES, LAST_SEEN_LINES, LAST_SEEN_MAX, LAST_SEEN_OUTPUT_BYTES,
+    PAST_SESSION_BYTES, PAST_SESSIONS_MAX,
+};
 use crate::pure::process::life::ExitStatus;
+use crate::pure::text::truncate::truncate_tail;
 use crate::session::output::Source;
-use crate::session::{Session, SessionId};
+use crate::session::{ClientId, Session, SessionId};
 
 /// A session that has left the table.
 #[derive(Clone, Debug)]
@@ -21,6 +26,8 @@ pub struct PastSession {
     pub status: Option<ExitStatus>,
     /// By whom it was ended, where that is known.
     pub killed_by: Option<&'static str>,
+    /// The client that asked for that end, where one did.
+    pub killer: Option<ClientId>,
     /// Bytes of its output.
     pub total: u64,
     /// Those of them that came on stderr, where that was apart.
@@ -40,6 +47,7 @@ impl PastSession {
             log: log.map(Box::from),
             status: core.status(),
             killed_by: core.killed_by(),
+            killer: core.noted.killer,
             total: core.output_bytes_total(),
             errors_total: core.errors_total,
             started_wall_ms: core.facts.started_wall_ms,
@@ -55,6 +63,7 @@ impl PastSession {
             log: None,
             status: Some(ExitStatus::Code(-1)),
             killed_by: None,
+            killer: None,
             total: 0,
             errors_total: 0,
             started_wall_ms: wall_ms,
@@ -76,11 +85,47 @@ impl PastSession {
 const NAME_BYTES: usize = 48;
 const _: () = assert!(size_of::<PastSession>() + NAME_BYTES <= PAST_SESSION_BYTES);
 
-/// The last sessions that have left the table.
+/// What was last seen of a session that somebody has ended.
+#[derive(Clone, Debug, Default)]
+pub struct LastSeen {
+    /// Its number.
+    pub id: SessionId,
+    /// Its command, cut where it is long.
+    pub command: Box<str>,
+    /// The end of its output as clean text.
+    pub output: Box<str>,
+}
+
+impl LastSeen {
+    /// What is seen of a session now.
+    pub fn new(core: &Session) -> Self {
+        let text = tail_text(core);
+        let (output, _) = truncate_tail(&text, LAST_SEEN_LINES, LAST_SEEN_OUTPUT_BYTES);
+        let command = command_for_lists(&core.facts.command, EVENT_COMMAND_BYTES);
+        Self { id: core.id, command: command.into(), output: output.into() }
+    }
+}
+
+/// The last sessions that have left the table, and what was last seen of those that somebody has
+/// ended.
 #[derive(Debug, Default)]
-pub struct Past(VecDeque<PastSession>);
+pub struct Past(VecDeque<PastSession>, VecDeque<LastSeen>);
 
 impl Past {
+    /// Remembers what was last seen of a session, in place of that of the first where there are
+    /// many.
+    pub fn note_last(&mut self, last: LastSeen) {
+        if self.1.len() >= LAST_SEEN_MAX {
+            self.1.pop_front();
+        }
+        self.1.push_back(last);
+    }
+
+    /// What was last seen of a session, where it is remembered.
+    pub fn last(&self, id: SessionId) -> Option<&LastSeen> {
+        self.1.iter().rev().find(|one| one.id == id)
+    }
+
     /// Remembers one more session, in place of the one that left first where there are many. One
     /// that comes back for what it has left behind is remembered once.
     pub fn note(&mut self, one: PastSession) {

@@ -24,6 +24,10 @@ pub enum KilledBy {
     Eviction,
     /// The method kill_session.
     KillSession,
+    /// A person, by `execd kill`.
+    ExecdKill,
+    /// A person, in the program that the client is.
+    TheUser,
     /// The methods kill_process, and poll_process with killIf.
     KillProcess,
     /// The action kill of tmux.
@@ -46,6 +50,8 @@ impl KilledBy {
             Self::Limit => "limit",
             Self::Eviction => "eviction",
             Self::KillSession => "kill_session",
+            Self::ExecdKill => "execd kill",
+            Self::TheUser => "the user",
             Self::KillProcess => "kill_process",
             Self::KillWindow => "kill_window",
             Self::Cancel => "cancel",
@@ -54,6 +60,25 @@ impl KilledBy {
             Self::Outside => "signal from outside",
         }
     }
+}
+
+/// Who ended a session, for whoever asks for that session and did not end it; `None` where nobody
+/// else has. `word` is that of [`KilledBy::as_str`].
+pub fn who(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "execd kill" => "execd kill (a person)",
+        "the user" => "the user",
+        "eviction" => "eviction (a new session needed its place)",
+        "timeout" => "its timeout",
+        "limit" => "a limit of its run",
+        "client_gone" => "the end of its client",
+        "shutdown" => "the end of execd",
+        "kill_session" => "kill_session of another client",
+        "kill_process" => "kill_process of another client",
+        "kill_window" => "another client, which closed its window",
+        "cancel" => "another client, which cancelled its call",
+        _ => return None,
+    })
 }
 
 /// What execd does to end a session whose leader runs.
