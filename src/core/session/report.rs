@@ -244,6 +244,10 @@ pub struct KillReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub escalated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,

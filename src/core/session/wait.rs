@@ -113,6 +113,8 @@ pub struct Wait {
     pub compact: bool,
     /// The sessions that were evicted for the one that the call has started, as the warning says.
     pub evicted: Vec<SessionId>,
+    /// A note that the answer passes on.
+    pub note: Option<String>,
     /// A warning that the answer passes on.
     pub warning: Option<String>,
     /// What the call waits for besides its time and the exit, where it said so.
@@ -164,6 +166,7 @@ impl Wait {
             tells_events: false,
             compact: false,
             evicted: Vec::new(),
+            note: None,
             warning: None,
             asked: None,
             answers_impossible: false,

@@ -6,7 +6,7 @@ use crate::engine::contract::Call;
 use crate::engine::judge::status_fields;
 use crate::engine::ledger::age;
 use crate::engine::sessions::past::LastSeen;
-use crate::families::Engine;
+use crate::families::{Engine, Entry};
 use crate::limits::{LIST_COMMAND_CHARS, NS_PER_MS};
 use crate::pure::process::killed::who;
 use crate::pure::process::life::ExitStatus;
@@ -14,6 +14,7 @@ use crate::pure::text::visible::one_line;
 use crate::session::report::{ExecReport, KillReport};
 use crate::session::{Listing, SessionId};
 use crate::sys::clock;
+use crate::wire::RpcError;
 
 /// A session that somebody else has ended.
 #[derive(Debug, Default)]
@@ -37,10 +38,11 @@ pub fn find(engine: &Engine, call: &Call<'_>, id: SessionId) -> Option<Ended> {
     let Engine { sessions, cx, .. } = engine;
     let others =
         |killer: Option<u64>, word: &str| killer != Some(call.client) && who(word).is_some();
-    if let Some(entry) = sessions.get(id).filter(|one| one.core.listing == Listing::Gone) {
-        // It was evicted, or is about to be forgotten.
+    if let Some(entry) = sessions.get(id) {
+        // It has left the table, and is about to be forgotten.
         let core = &entry.core;
-        let killed_by = core.killed_by().or_else(|| core.is_killed_by())?;
+        let gone = core.listing == Listing::Gone && core.life.finished();
+        let killed_by = core.killed_by().filter(|_| gone)?;
         let ended_ns = core.finished_ns.unwrap_or(cx.now_ns);
         return others(core.noted.killer, killed_by).then(|| Ended {
             last: LastSeen::new(core),
@@ -66,6 +68,21 @@ pub fn find(engine: &Engine, call: &Call<'_>, id: SessionId) -> Option<Ended> {
     })
 }
 
+/// The session of this id as used now; one that has left the table and is being ended is waited
+/// for as any other.
+pub fn reach(engine: &mut Engine, id: SessionId) -> Result<&mut Entry, RpcError> {
+    let sessions = &mut engine.sessions;
+    let is_ending = sessions.get(id).is_some_and(|one| {
+        let core = &one.core;
+        core.listing == Listing::Gone && !core.life.finished() && core.is_killed_by().is_some()
+    });
+    if is_ending {
+        let unknown = sessions.unknown_session(id);
+        return sessions.get_mut(id).ok_or(unknown);
+    }
+    sessions.use_session(id)
+}
+
 impl Ended {
     /// Who has ended it, and when, in a line.
     pub fn line(&self) -> String {
@@ -78,12 +95,9 @@ impl Ended {
         format!("session {}{name} was ended by {by} {ago}", self.last.id)
     }
 
-    /// How its leader has ended; one that is about to has been sent a signal.
+    /// How its leader has ended.
     pub fn exit(&self) -> (Option<i32>, Option<String>) {
-        match self.status {
-            None => (None, Some("SIGTERM".to_owned())),
-            status => status_fields(status),
-        }
+        status_fields(self.status)
     }
 
     /// Its command, cut where it is long.

@@ -155,6 +155,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         compact: super::is_compact(params.header.as_deref()),
         progress: params.stream.then(Progress::default),
         drains: false,
+        note: super::clamp_note("yield_time_ms", params.yield_time_ms, yield_time_ms),
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,
         until_password: params.until_password && params.tty,

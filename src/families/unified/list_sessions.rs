@@ -232,6 +232,9 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool, compact: bool) -> Str
             let _ = write!(out, " [{state}]");
         }
         let needs_log = !compact || row.running || row.has_failed();
+        if row.wake_armed {
+            out.push_str(" [wake]");
+        }
         if let Some(path) = row.log_path.as_ref().filter(|_| needs_log) {
             let _ = write!(out, "\n    log: {path}");
             if let Some(kept) = &row.log_kept {

@@ -10,6 +10,8 @@ pub mod resize_session;
 pub mod set_on_exit;
 pub mod write_stdin;
 
+use std::cmp::Ordering;
+
 use super::{Cx, Family, Method};
 use crate::engine::clients::STDIN_CLIENT;
 use crate::engine::contract::Answered;
@@ -30,6 +32,7 @@ use crate::session::wait::{Wait, WaitKind, Why};
 use crate::session::wait_report;
 use crate::session::{ClientId, Session};
 use crate::sys::clock;
+use crate::wire::Int;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[
@@ -96,6 +99,18 @@ pub fn tool_time_utc() -> String {
 fn joined(failures: [Option<String>; 3]) -> Option<String> {
     let all: Vec<String> = failures.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// What is said of a time that was given and could not be had.
+pub(super) fn clamp_note(name: &str, given: Option<Int>, ms: u64) -> Option<String> {
+    let given = given?.0;
+    let used = i64::try_from(ms).unwrap_or(i64::MAX);
+    let bound = match given.cmp(&used) {
+        Ordering::Equal => return None,
+        Ordering::Greater => "most",
+        Ordering::Less => "least",
+    };
+    Some(format!("{name} was {given}, the {bound} is {ms}"))
 }
 
 /// Whether a wait takes nothing of the output: a poll that was cancelled.
@@ -170,6 +185,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let exited = why == Why::Completed;
     let doing = (!exited).then(|| StateReport::from(&cx.doing(core)));
     let note = stuck(core, wait, why).or_else(|| note(core, exited, cx));
+    let note = joined([note, wait.note.clone(), None]);
     let warning = joined([wait.warning.clone(), log.warning(), None]);
     let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
     let lost = std::mem::take(&mut core.input_lost).then(|| STDIN_LOST.to_owned());
@@ -286,6 +302,8 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         found: true,
         session_id: core.id,
         killed: Some(gone),
+        pid: Some(core.facts.pid),
+        asked_signal: core.ending.as_ref().map(|ending| signal_name(ending.signal)),
         escalated: Some(ending.is_some_and(|ending| ending.escalated)),
         exit_code,
         signal,
@@ -302,7 +320,7 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         survivors: survivors.unwrap_or_default(),
         wait_status: (!gone).then(|| why.wait_status()),
         summary: Some(kill_summary(core, gone)),
-        events: Vec::new(),
+        ..KillReport::default()
     }
 }
 

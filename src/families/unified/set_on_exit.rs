@@ -53,7 +53,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     } else {
         "already_none"
     };
-    Ok(told(engine, call, &params, json!({ "found": true, "status": status })))
+    let wake_armed = core.wake.is_some();
+    let answer = json!({ "found": true, "status": status, "wake_armed": wake_armed });
+    Ok(told(engine, call, &params, answer))
 }
 
 /// The answer, with the events that it carries.

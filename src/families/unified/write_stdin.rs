@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Unified, ended, tool_time_utc};
+use super::{Unified, clamp_note, ended, resize_session, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::{self, Secrecy, accept};
@@ -10,16 +10,18 @@ use crate::families::stream::job_input;
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
     DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS, MAX_YIELD_TIME_MS,
-    MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS,
+    MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, PTY_COLS_RANGE, PTY_ROWS_RANGE,
 };
+use crate::pure::json::fields::Fields;
 use crate::pure::text::unescape::unescape;
 use crate::pure::time::rfc3339::parse_utc;
 use crate::pure::until::Echo;
 use crate::session::Session;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::wait::{Progress, Until, Wait, WaitKind};
+use crate::sys::pty::Size;
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
-use crate::wire::{self, Int, Kind, RpcError};
+use crate::wire::{self, Int, Kind, Param, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "write_stdin",
@@ -32,6 +34,12 @@ pub(crate) const METHOD: Method = Method {
     check,
     call,
 };
+
+/// The fields of `resize`.
+const SIZE: &[Param] = &[
+    Param::required("cols", Kind::Integer, "columns, clamped to 20..500"),
+    Param::required("rows", Kind::Integer, "rows, clamped to 5..300"),
+];
 
 wire::params! {
     struct Params {
@@ -65,6 +73,10 @@ wire::params! {
         yield_until "yield_until": Option<String> = optional(
             Kind::Text,
             "polls until this moment (RFC 3339 UTC, 2026-07-21T18:30:00Z) instead",
+        );
+        resize "resize": Option<Box<RawValue>> = optional(
+            Kind::Object(SIZE),
+            "gives the session's terminal this size first, as resize_session does",
         );
         max_empty_poll_ms "max_empty_poll_ms": Option<Int> = optional(
             Kind::Integer,
@@ -133,6 +145,14 @@ fn stamp(params: &Params, empty: bool) -> Result<Option<Until>, RpcError> {
     }
 }
 
+/// The size that the terminal is to have, where one is given: the table has been checked.
+fn size_of(params: &Params) -> Option<Size> {
+    let given = Fields::of(params.resize.as_deref());
+    let side = |name| serde_json::from_str::<Int>(given.get(name)?.get()).ok();
+    let (cols, rows) = side("cols").zip(side("rows"))?;
+    Some(Size { cols: cols.clamped_u16(PTY_COLS_RANGE), rows: rows.clamped_u16(PTY_ROWS_RANGE) })
+}
+
 /// What `until` and `stop` ask for.
 fn conditions_of(params: &Params) -> Result<Conditions, RpcError> {
     until::read(params.until.as_deref(), params.stop.as_deref(), Snake)
@@ -162,7 +182,7 @@ fn check(raw: &str) -> Result<(), RpcError> {
         return job_input::check(raw);
     }
     let params: Params = wire::read_params(raw)?;
-    let empty = input_bytes(&params)?.is_empty() && !params.eof;
+    let empty = input_bytes(&params)?.is_empty() && !params.eof && params.resize.is_none();
     conditions_of(&params)?;
     stamp(&params, empty).map(drop)
 }
@@ -182,7 +202,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let mut bytes = input_bytes(&params)?;
-    let empty = bytes.is_empty() && !params.eof;
+    let writes = !bytes.is_empty() || params.eof;
+    let size = size_of(&params);
+    let empty = !writes && size.is_none();
     let until = stamp(&params, empty)?;
     let conditions = conditions_of(&params)?;
     let asks = conditions.0.is_some() || conditions.1.is_some();
@@ -193,18 +215,26 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
     if let Some(ended) = ended::find(engine, call, id) {
-        let mut report = ended.exec_report(!empty, engine);
+        let mut report = ended.exec_report(writes, engine);
         report.events = engine.cx.answer_tells(call, &[id], params.events);
         let compact = super::is_compact(params.header.as_deref());
         report.write_header(super::header_style(compact, &engine.cx));
         return Ok(Answer::of(&report));
     }
-    let core = &mut engine.sessions.use_session(id)?.core;
+    let core = &ended::reach(engine, id)?.core;
+    let mut failure = None;
+    if let Some(size) = size {
+        if core.output.fd().is_some() || !core.facts.tty {
+            resize_session::resize(engine, call, id, size)?;
+        } else {
+            failure = Some("the session has exited: its terminal is gone".to_owned());
+        }
+    }
+    let core = &mut ended::reach(engine, id)?.core;
     conditions::check_room(core, &conditions)?;
     // What is there is looked at before the input is known, whose echo comes behind it.
     let mut asked = Asked::of_unread(conditions, core, now_ns);
-    let mut failure = None;
-    if !empty {
+    if writes {
         if core.life.finished() || core.input.is_broken() {
             failure = Some(undelivered(core));
             bytes.clear();
@@ -219,7 +249,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     }
     let saw_leader = core.status().is_none();
     let tty = core.facts.tty;
-    if !empty && failure.is_none() {
+    if writes && failure.is_none() {
         engine.feed_now(id);
     }
     let kind = if empty { WaitKind::Poll } else { WaitKind::Input };
@@ -233,6 +263,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         progress: params.stream.then(Progress::default),
         saw_leader,
         failure,
+        note: relative_ms.and_then(|ms| clamp_note("yield_time_ms", params.yield_time_ms, ms)),
         drains: false,
         asked,
         answers_impossible,

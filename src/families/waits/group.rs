@@ -50,6 +50,8 @@ pub struct Group {
     pub timeout_ms: u64,
     /// Whether the answer carries the events that its client was not told yet.
     pub tells_events: bool,
+    /// A note that the answer passes on.
+    pub note: Option<String>,
     /// Whether the text has only lines that tell something.
     pub compact: bool,
     /// How the client has cancelled it, where it did.
@@ -76,6 +78,7 @@ impl Group {
             saw_new_output: false,
             timeout_ms,
             tells_events: false,
+            note: None,
             compact: false,
             cancel: Cancel::default(),
         }

@@ -30,6 +30,8 @@ pub struct Reply {
     wait: WaitReport,
     sessions: Vec<Row>,
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
 }
@@ -128,10 +130,14 @@ pub fn reply(group: Group, events: Vec<Event>) -> Reply {
     let mut wait = group.report.clone().unwrap_or_else(|| without_report(&group));
     wait.saw_new_output |= group.saw_new_output;
     wait.effective_timeout_ms = Some(group.timeout_ms);
-    let compact = group.compact;
+    let (compact, note) = (group.compact, group.note.clone());
     let sessions = group.into_rows();
-    let text = text(&wait, &sessions, &events, compact);
-    Reply { wait, sessions, text, events }
+    let mut text = text(&wait, &sessions, &events, compact);
+    if let Some(note) = &note {
+        let at = text.find('\n').unwrap_or(text.len());
+        text.insert_str(at, &format!("\nnote: {note}"));
+    }
+    Reply { wait, sessions, text, note, events }
 }
 
 /// What is said of a wait that none of the sessions in the table has decided.

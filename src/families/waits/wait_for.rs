@@ -172,6 +172,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
     group.tells_events = params.events;
+    group.note = unified::clamp_note("timeout_ms", params.timeout_ms, timeout_ms);
     group.compact = unified::is_compact(params.header.as_deref());
     let mut there = Vec::new();
     for id in ids {
