@@ -352,7 +352,7 @@ fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log()
     until_logged(&result, "later\n");
     let late = format!("[Some of it came after the command had ended. Full output: {log}]");
     let shown = format!("\nearly\nlater\n\n{late}");
-    let looked = tmux_on(&mut execd, "peek", "@1", json!({}));
+    let looked = tmux_on(&mut execd, "peek", "@1", json!({"all": true}));
     assert!(done(&looked).ends_with(&format!("{shown}\n{held}")), "{looked}");
     assert_eq!(looked["windows"][0]["late"], true);
     assert_eq!(tmux(&mut execd, "list")["windows"][0]["late"], true);

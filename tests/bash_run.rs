@@ -566,7 +566,7 @@ fn output_in_memory_is_bounded() {
         info["counters"]["bytes_read"].as_u64().expect("a number") >= WINDOWS * 4_000_001
     });
     for window in 1..=WINDOWS {
-        let more = json!({"context": context});
+        let more = json!({"context": context, "all": true});
         let seen = tmux_on(&mut execd, "peek", &format!("@{window}"), more);
         assert!((262_144..263_000).contains(&text(&seen).len()), "{}", text(&seen).len());
     }

@@ -49,7 +49,7 @@ fn peek_shows_the_command_and_the_last_lines() {
     let command = "seq 1 3000; printf '\\033[1mend\\033[0m'; sleep 300";
     let window = background(&mut execd, command);
     eventually("all is there", || peek(&mut execd, &window).contains("\nend\n\n"));
-    let peeked = tmux_on(&mut execd, "peek", &window, json!({}));
+    let peeked = tmux_on(&mut execd, "peek", &window, json!({"all": true}));
     let lines: String = (1002..=3000).map(|i| format!("{i}\n")).collect();
     assert_eq!(
         common::settled_text(done(&peeked)),
@@ -63,7 +63,7 @@ fn peek_shows_the_command_and_the_last_lines() {
         (json!({"peekContextLines": 2}), "3000\nend\n\n[Showing lines 3000-3001 of 3001. "),
         (json!({"maxOutputBytes": 4}), "\nend\n\n[Showing lines 3001-3001 of 3001 (4B limit). "),
     ] {
-        let peeked = tmux_on(&mut execd, "peek", &window, json!({"context": context}));
+        let peeked = tmux_on(&mut execd, "peek", &window, json!({"context": context, "all": true}));
         assert!(done(&peeked).contains(&format!("sleep 300\n{}", end.trim_start())), "{peeked}");
     }
 }

@@ -482,7 +482,8 @@ fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
     let row = &list["windows"][0];
     assert_eq!((&row["running"], &row["exit_code"]), (&json!(false), &json!(3)));
     assert_eq!(peek(&mut execd, "@1"), "window: seq @1\n$ seq 1 3; exit 3\n1\n2\n3");
-    let peeked = tmux_on(&mut execd, "peek", "@1", json!({"context": {"peekContextLines": 1}}));
+    let peeked =
+        tmux_on(&mut execd, "peek", "@1", json!({"context": {"peekContextLines": 1}, "all": true}));
     let cut = format!(
         "3\n\n[Showing lines 3-3 of 3. Full output: {}]",
         row["log_path"].as_str().expect("a log")

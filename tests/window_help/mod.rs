@@ -65,9 +65,9 @@ pub fn refusal(result: &Value) -> &str {
     text(result)
 }
 
-/// The text of a peek.
+/// The text of a peek that shows everything.
 pub fn peek(execd: &mut Execd, window: &str) -> String {
-    done(&tmux_on(execd, "peek", window, json!({}))).to_owned()
+    done(&tmux_on(execd, "peek", window, json!({"all": true}))).to_owned()
 }
 
 /// The ids of the windows of a list.

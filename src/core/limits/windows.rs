@@ -45,3 +45,7 @@ pub const STDIN_ASKED_MS: u64 = 1_000;
 pub const STDIN_ASKED_COMMAND_BYTES: usize = 4 * 1024;
 /// Shells in shells that are looked into for the same.
 pub const STDIN_ASKED_SHELLS_DEEP: usize = 1;
+/// Text of a peek that shows what is new.
+pub const PEEK_NEW_BYTES: usize = 5 * 1024;
+/// Clients whose last look at a window is remembered: all that may be connected.
+pub const PEEKERS_MAX: usize = 65;

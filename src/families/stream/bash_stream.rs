@@ -10,6 +10,7 @@ use super::{asked, failed, room_for_one};
 use crate::engine::conditions::answers_impossible;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
+use crate::families::unified::exec_command::with_prefix;
 use crate::families::{Engine, Entry, Method, Numbered, unified};
 use crate::limits::{
     JOB_OUTPUT_CHARS_MAX, JOB_WAIT_MAX_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS,
@@ -44,6 +45,14 @@ wire::params! {
         workdir "workdir": Option<String> = optional(
             Kind::NonEmptyText,
             "working directory; default execd's own, against which a relative one is resolved",
+        );
+        shell "shell": Option<String> = optional(
+            Kind::NonEmptyText,
+            "the shell, looked up on PATH; default bash",
+        );
+        command_prefix "commandPrefix": Option<String> = optional(
+            Kind::Text,
+            "a line before the command, which no text shows",
         );
         env "env": BTreeMap<String, Option<String>> = optional(
             Kind::Env,
@@ -116,8 +125,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         pty,
     };
     let spec = LaunchSpec {
-        program: "bash".to_owned(),
-        arguments: vec!["-c".to_owned(), params.command.clone()],
+        program: params.shell.unwrap_or_else(|| "bash".to_owned()),
+        arguments: vec![
+            "-c".to_owned(),
+            with_prefix(params.command_prefix.as_deref(), &params.command),
+        ],
         first: vec![],
         command: params.command,
         name: params.name,

@@ -49,6 +49,10 @@ wire::params! {
             Kind::NonEmptyText,
             "the shell, looked up on PATH; default bash",
         );
+        command_prefix "command_prefix": Option<String> = optional(
+            Kind::Text,
+            "a line before the command, which no text shows",
+        );
         tty "tty": bool = optional(
             Kind::Bool,
             "runs the command on a pseudo-terminal; default false",
@@ -121,7 +125,10 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let null = params.stdin.as_deref() == Some("null");
     let spec = LaunchSpec {
         program: params.shell.unwrap_or_else(|| "bash".to_owned()),
-        arguments: vec!["-c".to_owned(), params.cmd.clone()],
+        arguments: vec![
+            "-c".to_owned(),
+            with_prefix(params.command_prefix.as_deref(), &params.cmd),
+        ],
         first: vec![],
         command: params.cmd,
         name: params.name,
@@ -162,6 +169,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         tells_state: true,
         ..Wait::new(ticket, Unified::ID, WaitKind::Start, now_ns)
     }))
+}
+
+/// A command as its shell gets it: behind the line that is to stand before it, if any.
+pub(crate) fn with_prefix(prefix: Option<&str>, command: &str) -> String {
+    match prefix {
+        Some(prefix) => format!("{prefix}\n{command}"),
+        None => command.to_owned(),
+    }
 }
 
 /// The result of a command that could not be started: no protocol error, the tool ran and

@@ -7,16 +7,18 @@ use super::window::Window;
 use super::{Named, shown, status_of, window_id};
 use crate::engine::judge::status_fields;
 use crate::engine::notices::command_for_lists;
-use crate::families::windows::text;
-use crate::families::windows::window::{Clean, PollSpec, Scope, Stage};
+use crate::families::windows::text::{self, Shown};
+use crate::families::windows::window::{Clean, Look, Looks, PollSpec, Scope, Stage};
 use crate::families::{Cx, Engine, Entry, State, waits};
-use crate::limits::{FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, WINDOW_COMMAND_BYTES};
+use crate::limits::{
+    FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, PEEK_NEW_BYTES, WINDOW_COMMAND_BYTES,
+};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;
 use crate::session::report::TruncationReport;
 use crate::session::state_report::StateReportCamel;
 use crate::session::view::seconds;
-use crate::session::{Session, SessionId};
+use crate::session::{ClientId, Session, SessionId};
 
 /// What tmux answers.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,6 +76,9 @@ pub struct PollRow {
     pub delivery: &'static str,
 }
 
+/// Said of a window in which nothing has come since the last look.
+const NOTHING_NEW: &str = "(nothing new)";
+
 /// How much a peek shows.
 #[derive(Clone, Copy, Debug)]
 pub struct PeekLimits {
@@ -81,6 +86,8 @@ pub struct PeekLimits {
     pub lines: usize,
     /// Bytes at most.
     pub bytes: usize,
+    /// Everything, not only what is new.
+    pub all: bool,
 }
 
 /// A window that has ended and can still be looked into.
@@ -91,6 +98,7 @@ pub struct FinishedWindow {
     listed: bool,
     scope: Scope,
     clean: Clean,
+    looks: Looks,
 }
 
 /// The windows that have ended and can still be looked into.
@@ -178,10 +186,26 @@ pub(super) fn list(engine: &mut Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
     Seen { windows: Some(rows), ..Seen::text(text::list(&lines)) }
 }
 
-/// What is in a window now.
+/// A client looks into a window. Gives its last look, and whether nothing came since.
+fn look(engine: &mut Engine, id: SessionId, client: ClientId) -> Option<(Look, bool)> {
+    let Engine { sessions, cx, .. } = engine;
+    let live = sessions.get_mut(id).and_then(|entry| match &mut entry.family {
+        State::Window(own) => Some(own.looks_now()),
+        _ => None,
+    });
+    let looks = match live {
+        Some(looks) => looks,
+        None => &mut cx.books.windows.get_mut(id)?.looks,
+    };
+    let before = looks.look(client)?;
+    Some((before, looks.is_same(before)))
+}
+
+/// What is in a window now; of one that the client has looked into before what is new.
 pub(super) fn peek(
     engine: &mut Engine,
     id: SessionId,
+    client: ClientId,
     limits: PeekLimits,
     fits: &dyn Fn(&Scope) -> bool,
 ) -> Seen {
@@ -189,15 +213,19 @@ pub(super) fn peek(
     if let Some(entry) = sessions.get_mut(id) {
         cx.doing(&mut entry.core);
     }
-    let engine = &*engine;
-    let (row, clean) = if let Some((own, core)) = seen_one(engine, id, fits) {
+    let (row, mut clean) = if let Some((own, core)) = seen_one(engine, id, fits) {
         (own.row(core, &engine.cx), own.clean(core.life.finished()))
     } else if let Some(one) = seen_finished(engine, id, fits) {
         (one.row.clone(), one.clean.clone())
     } else {
         return no_window(id);
     };
-    let cut = clean.cut(limits.lines, limits.bytes);
+    let before = look(engine, id, client).filter(|_| !limits.all);
+    if let Some((before, _)) = before {
+        clean = clean.since(before);
+    }
+    let most = if limits.all { limits.bytes } else { limits.bytes.min(PEEK_NEW_BYTES) };
+    let cut = clean.cut(limits.lines, most);
     let mut notice = cut.notice(row.log_path.as_deref(), false);
     if row.late.is_some() {
         notice = Some(text::late_notice(notice, row.log_path.as_deref()));
@@ -206,8 +234,14 @@ pub(super) fn peek(
         notice = Some(text::doing_notice(notice, doing));
     }
     let named = Named { name: &row.name, id };
-    let shown = shown(&cut, notice.as_ref());
-    let text = text::look("window", named, &row.command, shown);
+    let shown = match before {
+        Some((_, true)) => {
+            Shown { output: NOTHING_NEW, notice: row.doing_line().and(notice.as_deref()) }
+        }
+        _ => shown(&cut, notice.as_ref()),
+    };
+    let word = if before.is_some() { "new in window" } else { "window" };
+    let text = text::look(word, named, &row.command, shown);
     Seen { windows: Some(vec![row]), ..Seen::text(text) }
 }
 
@@ -342,7 +376,7 @@ impl Window {
 
     /// Keeps what a window that has ended shows, where it is not closed by itself, or shows what
     /// came later than an answer would have waited.
-    pub(super) fn keep(&self, core: &Session, cx: &mut Cx) {
+    pub(super) fn keep(&mut self, core: &Session, cx: &mut Cx) {
         let listed = !self.spec.auto_close;
         if !(listed || core.has_late_output()) || self.stage != Stage::Told {
             return;
@@ -351,7 +385,8 @@ impl Window {
         row.ended = Some(status_of(core));
         let clean = self.clean(true).shortened(FINISHED_WINDOW_BYTES);
         let scope = self.spec.scope.clone();
-        let finished = FinishedWindow { row, listed, scope, clean };
+        let looks = self.looks_now().clone();
+        let finished = FinishedWindow { row, listed, scope, clean, looks };
         cx.books.windows.insert(core.id, finished, cx.now_ns, FINISHED_WINDOWS_MAX);
     }
 }

@@ -39,6 +39,10 @@ wire::params! {
             "of poll: seconds, more than 0",
         );
         poll_lines "pollLines": Option<Int> = optional(Kind::Integer, "of poll: lines; default 30");
+        all "all": bool = optional(
+            Kind::Bool,
+            "of peek: everything, not only what is new to this client, at most 5 KiB; default false",
+        );
         context "context": Option<Box<RawValue>> = optional(
             Kind::Object(CONTEXT),
             "the caller's settings",
@@ -78,8 +82,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let seen = match action {
         "peek" => {
-            let limits = PeekLimits { lines: context.peek_lines(), bytes: context.max_bytes() };
-            books::peek(engine, id, limits, &fits)
+            let (lines, bytes) = (context.peek_lines(), context.max_bytes());
+            let limits = PeekLimits { lines, bytes, all: params.all };
+            books::peek(engine, id, call.client, limits, &fits)
         }
         "poll" => match context.poll(params.poll_interval, params.poll_lines) {
             Some(spec) => books::poll(engine, id, spec, &fits),

@@ -3,7 +3,7 @@
 //! in `text`.
 
 use crate::families::windows::text::{self, Inspector, Shown, notice};
-use crate::limits::{NS_PER_MS, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
+use crate::limits::{NS_PER_MS, PEEKERS_MAX, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::stdin_asked::Asks;
@@ -116,7 +116,45 @@ pub struct Window {
     pub ended_for: Option<EndedFor>,
     /// The poll under way.
     pub poll: Option<Poll>,
+    /// What its clients have seen of it.
+    pub looks: Looks,
     tape: Tape,
+}
+
+/// How far a client has seen a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    client: ClientId,
+    /// Lines that were whole then.
+    lines: u64,
+    /// Bytes of output until then.
+    bytes: u64,
+}
+
+/// What clients have seen of a window, and how much there is of it.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    all: Vec<Look>,
+    lines: u64,
+    bytes: u64,
+}
+
+impl Looks {
+    /// The client looks now. Gives its last look, where it has looked before.
+    pub fn look(&mut self, client: ClientId) -> Option<Look> {
+        let at = self.all.iter().position(|look| look.client == client);
+        let before = at.map(|at| self.all.remove(at));
+        if self.all.len() >= PEEKERS_MAX {
+            self.all.remove(0);
+        }
+        self.all.push(Look { client, lines: self.lines, bytes: self.bytes });
+        before
+    }
+
+    /// Whether nothing came since then.
+    pub fn is_same(&self, before: Look) -> bool {
+        self.bytes == before.bytes
+    }
 }
 
 impl Window {
@@ -124,7 +162,7 @@ impl Window {
     pub fn new(spec: WindowSpec) -> Self {
         let stage = if spec.background { Stage::Background } else { Stage::Foreground };
         let tape = Tape::new(spec.max_bytes.saturating_mul(WINDOW_KEPT_FACTOR));
-        Self { spec, stage, ended_for: None, poll: None, tape }
+        Self { spec, stage, ended_for: None, poll: None, looks: Looks::default(), tape }
     }
 
     /// Takes in output.
@@ -135,6 +173,13 @@ impl Window {
     /// Its text as far as it is kept. `last`: nothing will follow.
     pub fn clean(&self, last: bool) -> Clean {
         self.tape.clean(last)
+    }
+
+    /// What its clients have seen of it, with what there is by now.
+    pub fn looks_now(&mut self) -> &mut Looks {
+        let tape = &self.tape;
+        (self.looks.lines, self.looks.bytes) = (tape.newlines, tape.ring.total_bytes());
+        &mut self.looks
     }
 
     /// Bytes that its text is made of.
@@ -300,6 +345,22 @@ impl Clean {
         let whole = self.bytes_before == 0 || self.text.trim_end_matches('\n').contains('\n');
         let line_bytes = if whole { line } else { self.line_bytes.max(line) };
         Cut { output: output.to_owned(), truncation, line_bytes }
+    }
+
+    /// What of it has come since a look: from the line on that was not whole then.
+    pub fn since(self, before: Look) -> Self {
+        let seen = usize::try_from(before.lines).unwrap_or(usize::MAX);
+        let skipped = seen.saturating_sub(self.lines_before);
+        let mut ends = memchr::memchr_iter(b'\n', self.text.as_bytes());
+        let from = match skipped {
+            0 => 0,
+            lines => ends.nth(lines - 1).map_or(0, |end| end + 1),
+        };
+        // What is no longer kept of it is told as what is cut.
+        let lost = self.lines_before.saturating_sub(seen);
+        let bytes_before = if lost > 0 { self.bytes_before } else { 0 };
+        let text = self.text[from..].to_owned();
+        Self { text, lines_before: lost, bytes_before, line_bytes: self.line_bytes }
     }
 
     /// The same text with no more than its last `max_bytes`.

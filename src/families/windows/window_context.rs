@@ -4,6 +4,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::families::unified::exec_command::with_prefix;
 use crate::families::windows::text::INSPECTING;
 use crate::families::windows::window::{PollSpec, Scope};
 use crate::limits::{
@@ -192,10 +193,7 @@ impl Context {
 
     /// The command as its shell gets it.
     pub(crate) fn whole(&self, command: &str) -> String {
-        match self.text("shellCommandPrefix") {
-            Some(prefix) => format!("{prefix}\n{command}"),
-            None => command.to_owned(),
-        }
+        with_prefix(self.text("shellCommandPrefix"), command)
     }
 
     /// When the end of a command without a terminal means that it has asked stdin for input.

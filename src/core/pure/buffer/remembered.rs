@@ -52,6 +52,11 @@ impl<T> Remembered<T> {
         self.by_id.get(&id).map(|one| &one.value)
     }
 
+    /// The value of this id, to change it.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
+        self.by_id.get_mut(&id).map(|one| &mut one.value)
+    }
+
     /// All values, by id.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.by_id.values().map(|one| &one.value)
