@@ -1,5 +1,6 @@
 //! Sessions that somebody else has ended: whoever asks for one is told how and by whom
 //! (unified-exec.md, Ended by somebody else).
+#![allow(clippy::disallowed_methods)] // Tests may use all of std.
 
 mod common;
 

@@ -323,8 +323,8 @@ fn a_session_that_was_evicted_is_read_on() {
     for _ in 0..4 {
         execd.open("exec sleep 1000");
     }
-    let gone = execd.failed("write_stdin", json!({"session_id": first}), "unknown_session");
-    assert!(gone.contains("evicted"), "{gone}");
+    let gone = execd.write(json!({"session_id": first, "yield_time_ms": 60_000}));
+    assert_eq!(gone["killed_by"], "eviction", "{gone}");
     eventually("it has ended", || read(&mut execd, first, json!({}))["eof"] == true);
     let page = read(&mut execd, first, json!({}));
     assert_eq!((text(&page), &page["signal"]), ("first\n", &json!("SIGTERM")));

@@ -500,7 +500,8 @@ fn a_job_takes_no_session_s_place_nor_the_other_way_round() {
     assert_eq!(second["warning"], "2/2 sessions open", "jobs are not counted");
     let third = execd.open("exec sleep 300");
     assert!(text(&third, "warning").contains("evicted session"), "{third}");
-    execd.failed("write_stdin", json!({"session_id": first["session_id"]}), "unknown_session");
+    let evicted = execd.write(json!({"session_id": first["session_id"]}));
+    assert_eq!(evicted["killed_by"], "eviction", "{evicted}");
     for job in jobs {
         assert_eq!(poll(&mut execd, job)["status"], "running", "{job}");
     }
