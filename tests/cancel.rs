@@ -101,7 +101,8 @@ fn an_answer_that_is_looked_at_carries_events() {
     let stays = session_of(&execd.open("exec sleep 300"));
     let poll = json!({"session_id": stays, "yield_time_ms": 60_000, "events": true});
     let request = execd.start_request("write_stdin", poll);
-    let ends = session_of(&execd.open("sleep 0.3; exit 4"));
+    let ends = session_of(&execd.open(&format!("{}; exit 4", until_file("go"))));
+    go(&execd, "go");
     execd.notification("session_exited", |exit| exit["session_id"] == ends);
     assert!(cancel(&mut execd, request, &json!({"take": true})));
     let result = execd.result_of(request);

@@ -157,16 +157,15 @@ fn polls_and_writes_have_the_same_headers() {
     let ends = open(&mut execd, &format!("{}; exit 4", until_file("go")));
     let poll = json!({"session_id": ends, "yield_time_ms": 60_000, "events": true});
     let request = execd.start_request("write_stdin", compact(poll));
-    let other = open(&mut execd, "sleep 0.3; exit 5");
+    let cmd = format!("{}; exit 5", until_file("other"));
+    let other = open(&mut execd, &cmd);
+    common::go(&execd, "other");
     execd.notification("session_exited", |exit| exit["session_id"] == other);
     go(&execd, "go");
     let ended = execd.result_of(request);
     assert_eq!(
         header(&ended),
-        format!(
-            "[exited]\nexit_code: 4\nlog_path: LOG\nevent: session {other} (sleep 0.3; exit 5) \
-             exited 5"
-        )
+        format!("[exited]\nexit_code: 4\nlog_path: LOG\nevent: session {other} ({cmd}) exited 5")
     );
 }
 
@@ -176,8 +175,9 @@ fn polls_and_writes_have_the_same_headers() {
 fn texts_of_lists_and_of_wait_for_leave_out_logs_that_nobody_needs() {
     let mut execd = Execd::start();
     let text = |result: &Value| result["text"].as_str().expect("a text").to_owned();
-    let well = session_of(&execd.open("sleep 0.3"));
-    let badly = session_of(&execd.open("sleep 0.3; exit 1"));
+    let well = session_of(&execd.open(&until_file("go")));
+    let badly = session_of(&execd.open(&format!("{}; exit 1", until_file("go"))));
+    go(&execd, "go");
     execd.until_listed_exited(well);
     execd.until_listed_exited(badly);
     let list = text(&execd.result("list_sessions", compact(json!({"peek": true}))));

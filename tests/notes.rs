@@ -75,8 +75,8 @@ fn an_armed_wake_is_told_and_stands_in_the_list() {
 #[test]
 fn a_write_sizes_the_terminal_first() {
     let mut execd = Execd::start();
-    let open = json!({"cmd": "while read x; do stty size; done", "tty": true});
-    let id = session_of(&execd.open_with("stty -echo; while read x; do stty size; done", open));
+    let cmd = "stty -echo; while read x; do stty size; done";
+    let id = session_of(&execd.open_with(cmd, json!({"tty": true})));
     let write = |chars: &str, size: Value| json!({"session_id": id, "chars": chars, "resize": size, "until": {"text": "0 "}});
     let told = execd.write(write("\\n", json!({"cols": 99, "rows": 40})));
     assert!(output(&told).contains("40 99"), "{told}");
@@ -92,7 +92,9 @@ fn a_write_sizes_the_terminal_first() {
     execd.refused("write_stdin", size, "session_id");
     // One that has exited tells its exit, and that there was nothing to size.
     let open = json!({"tty": true});
-    let ends = session_of(&execd.open_with("sleep 0.3; exit 3", open));
+    let ends = format!("{}; exit 3", until_file("go"));
+    let ends = session_of(&execd.open_with(&ends, open));
+    go(&execd, "go");
     execd.until_listed_exited(ends);
     let told = execd.write(json!({"session_id": ends, "resize": {"cols": 99, "rows": 40}}));
     assert_eq!(told["exit_code"], 3, "{told}");
