@@ -152,7 +152,7 @@ fn every_field_of_a_context_is_checked_by_its_name() {
     }
     let unknown = execd.error("bash", with_field("maxBytes", json!(3)));
     assert_eq!(unknown["data"]["param"], "context.maxBytes");
-    assert!(unknown["message"].as_str().is_some_and(|text| text.contains("context takes: cwd")));
+    assert!(unknown["message"].as_str().is_some_and(|text| text.contains("; context takes cwd, ")));
     let env = execd.refused("bash", with_field("env", json!({"A": 3})), "context.env");
     assert!(env.contains("context.env[\"A\"] must be a string"), "{env}");
 }

@@ -312,8 +312,8 @@ fn the_oldest_session_is_evicted_for_one_over_the_cap() {
     eventually(own, || execd.session_processes().iter().all(|p| p.session.as_deref() != Some(&id)));
 }
 
-/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for by
-///   `write_stdin` as any other
+/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
+///   by `write_stdin` as any other
 #[test]
 fn an_evicted_id_says_so_and_names_its_log() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);

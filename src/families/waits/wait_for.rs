@@ -117,6 +117,21 @@ fn find(
     conditions: &Conditions,
     most: usize,
 ) -> Result<Found, RpcError> {
+    if let Some(ended) = unified::ended::find(engine, call, id) {
+        let (exit_code, signal) = ended.exit();
+        return Ok(Found::Over(Box::new(row::Row {
+            session_id: id,
+            command: ended.command(),
+            family: ended.family,
+            exit_code,
+            signal,
+            killed_by: Some(ended.killed_by),
+            note: Some(ended.line()),
+            output: Some(ended.output()),
+            log_path: ended.log_path,
+            ..row::Row::over()
+        })));
+    }
     let Engine { sessions, cx, .. } = engine;
     // The books of bash_stream have the sessions of all families. What a session's own family can
     // still tell goes before: the exit of a listed one is told by a wait, as by a poll.
@@ -137,22 +152,7 @@ fn find(
         entry.core.last_used = used;
         return Ok(Found::There);
     }
-    if let Some(ended) = unified::ended::find(engine, call, id) {
-        let (exit_code, signal) = ended.exit();
-        return Ok(Found::Over(Box::new(row::Row {
-            session_id: id,
-            command: ended.command(),
-            family: ended.family,
-            exit_code,
-            signal,
-            killed_by: Some(ended.killed_by),
-            note: Some(ended.line()),
-            output: Some(ended.output()),
-            log_path: ended.log_path,
-            ..row::Row::over()
-        })));
-    }
-    let mut error = engine.sessions.unknown_session(id);
+    let mut error = sessions.unknown_session(id);
     error.message = format!("session_ids: {}", error.message);
     Err(error.with("param", "session_ids".into()))
 }
