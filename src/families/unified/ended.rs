@@ -100,6 +100,11 @@ impl Ended {
         status_fields(self.status)
     }
 
+    /// Its number.
+    pub fn id(&self) -> SessionId {
+        self.last.id
+    }
+
     /// Its command, cut where it is long.
     pub fn command(&self) -> String {
         self.last.command.to_string()

@@ -7,6 +7,7 @@ use super::group::Group;
 use super::{Waits, reply, row};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
+use crate::families::unified::ended::Ended;
 use crate::families::{Engine, Method, Numbered, stream, unified, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
 use crate::pure::group::Mode;
@@ -108,6 +109,23 @@ enum Found {
     Over(Box<row::Row>),
 }
 
+/// A session that somebody else has ended.
+fn over(ended: &Ended) -> Found {
+    let (exit_code, signal) = ended.exit();
+    Found::Over(Box::new(row::Row {
+        session_id: ended.id(),
+        command: ended.command(),
+        family: ended.family,
+        exit_code,
+        signal,
+        killed_by: Some(ended.killed_by),
+        note: Some(ended.line()),
+        output: Some(ended.output()),
+        log_path: ended.log_path.clone(),
+        ..row::Row::over()
+    }))
+}
+
 /// The session of this id, whoever started it, as used now; `most`: bytes of output of one that is
 /// over.
 fn find(
@@ -117,20 +135,10 @@ fn find(
     conditions: &Conditions,
     most: usize,
 ) -> Result<Found, RpcError> {
-    if let Some(ended) = unified::ended::find(engine, call, id) {
-        let (exit_code, signal) = ended.exit();
-        return Ok(Found::Over(Box::new(row::Row {
-            session_id: id,
-            command: ended.command(),
-            family: ended.family,
-            exit_code,
-            signal,
-            killed_by: Some(ended.killed_by),
-            note: Some(ended.line()),
-            output: Some(ended.output()),
-            log_path: ended.log_path,
-            ..row::Row::over()
-        })));
+    let ended = unified::ended::find(engine, call, id);
+    // Of their own sessions the books have more.
+    if let Some(ended) = ended.as_ref().filter(|one| one.family == "unified") {
+        return Ok(over(ended));
     }
     let Engine { sessions, cx, .. } = engine;
     // The books of bash_stream have the sessions of all families. What a session's own family can
@@ -151,6 +159,9 @@ fn find(
         conditions::check_room(&entry.core, conditions)?;
         entry.core.last_used = used;
         return Ok(Found::There);
+    }
+    if let Some(ended) = &ended {
+        return Ok(over(ended));
     }
     let mut error = sessions.unknown_session(id);
     error.message = format!("session_ids: {}", error.message);
