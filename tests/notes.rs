@@ -1,5 +1,5 @@
-//! What replies tell besides the output: a wait that was clamped, a kill's process and signal, armed
-//! wakes, what to do about a program that waits on our pipe; and a terminal that is sized by a
+//! What replies tell besides the output: a wait that was clamped, a kill's process and signal,
+//! armed wakes, what to do about a program that waits on our pipe; and a terminal that is sized by a
 //! write (unified-exec.md).
 
 mod common;
@@ -11,8 +11,8 @@ fn note(result: &Value) -> &str {
     result["note"].as_str().unwrap_or_default()
 }
 
-/// rule: unified-exec.md, Sessions and waits: A time that is out of range is clamped, and `note` says
-///   so
+/// rule: unified-exec.md, Sessions and waits: A time that is out of range is clamped, and `note`
+///   says so
 #[test]
 fn a_wait_that_was_clamped_says_so_and_one_that_was_not_does_not() {
     let mut execd = Execd::start();

@@ -187,7 +187,7 @@ fn wrong_params_are_refused_by_name() {
         (json!({"command": ""}), "command"),
         (json!({"command": 1}), "command"),
         (json!({"command": "true", "cmd": "true"}), "cmd"),
-        (json!({"command": "true", "yield_ms": 1}), "yield_ms"),
+        (json!({"command": "true", "yield_s": 1}), "yield_s"),
         (json!({"command": "true", "yieldMs": "1"}), "yieldMs"),
         (json!({"command": "true", "stdinMode": "none"}), "stdinMode"),
         (json!({"command": "true", "stdinMode": null}), "stdinMode"),
