@@ -69,6 +69,14 @@ export type Until = {
   tree_exit?: boolean;
 };
 
+/** gives the session's terminal this size first, as resize_session does */
+export type Resize = {
+  /** columns, clamped to 20..500 */
+  cols: number;
+  /** rows, clamped to 5..300 */
+  rows: number;
+};
+
 /** what to write, taken literally: a string, or {"base64": "…"} for exact bytes */
 export type Data = {
   base64: string;
@@ -203,6 +211,8 @@ export interface MethodParams {
     cmd: string;
     /** columns of the terminal, clamped to 20..500; default 120 */
     cols?: number;
+    /** a line before the command, which no text shows */
+    command_prefix?: string;
     /** variables to set (a string) or to unset (null) */
     env?: Record<string, string | null>;
     /** true: the reply carries the events that this client was not told yet; default false */
@@ -234,11 +244,6 @@ export interface MethodParams {
     tty?: boolean;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: Until;
-    /**
-     * true: the wait ends also when the session's terminal is asked for a password, as with until
-     * {"input":"password"}, and is no longer for that; default false
-     */
-    until_password?: boolean;
     /** working directory; default execd's own, against which a relative one is resolved */
     workdir?: string;
     /**
@@ -271,11 +276,8 @@ export interface MethodParams {
     on_impossible?: "answer" | "wait";
     /** gives output unprocessed instead of clean text */
     raw_output?: boolean;
-    /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
-     */
-    secret?: boolean;
+    /** gives the session's terminal this size first, as resize_session does */
+    resize?: Resize;
     /** the session to write to or to poll */
     session_id: number;
     /** the same fields as until, for what marks a failure: outcome "stopped" */
@@ -284,11 +286,6 @@ export interface MethodParams {
     stream?: boolean;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: Until;
-    /**
-     * true: the wait ends also when the session's terminal is asked for a password, as with until
-     * {"input":"password"}, and is no longer for that; default false
-     */
-    until_password?: boolean;
     /**
      * how long to wait: with input 250..30000 ms (default 250), a poll, and with until or stop,
      * 5000 ms..cap (default 5000)
@@ -301,11 +298,6 @@ export interface MethodParams {
     data?: string | Data;
     /** closes stdin after the bytes */
     eof?: boolean;
-    /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
-     */
-    secret?: boolean;
     /** the process */
     sessionId: number;
   };
@@ -314,6 +306,8 @@ export interface MethodParams {
    * when all are gone.
    */
   kill_session: {
+    /** a person asks, not whoever started the session: killed_by says it */
+    by?: "execd kill" | "the user";
     /** true: the reply carries the events that this client was not told yet; default false */
     events?: boolean;
     /** "compact": the header, or the text, has only lines that tell something; default "full" */
@@ -395,6 +389,8 @@ export interface MethodParams {
   bash_stream: {
     /** the command, run as bash -c COMMAND */
     command: string;
+    /** a line before the command, which no text shows */
+    commandPrefix?: string;
     /** variables to set (a string) or to unset (null) */
     env?: Record<string, string | null>;
     /** characters of each text of a reply, clamped to 1..150000; default 30000 */
@@ -406,6 +402,8 @@ export interface MethodParams {
      * of --on-impossible (answer)
      */
     onImpossible?: "answer" | "wait";
+    /** the shell, looked up on PATH; default bash */
+    shell?: string;
     /**
      * "pipe" (default); "pty": a terminal, with one stream, where what the shell leaves behind gets
      * SIGHUP when the shell ends; "null": /dev/null, so that what reads it is at its end
@@ -526,6 +524,8 @@ export interface MethodParams {
   tmux: {
     /** what to do */
     action: "list" | "list-polls" | "peek" | "kill" | "poll" | "unpoll";
+    /** of peek: everything, not only what is new to this client, at most 5 KiB; default false */
+    all?: boolean;
     /** the caller's settings */
     context?: Context;
     /** of poll: seconds, more than 0 */
@@ -633,11 +633,6 @@ export interface MethodParams {
     data_b64: string;
     /** closes stdin after the bytes; for sessions on pipes (a terminal gets the key) */
     eof?: boolean;
-    /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
-     */
-    secret?: boolean;
     /** the session */
     session_id: number;
   };
