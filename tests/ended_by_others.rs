@@ -33,7 +33,8 @@ fn assert_told(told: &Value, id: u64, by: &str, who: &str) {
 fn execd_kill_is_told_to_whoever_asks_for_the_session() {
     let mut execd = Execd::start();
     let id = execd.open_until(STAYS, "ready");
-    let log = execd.listed(id).expect("the session")["log_path"].clone();
+    let row = execd.listed(id).expect("the session");
+    let (log, cwd) = (row["log_path"].clone(), row["cwd"].clone());
     let kill = Command::new(env!("CARGO_BIN_EXE_execd"))
         .args(["kill", &format!("@{id}"), "--socket"])
         .arg(execd.socket())
@@ -44,7 +45,7 @@ fn execd_kill_is_told_to_whoever_asks_for_the_session() {
     let poll = execd.write(json!({"session_id": id}));
     assert_told(&poll, id, "execd kill", "execd kill (a person)");
     assert_eq!((&poll["signal"], output(&poll)), (&json!("SIGTERM"), "ready\n"));
-    assert_eq!(poll["log_path"], log);
+    assert_eq!((&poll["log_path"], &poll["cwd"]), (&log, &cwd));
     assert_absent(&poll, &["failure_message", "session_id"]);
     let header = poll["header"].as_str().expect("a header");
     let begins = format!(

@@ -57,7 +57,7 @@ pub enum HeaderStyle<'a> {
 impl HeaderStyle<'_> {
     /// Whether a command's directory is worth a line.
     fn tells_cwd(self, of_command: &str) -> bool {
-        !matches!(self, Self::Compact { cwd } if cwd == of_command)
+        !matches!(self, Self::Compact { cwd } if cwd == of_command || of_command.is_empty())
     }
 }
 

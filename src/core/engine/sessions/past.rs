@@ -92,6 +92,10 @@ pub struct LastSeen {
     pub id: SessionId,
     /// Its command, cut where it is long.
     pub command: Box<str>,
+    /// Its working directory.
+    pub cwd: Box<str>,
+    /// Whether it had a terminal.
+    pub tty: bool,
     /// The end of its output as clean text.
     pub output: Box<str>,
 }
@@ -102,7 +106,13 @@ impl LastSeen {
         let text = tail_text(core);
         let (output, _) = truncate_tail(&text, LAST_SEEN_LINES, LAST_SEEN_OUTPUT_BYTES);
         let command = command_for_lists(&core.facts.command, EVENT_COMMAND_BYTES);
-        Self { id: core.id, command: command.into(), output: output.into() }
+        Self {
+            id: core.id,
+            command: command.into(),
+            cwd: core.facts.cwd.as_str().into(),
+            tty: core.facts.tty,
+            output: output.into(),
+        }
     }
 }
 
