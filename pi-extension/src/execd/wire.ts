@@ -244,6 +244,11 @@ export interface MethodParams {
     tty?: boolean;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: Until;
+    /**
+     * true: the wait ends also when the session's terminal is asked for a password, as with until
+     * {"input":"password"}, and is no longer for that; default false
+     */
+    until_password?: boolean;
     /** working directory; default execd's own, against which a relative one is resolved */
     workdir?: string;
     /**
@@ -278,6 +283,11 @@ export interface MethodParams {
     raw_output?: boolean;
     /** gives the session's terminal this size first, as resize_session does */
     resize?: Resize;
+    /**
+     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
+     * that has at least 4 bytes; default false
+     */
+    secret?: boolean;
     /** the session to write to or to poll */
     session_id: number;
     /** the same fields as until, for what marks a failure: outcome "stopped" */
@@ -286,6 +296,11 @@ export interface MethodParams {
     stream?: boolean;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: Until;
+    /**
+     * true: the wait ends also when the session's terminal is asked for a password, as with until
+     * {"input":"password"}, and is no longer for that; default false
+     */
+    until_password?: boolean;
     /**
      * how long to wait: with input 250..30000 ms (default 250), a poll, and with until or stop,
      * 5000 ms..cap (default 5000)
@@ -298,6 +313,11 @@ export interface MethodParams {
     data?: string | Data;
     /** closes stdin after the bytes */
     eof?: boolean;
+    /**
+     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
+     * that has at least 4 bytes; default false
+     */
+    secret?: boolean;
     /** the process */
     sessionId: number;
   };
@@ -633,6 +653,11 @@ export interface MethodParams {
     data_b64: string;
     /** closes stdin after the bytes; for sessions on pipes (a terminal gets the key) */
     eof?: boolean;
+    /**
+     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
+     * that has at least 4 bytes; default false
+     */
+    secret?: boolean;
     /** the session */
     session_id: number;
   };
