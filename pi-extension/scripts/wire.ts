@@ -6,6 +6,7 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { MODELS_FILE, describeModels, modelsSource } from "./models.ts";
 
 /** The file that is made. */
 export const WIRE_FILE = fileURLToPath(new URL("../src/execd/wire.ts", import.meta.url));
@@ -127,5 +128,7 @@ function comment(text: string, indent: string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(WIRE_FILE, wireSource(describe(process.env.EXECD_TEST_BIN ?? EXECD)));
+  const execd = process.env.EXECD_TEST_BIN ?? EXECD;
+  writeFileSync(WIRE_FILE, wireSource(describe(execd)));
+  writeFileSync(MODELS_FILE, modelsSource(describeModels(execd)));
 }

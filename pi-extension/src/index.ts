@@ -24,14 +24,14 @@ import { renderWakeMessage } from "./render/messages.ts";
 import { PiSession } from "./session.ts";
 import { bash } from "./tools/bash.ts";
 import { stream } from "./tools/stream.ts";
-import { unified } from "./tools/unified.ts";
+import { more, unified } from "./tools/unified.ts";
 
 export { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "./pi/settings.ts";
 
 /** The extension's factory, as pi calls it. */
 export default function piExecd(pi: ExtensionAPI): void {
   const host: Host = pi;
-  const session = new PiSession(host, [unified, stream, bash]);
+  const session = new PiSession(host, [unified, more, stream, bash]);
   registerFlags(host);
   registerCommands(host, session);
   host.registerMessageRenderer(WAKE_MESSAGE_TYPE, renderWakeMessage);
@@ -82,7 +82,7 @@ function registerCommands(host: Host, session: PiSession): void {
 function registerFlags(host: Host): void {
   host.registerFlag(TOOLS_FLAG, {
     type: "string",
-    description: "Tools of execd to register: unified (default), stream or bash",
+    description: "Tools of execd to register: unified (default), more, stream or bash",
   });
   host.registerFlag(KEEP_BASH_FLAG, {
     type: "boolean",

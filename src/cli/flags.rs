@@ -49,8 +49,8 @@ pub enum Command {
     Kill(u64, Option<String>, Place),
     /// `execd completions`: the script.
     Completions(String),
-    /// `--describe`.
-    Describe,
+    /// `--describe`; whether `--for-models`.
+    Describe(bool),
     /// `--help`.
     Help,
     /// `--version`.
@@ -110,12 +110,14 @@ pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Re
 
 fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
     let mut arguments = Arguments::new(words);
+    let (mut describes, mut for_models) = (false, false);
     while let Some(argument) = arguments.next()? {
         match argument {
             Flag(flag) => match flag.as_str() {
                 "-h" | "--help" => return Ok(Command::Help),
                 "-V" | "--version" => return Ok(Command::Version),
-                "--describe" => return Ok(Command::Describe),
+                "--describe" => describes = true,
+                "--for-models" => for_models = true,
                 flag => drop(setting(flag, &mut arguments, &mut config)?),
             },
             Word(word) => {
@@ -125,7 +127,11 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
             }
         }
     }
-    Ok(Command::Serve(Box::new(config)))
+    match (describes, for_models) {
+        (false, true) => Err("--for-models belongs to --describe".to_owned()),
+        (true, for_models) => Ok(Command::Describe(for_models)),
+        (false, false) => Ok(Command::Serve(Box::new(config))),
+    }
 }
 
 fn parse_run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {

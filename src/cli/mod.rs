@@ -109,7 +109,11 @@ fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
     match command {
         Command::Help => Ok(say(&table::help())),
         Command::Version => Ok(say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n"))),
-        Command::Describe => Ok(say(&format!("{:#}\n", front::describe()))),
+        Command::Describe(for_models) => {
+            let all = || format!("{:#}", front::describe());
+            let told = if for_models { front::describe_models() } else { all() };
+            Ok(say(&format!("{told}\n")))
+        }
         Command::Completions(script) => Ok(say(&script)),
         Command::Serve(config) => serve::main(*config, one_session),
         Command::Run(options) => run::main(*options),

@@ -170,6 +170,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "serve JSON-RPC requests, one a line, on stdin and stdout",
         flags: &[
             flag("describe", Takes::Nothing, "print the methods and their params as JSON Schema"),
+            flag("for-models", Takes::Nothing, "with --describe: print the tools that models get"),
             flag("help", Takes::Nothing, "print this"),
             flag("version", Takes::Nothing, "print the version"),
         ],

@@ -5,6 +5,7 @@
 
 mod cancel;
 mod events;
+mod models;
 mod ping;
 mod reserve_session_ids;
 mod server_info;
@@ -18,6 +19,8 @@ use crate::engine::contract::Methods;
 use crate::families::{METHODS as METHODS_OF_FAMILIES, Method, State};
 use crate::limits::PROTOCOL_REVISION;
 use crate::wire::{self, RpcError};
+
+pub use models::describe as describe_models;
 
 /// All methods, in the order of the documentation: the families' rows, and those that are no
 /// family's.

@@ -15,6 +15,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: false,
+    models: &[],
     check,
     call,
 };

@@ -19,6 +19,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: true,
+    models: &[],
     check: wire::check::<Params>,
     call,
 };

@@ -13,6 +13,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[],
     check: wire::check::<Params>,
     call,
 };

@@ -1,5 +1,6 @@
 /** The keys of tmux-bash.jsonc: what each may hold, and what holds where it is left out. */
 import { join } from "node:path";
+import { MODELS } from "../execd/models.ts";
 import { type Kind, filledText, flag, isNumber, isString, oneOf } from "../text/kinds.ts";
 
 /** A key: its kind and its default. */
@@ -66,23 +67,12 @@ function key<T>(kind: Kind<T>, fallback: T): Key<T> {
 /** The guidelines, each with the actions of the tmux tool that the guideline speaks of. */
 const GUIDELINES: readonly [string, readonly TmuxAction[]][] = [
   [
-    'Use {{bashToolName}} with background: true or timeoutAction: "background" for long-running '
-      + "commands, servers, watchers, REPLs, interactive prompts, and other background bash "
-      + "commands. REPLs and prompts need tty: true as well: they wait for a person who attaches.",
+    "{{bashToolName}}: background: true for servers, watchers and long commands. Their end is "
+      + "reported by itself: don't poll for it.",
     [],
   ],
-  [
-    "Background {{bashToolName}} commands will report automatically when they finish; do not keep "
-      + "polling manually unless you need interim output.",
-    [],
-  ],
-  ["Use {{tmuxToolName}} list to find background windows.", ["list"]],
-  ["Use {{tmuxToolName}} peek/kill with a window id like @123.", ["peek", "kill"]],
-  [
-    "If asked how to watch or take over a background window, name this command: "
-      + "{{attachCommand}}, where @123 is a window id.",
-    [],
-  ],
+  ["{{tmuxToolName}} list finds background windows.", ["list"]],
+  ["To watch or take one over, people run: {{attachCommand}}", []],
 ];
 
 /** The default guidelines where these actions are enabled: none names an action that is not. */
@@ -106,23 +96,11 @@ export const KEYS = {
   tmuxToolName: key(toolName, "tmux"),
   tmuxEnabledActions: key(actions, ["list", "peek", "kill"]),
   bashPollIntervalEnabled: key(flag, false),
-  bashToolDescription: key(
-    text,
-    "Execute a bash command in a background window. Output is truncated to last "
-      + "{{bashContextLines}} lines or {{maxOutputKb}}KB. Defaults to a {{defaultTimeoutSeconds}}s "
-      + "timeout, max {{maxTimeoutSeconds}}s; timeoutAction defaults to "
-      + '"{{defaultTimeoutAction}}". Use background for long-running commands.',
-  ),
-  tmuxToolDescription: key(
-    text,
-    "Inspect and control background windows created by {{bashToolName}}.",
-  ),
+  bashToolDescription: key(text, MODELS.bash.bash.description),
+  tmuxToolDescription: key(text, MODELS.bash.tmux.description),
   systemPrompt: key(flag, true),
-  bashSystemPromptSnippet: key(textOrFalse, "Execute bash commands in background windows"),
-  tmuxSystemPromptSnippet: key(
-    textOrFalse,
-    "Inspect and control the background windows created by the {{bashToolName}} tool",
-  ),
+  bashSystemPromptSnippet: key(textOrFalse, "Run bash commands, also in background windows"),
+  tmuxSystemPromptSnippet: key(textOrFalse, "Look after the windows of {{bashToolName}}"),
   systemPromptGuidelines: key<readonly string[]>(texts, defaultGuidelines(TMUX_ACTIONS)),
   tmuxSessionScope: key(oneOf("global", "git-root"), "global"),
   globalTmuxSessionName: key(text, "pi-background"),

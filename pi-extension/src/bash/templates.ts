@@ -1,14 +1,19 @@
 /** The variables of the texts in tmux-bash.jsonc. */
+import { fill } from "../text/fill.ts";
 import type { TmuxBashConfig } from "./keys.ts";
 
 const BYTES_PER_KB = 1024;
 
-/**
- * Takes a text and gives it with its variables replaced, with blanks within the braces or without;
- * what is no variable stays.
- */
+type Values = Record<string, unknown>;
+
+/** Takes a text of the settings and gives it with its variables replaced. */
 export function expand(template: string, config: TmuxBashConfig, attachCommand: string): string {
-  const values: Record<string, unknown> = {
+  return fill(template, settingValues(config, attachCommand));
+}
+
+/** The variables that a text of the settings may have, with their values. */
+export function settingValues(config: TmuxBashConfig, attachCommand: string): Values {
+  return {
     bashToolName: config.bashToolName,
     tmuxToolName: config.tmuxToolName,
     attachCommand,
@@ -18,8 +23,6 @@ export function expand(template: string, config: TmuxBashConfig, attachCommand: 
     bashContextLines: config.bashContextLines,
     maxOutputKb: Math.round((config.maxOutputBytes / BYTES_PER_KB) * 10) / 10,
   };
-  return template.replace(/\{\{\s*(\w+)\s*\}\}/g, (found, name: string) =>
-    Object.hasOwn(values, name) ? String(values[name]) : found);
 }
 
 /**

@@ -4,10 +4,10 @@
  */
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
 import { type TmuxBashConfig, TMUX_ACTIONS } from "../bash/keys.ts";
-import { expand } from "../bash/templates.ts";
-import {
-  type ParameterSchema, type ToolSchema, flag, integer, number, oneOf, schema, text,
-} from "./schema.ts";
+import { expand, settingValues } from "../bash/templates.ts";
+import { MODELS } from "../execd/models.ts";
+import { type Values, parametersOf } from "./from-table.ts";
+import type { ToolSchema } from "./schema.ts";
 import type { ToolText } from "./tool.ts";
 
 /** The texts of the tool that runs commands. `attachCommand` is what people attach with. */
@@ -17,7 +17,7 @@ export function bashText(config: TmuxBashConfig, attachCommand: string): ToolTex
     label: config.bashToolName,
     description: expanded(config.bashToolDescription),
     ...bashPrompt(config, expanded),
-    parameters: bashSchema(config),
+    parameters: bashSchema(config, attachCommand),
   };
 }
 
@@ -29,7 +29,7 @@ export function tmuxText(config: TmuxBashConfig, attachCommand: string): ToolTex
     description: expand(config.tmuxToolDescription, config, attachCommand),
     ...(snippet && { promptSnippet: expand(snippet, config, attachCommand) }),
     promptGuidelines: [],
-    parameters: tmuxSchema(config),
+    parameters: tmuxSchema(config, attachCommand),
   };
 }
 
@@ -58,69 +58,43 @@ function pisBash(): Partial<Prompt> {
   };
 }
 
-function bashSchema(config: TmuxBashConfig): ToolSchema {
-  const { defaultTimeoutSeconds: seconds, maxTimeoutSeconds: most } = config;
-  return schema({
-    command: text("Shell command to execute"),
-    name: text("Short label of its window. Default: the command's program."),
-    timeout: number(`Seconds to wait for it, more than 0. Default ${seconds}, at most ${most}.`),
-    timeoutAction: oneOf(
-      ["background", "kill"],
-      'At the timeout: "background" lets it go on and reports its end later, '
-        + `"kill" ends it. Default "${config.defaultTimeoutAction}".`,
-    ),
-    background: flag("Start it in the background and return at once; its end is reported later."),
-    tty: flag(
-      "Give it a terminal, for what wants input: REPLs, prompts, editors. A person "
-        + `can attach and type. Default ${config.tty}; without one its input is empty. What the `
-        + "shell leaves behind on it (server &) gets SIGHUP when the shell ends.",
-    ),
-    ...(config.bashPollIntervalEnabled && pollParameters(config)),
-  }, ["command"]);
-}
-
-function pollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
-  const fallback = config.defaultPollInterval;
+/** The values of the variables in the words of parameters. */
+function values(config: TmuxBashConfig, attachCommand: string): Values {
   return {
-    pollInterval: number(
-      "Seconds between check-ins on its output while it runs in the background. "
-        + `Default: ${fallback > 0 ? fallback : "none"}.`,
-    ),
-    pollLines: integer(
-      `Lines of output in a check-in, the last ones. Default ${config.pollContextLines}.`,
-    ),
+    ...settingValues(config, attachCommand),
+    tty: config.tty,
+    defaultPollInterval: config.defaultPollInterval > 0 ? config.defaultPollInterval : "none",
+    pollContextLines: config.pollContextLines,
+    pollSeconds: pollSeconds(config),
   };
 }
 
-/** What each action does, for the schema. */
-const ACTIONS: Record<(typeof TMUX_ACTIONS)[number], string> = {
-  list: "list shows the background windows",
-  "list-polls": "list-polls shows the windows with check-ins",
-  peek: "peek shows the end of a window's output",
-  kill: "kill ends a window with all its processes",
-  poll: "poll starts periodic check-ins on a window's output",
-  unpoll: "unpoll stops them",
-};
+/** A schema without the parameters of these names. */
+function without(whole: ToolSchema, names: string[]): ToolSchema {
+  const own = Object.entries(whole.properties).filter(([name]) => !names.includes(name));
+  return { ...whole, properties: Object.fromEntries(own) };
+}
 
-function tmuxSchema(config: TmuxBashConfig): ToolSchema {
+const POLL_PARAMETERS = ["pollInterval", "pollLines"];
+
+function bashSchema(config: TmuxBashConfig, attachCommand: string): ToolSchema {
+  const whole = parametersOf(MODELS.bash.bash, values(config, attachCommand));
+  return without(whole, config.bashPollIntervalEnabled ? [] : POLL_PARAMETERS);
+}
+
+function tmuxSchema(config: TmuxBashConfig, attachCommand: string): ToolSchema {
+  const whole = parametersOf(MODELS.bash.tmux, values(config, attachCommand));
   const enabled = TMUX_ACTIONS.filter((action) => config.tmuxEnabledActions.includes(action));
-  const onWindow = enabled.filter((action) => !action.startsWith("list"));
-  return schema({
-    action: oneOf(enabled, `${enabled.map((action) => ACTIONS[action]).join("; ")}.`),
-    ...(onWindow.length > 0 && {
-      window: text(`Window id like @123, for ${onWindow.join(", ")}.`),
-    }),
-    ...(enabled.includes("poll") && tmuxPollParameters(config)),
-  }, ["action"]);
-}
-
-function tmuxPollParameters(config: TmuxBashConfig): Record<string, ParameterSchema> {
-  return {
-    pollInterval: number(`For poll: seconds between check-ins. Default ${pollSeconds(config)}.`),
-    pollLines: integer(
-      `For poll: lines of output, the last ones. Default ${config.pollContextLines}.`,
-    ),
-  };
+  const { action, ...others } = whole.properties;
+  // The words are one sentence for each action, which begins with its name.
+  const words = (action?.description ?? "").split(/(?<=\.) /)
+    .filter((sentence) => enabled.some((name) => sentence.startsWith(`${name}:`)));
+  const own = { ...action, enum: enabled, description: words.join(" ") };
+  const onWindow = enabled.some((name) => !name.startsWith("list"));
+  return without({ ...whole, properties: { action: own, ...others } }, [
+    ...(onWindow ? [] : ["window"]),
+    ...(enabled.includes("poll") ? [] : POLL_PARAMETERS),
+  ]);
 }
 
 /** The seconds of a poll that names none and must have some. */

@@ -1,24 +1,67 @@
 /**
- * Models are loose with types (`"5"` for 5) and invent parameters. execd's wire is strict, so the
- * arguments are brought into the tool's schema here; a value that does not fit is left for execd to
- * refuse.
+ * Models are loose with types (`"5"` for 5) and with names. execd's wire is strict, so the arguments
+ * are brought into the tool's schema here. A value that does not fit, and a parameter that the tool
+ * does not have, are left for execd to refuse by name.
  */
 import { isObject, parseObject } from "../text/values.ts";
-import { type ParameterSchema, REPAIR, type ToolSchema } from "./schema.ts";
+import { type ParameterSchema, REPAIR, SYNONYMS, type ToolSchema } from "./schema.ts";
 
-/** `args` with the schema's parameters only, in the schema's types; null counts as absent. */
+/** `args` in the schema's names and types; null counts as absent. */
 export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {
-  const given = isObject(args) ? args : {};
+  const given = isObject(args) ? ownNames(schema, args) : {};
   const taken: Record<string, unknown> = {};
-  for (const [name, parameter] of Object.entries(schema.properties)) {
-    const value = given[name];
-    if (value === undefined || value === null) continue;
+  for (const [name, value] of Object.entries(given)) {
+    const parameter = schema.properties[name];
     // An empty string is how some models leave a parameter out.
-    if (value === "" && !schema.required?.includes(name)) continue;
-    const mended = (parameter[REPAIR] ?? ((as) => coerceValue(parameter.type, as)))(value);
+    if (value === "" && parameter && !schema.required?.includes(name)) continue;
+    const mended = parameter ? mend(parameter, value) : value;
     if (mended !== undefined) taken[name] = mended;
   }
   return taken;
+}
+
+function mend(parameter: ParameterSchema, value: unknown): unknown {
+  return (parameter[REPAIR] ?? ((as) => coerceValue(parameter.type, as)))(value);
+}
+
+/**
+ * Takes the arguments with the names of other agents' tools, and gives them with this tool's; where
+ * both are there, both stay, for execd to refuse.
+ */
+function ownNames(schema: ToolSchema, args: Record<string, unknown>): Record<string, unknown> {
+  const synonyms = schema[SYNONYMS] ?? {};
+  const there = Object.entries(args).filter(([, value]) => (value ?? null) !== null);
+  const entries = there.map(([name, value]) => {
+    const own = Object.hasOwn(synonyms, name) ? synonyms[name] : undefined;
+    return [own === undefined || (args[own] ?? null) !== null ? name : own, value];
+  });
+  return Object.fromEntries(entries) as Record<string, unknown>;
+}
+
+/** Stands for a required parameter that a call does not have, until execd is asked. */
+const STAND_INS: Readonly<Record<string, unknown>> = { string: "", integer: -1, number: -1 };
+
+/**
+ * Arguments for pi's own check, which refuses a call that has not all that is required, and says
+ * nothing of what has a wrong name: then the missing ones get a stand-in, so that the call comes to
+ * execd, which names the wrong one and the right one.
+ */
+export function prepared(schema: ToolSchema, args: unknown): Record<string, unknown> {
+  const taken = coerce(schema, args);
+  if (Object.keys(taken).every((name) => name in schema.properties)) return taken;
+  const missing = (schema.required ?? []).filter((name) => !(name in taken));
+  const standIns = missing.map((name) =>
+    [name, STAND_INS[schema.properties[name]?.type ?? "string"]] as const);
+  return { ...Object.fromEntries(standIns), ...taken };
+}
+
+/** Takes arguments that pi has checked and gives them for execd, without stand-ins. */
+export function checked(schema: ToolSchema, args: unknown): Record<string, unknown> {
+  const taken = coerce(schema, args);
+  if (Object.keys(taken).every((name) => name in schema.properties)) return taken;
+  const own = Object.entries(taken).filter(([name, value]) => !schema.required?.includes(name)
+    || value !== STAND_INS[schema.properties[name]?.type ?? "string"]);
+  return Object.fromEntries(own);
 }
 
 function coerceValue(type: ParameterSchema["type"], value: unknown): unknown {
@@ -54,7 +97,7 @@ export function coerceBoolean(value: unknown): unknown {
 }
 
 /** An object of environment variables: JSON text is parsed, numbers and booleans become text. */
-function coerceVariables(value: unknown): unknown {
+export function coerceVariables(value: unknown): unknown {
   const object = typeof value === "string" ? parseObject(value) : value;
   if (!isObject(object)) return value;
   const entries = Object.entries(object).map(([name, setting]) => [

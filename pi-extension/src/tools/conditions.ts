@@ -1,11 +1,8 @@
 /**
- * `until` and `stop`: what a model reads of them, and how loose values of them are mended (docs:
- * waits.md). The fields are told in words and not as a schema of their own, which
- * every request would pay for several times.
+ * How loose values of ids, of `until` and of `stop` are mended (docs: pi.md, The tools; waits.md).
  */
 import { isObject, parseObject } from "../text/values.ts";
 import { coerceBoolean, coerceNumber } from "./coerce.ts";
-import { type ParameterSchema, REPAIR, oneOf } from "./schema.ts";
 
 /** How a family spells the fields of more than one word. */
 export type Spelling = "snake" | "camel";
@@ -14,46 +11,6 @@ const NAMES: Record<Spelling, Record<string, string>> = {
   snake: { idleMs: "idle_ms", idleCpu: "idle_cpu", treeExit: "tree_exit" },
   camel: { idle_ms: "idleMs", idle_cpu: "idleCpu", tree_exit: "treeExit" },
 };
-
-/** What a tool says of `until` and `stop`. */
-export interface ConditionTexts {
-  until: string;
-  stop: string;
-}
-
-/** The words of the tool that tells them in full; others point at it. */
-export function fullTexts(spelling: Spelling): ConditionTexts {
-  const [idle, all] = spelling === "snake" ? ["idle_ms", "tree_exit"] : ["idleMs", "treeExit"];
-  return {
-    until: "Ends this call once one comes true: text or regex (in a line of output; one or a list; "
-      + "count: the N-th match), port (it listens; 0: any), http ({port, path, status}), input "
-      + `(true: it waits for input), ${idle} (quiet so long), ${all} (true: all its processes are `
-      + "gone).",
-    stop: "The same fields, for signs of failure.",
-  };
-}
-
-/** The words of a tool that has the parameters of another one. */
-export function sameAs(tool: string, otherwise = ""): ConditionTexts {
-  return { until: `As in ${tool}.${otherwise}`, stop: `As in ${tool}.` };
-}
-
-/** `until` and `stop`. */
-export function conditions(
-  spelling: Spelling,
-  { until, stop }: ConditionTexts,
-): Record<string, ParameterSchema> {
-  return { until: condition(until, spelling), stop: condition(stop, spelling) };
-}
-
-/** `on_impossible` of the unified tools. */
-export function onImpossible(description: string): ParameterSchema {
-  return oneOf(["answer", "wait"], description);
-}
-
-function condition(description: string, spelling: Spelling): ParameterSchema {
-  return { type: "object", description, [REPAIR]: (value) => mendCondition(value, spelling) };
-}
 
 /**
  * Takes a condition as a model wrote it and gives it in the wire's types; undefined where nothing is
@@ -140,20 +97,31 @@ function addressOf(value: string): Record<string, unknown> | undefined {
   return found ? { path: found[2] ?? "/", port: found[1] ?? "80" } : undefined;
 }
 
-/** The sessions of wait_for: a list of ids; all that run where none is given. */
-export function sessionIds(description: string): ParameterSchema {
-  return { type: "array", items: { type: "integer" }, description, [REPAIR]: mendIds };
+/** Takes the id of a session as a model wrote it (`3`, `"3"`, `"#3"`, `"@3"`) and gives a number. */
+export function mendId(value: unknown): unknown {
+  const digits = typeof value === "string" ? /^\s*[#@]?(\d+)\s*$/.exec(value)?.[1] : undefined;
+  return coerceNumber(digits ?? value, Math.trunc);
+}
+
+/** Takes the size of a terminal: an object of numbers, or `120x30`. */
+export function mendSize(value: unknown): unknown {
+  const words = typeof value === "string" ? /^\s*(\d+)\s*[x×]\s*(\d+)\s*$/i.exec(value) : null;
+  const size = words ? { cols: words[1], rows: words[2] }
+    : typeof value === "string" ? parseObject(value) ?? value : value;
+  if (!isObject(size)) return size;
+  return Object.fromEntries(Object.entries(size).map(([name, one]) =>
+    [name, coerceNumber(one, Math.trunc)]));
 }
 
 /** Takes the ids as a model wrote them (`2`, `"1, 2"`, `"[1]"`, `"all"`) and gives a list. */
 export function mendIds(value: unknown): unknown {
   if (Array.isArray(value) && value.join() !== "all") {
-    return value.length === 0 ? undefined : value.map((id) => coerceNumber(id, Math.trunc));
+    return value.length === 0 ? undefined : value.map(mendId);
   }
   if (Array.isArray(value)) return undefined;
   if (typeof value === "number") return [value];
   if (typeof value !== "string") return value;
   const words = value.replace(/^\s*\[|\]\s*$/g, "").split(/[\s,]+/).filter((word) => word !== "");
   if (words.length === 0 || words.join() === "all") return undefined;
-  return words.every((word) => /^\d+$/.test(word)) ? words.map(Number) : value;
+  return words.every((word) => /^[#@]?\d+$/.test(word)) ? words.map(mendId) : value;
 }

@@ -9,7 +9,6 @@ import { resolveNoLog } from "../pi/settings.ts";
 import { expandHome } from "../text/home.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
-import { type ParameterSchema, text, variables } from "./schema.ts";
 
 /** Where logs are: on this machine, on the one where commands run, or not on any. */
 export type LogPlace = "here" | "far" | "nowhere";
@@ -20,20 +19,33 @@ export function logPlace({ execd }: ToolContext): LogPlace {
   return execd.isRemote ? "far" : "here";
 }
 
-/** Says that commands run elsewhere, where what is said of logs does not say so. */
-export function farNote(remote: boolean, logs: LogPlace): string {
-  return remote && logs !== "far" ? " Commands run on another machine." : "";
+/** Where commands run, and where their logs are. */
+export interface Where {
+  /** On another machine. */
+  remote: boolean;
+  logs: LogPlace;
 }
 
-/** The parameter that says where a command runs. */
-export function workdir(remote: boolean): ParameterSchema {
-  return text(remote
-    ? "Directory to run in, on the machine where commands run. Default: where execd runs."
-    : "Directory to run in. Default: the current directory. A relative one counts from it.");
+/** Where commands run at the moment. */
+export function whereIs(context: ToolContext): Where {
+  return { remote: context.execd.isRemote, logs: logPlace(context) };
 }
 
-/** The parameter that says with which variables. */
-export const ENV = variables("Variables to set for this command; null unsets one.");
+/** What is said of logs: `here` where they are files that the model can read. */
+export function logsText(
+  { remote, logs }: Where,
+  here: string,
+  { far, nowhere }: { far: string; nowhere: string },
+): string {
+  if (logs === "here") return here;
+  if (logs === "far") return far;
+  return remote ? `Commands run on another machine. ${nowhere}` : nowhere;
+}
+
+/** What the texts of tools say of where commands run, by variable. */
+export function placeValues({ remote }: Where): { workdir: string } {
+  return { workdir: remote ? "On the machine where commands run. Default: where execd runs." : "" };
+}
 
 /** The directory and the environment of a command. */
 export interface Place {

@@ -1,18 +1,20 @@
 /**
- * The parameters of a tool as JSON Schema, and the few shapes that they are made of. What a model
- * reads about each parameter stands with the texts of its tool.
+ * The parameters of a tool as JSON Schema. Those of execd's tools come from its table of methods
+ * (execd/models.ts); what is mended in a value that a model gave stands here.
  */
 
 /** The name under which a parameter has a repair of its own; no JSON has it. */
 export const REPAIR = Symbol("repair");
 
+/** The name under which a schema has other names of its parameters; no JSON has it. */
+export const SYNONYMS = Symbol("synonyms");
+
 /** A parameter of a tool. One of several types has `anyOf` in place of `type`. */
 export interface ParameterSchema {
   type?: "string" | "integer" | "number" | "boolean" | "object" | "array";
   anyOf?: readonly object[];
-  description: string;
+  description?: string;
   enum?: readonly string[];
-  additionalProperties?: object;
   items?: object;
   /** Brings a value into the schema; undefined stands for a parameter that was not given. */
   [REPAIR]?: (value: unknown) => unknown;
@@ -22,7 +24,24 @@ export interface ParameterSchema {
 export interface ToolSchema {
   type: "object";
   properties: Record<string, ParameterSchema>;
-  required?: string[];
+  required?: readonly string[];
+  /** Names that other agents' tools have for parameters, with the names that they have here. */
+  [SYNONYMS]?: Readonly<Record<string, string>>;
+}
+
+/** What execd's table says of a tool, in which `{{name}}` stands for a value. */
+export interface ModelTool {
+  title: string;
+  description: string;
+  /** What is said of logs, behind the description, where a model can read them as files. */
+  logs?: string;
+  inputSchema: {
+    type: "object";
+    required?: readonly string[];
+    properties: Readonly<Record<string, Readonly<ParameterSchema>>>;
+    synonyms?: Readonly<Record<string, string>>;
+  };
+  annotations: { readOnlyHint: boolean; destructiveHint: boolean; openWorldHint: boolean };
 }
 
 /** The schema of these parameters; `required` are those that a call must have. */
@@ -35,26 +54,4 @@ export function schema(
 
 export function text(description: string): ParameterSchema {
   return { type: "string", description };
-}
-
-export function integer(description: string): ParameterSchema {
-  return { type: "integer", description };
-}
-
-export function number(description: string): ParameterSchema {
-  return { type: "number", description };
-}
-
-export function flag(description: string): ParameterSchema {
-  return { type: "boolean", description };
-}
-
-export function oneOf(words: readonly string[], description: string): ParameterSchema {
-  return { type: "string", enum: words, description };
-}
-
-/** Variables of an environment: a text sets one, null unsets it. */
-export function variables(description: string): ParameterSchema {
-  const additionalProperties = { type: ["string", "null"] };
-  return { type: "object", additionalProperties, description };
 }

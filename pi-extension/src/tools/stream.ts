@@ -5,19 +5,17 @@
 import type { StdinResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { resolveBashMaxOutputChars } from "../pi/settings.ts";
-import { type StreamToolName, streamRenderers } from "../render/index.ts";
+import { streamRenderers } from "../render/index.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
-import { commandPlace, logPlace } from "./place.ts";
+import { commandPlace, whereIs } from "./place.ts";
 import {
   cleanPage, listText, pageText, reportDetails, reportText, stdinText,
 } from "./stream-answer.ts";
-import * as texts from "./stream-texts.ts";
+import { type StreamName, streamTexts } from "./stream-texts.ts";
 import { type Waited, requestReport, runStreamWait, sessionFields } from "./stream-wait.ts";
-import {
-  type Params, type Tool, type ToolText, answer, definition, outputAnswer,
-} from "./tool.ts";
+import { type Params, type Tool, answer, definition, outputAnswer } from "./tool.ts";
 import { STREAM_WORDS } from "./words.ts";
 
 /** How long execd lets bash_stream wait where nobody says, and between which bounds. */
@@ -43,20 +41,24 @@ export function stream(context: ToolContext): Family {
   };
 }
 
+/** What the tools do. */
+const RUN: Record<StreamName, Tool["execute"]> = {
+  bash_stream: bashStream,
+  poll_process: pollProcess,
+  write_stdin: writeStdin,
+  kill_process: killProcess,
+  list_processes: listProcesses,
+  get_process_log: getProcessLog,
+};
+
 function tools(context: ToolContext): Tool[] {
-  const tool = (name: StreamToolName, text: ToolText, execute: Tool["execute"]): Tool =>
-    ({ name, text, execute, renderers: streamRenderers[name] });
   const yieldMs = effective(context.settings.bashYieldMs, YIELD_MS);
   const chars = effective(resolveBashMaxOutputChars(), CHARS);
-  const where = { remote: context.execd.isRemote, logs: logPlace(context) };
-  return [
-    tool("bash_stream", texts.bashStreamText(where, yieldMs, chars), bashStream),
-    tool("poll_process", texts.pollProcessText(where.logs), pollProcess),
-    tool("write_stdin", texts.writeStdinText, writeStdin),
-    tool("kill_process", texts.killProcessText, killProcess),
-    tool("list_processes", texts.listProcessesText(where.logs), listProcesses),
-    tool("get_process_log", texts.getProcessLogText(where.logs), getProcessLog),
-  ];
+  const texts = streamTexts(whereIs(context), yieldMs, chars);
+  return Object.entries(RUN).map(([key, execute]) => {
+    const name = key as StreamName;
+    return { name, text: texts[name], execute, renderers: streamRenderers[name] };
+  });
 }
 
 async function bashStream(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -5,7 +5,7 @@ import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
 import type { ToolRenderers } from "../render/row.ts";
 import { messageOf } from "../text/values.ts";
-import { coerce } from "./coerce.ts";
+import { checked, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
 import type { ToolSchema } from "./schema.ts";
 import type { FamilyWords } from "./words.ts";
@@ -39,10 +39,10 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
     ...text,
     ...renderers,
     // pi checks the arguments against the schema before execute: loose types are mended first.
-    prepareArguments: (args) => coerce(text.parameters, args),
+    prepareArguments: (args) => prepared(text.parameters, args),
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
       const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
-      const params = coerce(text.parameters, args);
+      const params = checked(text.parameters, args);
       return answered(context.execd, words, () => execute(context, params, call));
     },
   };

@@ -1,7 +1,9 @@
 /**
- * The unified-exec tools: exec_command, write_stdin, wait_for, kill_session, list_sessions,
- * set_on_exit and resize_session. Each is one request to execd (docs: unified-exec.md, pi.md).
+ * The unified tools: exec_command, write_stdin, wait_for, kill_session and list_sessions; and what is
+ * rarely used, set_on_exit and resize_session. Each is one request to execd (docs: unified-exec.md,
+ * pi.md).
  */
+import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { KillResult, ListResult, SetOnExitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
@@ -10,11 +12,11 @@ import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { besides, ownEnd } from "./ends.ts";
 import type { Family } from "./family.ts";
-import { commandPlace, logPlace } from "./place.ts";
+import { commandPlace, whereIs } from "./place.ts";
 import {
   type Params, type Tool, type ToolText, answer, definition, outputAnswer,
 } from "./tool.ts";
-import * as texts from "./unified-texts.ts";
+import { type MoreName, type UnifiedName, moreTexts, unifiedTexts } from "./unified-texts.ts";
 import { runWait } from "./wait.ts";
 import { waitFor } from "./wait-for.ts";
 import { UNIFIED_WORDS } from "./words.ts";
@@ -24,27 +26,49 @@ const NO_SESSIONS = "unified-exec sessions (0 live):\n  (no live sessions)";
 export function unified(context: ToolContext): Family {
   return {
     name: "unified",
-    tools: () => Object.keys(renderers),
+    tools: () => Object.keys(RUN),
     replacesBash: "exec_command",
     words: UNIFIED_WORDS,
-    define: () => tools(context).map((tool) => definition(context, UNIFIED_WORDS, tool)),
+    define: () => {
+      const texts = unifiedTexts(whereIs(context), resolveMaxEmptyPollMs());
+      return defined(context, RUN, texts);
+    },
   };
 }
 
-function tools(context: ToolContext): Tool[] {
-  const tool = (name: UnifiedToolName, text: ToolText, execute: Tool["execute"]): Tool =>
-    ({ name, text, execute, renderers: renderers[name] });
-  const logs = logPlace(context);
-  const capMs = resolveMaxEmptyPollMs();
-  return [
-    tool("exec_command", texts.execCommandText(context.execd.isRemote, logs, capMs), execCommand),
-    tool("write_stdin", texts.writeStdinText(capMs, logs), writeStdin),
-    tool("wait_for", texts.waitForText(capMs), waitForSessions),
-    tool("kill_session", texts.killSessionText, killSession),
-    tool("list_sessions", texts.listSessionsText(logs), listSessions),
-    tool("set_on_exit", texts.setOnExitText, setOnExit),
-    tool("resize_session", texts.resizeSessionText, resizeSession),
-  ];
+/** What is rarely used, and is not in every request for that reason. */
+export function more(context: ToolContext): Family {
+  return {
+    name: "more",
+    tools: () => Object.keys(RUN_MORE),
+    words: UNIFIED_WORDS,
+    define: () => defined(context, RUN_MORE, moreTexts()),
+  };
+}
+
+/** What the tools do. */
+const RUN: Record<UnifiedName, Tool["execute"]> = {
+  exec_command: execCommand,
+  write_stdin: writeStdin,
+  wait_for: waitForSessions,
+  kill_session: killSession,
+  list_sessions: listSessions,
+};
+
+const RUN_MORE: Record<MoreName, Tool["execute"]> = {
+  set_on_exit: setOnExit,
+  resize_session: resizeSession,
+};
+
+function defined<Name extends UnifiedToolName>(
+  context: ToolContext,
+  run: Record<Name, Tool["execute"]>,
+  texts: Record<Name, ToolText>,
+): ToolDefinition[] {
+  const names = Object.keys(run) as Name[];
+  return names.map((name) => definition(context, UNIFIED_WORDS, {
+    name, text: texts[name], execute: run[name], renderers: renderers[name],
+  }));
 }
 
 async function execCommand(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -169,12 +169,11 @@ async function promptWith(place: Scratch, settings: object | undefined): Promise
 test("the system prompt: the default texts, with every variable expanded", async (t) => {
   const prompt = await promptWith(scratch(t), undefined);
   for (const line of [
-    "- bash: Execute bash commands in background windows\\n",
-    "- tmux: Inspect and control the background windows created by the bash tool\\n",
-    '- Use bash with background: true or timeoutAction: \\"background\\" for long-running commands',
-    "- Background bash commands will report automatically when they finish;",
-    "- Use tmux list to find background windows.\\n",
-    "- Use tmux peek/kill with a window id like @123.\\n",
+    "- bash: Run bash commands, also in background windows\\n",
+    "- tmux: Look after the windows of bash\\n",
+    "- bash: background: true for servers, watchers and long commands.",
+    "Their end is reported by itself: don't poll for it.\\n",
+    "- tmux list finds background windows.\\n",
     "execd attach @123",
     "- You can inspect PI_* environment variables",
   ]) {
@@ -196,7 +195,7 @@ test("the system prompt: own texts, none, and pi's own", async (t) => {
   assert.doesNotMatch(own, /- win:/);
   assert.match(own, /- bash: Execute bash commands \(ls/, "pi's own bash stays beside it");
   const none = await promptWith(scratch(t), { systemPromptGuidelines: [] });
-  assert.doesNotMatch(none, /report automatically|peek\/kill/);
+  assert.doesNotMatch(none, /reported by itself|people run/);
   const pis = await promptWith(scratch(t), { systemPrompt: false });
   assert.match(pis, /- bash: Execute bash commands \(ls, grep, find, etc\.\)/);
   assert.doesNotMatch(pis, /background|- tmux:/);

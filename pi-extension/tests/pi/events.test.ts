@@ -64,8 +64,8 @@ test("an end that no call waited for is told by the next result, once", async (t
       turn("Start.", session(41)),
       turn("Let it end.", letEnd(41)),
       turn("Something.", exec("true")),
-      turn("More.", exec("true"), call("list_sessions"), call("set_on_exit",
-        { session_id: 77, on_exit: "none" })),
+      turn("More.", exec("true"), call("list_sessions"), call("kill_session",
+        { session_id: 77 })),
       turn("Done."),
     ],
   });

@@ -15,8 +15,6 @@ const UNIFIED_TOOLS = [
   "exec_command",
   "kill_session",
   "list_sessions",
-  "resize_session",
-  "set_on_exit",
   "wait_for",
   "write_stdin",
 ];

@@ -104,6 +104,7 @@ test("a Python REPL on a terminal: print, Ctrl-C, resize, exit", async (t) => {
   const place = scratch(t);
   const size = "import os; print('SIZE', *os.get_terminal_size())\\n";
   const run = await runJson(place, {
+    args: ["--exec-tools", "unified,more"],
     script: [
       turn("REPL.", exec("exec python3 -q", { tty: true, yield_time_ms: 1_500 })),
       turn("Print.", stdin({ chars: "print(6*7)\\n", yield_time_ms: 1_000 })),
@@ -133,12 +134,13 @@ test("input: exact bytes in base64, end of input, loose types; wakes armed later
   const place = scratch(t);
   const bytes = Buffer.from([0, 255, 10, 27, 92]).toString("base64");
   const run = await runJson(place, {
+    args: ["--exec-tools", "unified,more"],
     script: [
       turn("Dump.", exec("exec od -An -tx1", { yield_time_ms: "250" })),
       turn("Arm.", call("set_on_exit", { session_id: "1", on_exit: "wake" })),
       turn("Disarm.", call("set_on_exit", { session_id: 1, on_exit: "none" })),
       turn("Bytes.", call("write_stdin", { session_id: "1", chars_b64: bytes, eof: "true" })),
-      turn("No input.", exec("cat; echo end", { stdin: "null", nonsense: true })),
+      turn("No input.", exec("cat; echo end", { stdin: "null" })),
     ],
   });
   assert.equal(run.toolEnd("exec_command").details["yield_time_ms"], 250);

@@ -211,6 +211,7 @@ test("--exec-hold-seconds gives up in time", async (t) => {
 test("what was never armed holds nothing, even when set_on_exit disarmed it", async (t) => {
   const place = scratch(t);
   const run = await runJson(place, {
+    args: ["--exec-tools", "unified,more"],
     script: [
       turn("Long.", exec("exec sleep 7123", { yield_time_ms: 250, on_exit: "wake" })),
       turn("Not so.", call("set_on_exit", { session_id: 1, on_exit: "none" })),

@@ -77,6 +77,7 @@ test("exec_command and write_stdin: calls, output, status, Esc, ctrl+o", async (
 test("the other tools, failures, truncation, wakes", async (t) => {
   const place = scratch(t);
   const tui = await Tui.start(place, {
+    args: ["--exec-tools", "unified,more"],
     script: [
       turn("Arm.", exec("exec sleep 7400", { yield_time_ms: 300, on_exit: "wake", tty: true })),
       turn("List.", call("list_sessions")),

@@ -209,9 +209,9 @@ it("the file lies in PI_EXTENSION_CONFIG_DIR, else in pi's agent directory", () 
 //   the real system prompt
 it("default guidelines name no action that is not there; own ones stay as they are", () => {
   const guidelines = (content: object) => read(content).config.systemPromptGuidelines.join("\n");
-  assert.match(guidelines({}), /tmuxToolName\}\} list to find[^]*peek\/kill/);
+  assert.match(guidelines({}), /tmuxToolName\}\} list finds/);
   const none = guidelines({ tmuxEnabledActions: [] });
-  assert.match(none, /^Use \{\{bashToolName\}\} with background: true/);
+  assert.match(none, /^\{\{bashToolName\}\}: background: true/);
   assert.doesNotMatch(none, /tmuxToolName/);
   assert.doesNotMatch(guidelines({ tmuxEnabledActions: ["list", "peek"] }), /kill/);
   const own = { tmuxEnabledActions: [], systemPromptGuidelines: ["Use {{tmuxToolName}} list."] };

@@ -29,7 +29,8 @@ const promptOf = (pi: BashPi, tool: string) => {
 it("defaultTimeoutSeconds, defaultTimeoutAction and maxTimeoutSeconds", async () => {
   await withBash({ defaultTimeoutSeconds: 0.3 }, async (pi) => {
     assert.match(await say(pi, "bash", { command: "sleep 9" }), /^Still running after 0\.3s in/);
-    assert.match(pi.tools.get("bash")?.description ?? "", /a 0\.3s timeout, max 60s/);
+    const { timeout } = schemaOf(pi, "bash").properties;
+    assert.equal(timeout?.description, "Seconds. Default 0.3, at most 60.");
   });
   await withBash({ defaultTimeoutAction: "kill", defaultTimeoutSeconds: 0.3 }, async (pi) => {
     assert.equal(await say(pi, "bash", { command: "echo a; sleep 9" }),
@@ -65,8 +66,8 @@ it("bashToolName and tmuxToolName", async () => {
     assert.deepEqual([...pi.tools.keys()], ["sh_run", "windows"]);
     const text = await say(pi, "sh_run", { command: "sleep 9", timeout: 0.2 });
     assert.match(text, /Use windows peek\/list\/kill to inspect/);
-    assert.match(pi.tools.get("windows")?.description ?? "", /created by sh_run\.$/);
-    assert.match(promptOf(pi, "sh_run"), /Use sh_run with background: true[^]*Use windows list/);
+    assert.match(pi.tools.get("windows")?.description ?? "", / background windows of sh_run\.$/);
+    assert.match(promptOf(pi, "sh_run"), /sh_run: background: true[^]*windows list/);
     assert.match(await say(pi, "windows", { action: "list" }), /1 window/);
   });
 });
@@ -132,11 +133,10 @@ it("bashToolDescription, tmuxToolDescription: every variable is expanded", async
 it("systemPrompt, both snippets, systemPromptGuidelines", async () => {
   const pis = /PI_\* environment variables/;
   await withBash({}, async (pi) => {
-    assert.match(promptOf(pi, "bash"), /^Execute bash commands in background windows\n/);
+    assert.match(promptOf(pi, "bash"), /^Run bash commands, also in background windows\n/);
     assert.match(promptOf(pi, "bash"), pis);
-    assert.match(promptOf(pi, "bash"), /report automatically when they finish/);
-    assert.match(promptOf(pi, "bash"), /watchers, REPLs, interactive prompts[^\n]* need tty: true/);
-    assert.match(promptOf(pi, "tmux"), /^Inspect and control the background windows created by/);
+    assert.match(promptOf(pi, "bash"), /reported by itself: don't poll/);
+    assert.match(promptOf(pi, "tmux"), /^Look after the windows of bash/);
     for (const tool of pi.tools.values()) {
       assert.doesNotMatch(`${tool.description} ${tool.promptSnippet}`, /tmux window/);
     }
@@ -324,7 +324,7 @@ it("tmuxEnvExportDenylist and tty", async () => {
   await withBash({ tty: true }, async (pi) => {
     assert.equal(await say(pi, "bash", { command }), "secret yes\nterminal\n");
     assert.match(await say(pi, "bash", { command, tty: false }), /Command exited with code 1$/);
-    assert.match(schemaOf(pi, "bash").properties.tty?.description ?? "", / Default true; /);
+    assert.match(schemaOf(pi, "bash").properties.tty?.description ?? "", / Default true\. /);
   });
   await withBash({}, async (pi) => {
     assert.equal(await say(pi, "bash", { command, tty: "true" }), "secret yes\nterminal\n");

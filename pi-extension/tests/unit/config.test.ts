@@ -1,8 +1,8 @@
 /** The pure parts: configuration, coercion, environment, lines, the widget. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { coerce } from "../../src/tools/coerce.ts";
-import type { ToolSchema } from "../../src/tools/schema.ts";
+import { checked, coerce, coerceVariables, prepared } from "../../src/tools/coerce.ts";
+import { REPAIR, SYNONYMS, type ToolSchema } from "../../src/tools/schema.ts";
 import {
   Settings,
   logKeepFlags,
@@ -106,7 +106,7 @@ it("loose types are brought into the schema, the rest is left for execd to refus
     type: "object",
     properties: {
       n: described("integer"), b: described("boolean"), s: described("string"),
-      o: described("object"),
+      o: { ...described("object"), [REPAIR]: coerceVariables },
     },
   };
   const cases: [unknown, object][] = [
@@ -115,7 +115,8 @@ it("loose types are brought into the schema, the rest is left for execd to refus
     [{ n: 5.9, b: 0, s: "" }, { n: 5, b: false }],
     [{ n: "five", b: "maybe", s: ["x"], o: "no json" },
       { n: "five", b: "maybe", s: ["x"], o: "no json" }],
-    [{ n: "", b: null, o: "", x: 1 }, {}],
+    // What the tool does not have is left for execd to refuse by its name.
+    [{ n: "", b: null, o: "", x: 1, y: null }, { x: 1 }],
     [null, {}],
     ["text", {}],
   ];
@@ -130,6 +131,27 @@ it("loose types are brought into the schema, the rest is left for execd to refus
   assert.deepEqual(coerce(either, { data: 5 }), { data: "5" });
   // An empty string that is required is for execd to refuse.
   assert.deepEqual(coerce({ ...schema, required: ["s"] }, { s: "" }), { s: "" });
+});
+
+// rule: pi.md, The tools: A name that other agents' tools have for a parameter is taken for it
+it("other agents' names are taken; a wrong name passes pi's check and comes to execd", () => {
+  const described = <T extends string>(type: T) => ({ type, description: "" });
+  const schema: ToolSchema = {
+    type: "object",
+    required: ["id", "cmd"],
+    properties: { id: described("integer"), cmd: described("string"), s: described("string") },
+    [SYNONYMS]: { command: "cmd", session: "id" },
+  };
+  assert.deepEqual(coerce(schema, { command: 5, session: "7" }), { cmd: "5", id: 7 });
+  assert.deepEqual(coerce(schema, { command: "a", cmd: null }), { cmd: "a" });
+  // With both, execd refuses the other name.
+  assert.deepEqual(coerce(schema, { command: "a", cmd: "b" }), { command: "a", cmd: "b" });
+  const wrong = prepared(schema, { comand: "ls" });
+  assert.deepEqual(wrong, { id: -1, cmd: "", comand: "ls" });
+  assert.deepEqual(checked(schema, wrong), { comand: "ls" });
+  // What is missing, and not for a wrong name, is refused by pi in its words.
+  assert.deepEqual(prepared(schema, { s: "x" }), { s: "x" });
+  assert.deepEqual(checked(schema, { id: -1, cmd: "" }), { id: -1, cmd: "" });
 });
 
 it("the environment sent is what differs, and execd's own names never", () => {

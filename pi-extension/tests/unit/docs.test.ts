@@ -29,7 +29,7 @@ function section(heading: string): string {
 const quoted = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
 
 /** Compares the tools of a surface with the table under its heading. */
-function checkTools(surface: string, heading: string, tools = 6): void {
+function checkTools(surface: string, heading: string, tools: number): void {
   process.env.PI_EXECD_TOOLS = surface;
   process.env.PI_EXTENSION_CONFIG_DIR = "/no/such/directory";
   const registered = new Pi().tools;
@@ -47,12 +47,12 @@ function checkTools(surface: string, heading: string, tools = 6): void {
 
 // rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
 it("every unified tool is there with just its parameters", () => {
-  checkTools("unified", "The tools", 7);
+  checkTools("unified,more", "The tools", 7);
 });
 
 // rule: pi.md, The extension: docs/pi.md names every tool, flag, variable and command
 it("every stream tool is there with just its parameters", () => {
-  checkTools("stream", "The stream tools");
+  checkTools("stream", "The stream tools", 6);
 });
 
 // rule: bash.md, In pi: docs/pi.md and docs/bash.md name every tool, parameter and key

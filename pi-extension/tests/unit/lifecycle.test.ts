@@ -277,7 +277,7 @@ it("--keep-builtin-bash, --exec-tools and PI_EXECD_TOOLS", async () => {
   const unknown = new Pi({ getAllTools: () => [] });
   unknown.flags["exec-tools"] = "unified,magic";
   await unknown.start();
-  assert.equal(unknown.tools.size, 7);
+  assert.equal(unknown.tools.size, 5);
   assert.match(unknown.notices[0] ?? "", /unknown tools magic in --exec-tools; there are: unified/);
   await unknown.shutdown();
 
@@ -371,6 +371,7 @@ it("a session and an idle daemon do not keep Node alive, nor do 40 instances", a
 
 it("an id that only the model named is never counted from", async () => {
   const pi = new Pi();
+  pi.flags["exec-tools"] = "unified,more";
   await pi.start();
   await pi.call("kill_session", { session_id: 1e300 });
   await pi.call("set_on_exit", { session_id: 4_000_000_000, on_exit: "none" });
@@ -536,7 +537,7 @@ it("after /reload the tools are there before session_start, and only once", asyn
   await first.start();
   await first.emit("session_shutdown", { reason: "reload" });
   const second = new Pi({ getAllTools: () => [] });
-  assert.equal(second.tools.size, 7);
+  assert.equal(second.tools.size, 5);
   const third = new Pi({ getAllTools: () => [] });
   assert.equal(third.tools.size, 0);
 });

@@ -353,7 +353,7 @@ it("unified and stream exclude each other: the first one named is used", async (
     pi.flags["exec-tools"] = asked;
     await pi.start();
     assert.ok(pi.tools.has(tool));
-    assert.equal(pi.tools.size, used === "stream" ? 6 : 7);
+    assert.equal(pi.tools.size, used === "stream" ? 6 : 5);
     const [first, second] = asked.split(",");
     assert.deepEqual(pi.notices, [
       `execd: ${first} and ${second} both have write_stdin; ${used}, which stands first in `

@@ -9,14 +9,16 @@ describe("the unified tools", { concurrency: 8 }, () => {
   let pi: Pi;
   before(async () => {
     pi = new Pi();
+    pi.flags["exec-tools"] = "unified,more";
     await pi.start();
   });
   after(() => pi.shutdown());
 
   // rule: pi.md, The extension: Runs under a minimal stub of pi
-  it("registers seven tools and takes pi's bash away", () => {
-    const names = ["exec_command", "kill_session", "list_sessions", "resize_session", "set_on_exit"];
-    assert.deepEqual([...pi.tools.keys()].sort(), [...names, "wait_for", "write_stdin"]);
+  // rule: pi.md, The tools: What is rarely used is a set of its own
+  it("registers the tools that were asked for and takes pi's bash away", () => {
+    const names = ["exec_command", "write_stdin", "wait_for", "kill_session", "list_sessions"];
+    assert.deepEqual([...pi.tools.keys()], [...names, "set_on_exit", "resize_session"]);
     assert.deepEqual(pi.active, ["read", "edit"]);
     assert.deepEqual(pi.notices, []);
   });
@@ -46,13 +48,21 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
 
   // rule: pi.md, The extension: Base64 input and loose types
-  it("loose types are coerced, unknown and null parameters are dropped", async () => {
+  // rule: pi.md, The tools: A parameter that a tool does not have is refused by its name
+  it("loose types are coerced, null parameters are dropped, unknown ones are refused", async () => {
     const result = await pi.call("exec_command", {
       cmd: "tput cols; echo $N", tty: "true", cols: "77", yield_time_ms: "5000.7", rows: null,
-      invented: 1, env: { N: 5 }, stdin: undefined,
+      env: { N: 5 }, stdin: undefined, invented: null,
     });
     assert.equal(outputOf(result), "77\n5\n");
     assert.equal(result.details.yield_time_ms, 5000);
+    for (const [tool, params, named] of [
+      ["exec_command", { cmd: "true", invented: 1 }, /invented/],
+      ["exec_command", { cmdd: "true" }, /cmdd/],
+      ["write_stdin", { session: 5 }, /session/],
+    ] as const) {
+      await assert.rejects(pi.call(tool, params), named);
+    }
   });
 
   it("drives a session: yields, writes, polls, ends", async () => {

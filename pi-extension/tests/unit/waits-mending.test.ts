@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { coerce } from "../../src/tools/coerce.ts";
-import {
-  conditions, fullTexts, mendCondition, mendIds, sessionIds,
-} from "../../src/tools/conditions.ts";
-import { schema } from "../../src/tools/schema.ts";
+import { MODELS } from "../../src/execd/models.ts";
+import { mendCondition, mendId, mendIds, mendSize } from "../../src/tools/conditions.ts";
+import { parametersOf } from "../../src/tools/from-table.ts";
 
 // rule: waits.md, until and stop: What comes true in `until` ends the wait
 it("a condition of loose types is mended where its meaning is plain", () => {
@@ -57,17 +56,29 @@ it("the sessions of wait_for are a list however they are written; no list is all
   const cases: [unknown, unknown][] = [
     [[1, 2], [1, 2]], [["1", 2], [1, 2]], [3, [3]], ["3", [3]], ["1, 2", [1, 2]], ["[1,2]", [1, 2]],
     ["1 2", [1, 2]], ["all", undefined], [["all"], undefined], [[], undefined],
-    ["both", "both"], [{}, {}],
+    ["#1, @2", [1, 2]], [["#1"], [1]], ["both", "both"], [{}, {}],
   ];
   for (const [given, taken] of cases) assert.deepEqual(mendIds(given), taken, JSON.stringify(given));
 });
 
+// rule: pi.md, The tools: `3`, `"3"`, `"#3"` and `"@3"` are the same id
+it("an id is a number however it is written; a size is an object of numbers", () => {
+  for (const id of [3, "3", "#3", "@3", " #3 ", 3.0]) assert.equal(mendId(id), 3);
+  for (const id of ["three", "#", "#3a", [3], {}]) assert.deepEqual(mendId(id), id);
+  for (const size of ["120x30", { cols: "120", rows: 30 }, '{"cols":120,"rows":30}']) {
+    assert.deepEqual(mendSize(size), { cols: 120, rows: 30 });
+  }
+  for (const size of ["wide", 120]) assert.deepEqual(mendSize(size), size);
+});
+
 it("the mending is in force where the arguments are brought into the schema, and in no JSON", () => {
-  const parameters = schema({
-    ...conditions("snake", fullTexts("snake")), session_ids: sessionIds("Which."),
-  });
+  const { wait_for, exec_command } = MODELS.unified;
   const given = { until: '{"port":"80"}', stop: {}, session_ids: "2", other: 1 };
-  assert.deepEqual(coerce(parameters, given), { until: { port: 80 }, session_ids: [2] });
-  assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(parameters.properties.until))),
-    ["type", "description"]);
+  assert.deepEqual(coerce(parametersOf(wait_for, {}), given),
+    { until: { port: 80 }, session_ids: [2], other: 1 });
+  const { until } = parametersOf(exec_command, {}).properties;
+  assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(until))), ["type", "description"]);
+  const stream = parametersOf(MODELS.stream.poll_process, {});
+  assert.deepEqual(coerce(stream, { sessionId: "#7", until: { idle_ms: "5" } }),
+    { sessionId: 7, until: { idleMs: 5 } });
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { it } from "node:test";
+import { MODELS_FILE, describeModels, modelsSource } from "../../scripts/models.ts";
 import { type Schema, WIRE_FILE, describe, wireSource } from "../../scripts/wire.ts";
 import { EXECD } from "./lib.ts";
 
@@ -14,6 +15,13 @@ function made(properties: Record<string, Schema>, required: string[] = []): stri
 it("src/execd/wire.ts is made of the table that this execd prints", () => {
   const source = wireSource(describe(EXECD));
   assert.equal(readFileSync(WIRE_FILE, "utf8"), source, "src/execd/wire.ts is old: npm run wire");
+  for (const line of source.split("\n")) assert.ok(line.length <= 100, line);
+});
+
+// rule: pi.md, One source: A test holds the extension's copy against what execd prints
+it("src/execd/models.ts is made of what this execd prints for models", () => {
+  const source = modelsSource(describeModels(EXECD));
+  assert.equal(readFileSync(MODELS_FILE, "utf8"), source, "src/execd/models.ts is old: npm run wire");
   for (const line of source.split("\n")) assert.ok(line.length <= 100, line);
 });
 

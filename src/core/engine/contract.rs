@@ -142,6 +142,31 @@ impl Answer {
     }
 }
 
+/// What a model reads of a method that it may call (pi.md, One source): the words of every host, in
+/// which `{{name}}` stands for a value that the host knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The set of tools that the method is in.
+    pub set: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// What is said of logs, behind the description, where the model can read them as files.
+    pub logs: &'static str,
+    /// The params that the model gets, in their order, each with its words; no words where the name
+    /// says enough.
+    pub params: &'static [(&'static str, &'static str)],
+    /// The params are those of the method's other form.
+    pub of_other_form: bool,
+    /// It changes nothing.
+    pub reads_only: bool,
+    /// It may destroy something.
+    pub destroys: bool,
+    /// What it does may reach anything, and not only sessions.
+    pub is_open_world: bool,
+}
+
 /// One row of the table of methods.
 #[derive(Clone, Copy, Debug)]
 pub struct Method<F: Families> {
@@ -157,6 +182,8 @@ pub struct Method<F: Families> {
     pub waits: bool,
     /// Whether the method is still carried out while execd is ending.
     pub while_closing: bool,
+    /// What models read of it, one for each set of tools; none of a method that is not for models.
+    pub models: &'static [Model],
     /// Reads params without acting on them: the error that they would be refused with.
     pub check: fn(&str) -> Result<(), RpcError>,
     /// Its handler.

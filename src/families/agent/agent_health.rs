@@ -16,6 +16,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[],
     check: |raw| read(raw).map(drop),
     call,
 };

@@ -18,6 +18,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: false,
+    models: &[],
     check: |raw| read(raw).map(drop),
     call,
 };

@@ -25,6 +25,7 @@ pub const METHODS: &[Method] = &[Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[],
     check: wire::check::<Params>,
     call,
 }];

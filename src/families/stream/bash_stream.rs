@@ -32,6 +32,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[super::model::BASH_STREAM],
     check,
     call,
 };

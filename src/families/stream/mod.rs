@@ -13,6 +13,7 @@ pub mod kept;
 pub mod kill_process;
 pub mod list_processes;
 pub mod live;
+pub(super) mod model;
 pub mod output;
 pub mod poll_process;
 

@@ -22,6 +22,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[super::model::POLL_PROCESS],
     check,
     call,
 };

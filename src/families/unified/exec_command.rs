@@ -29,6 +29,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[super::model::EXEC_COMMAND],
     check,
     call,
 };

@@ -19,6 +19,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[super::model::KILL_SESSION],
     check,
     call,
 };

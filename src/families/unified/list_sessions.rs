@@ -30,6 +30,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: true,
+    models: &[super::model::LIST_SESSIONS],
     check: wire::check::<Params>,
     call,
 };

@@ -6,6 +6,7 @@ pub mod ended;
 pub mod exec_command;
 pub mod kill_session;
 pub mod list_sessions;
+pub(super) mod model;
 pub mod resize_session;
 pub mod set_on_exit;
 pub mod write_stdin;

@@ -18,6 +18,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: false,
     while_closing: false,
+    models: &[super::model::RESIZE_SESSION],
     check: wire::check::<Params>,
     call,
 };

@@ -6,7 +6,7 @@ use super::{Unified, clamp_note, ended, resize_session, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::input::{self, Secrecy, accept};
-use crate::families::stream::job_input;
+use crate::families::stream::{job_input, model as job_model};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
     DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS, MAX_YIELD_TIME_MS,
@@ -31,6 +31,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: Some(job_input::Params::TABLE),
     waits: true,
     while_closing: false,
+    models: &[super::model::WRITE_STDIN, job_model::WRITE_STDIN],
     check,
     call,
 };

@@ -25,6 +25,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[unified::model::WAIT_FOR],
     check,
     call,
 };

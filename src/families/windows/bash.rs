@@ -30,6 +30,7 @@ pub(crate) const METHOD: Method = Method {
     other_params: None,
     waits: true,
     while_closing: false,
+    models: &[super::model::BASH],
     check: |raw| read(raw).map(drop),
     call,
 };

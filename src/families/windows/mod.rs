@@ -4,6 +4,7 @@
 
 pub mod bash;
 pub mod books;
+mod model;
 pub mod name;
 pub mod notes;
 pub mod text;
