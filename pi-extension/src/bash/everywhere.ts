@@ -39,12 +39,12 @@ export function addressIn(window: unknown, own: string | undefined): Address | u
   return { named: `${execd}:@${id}`, at: { execd, window: `@${id}` } };
 }
 
-/** The id of a window of this pi, with its sign and without the name of its execd. */
+/** The id of a window of this pi (`3`, `#3`), as `@3` and without the name of its execd. */
 export function idHere(window: unknown, own: string | undefined): unknown {
   if (typeof window !== "string") return window;
   const given = window.trim();
   const id = own !== undefined && given.startsWith(`${own}:`) ? given.slice(own.length + 1) : given;
-  return id.replace(/^@?(\d+)$/, "@$1");
+  return id.replace(/^[#@]?(\d+)$/, "@$1");
 }
 
 /** The windows of this pi, as its own execd lists them, and behind them those of others. */

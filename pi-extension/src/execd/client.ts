@@ -56,8 +56,8 @@ export class Client {
   /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
-  /** Daemons of an earlier version: they refuse to be asked for what they do not know. */
-  readonly #older = new WeakSet<Daemon>();
+  /** Of daemons of an earlier version, the params of ours that they refuse to be asked with. */
+  readonly #refused = new WeakMap<Daemon, Set<string>>();
 
   /**
    * `flags`, `settled` and `env` are asked at each start: flags of execd; the command line of the
@@ -162,15 +162,18 @@ export class Client {
   ): Promise<Reply<M>> {
     const daemon = await unlessAborted(this.#running(), options.signal);
     this.#reserveIds(daemon);
-    const { events, until_password, ...others } = params as Record<string, unknown>;
-    const asksNewer = (events ?? until_password) !== undefined;
-    const known = asksNewer && this.#older.has(daemon) ? others : params;
-    try {
-      return await daemon.request(method, known, options) as Reply<M>;
-    } catch (error) {
-      if (known === others || !isAboutNewer(error)) throw error;
-      this.#older.add(daemon);
-      return await daemon.request(method, others, options) as Reply<M>;
+    for (;;) {
+      const refused = this.#refused.get(daemon) ?? new Set();
+      const known = Object.entries(params).filter(([name]) => !refused.has(name));
+      // A daemon that knows no events takes no reason of a cancel either.
+      const own = refused.has("events") ? { ...options, whyCancelled: undefined } : options;
+      try {
+        return await daemon.request(method, Object.fromEntries(known), own) as Reply<M>;
+      } catch (error) {
+        const name = newParam(error);
+        if (name === undefined || refused.has(name)) throw error;
+        this.#refused.set(daemon, refused.add(name));
+      }
     }
   }
 
@@ -316,9 +319,14 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   }
 }
 
-/** Whether an execd has refused a request, before it did anything, for what is new. */
-function isAboutNewer(error: unknown): boolean {
-  return error instanceof RpcError && /^unknown param "(events|until_password)"/.test(error.message);
+/** Params that the extension sends by itself, and that an execd of an earlier version refuses. */
+const NEWER_PARAMS = ["events", "header", "until_password"];
+
+/** The one of them for which an execd has refused a request, before it did anything. */
+function newParam(error: unknown): string | undefined {
+  if (!(error instanceof RpcError)) return undefined;
+  const name = /^unknown param "(\w+)"/.exec(error.message)?.[1] ?? "";
+  return NEWER_PARAMS.includes(name) ? name : undefined;
 }
 
 function noExecdMessage(failed: string[], missing: string[]): string {

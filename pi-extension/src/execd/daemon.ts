@@ -74,6 +74,8 @@ export type NotificationHandler = (method: string, params: Record<string, unknow
 export interface RequestOptions {
   /** Aborting it cancels the wait; the request still resolves, with what execd has. */
   signal?: AbortSignal | undefined;
+  /** Why it is cancelled, for the answer, which then has the output so far; asked at the cancel. */
+  whyCancelled?: (() => string | undefined) | undefined;
   /** Takes each notification about this request (`request_id`), never after it settled. */
   onNotification?: NotificationHandler | undefined;
   /** Takes the result of a cancelled request that was rejected with NoAnswer and is answered now. */
@@ -178,7 +180,9 @@ export class Daemon {
       const { signal } = options;
       let late: NodeJS.Timeout | undefined;
       const cancel = () => {
-        this.#send({ jsonrpc: "2.0", method: "cancel", params: { id } });
+        const reason = options.whyCancelled?.();
+        const params = { id, ...(reason !== undefined && { reason, take: true }) };
+        this.#send({ jsonrpc: "2.0", method: "cancel", params });
         late = setTimeout(() => {
           const seconds = CANCEL_DEADLINE_MS / 1000;
           const error = new NoAnswer(`execd has not answered within ${seconds} s of the cancel`);

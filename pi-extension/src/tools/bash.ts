@@ -135,7 +135,9 @@ function bashAnswer(
     ...(shown !== undefined && given({
       log_complete: reply.log_complete, log_truncated: reply.log_truncated,
     })),
-    ...(goesOn && given({ window, name, status, output_at: outputAt(reply) })),
+    ...(goesOn && given({ window, name, output_at: outputAt(reply) })),
+    status,
+    running: goesOn,
   });
 }
 
@@ -174,7 +176,8 @@ async function runTmux(
   }
   const elsewhere = addressIn(window, own);
   if (elsewhere && !String(action).startsWith("list")) {
-    return answer(await actElsewhere(windows, String(action), elsewhere, call.signal), {});
+    const told = await actElsewhere(windows, String(action), elsewhere, call.signal);
+    return answer(told, { running: action !== "kill" });
   }
   const id = idHere(window, own);
   const polls = action === "poll" && {
@@ -190,5 +193,7 @@ async function runTmux(
   if (action === "kill") background.closed(String(id));
   if (action === "unpoll") background.unpolled(String(id));
   const everywhere = action === "list" && config.tmuxWindowScope === "all";
-  return answer(everywhere ? await listEverywhere(windows, text, call.signal) : text, {});
+  const told = everywhere ? await listEverywhere(windows, text, call.signal) : text;
+  const runs = id === undefined ? background.running > 0 : background.ids.includes(`@${String(id).replace(/^[#@]/, "")}`);
+  return answer(told, { running: action !== "kill" && runs });
 }

@@ -96,7 +96,7 @@ function reported(context: ToolContext, report: Waited, asked: Params = {}): Too
 
 async function writeStdin(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const reply = await context.request("write_stdin", { data: "", ...params }, call);
-  return answer(stdinText(reply as StdinResult), reply);
+  return answer(stdinText(reply as StdinResult), { ...reply, running: true });
 }
 
 async function listProcesses(context: ToolContext, _params: Params, call: Call): Promise<ToolResult> {
@@ -112,5 +112,6 @@ async function getProcessLog(context: ToolContext, params: Params, call: Call): 
   const reply = await context.request("get_process_log", request, call);
   const page = raw === true ? reply : cleanPage(reply);
   const { text: _, ...details } = page;
-  return outputAnswer(pageText(page), details);
+  const running = context.sessions.get(page.sessionId) !== undefined;
+  return outputAnswer(pageText(page), { ...details, running });
 }

@@ -8,6 +8,7 @@ import { messageOf } from "../text/values.ts";
 import { checked, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
 import type { ToolSchema } from "./schema.ts";
+import { stateOf } from "./state.ts";
 import type { FamilyWords } from "./words.ts";
 
 /** A call's arguments, brought into the tool's schema. */
@@ -43,7 +44,10 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
       const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
       const params = checked(text.parameters, args);
-      return answered(context.execd, words, () => execute(context, params, call));
+      return answered(context.execd, words, async () => {
+        const { content, details } = await execute(context, params, call);
+        return { content, details: { ...details, ...stateOf(name, details) } };
+      });
     },
   };
 }

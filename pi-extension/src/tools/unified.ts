@@ -114,7 +114,9 @@ async function killSession(context: ToolContext, params: Params, call: Call): Pr
   });
   const { footer, final_output: output = "", events, ...result } = reply;
   const told = besides(context, call.toolCallId, ends(reply), events);
-  const details = { ...result, ...told.details };
+  const running = (result.survivors ?? []).length > 0;
+  const status = !result.found ? "unknown" : running ? "running" : "killed";
+  const details = { status, running, ...result, ...told.details };
   if (!result.found) return answer(`unknown session_id: ${result.session_id}${told.lines}`, details);
   const survivors = (result.survivors ?? []).map(
     ({ pid, command, reason }) => `\nnot ended: ${pid} ${command} (${reason})`,
@@ -147,17 +149,20 @@ async function setOnExit(context: ToolContext, params: Params, call: Call): Prom
     { ...params, events: true },
     { ...call, onLate: (late: SetOnExitResult) => context.wakes.onUntold([], late.events) },
   );
-  if (result.status === "armed" || result.status === "already_armed") context.wakes.arm(id);
+  const wake_armed = result.status === "armed" || result.status === "already_armed";
+  if (wake_armed) context.wakes.arm(id);
   if (result.status === "disarmed") context.wakes.disarm(id);
   const text = result.found
     ? `session ${id}: ${result.status?.replace("_", " ")}`
     : `unknown session_id: ${id}`;
   const told = besides(context, call.toolCallId, [], events);
-  return answer(`${text}${told.lines}`, { ...result, session_id: id, ...told.details });
+  const details = { ...result, running: result.found, wake_armed, session_id: id };
+  return answer(`${text}${told.lines}`, { ...details, ...told.details });
 }
 
 async function resizeSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const result = await context.request("resize_session", params, call);
   const size = `${result.cols ?? params.cols}x${result.rows ?? params.rows}`;
-  return answer(`session ${params.session_id}: ${size}`, { ...params, ...result });
+  const details = { ...params, ...result, running: true };
+  return answer(`session ${params.session_id}: ${size}`, details);
 }

@@ -5,6 +5,7 @@ import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
 import { besides, ownEnd } from "./ends.ts";
 import { type Params, answer } from "./tool.ts";
+import { cancelWords } from "./wait.ts";
 
 /**
  * Sends the request and waits. Esc and a message of the user end the wait, and no session. An end
@@ -22,8 +23,9 @@ export async function waitFor(
     context.wakes.onUntold(late.sessions.flatMap((row) => endOf(row, armed)), late.events);
   };
   try {
+    const whyCancelled = () => cancelWords(context, call);
     const goOn = (rest: object) => context.request(
-      "wait_for", { ...params, ...rest, events: true }, { signal, onLate },
+      "wait_for", { ...params, ...rest, events: true }, { signal, onLate, whyCancelled },
     );
     const beganMs = performance.now();
     const first = await goOn({});

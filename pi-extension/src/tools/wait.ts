@@ -37,7 +37,8 @@ export async function runWait(
     const onLate = (late: WaitResult) => {
       context.wakes.onUntold(ownEnds(params, late), late.events);
     };
-    const options = { signal, onNotification, onLate };
+    const whyCancelled = () => cancelWords(context, call);
+    const options = { signal, onNotification, onLate, whyCancelled };
     const first = await context.request(method, { ...params, ...more }, options);
     const goOn = (rest: object) => context.request("write_stdin", { ...rest, ...more }, options);
     const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
@@ -49,6 +50,12 @@ export async function runWait(
     updates?.stop();
     live?.stop();
   }
+}
+
+/** Why a wait is cancelled at this moment, as the model reads it. */
+export function cancelWords({ execd }: ToolContext, { signal }: Call): string {
+  if (execd.isClosed) return "pi is shutting down";
+  return signal?.aborted === true ? "the user pressed Esc" : "a message from the user came";
 }
 
 /**

@@ -57,6 +57,9 @@ test("Esc ends the wait, not the process; the next prompt goes on with it", asyn
   await rpc.waitFor("the poll", (one) => one.args?.["yield_time_ms"] === 600_000);
   const polled = await abortDuring("write_stdin");
   assert.equal(polled.details["session_id"], 1);
+  for (const { text } of [stopped, polled]) {
+    assert.match(text, /^wait_status: cancelled \(the user pressed Esc\)$/m);
+  }
   assert.equal(processesLike(place.tag, /^sleep 7200$/).length, 1);
   assert.equal((await rpc.quit()).code, 0);
   assert.equal(processesLike(place.tag, /^sleep 7200$/).length, 0);

@@ -222,6 +222,7 @@ describe("the unified tools", { concurrency: 8 }, () => {
   });
 
   // rule: pi.md, The extension: Esc ends the wait, the process lives
+  // rule: pi.md, The tools: A wait that Esc, a message of yours or pi's end has ended says so
   it("Esc ends the wait at once and the process lives", async () => {
     const controller = new AbortController();
     const updates: Result[] = [];
@@ -233,9 +234,12 @@ describe("the unified tools", { concurrency: 8 }, () => {
     await until(() => /ready/.test(updates.at(-1)?.content[0]?.text ?? ""), "the first output");
     const before = Date.now();
     controller.abort();
-    const { details } = await call;
+    const stopped = await call;
+    const { details } = stopped;
     assert.ok(Date.now() - before < 10_000, "long before its time is over");
     assert.equal(details.wait_status, "cancelled");
+    assert.match(textOf(stopped), /^wait_status: cancelled \(the user pressed Esc\)$/m);
+    assert.equal(outputOf(stopped), "ready\n", "what a live row showed stays");
     await runs("sleep 302; echo never");
     await pi.call("kill_session", { session_id: details.session_id });
   });

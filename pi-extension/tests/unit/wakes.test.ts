@@ -220,6 +220,7 @@ describe("wakes with execd", { concurrency: 4 }, () => {
   });
 
   // rule: pi.md, The extension: A user message ends an attached wait
+  // rule: pi.md, The tools: A wait that Esc, a message of yours or pi's end has ended says so
   it("a message that the user sends ends a wait, and the process lives", async () => {
     let pending = false;
     const { pi } = wakingPi({ hasPendingMessages: () => pending });
@@ -227,8 +228,9 @@ describe("wakes with execd", { concurrency: 4 }, () => {
     const wait = pi.call("exec_command", { cmd: "sleep 333", yield_time_ms: 30_000 });
     await new Promise((done) => setTimeout(done, 2 * STEER_CHECK_MS));
     pending = true;
-    const { details } = await wait;
-    assert.equal(details.wait_status, "cancelled");
+    const stopped = await wait;
+    assert.equal(stopped.details.wait_status, "cancelled");
+    assert.match(textOf(stopped), /^wait_status: cancelled \(a message from the user came\)$/m);
     assert.match(textOf(await pi.call("list_sessions")), /sleep 333/);
     await pi.shutdown();
   });

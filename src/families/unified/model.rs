@@ -114,6 +114,7 @@ pub(in crate::families) const WAIT_FOR: Model = Model {
         ("until", "As in exec_command. Default: their end."),
         ("stop", ""),
         ("timeout_ms", "Default 30000, at most {{maxPollMs}}."),
+        ("take", "false leaves their output unread."),
     ],
     reads_only: true,
     ..PLAIN
