@@ -107,7 +107,8 @@ mod tests {
         super::super::all().flat_map(|row| row.models.iter().map(move |model| (row, model)))
     }
 
-    /// rule: pi.md, One source: A tool has only params of its method, and all that the wire requires
+    /// rule: pi.md, One source: A tool has only params of its method, and all that the wire
+    ///   requires
     #[test]
     fn what_a_model_gets_is_what_its_method_takes() {
         for (row, model) in all_models() {

@@ -122,6 +122,7 @@ export const MODELS = {
           until: { type: "object", description: "As in exec_command. Default: their end." },
           stop: { type: "object" },
           timeout_ms: { type: "integer", description: "Default 30000, at most {{maxPollMs}}." },
+          take: { type: "boolean", description: "false leaves their output unread." },
         },
       },
       annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },

@@ -327,8 +327,7 @@ impl Window {
             return Some(if shell_gone { Why::ShellGone } else { Why::Deadline });
         }
         if at.closing && shell_gone {
-            // The command has ended by itself. Who holds its output is being ended: the answer
-            // comes with that, or names who could not be.
+            // Who holds the output is being ended: the answer comes with that, or names the rest.
             return core.ending.as_ref().is_none_or(given_up).then_some(Why::ShellGone);
         }
         at.closing.then_some(Why::ShuttingDown)
