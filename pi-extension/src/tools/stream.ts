@@ -7,6 +7,7 @@ import type { Call, ToolResult } from "../pi/host.ts";
 import { resolveBashMaxOutputChars } from "../pi/settings.ts";
 import { streamRenderers } from "../render/index.ts";
 import { given } from "../text/values.ts";
+import { coerceBoolean } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, whereIs } from "./place.ts";
@@ -110,7 +111,7 @@ async function listProcesses(context: ToolContext, _params: Params, call: Call):
 async function getProcessLog(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { raw, ...request } = params;
   const reply = await context.request("get_process_log", request, call);
-  const page = raw === true ? reply : cleanPage(reply);
+  const page = coerceBoolean(raw) === true ? reply : cleanPage(reply);
   const { text: _, ...details } = page;
   const running = context.sessions.get(page.sessionId) !== undefined;
   return outputAnswer(pageText(page), { ...details, running });

@@ -262,7 +262,7 @@ it("alwaysShowOutputFilePath", async () => {
   });
   await withBash({}, async (pi) => {
     const { details } = await pi.call("bash", { command: "echo hi" });
-    assert.deepEqual(details, {});
+    assert.deepEqual(details, { operation: "bash", status: "completed", running: false });
   });
 });
 

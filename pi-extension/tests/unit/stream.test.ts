@@ -34,7 +34,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     const result = await pi.call("bash_stream", { command: "echo one; echo two >&2; exit 3" });
     const { sessionId, pid, startedAt, durationMs, logPath, ...rest } = reportOf(result);
     const { output_at } = result.details;
-    assert.deepEqual(rest, { status: "failed", exitCode: 3, output_at });
+    const state = { operation: "bash_stream", status: "failed", running: false };
+    assert.deepEqual(rest, { ...state, exitCode: 3, output_at });
     assert.equal(outputOf(result), "stdout:\none\nstderr:\ntwo\n");
     assert.match(startedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     assert.equal(typeof pid, "number");
@@ -105,7 +106,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
   it("workdir, environment and loose types are as for exec_command", async () => {
     const command = "pwd; echo $AI_AGENT $GIVEN ${LANG-unset}";
     const result = await pi.call("bash_stream", {
-      command, workdir: "tests", env: { GIVEN: 5, LANG: null }, yieldMs: "5000.7", invented: 1,
+      command, workdir: "tests", env: { GIVEN: 5, LANG: null }, yieldMs: "5000.7",
     });
     assert.equal(outputOf(result), `${process.cwd()}/tests\npi 5 unset\n`);
     const home = await pi.call("bash_stream", { command: "pwd", workdir: "~" });
@@ -129,8 +130,8 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.match(textOf(nothing), /\n---\n\(no new output\)\n\n\[Still running\./);
 
     const literal = await pi.call("write_stdin", { sessionId, data: "a\\n\n" });
-    const wrote = literal.details as unknown as StdinResult;
-    assert.deepEqual(wrote, { written: 4, queued: 0, eof: false });
+    const { written, queued, eof } = literal.details as unknown as StdinResult;
+    assert.deepEqual({ written, queued, eof }, { written: 4, queued: 0, eof: false });
     assert.equal(textOf(literal), "wrote 4 bytes. poll_process shows what it answers.");
     const echoed = await pi.call("poll_process", { sessionId, maxDrainMs: 20_000 });
     assert.equal(outputOf(echoed), "a\\n\n");
@@ -142,6 +143,7 @@ describe("the stream tools", { concurrency: 8 }, () => {
     assert.match(outputOf(ended), /^stdout:\nready\na\\n\n.*é\nstderr:\nbye\n$/);
     const again = await pi.call("poll_process", { sessionId });
     assert.deepEqual(again.details, ended.details);
+    assert.equal((again.details as { running?: boolean }).running, false);
     await assert.rejects(pi.call("write_stdin", { sessionId, data: "x" }), /has exited/);
   });
 
