@@ -37,7 +37,9 @@ test("a short command: facts, streams apart, details; the model reads the same",
   const end = run.toolEnd("bash_stream");
   const { logPath: log, durationMs, pid, startedAt, ...details } = end.details;
   assert.deepEqual(details, {
+    operation: "bash_stream",
     status: "failed",
+    running: false,
     sessionId: 1,
     exitCode: 3,
     output_at: [end.text.indexOf("stdout:\n"), end.text.length],
