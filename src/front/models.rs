@@ -36,8 +36,9 @@ fn tool(row: &Method, model: &Model) -> String {
     if !model.logs.is_empty() {
         logs = format!("\"logs\":{},", text(model.logs));
     }
+    let synonyms = synonyms(table_of(row, model), model.params);
     format!(
-        "{{\"name\":{},\"title\":{},\"description\":{},{logs}\"inputSchema\":{},\"annotations\":\
+        "{{\"name\":{},\"title\":{},\"description\":{},{logs}{synonyms}\"inputSchema\":{},\"annotations\":\
          {{\"readOnlyHint\":{},\"destructiveHint\":{},\"openWorldHint\":{}}}}}",
         text(row.name),
         text(model.title),
@@ -47,6 +48,17 @@ fn tool(row: &Method, model: &Model) -> String {
         model.destroys,
         model.is_open_world,
     )
+}
+
+/// The names that other agents' tools have for these params, each with the name that it has here.
+fn synonyms(table: &[Param], params: &[(&str, &str)]) -> String {
+    let mut pairs = Vec::new();
+    for param in table.iter().filter(|param| params.iter().any(|(name, _)| *name == param.name)) {
+        for alias in param.aliases {
+            pairs.push(format!("{}:{}", text(alias), text(param.name)));
+        }
+    }
+    if pairs.is_empty() { String::new() } else { format!("\"synonyms\":{{{}}},", pairs.join(",")) }
 }
 
 /// A string of JSON.

@@ -12,6 +12,7 @@ export const MODELS = {
         + "told once, as lines event:. Shows the last 2000 lines or 50 KiB.",
       logs: "log_path is a file with all of it: grep that (grep -a where a line log: says that "
         + "its beginning is gone).",
+      synonyms: { command: "cmd", cwd: "workdir" },
       inputSchema: {
         type: "object",
         required: ["cmd"],
@@ -59,6 +60,12 @@ export const MODELS = {
       description: "Writes to a session, or polls it without chars. Shows the output that no call "
         + "has shown. chars has C escapes: \\n ends a line, \\r on a terminal; \\x03 is Ctrl-C, "
         + "\\x04 Ctrl-D, \\x1b[A arrow up.",
+      synonyms: {
+        data: "chars",
+        input: "chars",
+        timeout: "yield_time_ms",
+        timeout_ms: "yield_time_ms",
+      },
       inputSchema: {
         type: "object",
         required: ["session_id"],
@@ -106,6 +113,7 @@ export const MODELS = {
     wait_for: {
       title: "Wait",
       description: "Waits for several sessions at once. Shows their output.",
+      synonyms: { timeout: "timeout_ms", yield_time_ms: "timeout_ms" },
       inputSchema: {
         type: "object",
         properties: {

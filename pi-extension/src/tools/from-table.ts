@@ -30,8 +30,11 @@ export function textOf(
 }
 
 /** The parameters of a tool, each with its words and with the repair of its values. */
-export function parametersOf({ inputSchema }: ModelTool, values: Values): ToolSchema {
-  const { type, required, properties, synonyms } = inputSchema;
+export function parametersOf(
+  { inputSchema, synonyms }: ModelTool,
+  values: Values,
+): ToolSchema {
+  const { type, required, properties } = inputSchema;
   const spelling = Object.keys(properties).some((name) => /[A-Z]/.test(name)) ? "camel" : "snake";
   const own = Object.entries(properties).map(([name, parameter]) => {
     const { description = "", ...shape } = parameter;

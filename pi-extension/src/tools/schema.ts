@@ -35,11 +35,12 @@ export interface ModelTool {
   description: string;
   /** What is said of logs, behind the description, where a model can read them as files. */
   logs?: string;
+  /** Names that other agents' tools have for parameters, with the names that they have here. */
+  synonyms?: Readonly<Record<string, string>>;
   inputSchema: {
     type: "object";
     required?: readonly string[];
     properties: Readonly<Record<string, Readonly<ParameterSchema>>>;
-    synonyms?: Readonly<Record<string, string>>;
   };
   annotations: { readOnlyHint: boolean; destructiveHint: boolean; openWorldHint: boolean };
 }

@@ -56,9 +56,12 @@ describe("the unified tools", { concurrency: 8 }, () => {
     });
     assert.equal(outputOf(result), "77\n5\n");
     assert.equal(result.details.yield_time_ms, 5000);
+    assert.equal(outputOf(await pi.call("exec_command", { command: "echo as elsewhere" })),
+      "as elsewhere\n");
     for (const [tool, params, named] of [
       ["exec_command", { cmd: "true", invented: 1 }, /invented/],
-      ["exec_command", { cmdd: "true" }, /cmdd/],
+      ["exec_command", { cmdd: "true" }, /^Error: cmdd: unknown param of exec_command; did you mean cmd/],
+      ["exec_command", { cmd: "true", command: "true" }, /command/],
       ["write_stdin", { session: 5 }, /session/],
     ] as const) {
       await assert.rejects(pi.call(tool, params), named);
