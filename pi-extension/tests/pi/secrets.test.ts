@@ -259,8 +259,8 @@ function noSudo(): string | false {
   return process.getuid?.() === 0 ? false : "not root";
 }
 
-// rule: pi.md, Secrets: also where the program that asks is another user's (sudo)
-test("the real sudo, which no other process may look into", { skip: noSudo() }, async (t) => {
+// rule: pi.md, Secrets: A program that asks twice opens the box twice
+test("the real sudo asks three times", { skip: noSudo() }, async (t) => {
   const place = scratch(t);
   const nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
   const script = [turn("", asking(`${nobody} sudo -k true`)), turn("Done.")];
