@@ -152,7 +152,8 @@ import { setTimeout as delay } from "node:timers/promises";
 const steps = 100;
 for (let step = 1; step <= steps; step++) {
   const bar = "#".repeat(step / 2).padEnd(50, ".");
-  if (process.stdout.isTTY) process.stdout.write(\`\\r\\x1b[K\\x1b[32m[\${bar}]\\x1b[0m \${step} %\`);
+  const line = \`\\r\\x1b[K\\x1b[32m[\${bar}]\\x1b[0m \${step} %\`;
+  if (process.stdout.isTTY) process.stdout.write(line);
   else console.log(\`[\${step}/\${steps}] compiling module \${step}\`);
   const clear = process.stdout.isTTY ? "\\r\\x1b[K" : "";
   if (step % 50 === 0) console.log(\`\${clear}warning: module \${step} is unused\`);

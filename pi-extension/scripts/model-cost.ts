@@ -115,7 +115,7 @@ async function freePort(): Promise<number> {
 }
 
 /** One pi with a set of tools: what it sends, and what the twelve cost. */
-async function measure(surface: Surface, textsDir?: string): Promise<{ sent: Sent; costs: Cost[] }> {
+async function measure(surface: Surface, textsDir?: string): Promise<Omit<Measured, "title">> {
   const place = new Scratch();
   const here = { cwd: place.cwd, port: await freePort() };
   const player = surface.hands && new Player(surface.hands, here);
@@ -141,8 +141,8 @@ async function measure(surface: Surface, textsDir?: string): Promise<{ sent: Sen
 function keepTexts(dir: string | undefined, title: string, player: Player | undefined): void {
   if (dir === undefined || player === undefined) return;
   mkdirSync(dir, { recursive: true });
-  const text = EVERYDAY.map(({ what }, at) => `##### ${what}\n${player.texts[at] ?? ""}`).join("\n");
-  writeFileSync(join(dir, `${title.replace(/\W+/g, "-")}.txt`), text);
+  const texts = EVERYDAY.map(({ what }, at) => `##### ${what}\n${player.texts[at] ?? ""}`);
+  writeFileSync(join(dir, `${title.replace(/\W+/g, "-")}.txt`), texts.join("\n"));
 }
 
 function sentBy(server: ModelServer): Sent {
