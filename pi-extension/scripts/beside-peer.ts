@@ -1,12 +1,12 @@
 /**
- * execd's unified tools beside those of pi-unified-exec, called alike through one stub of pi. Prints the
- * table of docs/pi.md: what each does, and which of the two does what is right.
+ * execd's unified tools beside those of pi-unified-exec, called alike through one stub of pi.
+ * Prints the table of docs/pi.md: what each does, and which of the two does what is right.
  *
  *   npm install --prefix DIR --legacy-peer-deps pi-unified-exec@0.11.0    # the peer, once
  *   node scripts/beside-peer.ts --peer DIR/node_modules/pi-unified-exec [--write] [--only WORDS]
  *
- * --write puts the table into docs/pi.md, --only takes the cases whose words these are. EXECD_TEST_BIN is
- * the execd to run, by default ../target/release/execd.
+ * --write puts the table into docs/pi.md, --only takes the cases whose words these are.
+ * EXECD_TEST_BIN is the execd to run, by default ../target/release/execd.
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -59,9 +59,9 @@ async function main(): Promise<void> {
       lines.push(`| ${cells.map((fact) => cell(fact, place)).join(" | ")} |`);
       console.error(lines.at(-1));
     }
-    await Promise.all([ours, theirs].map((stub) => stub.emit("session_shutdown", { reason: "quit" })));
+    for (const stub of [ours, theirs]) await stub.emit("session_shutdown", { reason: "quit" });
   } finally {
-    // What is left is found by its environment; /proc shows this process with the one it began with.
+    // What is left is found by its environment; /proc shows that with which this process began.
     await place.close();
   }
   if (values.write === true) writePart("beside-peer", lines);

@@ -2,9 +2,10 @@
 //
 //   node scripts/install-pi-1.mjs DIR
 //
-// The package ships as one bundle. What the bundle loads at run time is installed beside it: jiti, which
-// loads extensions, and two packages of WebAssembly. The other dependencies that its package.json names
-// are in the bundle; not each npm registry has all of them, so they are not asked for.
+// The package ships as one bundle. What the bundle loads at run time is installed beside it: jiti,
+// which loads extensions, and two packages of WebAssembly. The other dependencies that its
+// package.json names are in the bundle; not each npm registry has all of them, so they are not
+// asked for.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -42,7 +43,8 @@ if (!existsSync(cli)) {
 const home = join(dir, "home");
 mkdirSync(home, { recursive: true });
 const env = { ...process.env, HOME: home, PI_CODING_AGENT_DIR: home, PI_OFFLINE: "1" };
-const { status, stderr } = spawnSync(process.execPath, [cli, "--version"], { env, encoding: "utf8" });
+const version = [cli, "--version"];
+const { status, stderr } = spawnSync(process.execPath, version, { env, encoding: "utf8" });
 if (status !== 0) {
   console.error(`pi 1.5.2 does not start: ${stderr}`);
   process.exit(1);

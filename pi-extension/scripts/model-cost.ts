@@ -17,6 +17,7 @@ import { parseArgs } from "node:util";
 import { PiChild } from "../tests/pi/lib/child.ts";
 import { execdBinary, EXTENSION_DIR } from "../tests/pi/lib/paths.ts";
 import { Scratch } from "../tests/pi/lib/scratch.ts";
+import { until } from "../tests/pi/lib/waiting.ts";
 import { EVERYDAY, furnish } from "./everyday.ts";
 import type { Place, Play } from "./everyday.ts";
 import { bashTools, pisBash, unified, unifiedExec } from "./hands.ts";
@@ -124,13 +125,15 @@ async function measure(surface: Surface, textsDir?: string): Promise<Omit<Measur
   try {
     if (player !== undefined) furnish(place.cwd);
     writeFileSync(join(place.agentDir, "models.json"), modelsJson(server.url));
-    const model = ["--mode", "json", "--no-session", "--model", `${PROVIDER}/${MODEL_ID}`];
+    // In rpc mode pi stays until its stdin ends, so that what ends in the background is told.
+    const model = ["--mode", "rpc", "--no-session", "--model", `${PROVIDER}/${MODEL_ID}`];
     const env = { ...place.plainEnvironment(), EXECD_BIN: execdBinary() };
-    const pi = new PiChild(place, [...surface.args, ...model, "go"], env, false);
-    const { code } = await pi.end(RUN_LIMIT_MS);
-    if (code !== 0 || (player !== undefined && !player.isDone)) {
-      throw new Error(`${surface.title}: pi ended with ${code} too early\n${pi.stderr}`);
-    }
+    const pi = new PiChild(place, [...surface.args, ...model], env, true);
+    pi.write({ id: "go", type: "prompt", message: "go" });
+    const isDone = () => (player === undefined ? server.asked.length > 0 : player.isDone);
+    await until(`the end of ${surface.title}`, isDone, RUN_LIMIT_MS, () => pi.stderr);
+    pi.endInput();
+    await pi.end();
     keepTexts(textsDir, surface.title, player);
     return { sent: sentBy(server), costs: player?.costs ?? [] };
   } finally {

@@ -1,6 +1,6 @@
 /**
- * As much of pi as two extensions for commands touch while their tools run, so that both are called in
- * the same way and nothing of pi's own is timed. What pi lends them is the real thing.
+ * As much of pi as two extensions for commands touch while their tools run, so that both are called
+ * in the same way and nothing of pi's own is timed. What pi lends them is the real thing.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks, stripTypeScriptTypes } from "node:module";
@@ -54,7 +54,8 @@ export class Stub {
     const theme = { fg: (_: string, text: string) => text, bold: (text: string) => text };
     const ui = new Proxy({}, { get: (_, name) => (name === "theme" ? theme : nothing) });
     this.#ctx = {
-      ui, cwd, mode: "tui", hasUI: true, isIdle: () => true, hasPendingMessages: () => this.hasPending,
+      ui, cwd, mode: "tui", hasUI: true, isIdle: () => true,
+      hasPendingMessages: () => this.hasPending,
       sessionManager: { getBranch: () => [], getEntries: () => [] },
     };
   }

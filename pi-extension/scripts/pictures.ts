@@ -1,5 +1,5 @@
 /**
- * The pictures of docs/img: moments of the real pi in a terminal, offline and with a scripted model.
+ * The pictures of docs/img: moments of the real pi in a terminal, offline, with a scripted model.
  *
  *   node scripts/pictures.ts [--only NAME] [OUTDIR]       # by default ../docs/img
  *
@@ -89,7 +89,8 @@ const MOMENTS: Moment[] = [
     name: "wake",
     title: "A command in the background, and the message that its end wakes the model with",
     script: [
-      turn("I go on when it ends.", exec("node build.mjs", { yield_time_ms: 250, on_exit: "wake" })),
+      turn("I go on when it ends.",
+        exec("node build.mjs", { yield_time_ms: 250, on_exit: "wake" })),
       turn("The build runs; I am told when it ends."),
       turn("The build is done."),
     ],
