@@ -616,7 +616,7 @@ fn check_schema(schema: &Value) {
                 let fits = |one: &Value| one.as_str().is_some_and(|one| types.contains(&one));
                 assert!(!several.is_empty() && several.iter().all(fits), "{schema}");
             }
-            ("enum", Value::Array(words)) => {
+            ("enum" | "aliases", Value::Array(words)) => {
                 assert!(words.iter().all(Value::is_string), "{schema}");
             }
             ("additionalProperties" | "items", Value::Object(_)) => check_schema(value),

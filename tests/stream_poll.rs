@@ -527,13 +527,13 @@ fn wrong_params_are_refused_by_name() {
     for (params, param) in [
         (json!({}), "sessionId"),
         (json!({"sessionId": "1"}), "sessionId"),
-        (json!({"session_id": 1}), "session_id"),
+        (json!({"session": 1}), "session"),
         (json!({"sessionId": 1, "killIf": "never"}), "killIf"),
         (json!({"sessionId": 1, "killIf": true}), "killIf"),
         (json!({"sessionId": 1, "maxDrainMs": "1"}), "maxDrainMs"),
         (json!({"sessionId": 1, "waitMs": "1"}), "waitMs"),
         (json!({"sessionId": 1, "waitMs": 0.5}), "waitMs"),
-        (json!({"sessionId": 1, "wait_ms": 1}), "wait_ms"),
+        (json!({"sessionId": 1, "wait_s": 1}), "wait_s"),
         (json!({"sessionId": 1, "yieldMs": 1}), "yieldMs"),
     ] {
         execd.refused("poll_process", params, param);
@@ -573,8 +573,8 @@ fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
     assert_eq!(poll_with(&mut execd, session, gone)["wait"]["outcome"], "deadline");
     execd.refused(
         "poll_process",
-        json!({"sessionId": session, "until": {"idle_ms": 5}}),
-        "until.idle_ms",
+        json!({"sessionId": session, "until": {"idle": 5}}),
+        "until.idle",
     );
     let idle = json!({"until": {"idleMs": 50}, "waitMs": 60_000, "onImpossible": "wait"});
     assert_eq!(poll_with(&mut execd, session, idle)["wait"]["by"], "idle_ms");
