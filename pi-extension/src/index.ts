@@ -9,6 +9,7 @@ import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import {
   JOBS_COMMAND,
   KILL_COMMAND,
+  SESSIONS_ALIAS,
   SESSIONS_COMMAND,
   TAIL_COMMAND,
   idCompletions,
@@ -58,22 +59,24 @@ export default function piExecd(pi: ExtensionAPI): void {
 }
 
 function registerCommands(host: Host, session: PiSession): void {
-  host.registerCommand(SESSIONS_COMMAND, {
-    description: "List the running sessions, and end one or all of them",
-    handler: (_args, ctx) => sessionsCommand(session, ctx),
-  });
+  for (const name of [SESSIONS_COMMAND, SESSIONS_ALIAS]) {
+    host.registerCommand(name, {
+      description: "All sessions: follow one, end it, send it a line",
+      handler: (_args, ctx) => sessionsCommand(session, ctx),
+    });
+  }
   host.registerCommand(JOBS_COMMAND, {
-    description: "Choose a running or recent command and follow its output",
+    description: "As /sessions; without a terminal shows the last lines of the chosen one",
     handler: (_args, ctx) => jobsCommand(session, ctx),
   });
   const getArgumentCompletions = (prefix: string) => idCompletions(session, prefix);
   host.registerCommand(TAIL_COMMAND, {
-    description: "Show the last lines of a command's output: /tail ID [LINES]",
+    description: "Show the last lines of a session's output: /tail ID [LINES]",
     getArgumentCompletions,
     handler: (args, ctx) => tailCommand(session, args, ctx),
   });
   host.registerCommand(KILL_COMMAND, {
-    description: "End a command and all its processes: /kill ID",
+    description: "End a session and all its processes: /kill [SIGNAL] ID",
     getArgumentCompletions,
     handler: (args, ctx) => killCommand(session, args, ctx),
   });

@@ -5,7 +5,7 @@
  */
 import { Client, type ClientEvents } from "./execd/client.ts";
 import type { RequestOptions } from "./execd/daemon.ts";
-import { Sessions } from "./execd/sessions.ts";
+import { type SeenRunning, Sessions } from "./execd/sessions.ts";
 import type { ListResult, Reply, SessionExited, SessionStarted } from "./execd/wire-results.ts";
 import type { Method, MethodParams } from "./execd/wire.ts";
 import { earlierIds } from "./pi/earlier-ids.ts";
@@ -21,10 +21,12 @@ import { Mending } from "./pi/mending.ts";
 import { Secrets } from "./pi/secrets.ts";
 import { SecondEsc } from "./pi/second-esc.ts";
 import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
+import { roster } from "./pi/roster.ts";
 import { Steering } from "./pi/steering.ts";
-import { Ui, count } from "./pi/ui.ts";
+import { Ui } from "./pi/ui.ts";
 import { BY_USER, type LeftEvent, Wakes } from "./pi/wakes.ts";
 import { PI_QUIT } from "./text/events.ts";
+import { WAKE_MARK, countOf } from "./text/session.ts";
 import { given, isObject, messageOf } from "./text/values.ts";
 import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
@@ -51,7 +53,7 @@ let endedByQuit = 0;
 /** pi gives the terminal back before it exits; what is said sooner is overdrawn. */
 function sayAtExit(ended: number): void {
   if (endedByQuit === 0) {
-    process.once("exit", () => console.error(`${SPEAKER}: ended ${count(endedByQuit)}`));
+    process.once("exit", () => console.error(`${SPEAKER}: ended ${countOf(endedByQuit)}`));
   }
   endedByQuit += ended;
 }
@@ -60,7 +62,7 @@ export class PiSession implements FamilyContext {
   readonly host: Host;
   readonly settings: Settings;
   readonly ui: Ui;
-  readonly sessions = new Sessions(() => this.ui.refresh(this.sessions));
+  readonly sessions = new Sessions(() => this.ui.refresh());
   readonly steering = new Steering();
   readonly secrets = new Secrets(this);
   readonly inbox: Inbox;
@@ -75,7 +77,11 @@ export class PiSession implements FamilyContext {
     this.host = host;
     this.settings = new Settings(host);
     this.#execd = this.#newClient();
-    this.ui = new Ui(() => this.#registry.words, (id) => this.wakes.isArmed(id));
+    this.ui = new Ui({
+      seen: () => this.#seen(),
+      isArmed: (id) => this.wakes.isArmed(id),
+      look: () => this.#look(),
+    });
     this.inbox = new Inbox(host);
     const runs = (id: number) => this.sessions.get(id) !== undefined;
     this.wakes = new Wakes(this.inbox, runs, (message) => this.ui.warn(message));
@@ -117,8 +123,8 @@ export class PiSession implements FamilyContext {
     this.inbox.open();
     const left = [...keptUntold(ctx), ...takeUntold(event, namesOf(ctx).id)];
     this.wakes.takeOver(withoutDoubles(left), event.reason === "reload");
-    this.ui.refresh(this.sessions);
-    for (const text of takeNotes(event, namesOf(ctx).id)) this.ui.say(SPEAKER, text, "info");
+    this.ui.refresh();
+    for (const text of takeNotes(event, namesOf(ctx).id)) this.ui.say(text, "info");
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
     let timer: NodeJS.Timeout | undefined;
@@ -197,7 +203,7 @@ export class PiSession implements FamilyContext {
     const ending = this.sessions.list().map(({ session_id: id, command }) => ({ id, command }));
     if (reason !== "quit") {
       if (ending.length === 0) return;
-      leaveNote(namesOf(ctx), `/${reason} ended ${count(ending.length)}: ${sessionNames(ending)}`);
+      leaveNote(namesOf(ctx), `/${reason} ended ${countOf(ending.length)}: ${sessionNames(ending)}`);
       return;
     }
     const all = this.#lasting.reduce((sum, { running }) => sum + running, ending.length);
@@ -244,7 +250,7 @@ export class PiSession implements FamilyContext {
 
   /** After /tree: the sessions did not go back with the conversation. */
   onTree(): void {
-    this.ui.onTree(this.sessions);
+    this.ui.onTree();
   }
 
   /** A run ends. In a mode that ends with it, what is to be told is waited for. */
@@ -275,6 +281,21 @@ export class PiSession implements FamilyContext {
     };
     for (const entry of ctx.sessionManager?.getEntries?.() ?? []) {
       for (const id of earlierIds(entry, ours)) this.execd.noteSessionId(id);
+    }
+  }
+
+  /** What runs, of all families, as people see it. */
+  #seen(): SeenRunning[] {
+    const nowMs = Date.now();
+    const others = (this.#families ?? []).flatMap(({ lasting }) => lasting?.seen(nowMs) ?? []);
+    return [...this.sessions.seen(nowMs), ...others].sort((a, b) => a.id - b.id);
+  }
+
+  /** Asks execd what the sessions are doing. */
+  async #look(): Promise<void> {
+    for (const { id, seen, states } of (await roster(this)).rows) {
+      this.sessions.noteState(id, typeof seen.name === "string" ? seen.name : undefined,
+        states.filter((state) => state !== WAKE_MARK));
     }
   }
 

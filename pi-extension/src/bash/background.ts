@@ -73,6 +73,11 @@ export class Background {
   #reports: Report[] = [];
   #listener: BackgroundListener | undefined;
 
+  /** The windows that run. */
+  get windows(): readonly Window[] {
+    return this.#running();
+  }
+
   /** How many windows run. */
   get running(): number {
     return this.#running().length;

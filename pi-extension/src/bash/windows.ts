@@ -3,6 +3,7 @@
  * and who is told of them. Which texts its tools give is said elsewhere.
  */
 import type { Client } from "../execd/client.ts";
+import type { SeenRunning } from "../execd/sessions.ts";
 import type { SessionInfo } from "../execd/wire-results.ts";
 import type { Beginning } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
@@ -31,7 +32,6 @@ interface WindowsContext {
 export class Windows implements BackgroundListener, Source {
   readonly types = [COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE];
   readonly #context: WindowsContext;
-  readonly #speaker: string;
   readonly #foreground = new Map<AbortController, Promise<unknown>>();
   #background = new Background();
   /** What pi has refused, and people were told so. */
@@ -41,10 +41,8 @@ export class Windows implements BackgroundListener, Source {
   readonly #status = new Map<string, string | undefined>();
   readonly #execdName = () => this.execd.name;
 
-  /** `speaker` stands before notices to people. */
-  constructor(context: WindowsContext, speaker: string) {
+  constructor(context: WindowsContext) {
     this.#context = context;
-    this.#speaker = speaker;
     context.inbox.add(this);
   }
 
@@ -187,6 +185,13 @@ export class Windows implements BackgroundListener, Source {
     };
   }
 
+  seen(nowMs: number): SeenRunning[] {
+    return this.#background.windows.map(({ window, name, command, startedAtMs }) => {
+      const id = Number(window.slice(1));
+      return { id, name, command, ageMs: nowMs - startedAtMs, states: [], isWindow: true };
+    });
+  }
+
   /** The windows whose ends are waited for. */
   awaited(): Awaited[] {
     return this.#background.pending(this.filters)
@@ -220,6 +225,7 @@ export class Windows implements BackgroundListener, Source {
   }
 
   onChange(): void {
+    this.#context.ui.refresh();
     this.#showStatus(this.#background.running);
     this.#context.inbox.changed();
   }
@@ -249,7 +255,7 @@ export class Windows implements BackgroundListener, Source {
   }
 
   #say(message: string, type: "info" | "warning" | "error"): void {
-    this.#context.ui.say(this.#speaker, message, type);
+    this.#context.ui.say(message, type);
   }
 
   /** Shows a report to people only: an entry of the session that no model reads. */

@@ -2,11 +2,23 @@
  * The sessions that run at this moment, as execd's notifications tell. Windows of the bash tools
  * are not among them: their family counts them.
  */
+import type { SeenSession } from "../text/session.ts";
 import type { SessionExited, SessionStarted } from "./wire-results.ts";
 
 /** A running session, for the footer, the widget and the details of a wait. */
 export interface RunningSession extends SessionStarted {
   startedAtMs: number;
+  name?: string | undefined;
+  /** What it waits for and the like, as execd has told last. */
+  states?: string[];
+}
+
+/** A running session as people see it. */
+export interface SeenRunning extends SeenSession {
+  id: number;
+  states: string[];
+  /** A window of bash: another status counts these. */
+  isWindow?: true;
 }
 
 /** A call that waits for its session to be told of. */
@@ -35,6 +47,18 @@ export class Sessions {
   /** The running sessions by id. */
   list(): RunningSession[] {
     return [...this.#running.values()].sort((a, b) => a.session_id - b.session_id);
+  }
+
+  /** Takes what execd tells of the session's name and state. */
+  noteState(id: number, name: string | undefined, states: string[]): void {
+    const session = this.#running.get(id);
+    if (session) Object.assign(session, { name, states });
+  }
+
+  /** What people see of those that run; of each what execd has told last of its state. */
+  seen(nowMs = Date.now()): SeenRunning[] {
+    return this.list().map(({ session_id: id, command, name, cwd, startedAtMs, states = [] }) =>
+      ({ id, command, name, cwd, ageMs: nowMs - startedAtMs, states }));
   }
 
   get(id: number): RunningSession | undefined {

@@ -1,24 +1,25 @@
 /**
- * The commands for people: /unified-exec-sessions, /jobs, /tail and /kill. They take nothing away
+ * The commands for people: /sessions (and its old names), /tail and /kill. They take nothing away
  * from the model: no exit, no unread output.
  */
-import type { Client } from "../execd/client.ts";
 import type { Sessions } from "../execd/sessions.ts";
-import type {
-  SessionInfo, StreamList, StreamReport, StreamSession,
-} from "../execd/wire-results.ts";
-import { forgottenText, formatAge } from "../text/figures.ts";
+import { forgottenText } from "../text/figures.ts";
 import { plainText } from "../text/plain.ts";
 import { drawable } from "../text/safe.ts";
-import { given, isObject, messageOf } from "../text/values.ts";
+import { countOf, idOf, labelOf } from "../text/session.ts";
+import { messageOf } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
 import { type Describe, canFollow, follow } from "./follow.ts";
 import type { HostContext } from "./host.ts";
-import { pick } from "./pick.ts";
-import { WAKE_MARK, count, sessionLabel } from "./ui.ts";
-import { BY_USER, type Ended, type Wakes } from "./wakes.ts";
+import { choose, pick } from "./pick.ts";
+import {
+  COMMAND_CELLS, type RosterContext, type Row, roster, rowLabel, rowOfId,
+} from "./roster.ts";
+import { end, howToAttach } from "./session-actions.ts";
 
-export const SESSIONS_COMMAND = "unified-exec-sessions";
+export const SESSIONS_COMMAND = "sessions";
+/** The name of the command in pi-unified-exec, and in earlier versions of this extension. */
+export const SESSIONS_ALIAS = "unified-exec-sessions";
 export const JOBS_COMMAND = "jobs";
 export const TAIL_COMMAND = "tail";
 export const KILL_COMMAND = "kill";
@@ -31,104 +32,82 @@ const TAIL_BYTES = 150_000;
 const TAIL_PAGES = 4;
 /** The most sessions that a notice names. */
 const MAX_TOLD = 30;
-const COMMAND_CELLS = 60;
 const HEAD_CELLS = 120;
 
-/** What is read of a row of the list of processes. */
-type EndedRow = { [K in "exitCode" | "signal" | "killedBy"]?: StreamSession[K] | undefined }
-  & Pick<StreamSession, "sessionId" | "command">;
-
 /** What a command sees of the session of pi. */
-export interface CommandContext {
-  readonly execd: Client;
+export interface CommandContext extends RosterContext {
   readonly sessions: Sessions;
-  /** What people have seen, or ended, the model has still to be told. */
-  readonly wakes: Pick<Wakes, "onUntold">;
 }
 
-/** `/unified-exec-sessions`: shows what runs; the one that is chosen is ended. */
+/** What a host without a terminal offers for the session that is chosen. */
+const END_IT = "End it";
+const SHOW_IT = `Show its last ${DEFAULT_LINES} lines`;
+const ATTACH_TO_IT = "How to attach a terminal";
+
+/** `/sessions`: what runs and what has ended; one of them is followed, ended, written to. */
 export async function sessionsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
-  const running = await runningSessions(context);
-  const say = (text: string, type: "info" | "warning" = "info") =>
-    ctx.ui?.notify(`execd: ${text}`, type);
-  if (running.length === 0) return say("no live sessions");
-
-  const labels = running.map((s) =>
-    sessionLabel(s.session_id, s.elapsed_ms, s.command, marks(s)));
-  const killAll = `Kill all ${count(running.length)}`;
-  if (!ctx.ui?.select) return say(`${count(running.length)} running: ${labels.join("; ")}`);
-  const title = `execd: ${count(running.length)} running. Choose one to end it`;
-  const choice = await ctx.ui.select(title, [...labels, killAll]);
-  const chosen = choice === killAll
-    ? running
-    : running.filter((_, index) => labels[index] === choice);
-  if (chosen.length === 0) return;
-
-  const ended = await Promise.all(chosen.map((session) => kill(context, session)));
-  const killed = ended.filter(Boolean).length;
-  const failed = ended.length - killed;
-  if (failed === 0) return say(`killed ${count(killed)}`);
-  say(`killed ${count(killed)}; ${failed} could not be ended and stay listed`, "warning");
+  await saying(ctx, async () => {
+    const chosen = await chosenRow(context, ctx, true);
+    if (chosen === undefined) return;
+    if (chosen === "all") return endAll(context, ctx);
+    const actions = chosen.isRunning ? [SHOW_IT, END_IT, ATTACH_TO_IT] : [SHOW_IT];
+    const action = await ctx.ui?.select?.(rowLabel(chosen), actions);
+    if (action === SHOW_IT) await showTail(context, ctx, chosen, DEFAULT_LINES);
+    if (action === END_IT) say(ctx, await end(context, chosen));
+    if (action === ATTACH_TO_IT) say(ctx, howToAttach(context, chosen));
+  });
 }
 
-function marks({ wake_armed, shell_exited }: SessionInfo): string[] {
-  return [...(wake_armed ? [WAKE_MARK] : []), ...(shell_exited ? ["(shell exited)"] : [])];
-}
-
-/** People's views take nothing away from the model: no exit, no unread output. */
-async function runningSessions(context: CommandContext): Promise<SessionInfo[]> {
-  if (!context.execd.isRunning) return [];
-  const reply = await context.execd.request("list_sessions", { peek: true });
-  noteEnds(context, reply.sessions);
-  return reply.sessions.filter((session) => session.running);
-}
-
-/** Some rows tell of ends: execd takes what it has told here for told. */
-function noteEnds(context: CommandContext, rows: Partial<Ended>[]): void {
-  const ended = rows.filter(({ exit_code, signal }) => (exit_code ?? signal) !== undefined);
-  context.wakes.onUntold(ended.map(({ session_id, exit_code, signal, killed_by, command }) =>
-    ({ ended: given({ session_id, exit_code, signal, killed_by, command }), woke: false })));
-}
-
-/** An end that a command of the user has brought about; others may have done so at the same time. */
-function byUser(ended: Partial<Ended>): Partial<Ended> {
-  return ended.killed_by?.startsWith("kill_") ? { ...ended, killed_by: BY_USER } : ended;
-}
-
-async function kill(context: CommandContext, session: SessionInfo): Promise<boolean> {
-  const { session_id, command } = session;
-  try {
-    const reply = await context.execd.request("kill_session", { session_id });
-    noteEnds(context, [byUser({ command, ...reply })]);
-    // A session that has ended by itself meanwhile is as good as killed.
-    return reply.killed !== false;
-  } catch {
-    return false;
-  }
+/** `/jobs`: the same; where there is no terminal, the chosen one's last lines are shown at once. */
+export async function jobsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
+  await saying(ctx, async () => {
+    const chosen = await chosenRow(context, ctx, false);
+    if (chosen !== undefined && chosen !== "all") {
+      await showTail(context, ctx, chosen, DEFAULT_LINES);
+    }
+  });
 }
 
 /**
- * `/jobs`: what runs and what has ended lately. The output of the one that is chosen is followed,
- * or shown where the host can only do that.
+ * What a person chooses. In a terminal all is done there, and nothing is left to do; on a host that
+ * cannot even ask, the sessions are told in a notice.
  */
-export async function jobsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
-  await saying(ctx, async () => {
-    const { processes: rows, ...bounds } = await listed(context);
-    const forgotten = forgottenText(bounds);
-    const gone = forgotten === undefined ? "" : `; ${forgotten}`;
-    if (rows.length === 0) return say(ctx, `no processes${gone}`);
-    const labels = rows.map(label);
-    if (!ctx.ui?.select) {
-      const more = rows.length - MAX_TOLD;
-      const left = more > 0 ? `, ${more} older ones not shown` : "";
-      return say(ctx, `${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
-    }
-    const chosen = await pick(ctx, `Processes. Choose one to see its output${gone}`, labels);
-    const row = chosen === undefined ? undefined : rows[chosen];
-    if (!row) return;
-    if (canFollow(ctx)) await follow(context, ctx, row.sessionId, describe(context));
-    else await showTail(context, ctx, row, DEFAULT_LINES);
-  });
+async function chosenRow(
+  context: CommandContext,
+  ctx: HostContext,
+  canEndAll: boolean,
+): Promise<Row | "all" | undefined> {
+  const all = await roster(context);
+  const { rows, ...bounds } = all;
+  const forgotten = forgottenText(bounds);
+  const gone = forgotten === undefined ? "" : `; ${forgotten}`;
+  const running = rows.filter(({ isRunning }) => isRunning).length;
+  if (rows.length === 0) return say(ctx, `no sessions${gone}`);
+  if (canFollow(ctx)) {
+    const id = await pick(context, ctx, all);
+    if (id !== undefined) await follow(context, ctx, id, describe(context));
+    return undefined;
+  }
+  const labels = rows.map(rowLabel);
+  if (!ctx.ui?.select) {
+    const more = rows.length - MAX_TOLD;
+    const left = more > 0 ? `, ${more} older ones not shown` : "";
+    return say(ctx, `${countOf(running)} running: ${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
+  }
+  const last = canEndAll && running > 0 ? [`End all ${countOf(running)}`] : [];
+  const title = `execd: ${countOf(running)} running. Choose one${gone}`;
+  const at = await choose(ctx, title, [...labels, ...last]);
+  if (at === undefined) return undefined;
+  return at === rows.length ? "all" : rows[at];
+}
+
+async function endAll(context: CommandContext, ctx: HostContext): Promise<void> {
+  const running = (await roster(context)).rows.filter(({ isRunning }) => isRunning);
+  const done = await Promise.allSettled(running.map((row) => end(context, row)));
+  const failed = done.filter(({ status }) => status === "rejected").length;
+  const ended = countOf(done.length - failed);
+  if (failed === 0) return say(ctx, `ended ${ended}`);
+  throw new Error(`ended ${ended}; ${failed} could not be ended and stay listed`);
 }
 
 /** `/tail ID [N]`: the last N lines of a session's output. */
@@ -138,71 +117,74 @@ export async function tailCommand(
   ctx: HostContext,
 ): Promise<void> {
   await saying(ctx, async () => {
-    const [id, lines = DEFAULT_LINES, ...rest] = numbersOf(args);
-    if (!isId(id) || rest.length > 0 || !(lines > 0)) {
+    const [word, count, ...rest] = wordsOf(args);
+    const id = idOf(word);
+    const lines = count === undefined ? DEFAULT_LINES : /^\d+$/.test(count) ? Number(count) : 0;
+    if (id === undefined || rest.length > 0 || lines === 0) {
       throw new Error(`usage: /${TAIL_COMMAND} ID [LINES], at most ${MAX_LINES}`);
     }
-    const row = await rowOf(context, id);
-    if (!row) throw new Error(`unknown sessionId: ${id}`);
-    await showTail(context, ctx, row, Math.min(lines, MAX_LINES));
+    await showTail(context, ctx, await known(context, id), Math.min(lines, MAX_LINES));
   });
 }
 
-/** `/kill ID`: ends a session with all its processes. */
+/** `/kill [SIG] ID`: ends a session with all its processes: SIGTERM first, or the signal that is given. */
 export async function killCommand(
   context: CommandContext,
   args: string,
   ctx: HostContext,
 ): Promise<void> {
   await saying(ctx, async () => {
-    const [id, ...rest] = numbersOf(args);
-    if (!isId(id) || rest.length > 0) throw new Error(`usage: /${KILL_COMMAND} ID`);
-    const row = await rowOf(context, id);
-    if (!row) throw new Error(`unknown sessionId: ${id}`);
-    const ended = row.status !== "running";
-    // The report of a session that has ended names what it has left in the background.
-    const before = ended ? await context.execd.request("poll_process", { sessionId: id }) : {};
-    const { backgroundPids = [] } = before as Partial<StreamReport>;
-    const { status, exitCode, signal, killedBy } =
-      await context.execd.request("kill_process", { sessionId: id });
-    const end = asEnded({ ...row, exitCode, signal, killedBy });
-    noteEnds(context, [ended ? end : byUser(end)]);
-    if (ended) {
-      const left = backgroundPids.length > 0 ? "; killed what it had left in the background" : "";
-      return say(ctx, `${label(row)}: it had ended already${left}`);
+    const words = wordsOf(args);
+    const [id, signal] = words.length === 2
+      ? [idOf(words[1]), signalOf(words[0])] : [idOf(words[0]), "SIGTERM"];
+    if (id === undefined || signal === undefined || words.length > 2) {
+      throw new Error(`usage: /${KILL_COMMAND} [SIGNAL] ID`);
     }
-    if (status === "running") throw new Error(`#${id} could not be ended and stays listed`);
-    say(ctx, `killed #${id} ${oneLine(row.command, COMMAND_CELLS)}`);
+    say(ctx, await end(context, await known(context, id), signal));
   });
 }
 
+/** The name of a signal as people write it: `INT`, `sigint`, `-9`, `-INT`. */
+function signalOf(word = ""): string | undefined {
+  const name = word.replace(/^-/, "").toUpperCase();
+  if (/^\d{1,2}$/.test(name)) return name;
+  return /^[A-Z][A-Z0-9+]{1,9}$/.test(name) ? `SIG${name.replace(/^SIG/, "")}` : undefined;
+}
+
+async function known(context: CommandContext, id: number): Promise<Row> {
+  const row = await rowOfId(context, id);
+  if (row === undefined) throw new Error(`no session #${id}`);
+  return row;
+}
+
 /**
- * What may complete an id: the ids of the sessions that run. Nothing completes an id that is
- * complete: Enter takes that one.
+ * What may complete an id, in any spelling: the sessions that run, with what they are doing. Nothing
+ * completes an id that is complete: Enter takes that one.
  */
 export function idCompletions(
-  context: CommandContext,
+  { sessions }: CommandContext,
   prefix: string,
 ): { value: string; label: string; description: string }[] | null {
-  const typed = prefix.trim();
-  if (context.sessions.get(Number(typed || Number.NaN))) return null;
-  const items = context.sessions.list()
-    .map(({ session_id, command }) => ({
-      value: String(session_id),
-      label: String(session_id),
-      description: oneLine(command, COMMAND_CELLS),
-    }))
-    .filter(({ value }) => value.startsWith(typed));
+  const words = prefix.trimStart().split(/\s+/);
+  const typed = (words.pop() ?? "").replace(/^[#@]/, "");
+  const before = words.map((word) => `${word} `).join("");
+  const running = sessions.seen();
+  if (running.some(({ id }) => String(id) === typed)) return null;
+  const items = running.filter(({ id }) => String(id).startsWith(typed)).map(({ states, ...seen }) => ({
+    value: `${before}${seen.id}`,
+    label: `#${seen.id}`,
+    description: [labelOf(seen, COMMAND_CELLS).replace(/^#\S+ /, ""), ...states].join(" · "),
+  }));
   return items.length > 0 ? items : null;
 }
 
 async function showTail(
   context: CommandContext,
   ctx: HostContext,
-  row: StreamSession,
+  row: Row,
   lines: number,
 ): Promise<void> {
-  const sessionId = row.sessionId;
+  const sessionId = row.id;
   const read = (offset: number, limit: number) =>
     context.execd.request("get_process_log", { sessionId, offset, limit });
   let page = await read(-TAIL_BYTES, TAIL_BYTES);
@@ -222,56 +204,25 @@ async function showTail(
   const what = whole ? "" : ` · last ${last.length === 1 ? "line" : `${last.length} lines`}`;
   const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
   const log = row.logPath === undefined ? "" : `\nlog: ${oneLine(row.logPath, HEAD_CELLS)}`;
-  ctx.ui?.notify(`${label(row)}${what}\n${text}${log}`, "info");
+  ctx.ui?.notify(`${rowLabel(row)}${what}\n${text}${log}`, "info");
 }
 
 function describe(context: CommandContext): Describe {
   return async (sessionId) => {
-    const row = await rowOf(context, sessionId);
+    const row = await rowOfId(context, sessionId);
     if (!row) return undefined;
-    const hasLog = row.logPath !== undefined;
-    return { title: [label(row), ...(hasLog ? [row.logPath] : [])].join(" · "), hasLog };
+    const { logPath } = row;
+    const title = [rowLabel(row), ...(logPath === undefined ? [] : [logPath])].join(" · ");
+    return { title, hasLog: logPath !== undefined };
   };
 }
 
-async function rowOf(context: CommandContext, id: number): Promise<StreamSession | undefined> {
-  return (await listed(context)).processes.find(({ sessionId }) => sessionId === id);
+/** The words of a command's arguments. */
+function wordsOf(args: string): string[] {
+  return args.trim().split(/\s+/).filter((word) => word !== "");
 }
 
-async function listed(context: CommandContext): Promise<StreamList> {
-  if (!context.execd.isRunning) return { processes: [] };
-  const reply = await context.execd.request("list_processes", {});
-  if (!isObject(reply)) return { processes: [] };
-  noteEnds(context, reply.processes.map(asEnded));
-  return reply;
-}
-
-/** How a session ended, as far as the list of processes tells it. */
-function asEnded(row: EndedRow): Ended {
-  const { sessionId: session_id, exitCode: exit_code, signal, killedBy: killed_by, command } = row;
-  return given({ session_id, exit_code, signal, killed_by, command });
-}
-
-/** `#2 41s npm run dev`; of a session that has ended, how it ended: `#1 exit 3 npm test`. */
-function label(row: StreamSession): string {
-  const { sessionId, status, exitCode, signal, durationMs, name, command } = row;
-  const ended = signal ?? `exit ${exitCode ?? "?"}`;
-  const state = status === "running" ? formatAge(durationMs) : ended;
-  const what = name === undefined ? command : `${name}: ${command}`;
-  return `#${sessionId} ${state} ${oneLine(what, COMMAND_CELLS)}`;
-}
-
-/** The words of a command's arguments as whole numbers, NaN for others. `#` may stand first. */
-function numbersOf(args: string): number[] {
-  const words = args.trim().split(/\s+/).filter(Boolean);
-  return words.map((word) => (/^#?\d+$/.test(word) ? Number(word.replace("#", "")) : Number.NaN));
-}
-
-function isId(id: number | undefined): id is number {
-  return Number.isSafeInteger(id);
-}
-
-function say(ctx: HostContext, text: string): void {
+function say(ctx: HostContext, text: string): undefined {
   ctx.ui?.notify(`execd: ${text}`, "info");
 }
 

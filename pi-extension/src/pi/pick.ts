@@ -1,29 +1,24 @@
-/** A choice from a list that may be longer than the screen. */
-import { SelectList, Text } from "@earendil-works/pi-tui";
-import { stripControls } from "../text/safe.ts";
+/** A choice among sessions: a list of its own in the TUI, pi's selector elsewhere. */
+import { messageOf } from "../text/values.ts";
+import { forgottenText } from "../text/figures.ts";
 import type { HostContext } from "./host.ts";
+import { SessionPicker } from "./picker.ts";
+import { type Roster, type RosterContext, type Row, roster } from "./roster.ts";
+import { copyLog, end, howToAttach, sendLine, whyNoLine } from "./session-actions.ts";
 
-/** The most rows of a list that are shown at once. */
-const SHOWN_MAX = 30;
-/** Lines of pi itself, and of the list's frame, that stay in sight. */
-const OTHER_ROWS = 12;
-const ROWS_MIN = 5;
+/** The most choices of one part, where pi's selector does not scroll. */
+const PART_MAX = 30;
+/** How often the list asks execd again while it is shown. */
+const LOOK_MS = 1_000;
 
-/**
- * Lets a person choose one of `labels`; gives its place, undefined where none was chosen. In the
- * TUI the list scrolls; where there is only pi's own selector it comes in parts.
- */
-export async function pick(
+/** Lets a person choose one of `labels`, in parts; gives its place, undefined where none was chosen. */
+export async function choose(
   ctx: HostContext,
   title: string,
   labels: string[],
 ): Promise<number | undefined> {
-  // pi's own selector does not scroll: what is below the screen cannot be seen.
-  if (ctx.mode === "tui" && typeof ctx.ui?.custom === "function") {
-    return scrolling(ctx, title, labels);
-  }
-  for (let from = 0; from < labels.length; from += SHOWN_MAX) {
-    const part = labels.slice(from, from + SHOWN_MAX);
+  for (let from = 0; from < labels.length; from += PART_MAX) {
+    const part = labels.slice(from, from + PART_MAX);
     const left = labels.length - from - part.length;
     const more = left > 0 ? [`… ${left} more`] : [];
     const choice = await ctx.ui?.select?.(title, [...part, ...more]);
@@ -34,45 +29,49 @@ export async function pick(
   return undefined;
 }
 
-async function scrolling(
+/**
+ * Shows all sessions in the place of pi's editor, as they are at the moment, until it is closed;
+ * gives the id of the one that is to be followed.
+ */
+export async function pick(
+  context: RosterContext,
   ctx: HostContext,
-  title: string,
-  labels: string[],
+  first: Roster,
 ): Promise<number | undefined> {
-  const items = labels.map((label, at) => ({ value: String(at), label: stripControls(label) }));
-  const chosen = await ctx.ui?.custom?.<number | undefined>((tui, theme, _keybindings, done) => {
-    const accent = (text: string) => theme.fg("accent", text);
-    const dim = (text: string) => theme.fg("dim", text);
-    const listOf = (most: number, at: number) => {
-      const made = new SelectList(items, most, {
-        selectedPrefix: accent, selectedText: accent, description: dim, scrollInfo: dim,
-        noMatch: dim,
-      });
-      made.setSelectedIndex(at);
-      made.onSelect = ({ value }) => done(Number(value));
-      made.onCancel = () => done(undefined);
-      return made;
+  let timer: NodeJS.Timeout | undefined;
+  const chosen = await ctx.ui?.custom?.<number | undefined>((tui, theme, _keys, done) => {
+    const draw = () => tui.requestRender();
+    const picker = new SessionPicker(theme, {
+      rows: () => tui.terminal.rows,
+      draw,
+      close: (follow) => done(follow),
+      act: (key, row) => act(context, key, row),
+      whyNoLine,
+      send: (row, line) => sendLine(context, row, line),
+    });
+    const show = ({ rows, ...bounds }: Roster) => picker.show(rows, forgottenText(bounds));
+    show(first);
+    let isAsking = false;
+    const look = async () => {
+      // An execd that does not answer is asked once.
+      if (isAsking) return;
+      isAsking = true;
+      try {
+        show(await roster(context));
+      } catch (error) {
+        picker.say(messageOf(error));
+      }
+      isAsking = false;
+      draw();
     };
-    const roomOf = () => Math.max(ROWS_MIN, Math.min(SHOWN_MAX, tui.terminal.rows - OTHER_ROWS));
-    let room = roomOf();
-    let list = listOf(room, 0);
-    const head = new Text(accent(title), 0, 0);
-    const keys = new Text(dim("↑↓ move · enter chooses · esc closes"), 0, 0);
-    return {
-      render: (width) => {
-        // The terminal may have another size by now.
-        if (roomOf() !== room) {
-          room = roomOf();
-          list = listOf(room, Number(list.getSelectedItem()?.value ?? 0));
-        }
-        return [head, list, keys].flatMap((part) => part.render(width));
-      },
-      invalidate: () => [head, list, keys].forEach((part) => part.invalidate()),
-      handleInput: (key) => {
-        list.handleInput(key);
-        tui.requestRender();
-      },
-    };
+    timer = setInterval(() => void look(), LOOK_MS).unref();
+    return Object.assign(picker, { dispose: () => clearInterval(timer) });
   });
+  clearInterval(timer);
   return chosen;
+}
+
+async function act(context: RosterContext, key: "k" | "c" | "a", row: Row): Promise<string> {
+  if (key === "k") return end(context, row);
+  return key === "c" ? copyLog(row) : howToAttach(context, row);
 }

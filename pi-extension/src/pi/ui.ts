@@ -1,7 +1,6 @@
 /** What a person sees outside the tool rows: notices, the footer's status and the /tree widget. */
-import type { RunningSession, Sessions } from "../execd/sessions.ts";
-import { formatAge } from "../text/figures.ts";
-import { tildify } from "../text/home.ts";
+import type { SeenRunning } from "../execd/sessions.ts";
+import { WAKE_MARK, countOf, labelOf } from "../text/session.ts";
 import { oneLine } from "../text/width.ts";
 import type { HostContext, HostUi } from "./host.ts";
 
@@ -10,19 +9,25 @@ const KEY = "unified-exec.sessions";
 /** Sessions that the widget shows; the tool that lists them shows all. */
 const WIDGET_SESSIONS = 5;
 const COMMAND_CELLS = 60;
-const CWD_CELLS = 60;
+/** Sessions that the footer names, and the cells of each: pi cuts the line at the width. */
+const FOOTER_SESSIONS = 3;
+const FOOTER_CELLS = 32;
 const NOTICE_CELLS = 1_000;
-/** How often the ages in the widget are drawn anew. */
-const WIDGET_TICK_MS = 1_000;
+/** How often ages are drawn anew in a terminal, and how often execd is asked for states. */
+const TICK_MS = 1_000;
+const TICKS_PER_LOOK = 5;
 
-/** The words in which people are spoken to. */
-export interface Voice {
-  /** Stands before notices. */
-  speaker: string;
-  /** The tool that lists what runs. */
-  list: string;
-  /** The last line of the widget after /tree: which tools to go on with. */
-  hint: string;
+/** Stands before every notice. */
+const SPEAKER = "execd";
+
+/** What the ui asks of the session of pi. */
+export interface UiSource {
+  /** What runs, of all families. */
+  seen(): SeenRunning[];
+  /** Whether the end of the session with this id will be told to the model. */
+  isArmed(id: number): boolean;
+  /** Asks execd what the sessions are doing; resolves when that is known. */
+  look(): Promise<void>;
 }
 
 export class Ui {
@@ -30,17 +35,14 @@ export class Ui {
   #isTui = false;
   #isSilent = false;
   #widgetShown = false;
+  #status: string | undefined;
   #ticker: NodeJS.Timeout | undefined;
-  readonly #voice: () => Voice;
-  readonly #isArmed: (id: number) => boolean;
+  #ticks = 0;
+  #isLooking = false;
+  readonly #source: UiSource;
 
-  /**
-   * `voice` gives the words at the moment; `isArmed` tells whether the end of the session with this
-   * id will be told to the model.
-   */
-  constructor(voice: () => Voice, isArmed: (id: number) => boolean) {
-    this.#voice = voice;
-    this.#isArmed = isArmed;
+  constructor(source: UiSource) {
+    this.#source = source;
   }
 
   /** Takes the context of a new session of pi. */
@@ -49,6 +51,7 @@ export class Ui {
     this.#isTui = ctx.mode === "tui";
     this.#isSilent = ctx.hasUI === false;
     this.#widgetShown = false;
+    this.#status = undefined;
   }
 
   /** Whether nobody sees a notice: pi runs without a user interface. */
@@ -58,14 +61,15 @@ export class Ui {
 
   /** Clears what is shown and forgets the context, which goes stale with its session. */
   detach(): void {
-    this.#guarded((ui) => ui.setStatus?.(KEY, undefined));
+    this.#tick(false);
+    this.#showStatus(undefined);
     this.#hideWidget();
     this.#ui = undefined;
   }
 
   /** A notice in the warning's colour. */
   warn(message: string): void {
-    this.say(this.#voice().speaker, message, "warning");
+    this.say(message, "warning");
   }
 
   /** A warning about a setting; without a user interface stderr is where people look. */
@@ -74,9 +78,9 @@ export class Ui {
     if (this.#isSilent) console.error(`execd: ${oneLine(message, NOTICE_CELLS)}`);
   }
 
-  /** A notice; `speaker` stands before it. */
-  say(speaker: string, message: string, type: "info" | "warning" | "error"): void {
-    const text = `${speaker}: ${oneLine(message, NOTICE_CELLS)}`;
+  /** A notice. */
+  say(message: string, type: "info" | "warning" | "error"): void {
+    const text = `${SPEAKER}: ${oneLine(message, NOTICE_CELLS)}`;
     this.#guarded((ui) => ui.notify(text, type));
   }
 
@@ -85,34 +89,64 @@ export class Ui {
     this.#guarded((ui) => ui.setStatus?.(key, text));
   }
 
-  /** Shows how many sessions run, now that it has changed. */
-  refresh(sessions: Sessions): void {
-    const status = sessions.count > 0 ? `execd: ${running(sessions.count)}` : undefined;
-    this.#guarded((ui) => ui.setStatus?.(KEY, status));
-    if (sessions.count === 0) this.#hideWidget();
-    else if (this.#widgetShown) this.#drawWidget(sessions);
+  /** Shows what runs, now that it has changed. */
+  refresh(): void {
+    const seen = this.#source.seen();
+    this.#tick(seen.length > 0);
+    this.#draw(seen);
   }
 
   /** After /tree: the sessions did not go back with the conversation. */
-  onTree(sessions: Sessions): void {
-    if (sessions.count === 0) return;
-    const notice = `${count(sessions.count)} still running after /tree.`;
+  onTree(): void {
+    const seen = this.#source.seen();
+    if (seen.length === 0) return;
+    const notice = `${countOf(seen.length)} still running after /tree.`;
     // pi draws the conversation anew after this event's handlers, and with it goes what they said.
     setTimeout(() => this.warn(notice), 0);
-    this.#drawWidget(sessions);
     this.#widgetShown = true;
-    if (!this.#isTui) return;
-    clearInterval(this.#ticker);
-    this.#ticker = setInterval(() => this.#drawWidget(sessions), WIDGET_TICK_MS).unref();
+    this.#draw(seen);
   }
 
-  #drawWidget(sessions: Sessions): void {
-    const lines = widgetLines(sessions.list(), Date.now(), this.#isArmed, this.#voice());
+  #draw(seen: SeenRunning[]): void {
+    this.#showStatus(statusText(seen, this.#isTui));
+    if (seen.length === 0) return this.#hideWidget();
+    if (!this.#widgetShown) return;
+    const lines = widgetLines(seen, (id) => this.#source.isArmed(id));
     this.#guarded((ui) => ui.setWidget?.(KEY, lines, { placement: "aboveEditor" }));
   }
 
-  #hideWidget(): void {
+  #showStatus(text: string | undefined): void {
+    if (text === this.#status) return;
+    this.#status = text;
+    this.#guarded((ui) => ui.setStatus?.(KEY, text));
+  }
+
+  /** In a terminal ages and states are drawn anew while something runs; elsewhere that is noise. */
+  #tick(isNeeded: boolean): void {
+    const isOn = isNeeded && this.#isTui;
+    if (isOn === (this.#ticker !== undefined)) return;
     clearInterval(this.#ticker);
+    this.#ticks = 0;
+    this.#ticker = isOn ? setInterval(() => this.#onTick(), TICK_MS).unref() : undefined;
+  }
+
+  #onTick(): void {
+    this.#ticks += 1;
+    if (this.#ticks % TICKS_PER_LOOK === 1) void this.#look();
+    // The footer's ages need not be exact to the second.
+    if (this.#widgetShown || this.#ticks % TICKS_PER_LOOK === 1) this.#draw(this.#source.seen());
+  }
+
+  /** An execd that does not answer is asked once. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    await this.#source.look().catch(() => {});
+    this.#isLooking = false;
+    if (this.#ticker !== undefined) this.#draw(this.#source.seen());
+  }
+
+  #hideWidget(): void {
     if (!this.#widgetShown) return;
     this.#widgetShown = false;
     this.#guarded((ui) => ui.setWidget?.(KEY, undefined));
@@ -128,47 +162,36 @@ export class Ui {
   }
 }
 
-/** `1 session`, `2 sessions`. */
-export function count(sessions: number): string {
-  return `${sessions} session${sessions === 1 ? "" : "s"}`;
-}
-
-function running(sessions: number): string {
-  return `${count(sessions)} running`;
-}
-
-/** `#2 41s npm run dev`: one session as people pick it; `marks` stand before its command. */
-export function sessionLabel(id: number, ageMs: number, command: string, marks: string[]): string {
-  return [`#${id}`, formatAge(ageMs), ...marks, oneLine(command, COMMAND_CELLS)].join(" ");
-}
-
-/** The mark of a session whose end the model will be told. */
-export const WAKE_MARK = "[wake]";
-
 /**
- * The widget's lines for `sessions` at `nowMs`; `isArmed` tells whose end will be told, `voice`
- * names the tools.
+ * `execd: 2 sessions running · #1 41s npm run dev · #2 3m psql, waits for a line`; undefined where
+ * nothing runs.
  */
+export function statusText(seen: SeenRunning[], hasAges: boolean): string | undefined {
+  if (seen.length === 0) return undefined;
+  const named = seen.slice(0, FOOTER_SESSIONS).map(({ states, ageMs, cwd: _, ...others }) =>
+    [labelOf(hasAges ? { ...others, ageMs } : others, FOOTER_CELLS), ...states.slice(0, 1)].join(", "));
+  const more = seen.length - named.length;
+  const rest = more > 0 ? [`${more} more`] : [];
+  // A status of its own has the number of windows.
+  const counted = seen.filter(({ isWindow }) => isWindow !== true).length;
+  const count = counted > 0 ? [`${countOf(counted)} running`] : [];
+  return `execd: ${[...count, ...named, ...rest].join(" · ")}`;
+}
+
+/** The widget's lines for `sessions`; `isArmed` tells whose end will be told. */
 export function widgetLines(
-  sessions: RunningSession[],
-  nowMs: number,
+  sessions: SeenRunning[],
   isArmed: (id: number) => boolean,
-  voice: Voice,
 ): string[] {
-  const shown = sessions.slice(0, WIDGET_SESSIONS).map(
-    ({ session_id, startedAtMs, command, cwd }) =>
-      `  ${sessionLabel(session_id, nowMs - startedAtMs, command, marks(isArmed(session_id)))} `
-      + `(${oneLine(tildify(cwd), CWD_CELLS)})`,
-  );
+  const shown = sessions.slice(0, WIDGET_SESSIONS).map((one) => {
+    const marks = isArmed(one.id) ? [WAKE_MARK] : [];
+    return `  ${[labelOf(one, COMMAND_CELLS), ...one.states, ...marks].join(" · ")}`;
+  });
   const more = sessions.length - shown.length;
   return [
-    `⚠ execd: ${count(sessions.length)} still running`,
+    `⚠ execd: ${countOf(sessions.length)} still running`,
     ...shown,
-    ...(more > 0 ? [`  … ${more} more; use ${voice.list}`] : []),
-    `  ${voice.hint}`,
+    ...(more > 0 ? [`  … ${more} more`] : []),
+    "  /sessions shows them all: follow one, end it, send it a line",
   ];
-}
-
-function marks(isArmed: boolean): string[] {
-  return isArmed ? [WAKE_MARK] : [];
 }

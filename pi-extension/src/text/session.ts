@@ -61,7 +61,10 @@ export function labelOf(seen: SeenSession, cells: number): string {
 
 /** The command, behind the session's name where it has one. */
 export function commandOf({ name, command }: Omit<SeenSession, "id">, cells: number): string {
-  const said = [name, command].filter((one) => typeof one === "string" && one.trim() !== "");
+  const [own, text] = [name, command].map((one) => (typeof one === "string" ? one.trim() : ""));
+  // Where nobody has given a window its name, that is the command's first word.
+  const isDerived = own === text?.split(/\s/, 1)[0]?.replace(/^.*\//, "");
+  const said = [isDerived && text !== "" ? "" : own, text].filter((one) => one !== "");
   return oneLine(said.join(": "), cells);
 }
 

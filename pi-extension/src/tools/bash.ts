@@ -21,7 +21,7 @@ import { update } from "./updates.ts";
 import { BASH_WORDS } from "./words.ts";
 
 export function bash(context: FamilyContext): Family {
-  const windows = new Windows(context, BASH_WORDS.speaker);
+  const windows = new Windows(context);
   registerRenderers(context.host, windows);
   return {
     name: "bash",

@@ -3,6 +3,7 @@
  * said in index.ts and nowhere else.
  */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { SeenRunning } from "../execd/sessions.ts";
 import type { SessionInfo } from "../execd/wire-results.ts";
 import type { Beginning, Kept } from "../pi/handover.ts";
 import type { Awaited } from "../pi/hold.ts";
@@ -68,6 +69,8 @@ export interface Lasting {
    * Notes what is known now; the function that it gives takes execd's list of sessions as of then.
    */
   mend(): (listed: ReadonlyMap<number, SessionInfo>) => void;
+  /** The sessions of its own that run in the background, as people see them. */
+  seen(nowMs: number): SeenRunning[];
   /** The sessions that run and whose end is waited for. */
   awaited(): Awaited[];
   /** How many sessions of its own run. */

@@ -7,7 +7,6 @@ import type { Host } from "../pi/host.ts";
 import type { AskedTools, Settings } from "../pi/settings.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Family } from "./family.ts";
-import type { FamilyWords } from "./words.ts";
 
 /** What the registry sees of the session of pi. */
 interface RegistryContext {
@@ -20,9 +19,6 @@ interface RegistryContext {
 export class Registry {
   readonly #context: RegistryContext;
   readonly #families: ReadonlyMap<string, Family>;
-  readonly #first: Family;
-  /** The family in whose words people are spoken to. */
-  #speaker: Family;
   /** The names of the tools that this extension has given to pi. */
   readonly #ours = new Set<string>();
   #registered: Family[] = [];
@@ -34,15 +30,6 @@ export class Registry {
   constructor(context: RegistryContext, families: Family[]) {
     this.#context = context;
     this.#families = new Map(families.map((family) => [family.name, family]));
-    const [first] = families;
-    if (!first) throw new Error("there is no family of tools");
-    this.#first = first;
-    this.#speaker = first;
-  }
-
-  /** The words in which people are spoken to: those of the family that was asked for first. */
-  get words(): FamilyWords {
-    return this.#speaker.words;
   }
 
   /** The families whose tools pi has. */
@@ -102,7 +89,6 @@ export class Registry {
     }
     const known = asked.map((name) => this.#families.get(name)).filter((one) => one !== undefined);
     const taken = this.#compatible(known);
-    this.#speaker = taken[0] ?? this.#first;
     this.#later = taken.filter((family) => this.#mustWait(family));
     this.#registered = taken.filter((family) => !this.#later.includes(family))
       .filter((family) => this.#register(family));

@@ -103,7 +103,7 @@ test("execd killed: the call fails with one message, the next one works and says
   const sayings = told.filter((text) => /(earlier|before).* gone/.test(text));
   assert.equal(sayings.length, 1, told.join("\n\n"));
   await waitNoneLike(place.tag, /^sleep 731[01]$/, 10_000);
-  await rpc.status("unified-exec.sessions", /^execd: 1 session running$/);
+  await rpc.status("unified-exec.sessions", /^execd: 1 session running\b/);
   assert.equal((await rpc.quit()).code, 0);
   assert.deepEqual(processesOf(place.tag), []);
 });

@@ -343,7 +343,7 @@ test("people look at an end, and end another: the model is told of both", async 
   await rpc.prompt("and now");
   await rpc.prompt("once more");
   assert.equal(tellings(place, "exited 51"), 1);
-  assert.equal(tellings(place, "was killed \\(the user\\), ended by SIGKILL"), 1);
+  assert.equal(tellings(place, "was killed \\(the user\\), ended by SIGTERM"), 1);
   assert.equal((await rpc.quit()).code, 0);
 });
 

@@ -27,13 +27,13 @@ test("the footer counts sessions, and goes down by itself when they end", async 
   });
   await rpc.prompt("start");
   const [up, upper] = [
-    await rpc.status(KEY, /^execd: 1 session running$/),
-    await rpc.status(KEY, /^execd: 2 sessions running$/),
+    await rpc.status(KEY, /^execd: 1 session running\b/),
+    await rpc.status(KEY, /^execd: 2 sessions running\b/),
   ];
   assert.ok(rpc.records.indexOf(up) < rpc.records.indexOf(upper));
   const from = rpc.mark();
   writeFileSync(`${place.cwd}/one`, "");
-  await rpc.status(KEY, /^execd: 1 session running$/, from);
+  await rpc.status(KEY, /^execd: 1 session running\b/, from);
   writeFileSync(`${place.cwd}/two`, "");
   await rpc.status(KEY, undefined, from);
   const since = rpc.records.slice(from).map((one) => one.type);
@@ -59,9 +59,9 @@ test("/unified-exec-sessions: one is chosen, none is, all are; then there is non
   let from = rpc.mark();
   const options = await rpc.choose(command, () => undefined);
   assert.equal(options.length, 4, options.join("\n"));
-  assert.match(options[3] ?? "", /^Kill all 3 sessions$/);
+  assert.match(options[3] ?? "", /^End all 3 sessions$/);
   const shown = options.slice(0, 3).map((one) => one.replace(/ \d+s /, " Ns "));
-  assert.deepEqual(shown.map((one) => one.slice(0, 5)), ["#1 Ns", "#2 Ns", "#3 Ns"]);
+  assert.deepEqual(shown.map((one) => one.slice(0, 5)), ["#3 Ns", "#2 Ns", "#1 Ns"]);
   assert.deepEqual(
     shown.map((one) => one.slice(6)).sort(),
     ["exec sleep 7210", "exec sleep 7211", "exec sleep 7212"],
@@ -70,21 +70,22 @@ test("/unified-exec-sessions: one is chosen, none is, all are; then there is non
   assert.deepEqual(rpc.notices(from), []);
 
   from = rpc.mark();
-  await rpc.choose(command, (all) => all.find((one) => one.endsWith("sleep 7211")));
-  await rpc.notice(/^execd: killed 1 session$/, from);
+  await rpc.choose(command, (all) => all.find((one) => one.includes("sleep 7211")), "End it");
+  await rpc.notice(/^execd: ended #\d exec sleep 7211$/, from);
   assert.equal(processesLike(place.tag, /^sleep 7211$/).length, 0);
   assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 2);
 
   from = rpc.mark();
-  const rest = await rpc.choose(command, (all) => all.find((one) => one.startsWith("Kill all")));
-  assert.equal(rest.at(-1), "Kill all 2 sessions");
-  await rpc.notice(/^execd: killed 2 sessions$/, from);
+  const rest = await rpc.choose(command, (all) => all.find((one) => one.startsWith("End all")));
+  assert.equal(rest.at(-1), "End all 2 sessions");
+  await rpc.notice(/^execd: ended 2 sessions$/, from);
   assert.equal(processesLike(place.tag, /^sleep 721\d$/).length, 0);
 
   from = rpc.mark();
-  await rpc.say(command);
-  await rpc.notice(/^execd: no live sessions$/, from);
-  assert.equal(rpc.records.slice(from).some((one) => one.method === "select"), false);
+  const none = await rpc.choose(command, () => undefined);
+  assert.equal(none.length, 3, "nothing is left to end");
+  for (const one of none) assert.match(one, /^#\d \d+s exec sleep 721\d · signal SIGTERM$/);
+  assert.deepEqual(rpc.notices(from), []);
 });
 
 // rule: pi.md, The extension: The widget after /tree
@@ -115,9 +116,8 @@ test("after /tree: a warning and a widget, which goes away with the sessions", a
     [1, 2, 3, 4, 5].map((n) => `  #${n} Ns ${waitFor("go")}; : N (~/project)`),
   );
   assert.deepEqual(lines.slice(6), [
-    "  … 2 more; use list_sessions",
-    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, "
-      + "or kill_session to stop.",
+    "  … 2 more",
+    "  /sessions shows them all: follow one, end it, send it a line",
   ]);
 
   from = rpc.mark();
@@ -132,7 +132,7 @@ test("after /tree: a warning and a widget, which goes away with the sessions", a
   assert.equal(single[0], "⚠ execd: 1 session still running");
   assert.match(single[1] ?? "", /^ {2}#8 \d+s exec sleep 7220 \(~\/project\)$/);
   assert.equal(single.length, 3);
-  await rpc.choose("/unified-exec-sessions", (all) => all[0]);
+  await rpc.choose("/unified-exec-sessions", (all) => all[0], "End it");
   await rpc.widget(KEY, false, from);
   await waitNoneLike(place.tag, /^sleep 7220$/, 10_000);
 });

@@ -92,10 +92,10 @@ test("an end during a run that Esc stops is not lost, and begins no run", async 
   });
   const from = rpc.mark();
   await rpc.say("start");
-  await rpc.status("unified-exec.sessions", /^execd: 2 sessions running$/, from);
+  await rpc.status("unified-exec.sessions", /^execd: 2 sessions running\b/, from);
   const two = rpc.mark();
   writeFileSync(join(place.cwd, "go"), "");
-  await rpc.status("unified-exec.sessions", /^execd: 1 session running$/, two);
+  await rpc.status("unified-exec.sessions", /^execd: 1 session running\b/, two);
   await rpc.command("abort");
   await rpc.settled(from);
   const told = rpc.toolEnds("exec_command").at(-1)?.text ?? "";

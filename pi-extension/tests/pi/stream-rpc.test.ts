@@ -126,13 +126,13 @@ test("/jobs, /tail and /kill; the footer counts", async (t) => {
     ],
   });
   await rpc.prompt("start");
-  await rpc.status(KEY, /^execd: 1 session running$/);
+  await rpc.status(KEY, /^execd: 1 session running\b/);
   const isUp = (label: string) => /^#\d \d+s echo up; exec sleep 7330$/.test(label);
   let from = rpc.mark();
   const options = await rpc.choose("/jobs", (all) => all.find(isUp));
   assert.equal(options.length, 2, options.join("\n"));
   assert.ok(isUp(options[0] ?? ""), "what runs comes first");
-  assert.match(options[1] ?? "", /^#\d exit 3 seq 1 500; exit 3$/);
+  assert.match(options[1] ?? "", /^#\d \d+s seq 1 500; exit 3 · exit 3$/);
   const shown = await rpc.notice(/^#\d \d+s echo up/, from);
   assert.deepEqual(shown.kind, "info");
   assert.match(shown.text, /\nup\nlog: \S+\.log$/);
@@ -145,7 +145,7 @@ test("/jobs, /tail and /kill; the footer counts", async (t) => {
   from = rpc.mark();
   await rpc.say(`/tail ${ended} 3`);
   const tail = await rpc.notice(/last 3 lines/, from);
-  assert.match(tail.text, /^#\d exit 3 .* · last 3 lines\n498\n499\n500\nlog: /);
+  assert.match(tail.text, /^#\d \d+s .* · exit 3 · last 3 lines\n498\n499\n500\nlog: /);
   from = rpc.mark();
   await rpc.say(`/tail ${ended}`);
   assert.equal((await rpc.notice(/last 200 lines/, from)).text.split("\n").length, 202);
@@ -154,13 +154,13 @@ test("/jobs, /tail and /kill; the footer counts", async (t) => {
 
   from = rpc.mark();
   await rpc.say(`/kill ${running}`);
-  await rpc.notice(/^execd: killed #\d echo up; exec sleep 7330$/, from);
+  await rpc.notice(/^execd: ended #\d echo up; exec sleep 7330$/, from);
   assert.deepEqual(processesLike(place.tag, /^sleep 7330$/), []);
   await rpc.status(KEY, undefined, from);
   await rpc.say(`/kill ${running}`);
-  await rpc.notice(/^execd: #\d SIGKILL .*: it had ended already$/, from);
+  await rpc.notice(/^execd: #\d .* · signal SIGTERM: it had ended already$/, from);
   await rpc.say("/kill 99");
-  await rpc.notice(/^execd: unknown sessionId: 99$/, from);
+  await rpc.notice(/^execd: no session #99$/, from);
   assert.equal((await rpc.quit()).code, 0);
 });
 

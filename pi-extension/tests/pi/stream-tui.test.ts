@@ -100,7 +100,7 @@ test("/jobs and Enter, /tail, Esc, restored rows", async (t) => {
   assert.equal(processesLike(place.tag, /^sleep 7341$/).length, 0);
   assert.equal(processesLike(place.tag, /^sleep 7340$/).length, 1, "only what was waited for");
   await tui.submit("/kill 1");
-  await tui.waitScreen(/execd: killed #1 printf/);
+  await tui.waitScreen(/execd: ended #1 printf/);
   assert.equal(processesLike(place.tag, /^sleep 7340$/).length, 0);
   await tui.key("C-d");
   await tui.waitExit();
@@ -121,14 +121,14 @@ test("/jobs scrolls where there are more than 30; the last one can be chosen", a
   await tui.submit("go");
   await tui.waitScreen(/All done\./);
   await tui.submit("/jobs");
-  await tui.waitScreen(/→ #\d+ exit 0 echo number-\d+ *\n[^]*\(1\/33\)/);
+  await tui.waitScreen(/→ #\d+ \d+s echo number-\d+ · exit 0 *\n[^]*\(1\/33\)/);
   await tui.key("Up");
   // They ran side by side: which one has ended first is open.
-  const last = await tui.waitScreen(/→ #\d+ exit 0 echo number-\d+ *\n *\(33\/33\)/);
-  const number = /→ #\d+ exit 0 echo number-(\d+)/.exec(last)?.[1] ?? "";
+  const last = await tui.waitScreen(/→ #\d+ \d+s echo number-\d+ · exit 0 *\n *\(33\/33\)/);
+  const number = /→ #\d+ \d+s echo number-(\d+)/.exec(last)?.[1] ?? "";
   await tui.key("Enter");
   await tui.waitScreen(
-    new RegExp(`^ *#\\d+ exit 0 echo number-${number} .*\n *number-${number}\n *ended · `, "m"),
+    new RegExp(`^ *#\\d+ \\d+s echo number-${number} .*\n *number-${number}\n *ended · `, "m"),
   );
   await tui.key("Escape");
   await tui.goneScreen(/ended · /);

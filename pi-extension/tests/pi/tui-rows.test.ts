@@ -126,7 +126,7 @@ test("nothing that a child prints or a command holds reaches the terminal as a c
   await tui.waitScreen(/That was it\./);
   const own = await tui.title();
   await tui.submit("/unified-exec-sessions");
-  await tui.waitScreen(/Kill all 1 session/);
+  await tui.waitScreen(/execd: 1 session running\n *→ #2 /);
   const screen = await tui.screen();
   assert.match(screen, /^ *one\n *two\n/m, "what was there is still there");
   assert.match(screen, /\$ : /);

@@ -42,7 +42,7 @@ async function afterTree(t: TestContext): Promise<{ place: Scratch; tui: Tui }> 
 
 test("/tree: a warning is on the screen", async (t) => {
   const { tui } = await afterTree(t);
-  await tui.waitScreen(/Use list_sessions for a fresh inventory/);
+  await tui.waitScreen(/\/sessions shows them all/);
   await tui.waitScreen(/Warning: execd: 2 sessions still running after \/tree\./, 10_000);
   await tui.keepScreen("3-tree");
 });
@@ -52,23 +52,22 @@ test("/tree: a widget; the selector ends a session; all of it goes", async (t) =
   const { place, tui } = await afterTree(t);
   const shown = await tui.waitScreen(/⚠ execd: 2 sessions still running\n/);
   assert.match(shown, /^ *#1 \d+s exec sleep 741\d \(~\/project\)\n *#2 \d+s exec sleep 741\d \(/m);
-  assert.match(
-    shown,
-    /^ +Use list_sessions for a fresh inventory, write_stdin to poll\/drive, or kill_session to /m,
-  );
+  assert.match(shown, /^ +\/sessions shows them all: follow one, end it, send it a line/m);
   await tui.key("C-u");
   await tui.submit("/unified-exec-sessions");
-  await tui.waitScreen(/→ #1 \d+s exec sleep 741\d[^]*Kill all 2 sessions/);
+  await tui.waitScreen(/execd: 2 sessions running\n *→ #2 \S+ exec sleep 741\d *\n *#1 /);
   await tui.keepScreen("4-sessions");
-  await tui.key("Enter");
-  await tui.waitScreen(/execd: killed 1 session\n/);
+  await tui.type("k");
+  await tui.waitScreen(/ended #2 exec sleep 741\d\n/);
+  await tui.key("Escape");
+  await tui.goneScreen(/enter follows/);
   await tui.waitScreen(
     /⚠ execd: 1 session still running\n[^]*execd: 1 session running/,
   );
   const [left] = processesLike(place.tag, /^sleep 741\d$/);
   assert.ok(left);
   process.kill(left.pid);
-  await tui.goneScreen(/execd: 1 session|Use list_sessions/);
+  await tui.goneScreen(/execd: 1 session running|\/sessions shows/);
 });
 
 // rule: pi.md, The extension: Sessions end at every session_shutdown
@@ -177,4 +176,50 @@ test("no execd: the notice is on the screen, and pi's bash works", async (t) => 
   await tui.submit("go");
   await tui.waitScreen(/Nothing to do\./);
   assert.ok(place.requests()[0]?.tools.includes("bash"));
+});
+
+// rule: pi.md, Sessions in a terminal: each key, at every width
+test("/sessions: state and age, follow, send a line, copy, attach, end; 60, 80, 120 columns", async (t) => {
+  const place = scratch(t);
+  const reads = "echo up; while read -r line; do echo got $line; done";
+  const script = [
+    turn("Two.", start("echo one; exit 3"), exec(reads, { yield_time_ms: 250, name: "reader" })),
+    turn("Running."),
+  ];
+  const tui = await Tui.start(place, { script });
+  await tui.submit("go");
+  await tui.waitScreen(/Running\.[^]*execd: 1 session running · #2 \d+s reader: echo up/);
+  for (const columns of [60, 80, 120]) {
+    await tui.resize(columns);
+    await tui.submit("/sessions");
+    const list = await tui.waitScreen(
+      /execd: 1 session running\n *→ #2 \d+s reader: .* · waits for a line \(bash\) *\n/,
+    );
+    for (const line of list.split("\n")) assert.ok(line.length <= columns, line);
+    await tui.keepScreen(`sessions-${columns}`);
+    await tui.type("s");
+    await tui.waitScreen(/a line for #2:/);
+    await tui.submit(`hello ${columns}`);
+    await tui.waitScreen(new RegExp(`sent to #2: hello ${columns}`));
+    await tui.type("a");
+    await tui.waitScreen(/execd attach 2\b[^]*in another\s+terminal/);
+    await tui.type("c");
+    await tui.waitScreen(/(copied|could not be copied):\s/);
+    await tui.key("Enter");
+    const tail = new RegExp(`got hello ${columns}\n *following · `);
+    const followed = await tui.waitScreen(tail);
+    assert.match(followed, /#2 \d+s reader: echo up/);
+    await tui.keepScreen(`sessions-tail-${columns}`);
+    await tui.key("q");
+    await tui.goneScreen(/following · /);
+  }
+  await tui.submit("/sessions");
+  await tui.waitScreen(/→ #2 /);
+  await tui.type("k");
+  await tui.waitScreen(/ended #2 reader: echo up/);
+  await tui.waitScreen(/(execd: 0 sessions|no session) running/);
+  await tui.key("Escape");
+  await tui.goneScreen(/enter follows/);
+  await tui.submit("/kill int #2");
+  await tui.waitScreen(/execd: #2 \d+s reader: .* · signal SIGTERM: it had ended already/);
 });

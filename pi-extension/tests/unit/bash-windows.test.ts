@@ -458,7 +458,8 @@ it("a footer by tmux-bash's README says the count once, and so does pi's own", a
   await withBash({}, async (pi) => {
     for (const _ of [1, 2]) await pi.call("bash", { command: "exec sleep 60", background: true });
     await until(() => pi.footer.get(key) === "2", "both run");
-    assert.deepEqual(footers(pi.footer), ["2 background procs", "2 background procs"]);
+    const named = "execd: #1 exec sleep 60 · #2 exec sleep 60";
+    assert.deepEqual(footers(pi.footer), ["2 background procs", `2 background procs ${named}`]);
     await pi.call("tmux", { action: "kill", window: "@1" });
     await pi.call("tmux", { action: "kill", window: "@2" });
     await until(() => pi.footer.size === 0, "none runs");

@@ -13,8 +13,7 @@ import {
 import { commandEnv } from "../../src/pi/environment.ts";
 import { MAX_EMPTY_POLL_ENV_VAR, resolveMaxEmptyPollMs } from "../../src/index.ts";
 import { LineSplitter } from "../../src/execd/lines.ts";
-import { UNIFIED_WORDS } from "../../src/tools/words.ts";
-import { widgetLines } from "../../src/pi/ui.ts";
+import { statusText, widgetLines } from "../../src/pi/ui.ts";
 
 // rule: pi.md, The extension: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS is read at each call
 it("the cap of empty polls", () => {
@@ -186,17 +185,29 @@ it("lines come whole, whatever the chunks", () => {
 
 it("the widget: five sessions, the rest counted, nothing of a command's codes", () => {
   const session = (id: number) => ({
-    session_id: id, pid: 1, tty: false, startedAtMs: 0, cwd: "/srv/app",
-    command: `npm run \u001b]0;x\u0007dev\n${id}`,
+    id, cwd: "/srv/app", command: `npm run \u001b]0;x\u0007dev\n${id}`, ageMs: 41_000,
+    states: id === 3 ? ["shell exited, output held"] : [],
   });
-  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), 41_000, (id) => id === 2, UNIFIED_WORDS);
+  const lines = widgetLines([1, 2, 3, 4, 5, 6, 7].map(session), (id) => id === 2);
   assert.deepEqual(lines, [
     "⚠ execd: 7 sessions still running",
     "  #1 41s npm run dev 1 (/srv/app)",
-    "  #2 41s [wake] npm run dev 2 (/srv/app)",
-    ...[3, 4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),
-    "  … 2 more; use list_sessions",
-    "  Use list_sessions for a fresh inventory, write_stdin to poll/drive, or kill_session to stop.",
+    "  #2 41s npm run dev 2 (/srv/app) · [wake]",
+    "  #3 41s npm run dev 3 (/srv/app) · shell exited, output held",
+    ...[4, 5].map((id) => `  #${id} 41s npm run dev ${id} (/srv/app)`),
+    "  … 2 more",
+    "  /sessions shows them all: follow one, end it, send it a line",
   ]);
-  assert.match(widgetLines([session(1)], 0, () => false, UNIFIED_WORDS)[0] ?? "", /1 session still running/);
+  assert.match(widgetLines([session(1)], () => false)[0] ?? "", /1 session still running/);
+});
+
+// rule: pi.md, What you see: the footer names what runs, with age and state
+it("the footer: how many, the first three, what they wait for", () => {
+  const one = { id: 1, command: "npm run dev", ageMs: 41_000, states: [] };
+  const two = { ...one, id: 2, name: "db", command: "psql", states: ["waits for a line", "[wake]"] };
+  assert.equal(statusText([], true), undefined);
+  assert.equal(statusText([one], true), "execd: 1 session running · #1 41s npm run dev");
+  assert.equal(statusText([one], false), "execd: 1 session running · #1 npm run dev");
+  assert.equal(statusText([one, two, one, one], true), "execd: 4 sessions running · "
+    + "#1 41s npm run dev · #2 41s db: psql, waits for a line · #1 41s npm run dev · 1 more");
 });

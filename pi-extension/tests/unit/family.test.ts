@@ -12,7 +12,7 @@ import { answer, definition } from "../../src/tools/tool.ts";
 import { Pi, until } from "./lib.ts";
 
 const WORDS = {
-  speaker: "echo", shuttingDown: "echo: shutting down", list: "", hint: "", notSent: "not sent",
+  shuttingDown: "echo: shutting down", notSent: "not sent",
   noAnswer: "no answer",
 };
 
@@ -36,6 +36,7 @@ function lasting(told: Told): Lasting {
     onReply: (reply) => told.push(`reply with ${Object.keys(reply).includes("output")}`),
     lost: () => told.push("lost"),
     mend: () => () => {},
+    seen: () => [],
     awaited: () => [],
     running: 0,
   };

@@ -33,7 +33,7 @@ export class Pi {
   readonly tools = new Map<string, ToolDefinition>();
   readonly handlers = new Map<string, Handler[]>();
   readonly commands = new Map<string, (args: string, ctx: object) => Promise<void>>();
-  readonly completions = new Map<string, (prefix: string) => { value: string }[] | null>();
+  readonly completions = new Map<string, (prefix: string) => { value: string; description?: string }[] | null>();
   readonly flags: Record<string, unknown> = {};
   readonly notices: string[] = [];
   readonly statuses: (string | undefined)[] = [];

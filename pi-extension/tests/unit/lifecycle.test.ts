@@ -521,7 +521,7 @@ it("the sessions command and /tree on a host without select and widgets", async 
   await pi.start();
   const run = async () => pi.commands.get("unified-exec-sessions")?.("", pi.ctx);
   await run();
-  assert.deepEqual(pi.notices.splice(0), ["execd: no live sessions"]);
+  assert.deepEqual(pi.notices.splice(0), ["execd: no sessions"]);
   await pi.call("exec_command", { cmd: "sleep 325", yield_time_ms: 250 });
   await run();
   assert.match(pi.notices.splice(0).join(), /^execd: 1 session running: #1 \d+s sleep 325$/);

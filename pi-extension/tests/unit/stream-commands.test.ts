@@ -48,7 +48,7 @@ describe("commands for people", () => {
     const idle = new Pi();
     await idle.commands.get("jobs")?.("", idle.ctx);
     await idle.commands.get("tail")?.("1", idle.ctx);
-    assert.deepEqual(idle.notices, ["execd: no processes", "execd: unknown sessionId: 1"]);
+    assert.deepEqual(idle.notices, ["execd: no sessions", "execd: no session #1"]);
   });
 
   // rule: pi.md, The extension: /jobs with Enter, /tail ID [N], /kill ID on what runs and what has
@@ -60,7 +60,7 @@ describe("commands for people", () => {
     assert.deepEqual(await run("jobs"), []);
     assert.deepEqual(
       offered.map((label) => label.replace(/ \d+s /, " Ns ")),
-      [`#${running} Ns a nap: echo up; sleep 450`, `#${ended} exit 3 seq 1 300; exit 3`],
+      [`#${running} Ns a nap: echo up; sleep 450`, `#${ended} Ns seq 1 300; exit 3 · exit 3`],
     );
     choose = ([first]) => first;
     const [shown = ""] = await run("jobs");
@@ -68,7 +68,7 @@ describe("commands for people", () => {
     choose = (labels) => labels.at(-1);
     const [last = ""] = await run("jobs");
     const lines = last.split("\n");
-    assert.equal(lines[0], `#${ended} exit 3 seq 1 300; exit 3 · last 200 lines`);
+    assert.equal(lines[0], `#${ended} 0s seq 1 300; exit 3 · exit 3 · last 200 lines`);
     assert.deepEqual([lines[1], lines[200]], ["101", "300"]);
     assert.match(lines[201] ?? "", /^log: /);
 
@@ -118,7 +118,7 @@ describe("commands for people", () => {
     view().handleInput("\x1b[F");
     assert.equal(screen().at(-3), "late 42");
     await until(() => /^ended · /.test(state()), "its end");
-    assert.match(screen()[1] ?? "", /^#\d+ exit 5 seq 1 50; /);
+    assert.match(screen()[1] ?? "", /^#\d+ \d+s seq 1 50; /);
     view().handleInput("\x1b[5~");
     view().handleInput("\x1b[H");
     assert.equal(screen()[2], "1");
@@ -194,21 +194,21 @@ describe("commands for people", () => {
     const inParts = { ...many.ctx, ui: { ...(many.ctx.ui as object), select } };
     await many.commands.get("jobs")?.("", inParts);
     assert.deepEqual([parts[0]?.length, parts[0]?.at(-1), parts[1]?.length], [31, "… 3 more", 3]);
-    assert.match(many.notices.at(-1) ?? "", /^#\d+ exit 0 true 1\n\(no output\)/);
+    assert.match(many.notices.at(-1) ?? "", /^#\d+ 0s true 1 · exit 0\n\(no output\)/);
 
     const { custom, view } = terminal();
     const ui = { ...(many.ctx.ui as object), select, custom };
     const done = many.commands.get("jobs")?.("", { ...many.ctx, mode: "tui", ui });
     await until(() => view() !== undefined, "the list");
     const list = view();
-    assert.match(list.render(80).join("\n"), /true 33 *\n[^]*\(1\/33\)/);
+    assert.match(list.render(80).join("\n"), /→ #\d+ 0s true 33 · exit 0 *\n[^]*\(1\/33\)/);
     // Up from the first one is the last one.
     list.handleInput("\x1b[A");
-    assert.match(list.render(80).join("\n"), /→ #\d+ exit 0 true 1 *\n *\(33\/33\)/);
+    assert.match(list.render(80).join("\n"), /→ #\d+ 0s true 1 · exit 0 *\n *\(33\/33\)/);
     list.handleInput("\r");
     await until(() => view() !== list, "its output");
     await until(() => /^ended · /.test(view().render(80).at(-2) ?? ""), "its end");
-    assert.match(view().render(80)[1] ?? "", /^#\d+ exit 0 true 1( |$)/);
+    assert.match(view().render(80)[1] ?? "", /^#\d+ 0s true 1 · exit 0( |$)/);
     view().handleInput("\x1b");
     await done;
     await many.shutdown();
@@ -227,15 +227,16 @@ describe("commands for people", () => {
     const done = many.commands.get("jobs")?.("", { ...many.ctx, mode: "tui", ui });
     await until(() => view() !== undefined, "the list");
     const drawn = () => view().render(80);
-    assert.match(drawn().at(-2) ?? "", /\(1\/13\)/);
-    assert.equal(drawn().length, 12 + 3);
+    // Two rules, the title, two lines of keys; and the place in the list, where not all are seen.
+    assert.match(drawn().at(-4) ?? "", /\(1\/13\)/);
+    assert.equal(drawn().length, 10 + 6);
     view().handleInput("\x1b[B");
     size.rows = 18;
-    assert.equal(drawn().length, 6 + 3);
-    assert.match(drawn().join("\n"), /→ #\d+ exit 0 true 12 *\n[^]*\(2\/13\)/);
+    assert.equal(drawn().length, 4 + 6);
+    assert.match(drawn().join("\n"), /→ #\d+ 0s true 12 · exit 0 *\n[^]*\(2\/13\)/);
     size.rows = 40;
-    assert.equal(drawn().length, 13 + 2, "all are seen");
-    assert.match(drawn().join("\n"), /→ #\d+ exit 0 true 12 *\n/);
+    assert.equal(drawn().length, 13 + 5, "all are seen");
+    assert.match(drawn().join("\n"), /→ #\d+ 0s true 12 · exit 0 *\n/);
     view().handleInput("\x1b");
     await done;
     await many.shutdown();
@@ -247,19 +248,19 @@ describe("commands for people", () => {
     const id = idOf(await pi.call("bash_stream", { command: "seq 1 5000" }));
     const linesOf = async (args: string) => (await run("tail", args))[0]?.split("\n") ?? [];
     assert.deepEqual((await linesOf(`${id} 2`)).slice(0, 3), [
-      `#${id} exit 0 seq 1 5000 · last 2 lines`, "4999", "5000",
+      `#${id} 0s seq 1 5000 · exit 0 · last 2 lines`, "4999", "5000",
     ]);
     assert.match((await linesOf(`#${id} 1`))[0] ?? "", / · last line$/);
     assert.equal((await linesOf(`${id}`)).length, 202);
     assert.equal((await linesOf(`${id} 99999`)).length, 2_002);
     const none = idOf(await pi.call("bash_stream", { command: "true" }));
     const [head, text] = await linesOf(`${none}`);
-    assert.deepEqual([head, text], [`#${none} exit 0 true`, "(no output)"]);
+    assert.deepEqual([head, text], [`#${none} 0s true · exit 0`, "(no output)"]);
     const usage = ["execd: usage: /tail ID [LINES], at most 2000"];
     for (const args of ["", "x", "1 0", "1 x", "1 2 3", "-1"]) {
       assert.deepEqual(await run("tail", args), usage, args);
     }
-    assert.deepEqual(await run("tail", "9999"), ["execd: unknown sessionId: 9999"]);
+    assert.deepEqual(await run("tail", "9999"), ["execd: no session #9999"]);
   });
 
   it("/tail: lines that need more than a page", async () => {
@@ -275,7 +276,7 @@ describe("commands for people", () => {
     const command = "head -c 1000000 /dev/zero | tr '\\0' x; echo end";
     const id = idOf(await pi.call("bash_stream", { command }));
     const [head = "", line = "", ...rest] = (await run("tail", `${id} 5`))[0]?.split("\n") ?? [];
-    assert.match(head, new RegExp(`^#${id} exit 0 head .* · last line$`));
+    assert.match(head, new RegExp(`^#${id} \\d+s head .* · last line$`));
     assert.match(line, /^x{1000,}end$/);
     assert.ok(rest.length <= 1, `${rest.length} more lines`);
   });
@@ -292,15 +293,15 @@ describe("commands for people", () => {
   it("/kill: what runs, what has ended, what is unknown", async () => {
     const params = { command: "sleep 451 & sleep 451", yieldMs: 1_000 };
     const id = idOf(await pi.call("bash_stream", params));
-    assert.deepEqual(await run("kill", `${id}`), [`execd: killed #${id} sleep 451 & sleep 451`]);
+    assert.deepEqual(await run("kill", `${id}`), [`execd: ended #${id} sleep 451 & sleep 451`]);
     assert.deepEqual(processesWith("sleep 451"), []);
     const left = idOf(await pi.call("bash_stream", { command: "sleep 452 & echo up" }));
     assert.match((await run("kill", `${left}`))[0] ?? "",
-      /it had ended already; killed what it had left in the background$/);
+      /it had ended already; ended what it had left in the background$/);
     assert.deepEqual(processesWith("sleep 452"), []);
-    assert.match((await run("kill", `${id}`))[0] ?? "", /^execd: #\d+ SIGKILL .*: it had ended /);
-    assert.deepEqual(await run("kill", "9999"), ["execd: unknown sessionId: 9999"]);
-    assert.deepEqual(await run("kill"), ["execd: usage: /kill ID"]);
+    assert.match((await run("kill", `${id}`))[0] ?? "", /^execd: #\d+ .* · signal SIGTERM: it had ended /);
+    assert.deepEqual(await run("kill", "9999"), ["execd: no session #9999"]);
+    assert.deepEqual(await run("kill"), ["execd: usage: /kill [SIGNAL] ID"]);
   });
 
   it("ids that run complete; one that is complete is left for Enter", async () => {
@@ -309,6 +310,9 @@ describe("commands for people", () => {
     const complete = (prefix: string) =>
       pi.completions.get("kill")?.(prefix)?.map(({ value }) => value) ?? null;
     assert.deepEqual(complete(""), [id]);
+    assert.deepEqual(complete("#"), [id]);
+    assert.deepEqual(complete("INT @"), [`INT ${id}`]);
+    assert.match(pi.completions.get("kill")?.("")?.[0]?.description ?? "", /^\d+s sleep 453/);
     assert.equal(complete(id), null);
     assert.equal(complete("x"), null);
     await run("kill", id);
@@ -319,7 +323,7 @@ describe("commands for people", () => {
     const plain = { ui: { notify: (text: string) => pi.notices.push(text) } };
     const before = pi.notices.length;
     await pi.commands.get("jobs")?.("", plain);
-    assert.match(pi.notices[before] ?? "", /^execd: #\d+ .*; #\d+ /);
+    assert.match(pi.notices[before] ?? "", /^execd: 0 sessions running: #\d+ .*; #\d+ /);
   });
 });
 
@@ -335,7 +339,7 @@ it("/jobs says how many that have ended it knows no more", async () => {
     const select = async (title: string) => void titles.push(title);
     await pi.commands.get("jobs")?.("", { ...pi.ctx, ui: { ...(pi.ctx.ui as object), select } });
     const told = "; forgotten: 2 that ended earlier (what has ended is listed for 30m, the last 1)";
-    assert.deepEqual(titles, [`Processes. Choose one to see its output${told}`]);
+    assert.deepEqual(titles, [`execd: 0 sessions running. Choose one${told}`]);
     await pi.shutdown();
   } finally {
     delete process.env.PI_BASH_JOBS_KEPT;
@@ -371,7 +375,7 @@ it("pi's bash stays where bash_stream is not active", async () => {
   await pi.shutdown();
 });
 
-it("the widget names the tools that there are", async () => {
+it("the widget and the footer after /tree", async () => {
   const widgets: (string[] | undefined)[] = [];
   const pi = new Pi();
   const setWidget = (_key: string, lines: string[] | undefined) => widgets.push(lines);
@@ -381,10 +385,9 @@ it("the widget names the tools that there are", async () => {
   await pi.emit("session_tree");
   assert.equal(
     widgets.at(-1)?.at(-1),
-    "  Use list_processes for a fresh inventory, poll_process to poll, write_stdin to drive, "
-      + "or kill_process to stop.",
+    "  /sessions shows them all: follow one, end it, send it a line",
   );
-  assert.equal(pi.statuses.at(-1), "execd: 1 session running");
+  assert.equal(pi.statuses.at(-1), "execd: 1 session running · #1 sleep 452");
   await pi.shutdown();
 });
 

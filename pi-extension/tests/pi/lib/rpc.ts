@@ -173,18 +173,29 @@ export class Rpc {
     );
   }
 
-  /** Runs a command that asks the user to choose; `choose` answers, undefined for Esc. */
+  /**
+   * Runs a command that asks the user to choose; `choose` answers, undefined for Esc. `then` is the
+   * answer to a second question.
+   */
   async choose(
     command: string,
     choose: (options: string[]) => string | undefined,
+    then?: string,
   ): Promise<string[]> {
     const from = this.mark();
     const accepted = this.say(command);
-    const question = await this.waitFor("a choice", (one) => one.method === "select", from);
+    const ask = async (after: number) =>
+      this.waitFor("a choice", (one) => one.method === "select", after);
+    const question = await ask(from);
     const options = question.options ?? [];
     const value = choose(options);
     const answer = value === undefined ? { cancelled: true } : { value };
+    const mark = this.mark();
     this.#pi.write({ type: "extension_ui_response", id: question.id, ...answer });
+    if (then !== undefined) {
+      const { id } = await ask(mark);
+      this.#pi.write({ type: "extension_ui_response", id, value: then });
+    }
     await accepted;
     return options;
   }

@@ -130,6 +130,11 @@ export class Tui {
     return until("pi to exit", () => this.exited(), patienceMs);
   }
 
+  /** Gives the terminal another width, as a person does who resizes its window. */
+  async resize(columns: number): Promise<void> {
+    await this.#tmux("resize-window", "-x", String(columns), "-y", String(ROWS));
+  }
+
   /** Closes the terminal under pi. */
   async close(): Promise<void> {
     // There may be no server any more, or none yet: both are fine here.
