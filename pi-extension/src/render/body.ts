@@ -4,6 +4,7 @@
  */
 import { type Fields, contentText, fieldsOf, numberOf, partOf, stringOf } from "./fields.ts";
 import { type Block, type RenderResult, type Span, expandHint, reuse } from "./row.ts";
+import { forPeople } from "../text/session.ts";
 import {
   type RowState, elapsedMs, frameOf, keepTicking, rowState, settle, startTicker,
 } from "./state.ts";
@@ -54,7 +55,7 @@ export function orError(view: ResultView): ResultView {
     const { details, text, context, expanded } = outcome;
     if (!context.isError || Object.keys(details).length > 0) return view(outcome);
     const limit = expanded ? undefined : ERROR_LINES;
-    return { body: { text, tone: "error", keep: "start", limit } };
+    return { body: { text: forPeople(text), tone: "error", keep: "start", limit } };
   };
 }
 

@@ -65,9 +65,9 @@ function wakeView(ended: Fields, expanded: boolean): RowView {
   const id = idWords(ended.session_id);
   const isGood = ended.exit_code === 0 && lost === undefined;
   const by = stringOf(ended.killed_by);
-  const who = by === undefined ? "" : ` (${oneLine(by, NAME_CELLS)})`;
+  const who = by === undefined ? "" : by.startsWith("the user") ? " by you" : ` (${oneLine(by, NAME_CELLS)})`;
   const head = lost === undefined
-    ? `${id} ended · ${how}${who}${age}` : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
+    ? `${id} ended${who} · ${how}${age}` : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
   // Who wants the log of what went well expands the message.
   const isNamed = expanded || !isGood;
   const log = isNamed ? oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS) : "";

@@ -228,7 +228,8 @@ function isBrokenOff({ wait_status: why }: Fields): boolean {
 
 /** By whom a wait was broken off, where that is told: `a message from the user came`. */
 function whyBrokenOff({ wait_status: status, wait_reason: reason }: Fields): string | undefined {
-  return stringOf(reason) ?? /^\w+ \((.*)\)$/.exec(stringOf(status) ?? "")?.[1];
+  const why = stringOf(reason) ?? /^\w+ \((.*)\)$/.exec(stringOf(status) ?? "")?.[1];
+  return why === undefined ? undefined : forPeople(why);
 }
 
 /** What a person who has broken a wait off can do about what goes on. */

@@ -94,7 +94,10 @@ export function stateOf(session: Record<string, unknown>): string | undefined {
 /** Takes words of execd on sessions, as a model reads them, and gives them for people. */
 export function forPeople(text: string): string {
   return text
+    .replace(/\bunknown (session_id|sessionId): (\d+)/g, "no session #$2")
     .replace(/\b([Ss])ession (\d+)\b/g, "#$2")
+    .replace(/\bthe user pressed\b/g, "you pressed")
+    .replace(/\ba message from the user came\b/g, "your message came")
     .replace(/\bexit_code[=:] ?(-?\d+)/g, "exit $1")
     .replace(/\bsignal[=:] ?(SIG\w+)/g, "signal $1")
     .replaceAll(" — ", " · ");

@@ -54,7 +54,7 @@ test("rows: live tail, yield, poll, input, kill, list, log", async (t) => {
   assert.match(rowOf(all, "↻ poll → #2") + rowOf(all, "✕ kill"), /^\W*42$/m);
   assert.match(all, /#2 \d+s exec python3 -q \(~\/project\) · pty · signal SIGKILL/);
   assert.match(rowOf(all, "log #1"), /^log #1 \(40 bytes\)\n+row 1\n[^]*^bytes 0 to 40 of /m);
-  assert.match(rowOf(all, "↻ poll → #99"), /unknown sessionId: 99/);
+  assert.match(rowOf(all, "↻ poll → #99"), /no session #99/);
   assert.doesNotMatch(await tui.screen(), /session running/, "the footer is empty again");
   await tui.keepScreen("stream-2-rows");
 });

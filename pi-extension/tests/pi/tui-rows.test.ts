@@ -105,7 +105,7 @@ test("the other tools, failures, truncation, wakes", async (t) => {
   assert.match(all, /spawn nosuchshell: ENOENT: No such file or directory/);
   assert.match(rowOf(all, "$ seq"), /^… 1995 earlier lines/m);
   assert.match(rowOf(all, "$ seq"), /^\[Showing lines 3001-5000 of 5000\. Full output: /m);
-  assert.match(rowOf(all, "» x"), /^» x → #99[^]*unknown session_id: 99/);
+  assert.match(rowOf(all, "» x"), /^» x → #99[^]*no session #99/);
   assert.doesNotMatch(all, /session running/, "the footer is empty again");
 });
 

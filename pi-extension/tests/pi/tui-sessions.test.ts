@@ -202,7 +202,7 @@ test("/sessions: state and age, follow, send a line, copy, attach, end; 60, 80, 
     await tui.submit(`hello ${columns}`);
     await tui.waitScreen(new RegExp(`sent to #2: hello ${columns}`));
     await tui.type("a");
-    await tui.waitScreen(/execd attach 2\b[^]*in another\s+terminal/);
+    await tui.waitScreen(/attach 2\b[^]*in\s+another\s+terminal/);
     await tui.type("c");
     await tui.waitScreen(/(copied|could not be copied):\s/);
     await tui.key("Enter");

@@ -438,9 +438,9 @@ describe("set_on_exit and resize_session", () => {
     assert.deepEqual(screen(refused), [
       "resize_session #2 → …x…",
       "",
-      "session 2 has no terminal",
+      "#2 has no terminal",
     ]);
-    assertPainted(refused, "error", "session 2 has no terminal");
+    assertPainted(refused, "error", "#2 has no terminal");
   });
 });
 
@@ -571,7 +571,7 @@ describe("a wait that a person has broken off", () => {
     const esc = { wait_status: "cancelled (the user pressed Esc)", effective_wait_ms: 100 };
     assert.deepEqual(broken({ ...esc, output: "new", esc_until_ms: Date.now() + 60_000 }), [
       "", "new", "", "still running · Esc again within 2 s sends Ctrl-C · /kill 1 ends it",
-      "yielded 0.1s (the user pressed Esc) · #1",
+      "yielded 0.1s (you pressed Esc) · #1",
     ]);
     assert.equal(broken({ ...esc, esc_until_ms: 1 }).at(-2), "still running · /kill 1 ends it");
   });
@@ -579,7 +579,7 @@ describe("a wait that a person has broken off", () => {
   test("by a message: only that", () => {
     const wait_reason = "a message from the user came";
     assert.deepEqual(broken({ wait_reason, effective_wait_ms: 100 }), [
-      "", "deploying", "", `yielded 0.1s (${wait_reason}) · #1`,
+      "", "deploying", "", "yielded 0.1s (your message came) · #1",
     ]);
   });
 });

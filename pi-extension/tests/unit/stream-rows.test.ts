@@ -166,8 +166,8 @@ describe("reports", () => {
   test("a thrown error is its message, in the error colour", () => {
     const made = streamRow("poll_process", { sessionId: 9 });
     give(made, { text: "unknown sessionId: 9", details: {}, isError: true });
-    assert.deepEqual(screen(made).slice(2), ["unknown sessionId: 9"]);
-    assertPainted(made, "error", "unknown sessionId: 9");
+    assert.deepEqual(screen(made).slice(2), ["no session #9"]);
+    assertPainted(made, "error", "no session #9");
   });
 });
 
