@@ -11,6 +11,9 @@ export interface Pace {
   slowMs: number;
 }
 
+/** The most of an output in one update: a row shows five lines of it, and some more when expanded. */
+const UPDATE_CHARS = 4_096;
+
 /** Four times a second for 10 s, then so many times as the setting `pollUpdates` says; 0: never. */
 export function paceOf({ pollUpdates }: { readonly pollUpdates: number }): Pace {
   const slowMs = pollUpdates > 0 ? 1_000 / pollUpdates : Number.POSITIVE_INFINITY;
@@ -80,13 +83,21 @@ export class Updates {
   #send(): void {
     const news = this.#newest?.();
     this.#newest = undefined;
-    const { output = "", ...details }: News = { ...this.#known, ...news };
+    const { output: all = "", ...details }: News = { ...this.#known, ...news };
+    const output = endOf(all);
     const state = JSON.stringify([output, details]);
     if (state === this.#told) return;
     this.#told = state;
     this.#sent += 1;
     update({ onUpdate: this.#onUpdate }, output, { ...details, output_at: [0, output.length] });
   }
+}
+
+/** The last lines of an output, within the bound. */
+function endOf(output: string): string {
+  if (output.length <= UPDATE_CHARS) return output;
+  const end = output.slice(-UPDATE_CHARS);
+  return end.slice(end.indexOf("\n") + 1);
 }
 
 /** Shows pi what there is of a call so far. */

@@ -89,6 +89,42 @@ test("a long build: one long poll answers at its end with all that is new", asyn
   assert.deepEqual(run.said().at(-1), "It said 4.");
 });
 
+/** The milliseconds of a poll of a chatty command; PI_TESTS_CHATTY_MS asks for a longer one. */
+const CHATTY_MS = Number(process.env["PI_TESTS_CHATTY_MS"] ?? 13_000);
+/** Updates a second in the first seconds, and how many of these there are; then there is one. */
+const LIVE = { aSecond: 4, seconds: 10 };
+
+// rule: pi.md, What you see: updates come four times a second for 10 s, then once, and only where
+//   something has changed
+test("a chatty poll: few updates, each with the output once; a silent wait has one", async (t) => {
+  const place = scratch(t);
+  const chatty = "while :; do echo a line of some forty characters, again; sleep 0.02; done";
+  const run = await runJson(place, {
+    script: [
+      turn("Chat.", exec(chatty, { yield_time_ms: 250 })),
+      turn("Wait.", poll(CHATTY_MS)),
+      turn("Be silent.", exec("sleep 2.5; true", { yield_time_ms: 30_000 })),
+      turn("Done."),
+    ],
+  });
+  const ends = run.events.filter((event) => event.type === "tool_execution_end");
+  const [, polled, silent] = ends.map(({ toolCallId }) => run.events.filter((event) =>
+    event.type === "tool_execution_update" && event.toolCallId === toolCallId));
+  const bytes = JSON.stringify(polled).length;
+  t.diagnostic(`${polled?.length} updates, ${bytes} bytes in ${CHATTY_MS} ms`);
+  const late = Math.max(0, CHATTY_MS / 1_000 - LIVE.seconds);
+  const most = LIVE.aSecond * LIVE.seconds + late + 2;
+  assert.ok(polled !== undefined && polled.length >= 5 && polled.length <= most, `${polled?.length}`);
+  for (const update of polled) {
+    const { content, details } = update.partialResult ?? {};
+    assert.equal(details?.["output"], undefined, "the output stands in the text alone");
+    assert.equal(details?.["session_id"], 1);
+    assert.deepEqual(details?.["output_at"], [0, content?.[0]?.text?.length ?? 0]);
+    assert.ok(JSON.stringify(update).length < 6_000, "an update is small");
+  }
+  assert.ok((silent?.length ?? 0) <= 2, `${silent?.length} updates of a silent command`);
+});
+
 // rule: pi.md, The extension: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS is read at each call
 test("the cap of empty polls is the environment's", async (t) => {
   const place = scratch(t);
