@@ -168,7 +168,7 @@ test("the TUI: what is waited for counts the seconds, what ended it, Esc", async
   });
   await tui.submit("go");
   const seconds = (screen: string) =>
-    Number(/↻ wait "never" → session 1 \([^)]*\) · (\d+)\.\ds/.exec(screen)?.[1]);
+    Number(/↻ wait "never" → #1 \([^)]*\) · (\d+)\.\ds/.exec(screen)?.[1]);
   const before = seconds(await tui.waitScreen((screen) => seconds(screen) >= 0));
   await tui.waitScreen((screen) => seconds(screen) > before);
   const all = await tui.scrollback();
