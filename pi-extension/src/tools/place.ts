@@ -5,6 +5,7 @@
 import { resolve } from "node:path";
 import { commandEnv } from "../pi/environment.ts";
 import type { Call } from "../pi/host.ts";
+import { type CommandShell, commandShell } from "../pi/shell.ts";
 import { resolveNoLog } from "../pi/settings.ts";
 import { expandHome } from "../text/home.ts";
 import { given } from "../text/values.ts";
@@ -50,20 +51,20 @@ export function placeValues({ remote }: Where): { workdir: string } {
 /** The directory and the environment of a command. */
 export interface Place {
   /** To be sent to execd. */
-  params: { workdir?: string; env: Record<string, string | null> };
+  params: CommandShell & { workdir?: string; env: Record<string, string | null> };
   /** What the progress may show of it. */
   known: { cwd?: string };
 }
 
 /**
- * Takes what the model gave for `workdir` and `env` and gives what execd is sent: the directory
- * resolved against pi's own, and the variables that differ from execd's.
+ * Takes what the model gave for `workdir`, `env` and `shell` and gives what execd is sent: the
+ * directory resolved against pi's own, the variables that differ from execd's, and the shell of
+ * pi's settings where the call names none.
  */
 export async function commandPlace(
-  { execd }: ToolContext,
+  { execd, host }: ToolContext,
   call: Call,
-  workdir: unknown,
-  env: unknown,
+  { workdir, env, shell }: Record<string, unknown>,
 ): Promise<Place> {
   const remote = execd.isRemote;
   // The daemon's environment is known once it runs.
@@ -74,6 +75,7 @@ export async function commandPlace(
   return {
     params: {
       ...given({ workdir: cwd }),
+      ...(shell === undefined && commandShell(host, call.ctx, remote)),
       env: commandEnv(process.env, started, remote, call.ctx, env),
     },
     // On another machine execd tells where it runs; a path as typed would be taken for one here.

@@ -63,8 +63,8 @@ function tools(context: ToolContext): Tool[] {
 }
 
 async function bashStream(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
-  const { workdir, env, ...others } = params;
-  const place = await commandPlace(context, call, workdir, env);
+  const { workdir: _, env: __, ...others } = params;
+  const place = await commandPlace(context, call, params);
   const request = {
     // The call's own values come last: they beat the settings.
     ...given({

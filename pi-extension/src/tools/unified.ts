@@ -72,8 +72,8 @@ function defined<Name extends UnifiedToolName>(
 }
 
 async function execCommand(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
-  const { workdir, env, ...others } = params;
-  const place = await commandPlace(context, call, workdir, env);
+  const { workdir: _, env: __, ...others } = params;
+  const place = await commandPlace(context, call, params);
   const request = { ...capped(others, "yield_time_ms"), ...place.params };
   return runWait(context, "exec_command", request, call, {
     command: typeof params.cmd === "string" ? params.cmd : "",

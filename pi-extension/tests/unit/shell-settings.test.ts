@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { it } from "node:test";
 import { shellSettings } from "../../src/pi/shell.ts";
 import { withBash } from "./bash-lib.ts";
-import { type Result, textOf } from "./lib.ts";
+import { Pi, type Result, textOf } from "./lib.ts";
 
 /** pi 1.5 tells its settings as they were written: each call failed with "shell path not found". */
 // rule: bash.md, In pi: shellPath, shellCommandPrefix, the bin folder on PATH, the environment hold
@@ -38,4 +38,21 @@ it("a path is what pi makes of it", () => {
   assert.equal(pathOf("~user/zsh"), "~user/zsh");
   assert.equal(pathOf(pathToFileURL("/opt/my shell").href), "/opt/my shell");
   assert.equal(pathOf(undefined), undefined);
+});
+
+it("pi's shell and prefix hold for exec_command and bash_stream, unless the call names a shell", async () => {
+  const getSettings = () => ({ shellPath: "/bin/sh", shellCommandPrefix: "SET_BEFORE=yes" });
+  for (const [set, tool, name] of [
+    ["unified", "exec_command", "cmd"], ["stream", "bash_stream", "command"],
+  ] as const) {
+    const pi = new Pi({ getSettings });
+    pi.flags["exec-tools"] = set;
+    await pi.start();
+    const run = async (more = {}) => textOf(await pi.call(tool, {
+      [name]: 'echo "$0 $SET_BEFORE."', ...more,
+    }));
+    assert.match(await run(), /\n\/bin\/sh yes\.\n/);
+    if (set === "unified") assert.match(await run({ shell: "bash" }), /\nbash \.\n/);
+    await pi.shutdown();
+  }
 });
