@@ -118,7 +118,7 @@ test("a question that nobody answers ends a plain wait: the model is told and sa
   assert.match(outputOf(answered), /it said y\r?\n/);
   assert.equal(answered.details["exit_code"], 0);
   const cat = run.toolEnd("exec_command", 1);
-  assert.match(headerOf(cat, "note") ?? "", /^cat waits for a line on stdin.*"stdin":"null"/);
+  assert.match(headerOf(cat, "note") ?? "", /^cat waits for a line on stdin.*stdin: "null"$/);
   assert.equal(run.toolEnd("write_stdin", 1).details["exit_code"], 0);
   assert.ok(run.elapsedMs < SOON_MS, `${run.elapsedMs} ms`);
 });
