@@ -35,7 +35,7 @@ test("/kill of a session with a wake: the model is woken, once, and told by whom
   await rpc.waitFor("the end of the turn", () => rpc.said().at(-1) === "Done.");
   assert.equal(wakes(rpc).length, 1);
   assert.match(wakes(rpc)[0] ?? "", new RegExp("^execd: a background session ended \\(a notice, no "
-    + "message of the user\\):\\n- session_id=1 · signal=SIGKILL · ended by the user · elapsed=\\S+ · "
+    + "message of the user\\):\\n- session_id=1 · signal=SIGTERM · ended by the user · elapsed=\\S+ · "
     + "command: exec sleep 7201 · cwd: \\S+ · log_path: \\S+\\nIts output is in the log\\.\\n"));
   assert.match(wakes(rpc)[0] ?? "", /\nGo on with the task\.$/);
   assert.doesNotMatch(rpc.toolEnds("exec_command")[1]?.text ?? "", /^event:/m);
