@@ -60,8 +60,10 @@ fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
     let ran = one.result("exec_command", json!({"cmd": "echo one"}));
     assert_eq!(ran["output"], "one\n");
     says(&mut one, &["open files: the hard limit is 30, so there is room for 1 in"]);
-    let mut run =
-        Setup::new(&["run", "--json", "echo ran"]).prepared(limit_files(256)).unwatched().start();
+    let mut run = Setup::new(&["run", "--json", "echo", "ran"])
+        .prepared(limit_files(256))
+        .unwatched()
+        .start();
     assert!(run.wait_exit().success());
     assert!(!run.whole_stderr().contains("open files"), "one session there is: {}", run.stderr());
 }

@@ -479,7 +479,7 @@ fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
     let flags = ["--log-keep-bytes", "1048576", "--log-dir", dir.to_str().expect("UTF-8")];
     let bash = "seq 299999; echo execd log @1 --from 3; echo 300000";
     for words in [
-        [&["run", "--json"][..], &flags, &["seq 300000"]].concat(),
+        [&["run", "--json"][..], &flags, &["seq", "300000"]].concat(),
         [&["call"][..], &flags, &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
         [&["call"][..], &flags, &["bash", &json!({ "command": bash }).to_string()]].concat(),
     ] {

@@ -665,7 +665,6 @@ fn flags_that_make_no_sense_exit_2_with_one_line() {
         (&["--exit-after-silence", "0"], "--exit-after-silence"),
         (&["--first-session-id", "0"], "--first-session-id"),
         (&["--no-log=yes"], "no-log"),
-        (&["run"], "run"),
         (&["call"], "call"),
         (&["call", "ping", "{}", "{}"], "call"),
     ];
@@ -675,6 +674,9 @@ fn flags_that_make_no_sense_exit_2_with_one_line() {
         assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
         assert!(stderr.starts_with("execd: ") && stderr.contains(word), "{args:?}: {stderr}");
     }
+    // As env(1) and timeout(1): no exit status of the command's own is like it.
+    let (code, _, stderr) = run(&["run"]);
+    assert_eq!(code, Some(125), "{stderr}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn run_does_not_turn_without_rest_for_a_terminal_that_is_not_read() {
 fn run_gives_the_commands_status_to_a_slow_reader() {
     let dir = TempDir::new().expect("a directory");
     let cmd = "head -c 3000000 /dev/zero; touch \"$TMPDIR/written\"; exit 5";
-    let child = execd_run(&dir, &[cmd], Stdio::null());
+    let child = execd_run(&dir, &["-c", cmd], Stdio::null());
     let output = child.wait_with_output().expect("ends");
     assert_eq!((output.stdout.len(), output.status.code()), (3_000_000, Some(5)));
 }
@@ -121,7 +121,7 @@ fn run_gives_the_commands_status_to_a_slow_reader() {
 #[test]
 fn run_gives_the_commands_status_although_a_job_holds_the_output() {
     let dir = TempDir::new().expect("a directory");
-    let child = execd_run(&dir, &["sleep 4720 & echo hi; exit 6"], Stdio::null());
+    let child = execd_run(&dir, &["-c", "sleep 4720 & echo hi; exit 6"], Stdio::null());
     let output = child.wait_with_output().expect("ends");
     assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"hi\n"[..], Some(6)));
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
-use super::arguments::{Arguments, Reason, text, unknown};
+use super::arguments::{Arguments, Reason, unknown};
 use super::completions;
 use super::log_source::LogOptions;
 use super::logs::LogsOptions;
@@ -16,9 +16,12 @@ use super::survey::Place;
 use super::table::{COMMANDS, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
-use crate::limits::{MAX_SILENCE_S, TAIL_LINES};
+use crate::limits::TAIL_LINES;
 
 mod log_flags;
+mod run_flags;
+
+pub use run_flags::{RunOptions, What};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -57,21 +60,6 @@ pub enum Command {
     Version,
 }
 
-/// `execd run`: one command to its end.
-#[derive(Debug)]
-pub struct RunOptions {
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// Ends the command after so long.
-    pub timeout_s: Option<u64>,
-    /// Runs the command on a terminal.
-    pub tty: bool,
-    /// Prints one JSON object at the end instead of the output.
-    pub json: bool,
-    /// execd's settings.
-    pub config: Config,
-}
-
 /// `execd call`: one request, its bare result.
 #[derive(Debug)]
 pub struct CallOptions {
@@ -94,7 +82,7 @@ pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Re
         arguments.remove(0);
     }
     match word.as_str() {
-        "run" => parse_run(arguments, config),
+        "run" => run_flags::run(arguments, config),
         "agent" => Ok(match agent::parse(arguments, config)? {
             Asked::Help => Command::AgentHelp,
             Asked::Health(options) => Command::AgentHealth(options),
@@ -132,34 +120,6 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
         (true, for_models) => Ok(Command::Describe(for_models)),
         (false, false) => Ok(Command::Serve(Box::new(config))),
     }
-}
-
-fn parse_run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
-    let mut options =
-        RunOptions { command: vec![], timeout_s: None, tty: false, json: false, config };
-    let mut arguments = Arguments::new(words);
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Flag(flag) => match flag.as_str() {
-                "-h" | "--help" => return Ok(Command::Help),
-                "--timeout" => {
-                    options.timeout_s = Some(arguments.number(&flag, 1, MAX_SILENCE_S)?)
-                }
-                "--tty" => options.tty = true,
-                "--json" => options.json = true,
-                flag => drop(setting(flag, &mut arguments, &mut options.config)?),
-            },
-            Word(program) => {
-                let words = std::iter::once(program).chain(arguments.rest()?);
-                options.command = words.map(text).collect::<Result<_, _>>()?;
-                break;
-            }
-        }
-    }
-    if options.command.is_empty() {
-        return Err("run needs a command: execd run -- make -j2".to_owned());
-    }
-    Ok(Command::Run(Box::new(options)))
 }
 
 fn parse_call(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
@@ -356,7 +316,12 @@ mod tests {
                 "--no-log sets up a fresh execd: not with --socket or --pid",
             ),
             ("completions tcsh", "completions needs a shell: bash, zsh, fish"),
-            ("run", "run needs a command: execd run -- make -j2"),
+            ("run", "run needs a command: execd run -- make -j2, or execd run -c 'make | tail'"),
+            (
+                "run --timeout soon true",
+                "--timeout must be a time such as 0.5, 500ms, 5m or 1h30m, not \"soon\"",
+            ),
+            ("run --shell zsh true", "--shell is the shell of -c: execd run --shell zsh -c 'CODE'"),
             ("call", "call needs a method: execd call ping"),
         ] {
             assert_eq!(parsed(line).expect_err(line), reason);
@@ -370,8 +335,14 @@ mod tests {
         let Ok(Command::Run(run)) = parsed("run --timeout 5 --tty -- make -j2 --tty") else {
             panic!("not understood")
         };
-        assert_eq!(run.command, ["make", "-j2", "--tty"]);
-        assert!(run.tty && run.timeout_s == Some(5));
+        let What::Program(words) = &run.what else { panic!("not understood") };
+        assert_eq!(*words, ["make", "-j2", "--tty"]);
+        assert!(run.tty && run.timeout_ms == Some(5_000));
+        let line = "run -qc x --shell zsh --timeout 1m30s --kill-after 0.5 --signal int --merge a";
+        let Ok(Command::Run(run)) = parsed(line) else { panic!("not understood") };
+        let code = What::Code { code: "x".into(), shell: "zsh".into(), words: vec!["a".into()] };
+        assert_eq!((&run.what, run.quiet, run.merge), (&code, true, true));
+        assert_eq!((run.timeout_ms, run.kill_after_ms, run.signal), (Some(90_000), 500, 2));
         let Ok(Command::Call(call)) = parsed("call --max-sessions 3 ping {}") else {
             panic!("not understood")
         };
@@ -411,6 +382,7 @@ mod tests {
                     Takes::Value(_) if flag.name == "bash-jobs-kept" => "700",
                     Takes::Value("N") if flag.name.starts_with("log-") => "2000000",
                     Takes::Value("K=V") => "K=V",
+                    Takes::Value("SHELL") => "sh -c x",
                     Takes::Value(_) => "7000",
                     Takes::Path(_) => "/tmp/x",
                     Takes::Choice(words) => words[0],

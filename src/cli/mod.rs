@@ -89,12 +89,13 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     // A command with a help of its own names that.
     let of_agent = arguments.first().is_some_and(|first| first == "agent");
+    let of_run = arguments.first().is_some_and(|first| first == "run");
     let command = match flags::parse(arguments, config) {
         Ok(command) => command,
         Err(reason) => {
             let help = if of_agent { agent::HELP } else { "execd --help" };
             complain(&format!("execd: {reason} (try {help})"));
-            return EXIT_USAGE;
+            return if of_run { run::EXIT_OWN_FAILURE } else { EXIT_USAGE };
         }
     };
     carry_out(command, one_session).unwrap_or_else(|reason| {
@@ -116,7 +117,7 @@ fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
         }
         Command::Completions(script) => Ok(say(&script)),
         Command::Serve(config) => serve::main(*config, one_session),
-        Command::Run(options) => run::main(*options),
+        Command::Run(options) => Ok(run::main(*options)),
         Command::Agent(options) => agent::main(*options),
         Command::AgentHealth(options) => agent::health(&options),
         Command::AgentHelp => Ok(say(agent::help::TEXT)),

@@ -7,12 +7,13 @@ use crate::front;
 use crate::sys::stdio;
 
 /// Starts execd with its control socket, and says what execd has to do without. Gives a reason for
-/// people where execd cannot start.
-pub fn start(config: Config) -> Result<Engine, String> {
+/// people where execd cannot start. `quiet`: what it has to do without is not said.
+pub fn start(config: Config, quiet: bool) -> Result<Engine, String> {
     let asked_for = matches!(config.socket, SocketPlace::At(_));
     let started =
         Engine::start(config, front::METHODS).and_then(|mut engine| match engine.listen() {
             Err(reason) if asked_for => Err(reason),
+            Err(_) if quiet => Ok(engine),
             Err(reason) => {
                 complain(&format!("execd: nobody can attach: {reason}"));
                 Ok(engine)
@@ -20,7 +21,7 @@ pub fn start(config: Config) -> Result<Engine, String> {
             Ok(()) => Ok(engine),
         });
     let engine = started.map_err(|reason| format!("cannot start: {reason}"))?;
-    for lack in &engine.degraded.lacks {
+    for lack in engine.degraded.lacks.iter().filter(|_| !quiet) {
         complain(&format!("execd: does without {lack}"));
     }
     Ok(engine)
@@ -29,7 +30,7 @@ pub fn start(config: Config) -> Result<Engine, String> {
 /// Serves requests on stdin and stdout until execd ends; gives the exit status. `one_session`:
 /// there will be one session, for which there is room on any machine.
 pub fn main(config: Config, one_session: bool) -> Result<i32, String> {
-    let mut engine = start(config)?;
+    let mut engine = start(config, false)?;
     if let Some(shrunk) = engine.degraded.shrunk.as_ref().filter(|_| !one_session) {
         complain(&format!("execd: {shrunk}"));
     }

@@ -15,7 +15,7 @@
 pub mod flags;
 mod health;
 pub mod help;
-mod log_file;
+pub mod log_file;
 mod streams;
 mod text;
 

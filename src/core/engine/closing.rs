@@ -85,6 +85,14 @@ impl Closing {
         }
     }
 
+    /// The output of the command in front could not be written: that is execd's exit status,
+    /// whatever the command's is.
+    pub fn fail_front(&mut self, status: i32) {
+        if matches!(self.cause, Cause::Ran(_)) {
+            self.cause = Cause::Ran(status);
+        }
+    }
+
     fn status(&self) -> i32 {
         match self.cause {
             Cause::EndOfInput | Cause::Asked | Cause::Silence => 0,

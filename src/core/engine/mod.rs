@@ -92,6 +92,8 @@ pub enum Owner {
     Closing,
     /// A request for events has waited for long enough.
     Events,
+    /// The time of the command in front may be over.
+    Front,
 }
 
 /// A request that waits.

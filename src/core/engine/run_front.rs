@@ -1,19 +1,77 @@
 //! `execd run`: the engine with one command in front instead of a client. The command's output goes
-//! to stdout as it comes, byte for byte, and its end is execd's.
+//! to stdout and stderr as it comes, byte for byte, and its end is execd's.
 
+mod passed;
 mod steps;
+mod times;
 
+use super::client::Client;
 use crate::session::SessionId;
 use crate::session::report::ExecReport;
+
+/// How the command in front is run.
+#[derive(Clone, Copy, Debug)]
+pub struct FrontSpec {
+    /// Keep the output for the report instead of passing it on.
+    pub collect: bool,
+    /// When the command is ended, and how.
+    pub times: Times,
+}
+
+/// When the command in front is ended, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// How long it may take.
+    pub timeout_ms: Option<u64>,
+    /// How long it may write nothing.
+    pub idle_ms: Option<u64>,
+    /// What is sent then.
+    pub signal: i32,
+    /// How long after that SIGKILL is sent to what is left.
+    pub kill_after_ms: u64,
+}
+
+/// What has ended the command in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOut {
+    /// The time it may take is over.
+    Timeout,
+    /// It has written nothing for so long.
+    Idle,
+}
 
 /// The command in front.
 #[derive(Debug)]
 pub struct RunFront {
     session: SessionId,
-    /// Keep the output for the report instead of passing it on.
-    collect: bool,
+    spec: FrontSpec,
     /// What stdin brings goes to the command's terminal.
     feeds_terminal: bool,
+    /// stderr, where it is apart from stdout: a client that is sent bytes and asks for nothing.
+    errors: Option<Client>,
+    /// When the command was started.
+    began_ns: u64,
+    /// Its time was over.
+    timed_out: Option<TimedOut>,
+    /// How often Ctrl-C came in a row, and when it came last.
+    interrupts: (u32, u64),
     /// How it ended.
-    pub report: Option<ExecReport>,
+    report: Option<ExecReport>,
+}
+
+impl RunFront {
+    /// stderr, where it is apart.
+    pub(super) fn errors_mut(&mut self) -> Option<&mut Client> {
+        self.errors.as_mut()
+    }
+
+    /// How many bytes stderr has not taken yet.
+    pub(super) fn unsent_errors(&self) -> usize {
+        self.errors.as_ref().map_or(0, |errors| errors.outbox.len())
+    }
+
+    /// Whether stderr may take something now.
+    pub(super) fn has_work(&self) -> bool {
+        self.errors.as_ref().is_some_and(|one| one.output_ready && !one.outbox.is_empty())
+    }
 }

@@ -296,7 +296,7 @@ pub(super) fn accept<F: Families>(
     if !filtered {
         family.take(core, source, length, cx);
     }
-    cx.pass_on(core.id, length);
+    cx.pass_on(core.id, source, length);
 }
 
 /// Puts a line of execd's own where a session's output is seen, before there is any.

@@ -9,9 +9,10 @@ use mio::{Events, Interest};
 
 use super::client::Client;
 use super::contract::Families;
+use super::run_front::RunFront;
 use super::watch::{
-    CLOCK, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS, SIGNALS,
-    WALL_CLOCK, client_of, session_of,
+    CLOCK, ERRORS, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS,
+    SIGNALS, WALL_CLOCK, client_of, session_of,
 };
 use super::{Engine, Owner, Pending, streams};
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
@@ -131,6 +132,7 @@ impl<F: Families> Engine<F> {
             || self.reaping.look_for_children
             || !self.sessions.outlived.over.is_empty()
             || self.cx.clients.iter().any(Client::has_work)
+            || self.cx.front.as_ref().is_some_and(RunFront::has_work)
             || self.door.knocked
             || self.cx.keeper.wants_pumping()
     }
@@ -140,9 +142,17 @@ impl<F: Families> Engine<F> {
             match event.token() {
                 REQUESTS => self.cx.clients.stdin.input_ready = true,
                 REPLIES => {
+                    let gone = event.is_error() || event.is_write_closed();
                     let client = &mut self.cx.clients.stdin;
-                    client.output_ready |= event.is_writable();
-                    client.reader_gone |= event.is_error() || event.is_write_closed();
+                    // A command in front learns that nobody reads when it writes, as it would
+                    // without execd.
+                    client.output_ready |= event.is_writable() || gone;
+                    client.reader_gone |= gone && self.cx.front.is_none();
+                }
+                ERRORS => {
+                    if let Some(errors) = self.cx.front.as_mut().and_then(|one| one.errors_mut()) {
+                        errors.output_ready = true;
+                    }
                 }
                 SIGNALS => {}
                 CLOCK => {
@@ -264,6 +274,7 @@ impl<F: Families> Engine<F> {
                 Owner::Silence => self.silence_is_over(),
                 Owner::Listener => self.door.knocked = self.door.is_open(),
                 Owner::Reaping => self.reap_now(),
+                Owner::Front => self.front_is_due(),
                 // Looked at in their own steps.
                 Owner::Closing | Owner::Events => {}
             }
@@ -291,6 +302,7 @@ impl<F: Families> Engine<F> {
             room |= client.write_output();
             client.watch_output(self.cx.watch.registry());
         }
+        self.cx.write_front_errors();
         self.hang_up_on_the_worst();
         self.resume_readers();
         self.wake_viewers();

@@ -24,6 +24,8 @@ pub const KEEPER_LOG: Token = Token(5);
 pub const KEEPER_ACKS: Token = Token(6);
 /// The pipe to the guard.
 pub const KEEPER_GUARD: Token = Token(7);
+/// stderr, where it is a command's.
+pub const ERRORS: Token = Token(8);
 /// The control socket.
 pub const LISTENER: Token = Token(9);
 /// Session tokens: the id above three bits that say which of its descriptors it is.

@@ -75,3 +75,5 @@ pub const TYPED_BACK_BYTES: usize = 4_095;
 pub const SOCKET_DIR_ENTRIES: usize = 4_096;
 /// A socket this old that nobody listens on is no one's who is just starting.
 pub const SOCKET_STALE_AFTER_S: i64 = 10;
+/// `execd run`: a Ctrl-C so soon after the last one asks for more than that one did.
+pub const INTERRUPT_AGAIN_MS: u64 = 2_000;

@@ -8,6 +8,11 @@ use super::io::{self, Io, done, owned};
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// What a command in front is told besides: the keys of its terminal, the size of the terminal, the
+/// signals that mean what a program makes of them, and that it goes on after a stop.
+const IN_FRONT: [i32; 6] =
+    [libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH, libc::SIGTSTP, libc::SIGCONT];
+
 /// What a program at a terminal is told: that the terminal has another size; that the program goes
 /// on after a stop; that it is to end, in four ways, and in three more that somebody may use by
 /// mistake.
@@ -24,6 +29,16 @@ pub const AT_A_TERMINAL: [i32; 9] = [
 ];
 /// The size of the terminal has changed.
 pub const SIGWINCH: i32 = libc::SIGWINCH;
+/// The process is to stop: Ctrl-Z.
+pub const SIGTSTP: i32 = libc::SIGTSTP;
+/// The process is stopped, and cannot help it.
+pub const SIGSTOP: i32 = libc::SIGSTOP;
+/// Ctrl-\.
+pub const SIGQUIT: i32 = libc::SIGQUIT;
+/// The terminal has gone.
+pub const SIGHUP: i32 = libc::SIGHUP;
+/// The process is asked to end.
+pub const SIGTERM: i32 = libc::SIGTERM;
 /// The process goes on after it was stopped.
 pub const SIGCONT: i32 = libc::SIGCONT;
 /// A child has ended, or was stopped.
@@ -64,7 +79,7 @@ pub(super) fn empty_set() -> libc::sigset_t {
 
 /// Whether `signal` is ignored by this process now. The raw call: the C library refuses to tell
 /// about 32 and 33, which are its own, but a parent without it may have left them ignored.
-fn is_ignored(signal: i32) -> bool {
+pub fn is_ignored(signal: i32) -> bool {
     let mut now: KernelAction = [0; 4];
     let nothing: *const KernelAction = std::ptr::null();
     let place = &raw mut now;
@@ -87,6 +102,22 @@ pub(super) fn set_default(signal: i32) {
     let place = &raw const default;
     // SAFETY: SIG_DFL needs no handler; an invalid number is refused without effect.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, place, nothing, KERNEL_SET_BYTES) };
+}
+
+/// Sends a signal to all of a process group. That nobody of it is left, or may be signalled, is no
+/// error: its leader's parent learns of the leader's end in another way.
+pub fn signal_group(group: i32, signal: i32) {
+    // 0 and 1 would mean our own group, and everybody (kill(2)).
+    if group > 1 {
+        // SAFETY: kill takes two numbers.
+        unsafe { libc::kill(-group, signal) };
+    }
+}
+
+/// Stops this process until somebody lets it go on.
+pub fn stop_self() {
+    // SAFETY: raise takes a number; SIGSTOP comes before the call returns.
+    unsafe { libc::raise(libc::SIGSTOP) };
 }
 
 /// Ignores `signal`.
@@ -117,6 +148,16 @@ impl SignalFd {
         let flags = libc::SFD_NONBLOCK | libc::SFD_CLOEXEC;
         // SAFETY: a live set; -1 asks for a new descriptor.
         Ok(Self(owned(unsafe { libc::signalfd(-1, &raw const set, flags) })?))
+    }
+
+    /// Takes in what a command in front is told too: its signals are blocked from here on. Gives an
+    /// errno on failure.
+    pub fn widen(&self) -> Result<(), i32> {
+        let set = set_of(&[&WATCHED[..], &IN_FRONT].concat());
+        // SAFETY: a live set; the old mask is not asked for.
+        done(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })?;
+        // SAFETY: a live set, and a signalfd of our own, which gets the set (signalfd(2)).
+        done(unsafe { libc::signalfd(self.fd(), &raw const set, 0) })
     }
 
     /// The descriptor, for the poll.

@@ -5,6 +5,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::clock;
 use super::io::{self, Io, done, outcome, owned, retried};
@@ -37,12 +38,47 @@ pub struct Channel {
     _connection: Option<Rc<OwnedFd>>,
 }
 
-fn kind_of(fd: RawFd) -> Result<u32, i32> {
+fn facts_of(fd: RawFd) -> Result<libc::stat, i32> {
     let mut facts = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: fstat writes the stat that it is given.
     done(unsafe { libc::fstat(fd, facts.as_mut_ptr()) })?;
     // SAFETY: filled in by the call above.
-    Ok(unsafe { facts.assume_init() }.st_mode & libc::S_IFMT)
+    Ok(unsafe { facts.assume_init() })
+}
+
+fn kind_of(fd: RawFd) -> Result<u32, i32> {
+    Ok(facts_of(fd)?.st_mode & libc::S_IFMT)
+}
+
+/// Which of descriptors 0 to 2 were closed when the program began, a bit each.
+static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
+
+/// Notes which standard descriptors are closed, before Rust's runtime opens /dev/null for them.
+extern "C" fn note_closed() {
+    for fd in 0..3 {
+        // SAFETY: fcntl with integer arguments.
+        if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+            CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
+        }
+    }
+}
+
+// The C library runs these before main.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED: extern "C" fn() = note_closed;
+
+/// Whether a standard descriptor was closed when the program began: what is written to it now goes
+/// to /dev/null.
+pub fn was_closed(fd: RawFd) -> bool {
+    CLOSED_AT_START.load(Ordering::Relaxed) & (1 << fd) != 0
+}
+
+/// Whether two descriptors are the same pipe, socket, terminal or file, so that the order of what
+/// is written to both can be seen.
+pub fn are_same(one: RawFd, other: RawFd) -> bool {
+    let place = |fd| facts_of(fd).ok().map(|facts| (facts.st_dev, facts.st_ino));
+    place(one).is_some() && place(one) == place(other)
 }
 
 /// Whether `fd` is a terminal.

@@ -10,6 +10,7 @@ use crate::config::OnEof;
 use crate::engine::client::Client;
 use crate::engine::contract::Families;
 use crate::engine::ledger::kept::By;
+use crate::engine::run_front::RunFront;
 use crate::engine::{Engine, Owner};
 use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
@@ -53,11 +54,15 @@ impl<F: Families> Engine<F> {
     /// any longer than the last flush takes.
     fn hurry(&mut self, cause: Cause) {
         let now_ns = self.cx.now_ns;
+        let unsent = self.cx.front.as_ref().is_some_and(|front| front.unsent_errors() > 0)
+            || !self.cx.clients.stdin.outbox.is_empty();
         let Some(closing) = &mut self.cx.closing else { return };
         if !matches!(cause, Cause::Signal(_)) {
             return;
         }
-        if !matches!(closing.cause, Cause::Signal(_)) {
+        // A command in front that has ended, and whose output is written, has its own status.
+        let told = matches!(closing.cause, Cause::Ran(_)) && !unsent;
+        if !told && !matches!(closing.cause, Cause::Signal(_)) {
             closing.cause = cause;
         }
         if closing.phase == Phase::Flushing {
@@ -94,17 +99,23 @@ impl<F: Families> Engine<F> {
 
     /// A signal that ends execd was read.
     pub(crate) fn take_termination(&mut self, signal: i32) {
+        if self.pass_signal(signal) {
+            return;
+        }
         self.close(Cause::Signal(signal), None);
     }
 
     /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
     /// it is done.
     pub(in crate::engine) fn step_closing(&mut self) -> Option<i32> {
-        if let Some((what, errno)) = self.cx.clients.stdin.failed.take() {
+        let failed = self.cx.clients.stdin.failed.take();
+        if let Some((what, errno)) = failed {
             // stderr is for people: one that can't be written to is their own affair.
             let _ = writeln!(std::io::stderr(), "execd: {what}: {}", errno_text(errno));
         }
-        if self.cx.clients.stdin.reader_gone {
+        if self.cx.front.is_some() {
+            self.look_at_front_readers(failed.is_some());
+        } else if self.cx.clients.stdin.reader_gone {
             self.close(Cause::ReaderGone, None);
         } else if self.cx.closing.is_none()
             && (self.input_is_over() || self.only_the_reader_is_missing())
@@ -128,12 +139,14 @@ impl<F: Families> Engine<F> {
         let cx = &mut self.cx;
         let closing = cx.closing.as_mut()?;
         if closing.phase == Phase::Flushing {
-            closing.note_unsent(cx.clients.stdin.outbox.len(), now_ns);
+            let errors = cx.front.as_ref().map_or(0, RunFront::unsent_errors);
+            let unsent = cx.clients.stdin.outbox.len() + errors;
+            closing.note_unsent(unsent, now_ns);
             let stdin = &cx.clients.stdin;
-            let answered = cx.clients.iter().all(Client::is_served);
+            let answered = cx.clients.iter().all(Client::is_served) && errors == 0;
             // The output of `execd run` is its purpose: a slow reader gets all of it.
             let patient = matches!(closing.cause, Cause::Ran(_)) && !stdin.reader_gone;
-            let late = now_ns >= closing.until_ns && (!patient || stdin.outbox.is_empty());
+            let late = now_ns >= closing.until_ns && (!patient || unsent == 0);
             if (answered && cx.keeper.all_settled()) || late {
                 let status = closing.status();
                 self.reap_the_last();

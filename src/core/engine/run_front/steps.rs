@@ -1,50 +1,84 @@
 //! The command in front: started, given what stdin brings, its output passed on, its end made
 //! execd's. What a person is told of the end is left to `cli/run.rs`.
 
-use super::RunFront;
+use std::rc::Rc;
+
+use mio::Interest;
+
+use super::{FrontSpec, RunFront};
+use crate::engine::client::Client;
 use crate::engine::clients::STDIN_CLIENT;
 use crate::engine::closing::Cause;
 use crate::engine::contract::Families;
 use crate::engine::contract::cx::{Cx, Effect};
+use crate::engine::judge::status_fields;
 use crate::engine::launch::LaunchSpec;
-use crate::engine::{Engine, Pending};
-use crate::limits::{NS_PER_S, OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
+use crate::engine::watch::ERRORS;
+use crate::engine::{Engine, Owner, Pending};
+use crate::limits::{OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::process::life::ExitStatus;
-use crate::pure::process::signal_names::parse_signal;
+use crate::session::output::Source;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
-use crate::session::{Session, SessionId};
-use crate::sys::io::Io;
+use crate::session::{ClientId, Session, SessionId};
+use crate::sys::errno::errno_text;
+use crate::sys::io::{self, Io};
+use crate::sys::stdio::Channel;
 use crate::wire::RequestId;
 
-/// Exit statuses of shells and of timeout(1): timed out, not executable, not found.
-const EXIT_TIMEOUT: i32 = 124;
+/// Exit statuses of env(1) and timeout(1): timed out, a failure of their own, not executable, not
+/// found.
+pub(super) const EXIT_TIMEOUT: i32 = 124;
+const EXIT_OWN_FAILURE: i32 = 125;
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 const EXIT_NOT_FOUND: i32 = 127;
 /// A signal's number is added to this, as shells do.
 const EXIT_SIGNAL: i32 = 128;
+/// As after SIGPIPE, signal(7): nobody reads what the command writes.
+const EXIT_NO_READER: i32 = EXIT_SIGNAL + 13;
+/// The client that stderr is: none of the socket's has this number.
+const ERRORS_CLIENT: ClientId = ClientId::MAX;
 
-/// The exit status for a command that could not be started, as shells give it.
+/// The exit status for a command that could not be started, as env(1) gives it: only what the
+/// kernel says of the program itself is the program's.
 fn status_of_failure(failure: &str) -> i32 {
-    if failure.contains("ENOENT") { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE }
+    let of_program = failure.starts_with("spawn ") && !failure.ends_with("(starting a process)");
+    match of_program {
+        true if failure.contains("ENOENT") => EXIT_NOT_FOUND,
+        true => EXIT_NOT_EXECUTABLE,
+        false => EXIT_OWN_FAILURE,
+    }
 }
 
 impl<F: Families> Engine<F> {
-    /// Starts the command; `collect` keeps its output for the report. Gives the failure and the
-    /// exit status to end with where it can't be started.
+    /// Starts the command. Gives the failure and the exit status to end with where it can't be
+    /// started.
     pub fn run_in_front(
         &mut self,
-        spec: &LaunchSpec,
-        timeout_s: Option<u64>,
-        collect: bool,
+        launch: &LaunchSpec,
+        spec: FrontSpec,
     ) -> Result<(), (String, i32)> {
         self.cx.clients.stdin.quiet = true;
-        let session = self.launch(spec).map_err(|failure| {
+        let own = |what: &str, errno| (format!("{what}: {}", errno_text(errno)), EXIT_OWN_FAILURE);
+        self.signals.widen().map_err(|errno| own("signalfd", errno))?;
+        let errors =
+            if launch.split { Some(self.errors().map_err(|e| own("stderr", e))?) } else { None };
+        let session = self.launch(launch).map_err(|failure| {
             let status = status_of_failure(&failure);
             (failure, status)
         })?;
-        let feeds_terminal = spec.tty.is_some();
-        self.cx.front = Some(RunFront { session, collect, feeds_terminal, report: None });
+        let feeds_terminal = launch.tty.is_some();
+        let began_ns = self.cx.now_ns;
+        self.cx.front = Some(RunFront {
+            session,
+            spec,
+            feeds_terminal,
+            errors,
+            began_ns,
+            timed_out: None,
+            interrupts: (0, 0),
+            report: None,
+        });
         let stdin = &mut self.cx.clients.stdin;
         if !feeds_terminal {
             // stdin is the command's own: we neither read nor watch it.
@@ -58,11 +92,43 @@ impl<F: Families> Engine<F> {
         stdin.in_flight.insert(RequestId::null(), ticket);
         let (client, id) = (STDIN_CLIENT, RequestId::null());
         self.cx.pending.insert(ticket, Pending { client, id, sessions: vec![session] });
-        let now_ns = self.cx.now_ns;
-        let due_ns = timeout_s.map(|seconds| now_ns + seconds * NS_PER_S);
-        let wait = Wait::new(ticket, F::FRONT, WaitKind::Start, now_ns);
-        self.add_wait(session, Wait { due_ns, drains: false, ..wait });
+        let wait = Wait::new(ticket, F::FRONT, WaitKind::Start, began_ns);
+        self.add_wait(session, Wait { due_ns: None, drains: false, ..wait });
+        self.cx.deadlines.set(Owner::Front, Some(began_ns));
         Ok(())
+    }
+
+    /// stderr as a client that is only sent something. Errors: an errno.
+    fn errors(&self) -> Result<Client, i32> {
+        let input = Channel::of_connection(Rc::new(io::dev_null()?));
+        let output = Channel::open(2)?;
+        let mut client = Client::new(ERRORS_CLIENT, input, output, 0);
+        client.output_watch = (ERRORS, Interest::PRIORITY, Interest::WRITABLE);
+        if let Some(fd) = client.output.poll_fd() {
+            let watched = self.cx.watch.add_or_always(fd, ERRORS, Interest::PRIORITY);
+            if watched.map_err(|error| error.raw_os_error().unwrap_or(0))? {
+                client.output.always_ready();
+            }
+        }
+        Ok(client)
+    }
+
+    /// Nobody reads what the command writes, or it `failed` to be written: execd ends, quietly as
+    /// after SIGPIPE or as after a failure of its own.
+    pub(in crate::engine) fn look_at_front_readers(&mut self, mut failed: bool) {
+        let cx = &mut self.cx;
+        let Some(front) = &mut cx.front else { return };
+        let mut gone = cx.clients.stdin.reader_gone;
+        if let Some(errors) = &mut front.errors {
+            failed |= errors.failed.take().is_some();
+            gone |= errors.reader_gone;
+        }
+        let status = if failed { EXIT_OWN_FAILURE } else { EXIT_NO_READER };
+        match &mut cx.closing {
+            Some(closing) if failed => closing.fail_front(status),
+            None if gone => self.close(Cause::Ran(status), None),
+            _ => {}
+        }
     }
 
     /// Gives what stdin brings to the command's terminal; its end becomes the terminal's
@@ -109,20 +175,34 @@ impl<F: Families> Engine<F> {
 }
 
 impl<F: Families> Cx<F> {
-    /// Passes a piece of output on to stdout, where it is that of the command in front. Whether
-    /// reading may go on is [`Self::front_has_room`]'s.
-    pub(in crate::engine) fn pass_on(&mut self, id: SessionId, bytes: usize) {
-        if self.front.as_ref().is_some_and(|front| front.session == id && !front.collect) {
-            self.clients.stdin.outbox.push(&self.reading.buffer[..bytes]);
-        }
+    /// Passes a piece of output on to stdout or stderr, where it is that of the command in front.
+    /// Whether reading may go on is [`Self::front_has_room`]'s.
+    pub(in crate::engine) fn pass_on(&mut self, id: SessionId, source: Source, bytes: usize) {
+        let ours = |front: &&mut RunFront| front.session == id && !front.spec.collect;
+        let Some(front) = self.front.as_mut().filter(ours) else { return };
+        let reader = match &mut front.errors {
+            Some(errors) if source == Source::Errors => errors,
+            _ => &mut self.clients.stdin,
+        };
+        reader.outbox.push(&self.reading.buffer[..bytes]);
     }
 
-    /// Whether a session's output may be read as far as stdout goes: the command in front waits
-    /// for a slow reader, as it would without execd.
+    /// Whether a session's output may be read as far as stdout and stderr go: the command in front
+    /// waits for a slow reader, as it would without execd.
     pub(in crate::engine) fn front_has_room(&self, id: SessionId) -> bool {
-        let stdin = &self.clients.stdin;
-        let full = stdin.outbox.len() > OUTBOX_HIGH_BYTES && !stdin.reader_gone;
-        !full || self.front.as_ref().is_none_or(|front| front.session != id)
+        let Some(front) = self.front.as_ref().filter(|front| front.session == id) else {
+            return true;
+        };
+        let full = |one: &Client| one.outbox.len() > OUTBOX_HIGH_BYTES && !one.reader_gone;
+        !full(&self.clients.stdin) && !front.errors.as_ref().is_some_and(full)
+    }
+
+    /// Writes what stderr takes.
+    pub(in crate::engine) fn write_front_errors(&mut self) {
+        if let Some(errors) = self.front.as_mut().and_then(|front| front.errors.as_mut()) {
+            errors.write_output();
+            errors.watch_output(self.watch.registry());
+        }
     }
 
     /// A command has taken input: stdin may be read on.
@@ -134,19 +214,23 @@ impl<F: Families> Cx<F> {
         }
     }
 
-    /// The command in front has ended (or its time is over): execd ends with it.
-    pub fn front_ended(&mut self, core: &Session, report: ExecReport) {
-        let status = match (core.start.failure(), report.exit_code, &report.signal) {
-            (Some(failure), _, _) => status_of_failure(failure),
-            (None, Some(code), _) => code,
-            (None, None, Some(signal)) => EXIT_SIGNAL + parse_signal(signal).unwrap_or(0),
-            // Others still hold the output: what counts is how the command itself ended.
-            (None, None, None) => match core.status() {
-                Some(ExitStatus::Code(code)) => code,
-                Some(ExitStatus::Signal(signal)) => EXIT_SIGNAL + signal,
-                None => EXIT_TIMEOUT,
-            },
+    /// The command in front has ended: execd ends with it.
+    pub fn front_ended(&mut self, core: &Session, mut report: ExecReport) {
+        let timed_out = self.front.as_ref().is_some_and(|front| front.timed_out.is_some());
+        let status = match (core.start.failure(), core.status()) {
+            (Some(failure), _) => status_of_failure(failure),
+            _ if timed_out => EXIT_TIMEOUT,
+            (None, Some(ExitStatus::Code(code))) => code,
+            (None, Some(ExitStatus::Signal(signal))) => EXIT_SIGNAL + signal,
+            // Nothing else ends the wait for a command in front.
+            (None, None) => EXIT_OWN_FAILURE,
         };
+        // Others may still hold the output: what counts is how the command itself ended. When
+        // somebody reads this, there is no such session any more.
+        if core.start.failure().is_none() {
+            (report.exit_code, report.signal) = status_fields(core.status());
+        }
+        report.session_id = None;
         if let Some(front) = &mut self.front {
             front.report = Some(report);
         }

@@ -3,6 +3,7 @@
 pub mod clean_stamp;
 pub mod deadlines;
 pub mod drain;
+pub mod duration;
 pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;

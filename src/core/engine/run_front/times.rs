@@ -1,0 +1,50 @@
+//! The time that the command in front may take, with and without output.
+
+use super::TimedOut;
+use crate::engine::closing::Cause;
+use crate::engine::contract::Families;
+use crate::engine::ledger::kept::By;
+use crate::engine::{Engine, Owner};
+use crate::limits::{KILL_GIVE_UP_MS, NS_PER_MS};
+use crate::pure::process::killed::KilledBy;
+
+use super::steps::EXIT_TIMEOUT;
+
+impl<F: Families> Engine<F> {
+    /// Ends the command in front where its time is over; else says when to look again.
+    pub(in crate::engine) fn front_is_due(&mut self) {
+        let cx = &mut self.cx;
+        let (Some(front), None) = (&mut cx.front, &cx.closing) else { return };
+        if front.timed_out.is_some() {
+            // Not even SIGKILL has ended it: nobody waits for that without end.
+            self.close(Cause::Ran(EXIT_TIMEOUT), None);
+            return;
+        }
+        let Some(entry) = self.sessions.get_mut(front.session) else { return };
+        let core = &mut entry.core;
+        if core.status().is_some() {
+            return;
+        }
+        let times = front.spec.times;
+        let after = |since_ns: u64, ms: u64| since_ns.saturating_add(ms.saturating_mul(NS_PER_MS));
+        let all = times.timeout_ms.map(|ms| (after(front.began_ns, ms), TimedOut::Timeout));
+        let written_ns = core.output_ns.max(front.began_ns);
+        let idle = times.idle_ms.map(|ms| (after(written_ns, ms), TimedOut::Idle));
+        let first = all.into_iter().chain(idle).min_by_key(|(due_ns, _)| *due_ns);
+        let Some((due_ns, why)) = first else { return };
+        if due_ns > cx.now_ns {
+            cx.deadlines.set(Owner::Front, Some(due_ns));
+            return;
+        }
+        front.timed_out = Some(why);
+        let give_up_ms = times.kill_after_ms.saturating_add(KILL_GIVE_UP_MS);
+        cx.deadlines.set(Owner::Front, Some(after(cx.now_ns, give_up_ms)));
+        let by = By::from(KilledBy::Timeout);
+        cx.begin_ending(core, times.signal, times.kill_after_ms, by);
+    }
+
+    /// What has ended the command in front, where its time was over.
+    pub fn front_timed_out(&self) -> Option<TimedOut> {
+        self.cx.front.as_ref().and_then(|front| front.timed_out)
+    }
+}

@@ -1,0 +1,421 @@
+//! `execd run` beside env(1): a program run by either writes the same and ends the same; and what
+//! `execd run` does besides: signals, timeouts, statuses of its own (protocol.md, From a shell).
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::eventually;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Programs that are run at once.
+const AT_ONCE: usize = 4;
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a directory")
+}
+
+/// A program in a directory of its own, with nothing on stdin.
+fn command(dir: &TempDir, program: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(words).env("TMPDIR", dir.path()).env("XDG_RUNTIME_DIR", dir.path());
+    command.env("EXECD", env!("CARGO_BIN_EXE_execd")).current_dir(dir.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// `execd run` with these words.
+fn run(dir: &TempDir, words: &[&str]) -> Command {
+    command(dir, env!("CARGO_BIN_EXE_execd"), &[&["run"], words].concat())
+}
+
+/// What `execd run` with these words leads to: status, stdout, stderr.
+fn said(words: &[&str]) -> (Option<i32>, String, String) {
+    let output = run(&directory(), words).output().expect("execd runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn send(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).expect("a pid");
+    // SAFETY: signals a child of ours.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// The exit status as a shell gives it.
+fn status(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("an end")
+}
+
+// ---- The same as by env(1) --------------------------------------------------------------
+
+/// A program, its arguments, and what it finds on stdin; `None`: /dev/null.
+type Case = (Vec<String>, Option<Vec<u8>>);
+
+/// The programs, some of each kind.
+fn cases() -> Vec<Case> {
+    let shell = |code: String| vec!["sh".to_owned(), "-c".to_owned(), code];
+    let mut all: Vec<Case> = vec![];
+    all.extend((0..=255).map(|code| (shell(format!("echo {code}; exit {code}")), None)));
+    // All that end a program: without those that stop it (19 to 22) or mean nothing to it.
+    let signals = (1..=31).filter(|signal| !matches!(signal, 17..=23 | 28));
+    all.extend(signals.map(|n| (shell(format!("ulimit -c 0; echo {n} >&2; kill -{n} $$")), None)));
+    let codes = [
+        "for n in $(seq 200); do echo out $n; echo err $n >&2; done",
+        "for n in $(seq 50); do printf %s $n; printf %s $n >&2; done; exit 9",
+        "exec >&-; echo lost; exit 4",
+        "exec 2>&-; echo kept; exit 5",
+        "exec >&- 2>&-; exit 6",
+        "exec <&-; cat; echo $?",
+        "head -c 3000000 /dev/zero",
+        "head -c 3000000 /dev/zero >&2",
+        "head -c 2000000 /dev/zero & head -c 2000000 /dev/zero >&2; wait; exit 8",
+        "seq 100000; seq 100000 >&2",
+        r"printf '\000\377\200\r\n\033[31mred'",
+        r"printf '\000\377\200\r\n\033[31mred' >&2",
+        "head -c 256 /dev/zero | tr '\\0' '\\377'",
+        "printf 'no end of line'",
+        "cat; echo; wc -c",
+        "(echo behind) & wait; echo done; exit 3",
+        "sleep 4730 >/dev/null 2>&1 & kill $!; wait $!; echo $?",
+        "(until grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) & \
+         kill -STOP $$; wait; echo went on",
+        "tty; test -t 1 || echo no terminal; exit 2",
+        "umask; pwd; ulimit -Sn; ulimit -Hn; ulimit -c",
+        "grep SigBlk /proc/self/status",
+        "trap 'echo trapped' USR1; kill -USR1 $$; exit 11",
+        "echo \"$0 $# $*\"",
+        "nosuchprogram; echo $?",
+        "exec nosuchprogram 2>/dev/null",
+        "mkdir d; cd d; echo $PWD >&2; rmdir ../d",
+        "yes | head -n 3",
+    ];
+    all.extend(codes.map(|code| (shell(code.to_owned()), None)));
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    all.push((words(&["printf", "%s|", "a  b", "$HOME", "", "*", "\"", "-c", "--json"]), None));
+    all.push((words(&["true"]), None));
+    all.push((words(&["false"]), None));
+    let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
+    for code in
+        ["cat", "cat >&2", "wc -c", "head -c 3", "read a; echo $a", "exit 7", "sort | md5sum"]
+    {
+        all.push((shell(code.to_owned()), Some(bytes.clone())));
+        all.push((shell(code.to_owned()), Some(vec![])));
+    }
+    all
+}
+
+/// What a program leads to that finds these bytes on stdin.
+fn output(mut command: Command, stdin: Option<&[u8]>) -> Output {
+    let Some(bytes) = stdin else { return command.output().expect("it runs") };
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut input = child.stdin.take().expect("stdin");
+    thread::scope(|scope| {
+        // Who does not read it all is no failure.
+        scope.spawn(move || input.write_all(bytes).is_ok());
+        child.wait_with_output().expect("it ends")
+    })
+}
+
+/// How `execd run` differs from env(1) with a program; nothing where it does not.
+fn difference((words, stdin): &Case) -> Option<String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (of_env, of_run) = (directory(), directory());
+    let env = output(command(&of_env, "env", &words), stdin.as_deref());
+    let flags = ["run", "-q", "--no-socket", "--"];
+    let execd = command(&of_run, env!("CARGO_BIN_EXE_execd"), &[&flags[..], &words].concat());
+    let run = output(execd, stdin.as_deref());
+    let plain = |bytes: &[u8], dir: &TempDir| {
+        // The directories differ, and nothing else.
+        let place = dir.path().to_str().expect("UTF-8").as_bytes();
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some(at) = rest.windows(place.len()).position(|window| window == place) {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at + place.len()..];
+        }
+        out.extend_from_slice(rest);
+        out
+    };
+    let same = status(env.status) == status(run.status)
+        && plain(&env.stdout, &of_env) == plain(&run.stdout, &of_run)
+        && plain(&env.stderr, &of_env) == plain(&run.stderr, &of_run);
+    let cut = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(400)]).into_owned();
+        format!("{} bytes {text:?}", bytes.len())
+    };
+    let shown = |one: &Output| {
+        format!("{}, {}, {}", status(one.status), cut(&one.stdout), cut(&one.stderr))
+    };
+    (!same).then(|| format!("{words:?}\n  env:   {}\n  execd: {}", shown(&env), shown(&run)))
+}
+
+/// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as they
+///   come, byte for byte
+/// rule: protocol.md, From a shell: The exit status of `execd run` is the command's; 128 plus the
+///   number after a signal
+#[test]
+fn three_hundred_programs_write_and_end_as_by_env() {
+    let cases = cases();
+    assert!(cases.len() >= 300, "{}", cases.len());
+    let next = AtomicUsize::new(0);
+    let differences: Vec<String> = thread::scope(|scope| {
+        let work = || {
+            let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let cases = numbers.map_while(|number| cases.get(number));
+            cases.filter_map(difference).collect::<Vec<_>>()
+        };
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|one| one.join().expect("joined")).collect()
+    });
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+// ---- Words, statuses, places of output --------------------------------------------------
+
+/// rule: protocol.md, From a shell: `execd run` takes its words as a program and its arguments,
+///   also a single word, also one with blanks: no shell reads them
+#[test]
+fn words_are_a_program_and_its_arguments_and_code_is_asked_for() {
+    let dir = directory();
+    fs::copy("/bin/echo", dir.path().join("a program; echo b")).expect("copied");
+    let output = run(&dir, &["-q", "./a program; echo b"]).output().expect("execd runs");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"\n"[..]));
+    let (code, out, err) = said(&["-q", "echo a; echo b"]);
+    assert_eq!((code, out.as_str()), (Some(127), ""));
+    assert!(err.ends_with("; did you mean -c? execd run -c 'echo a; echo b'\n"), "{err}");
+    let (_, _, err) = said(&["-q", "nosuchprogram"]);
+    assert!(!err.contains("-c"), "{err}");
+    let (code, out, err) = said(&["-qc", "echo $0 $1 $BASH_VERSION", "a", "b"]);
+    assert!(code == Some(0) && out.starts_with("a b ") && out.len() > 5, "{out} {err}");
+    let (_, out, _) = said(&["-q", "--shell", "sh", "-c", "echo $0"]);
+    assert_eq!(out, "sh\n");
+}
+
+/// rule: protocol.md, From a shell: 125 for a failure of execd's own and for bad usage; 126 for a
+///   program that could not be started; 127 for one that was not found
+#[test]
+fn what_is_no_end_of_a_command_has_a_status_of_its_own() {
+    for (words, code) in [
+        (&["nosuchprogram"][..], 127),
+        (&["/nosuchdir/program"], 127),
+        (&["/etc/passwd"], 126),
+        (&["/etc"], 126),
+        (&["--timeout", "soon", "true"], 125),
+        (&["--nonsense", "true"], 125),
+        (&["--log", "/nosuchdir/log", "true"], 125),
+        (&["--log-dir", "/proc/none/such", "true"], 125),
+        (&["--signal", "STOP", "true"], 125),
+        (&["--shell", "sh", "true"], 125),
+        (&[], 125),
+    ] {
+        let (status, out, err) = said(words);
+        assert_eq!((status, out.as_str()), (Some(code), ""), "{words:?}: {err}");
+        assert!(err.starts_with("execd: ") && err.lines().count() == 1, "{words:?}: {err}");
+    }
+}
+
+/// rule: protocol.md, From a shell: Output of the command that cannot be written is said on stderr,
+///   and ends the command: exit status 125
+/// rule: protocol.md, From a shell: `execd run` refuses to start with stdout or stderr closed
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let dir = directory();
+    let full = || OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let output = run(&dir, &["-q", "echo", "x"]).stdout(full()).output().expect("execd runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.starts_with("execd: stdout cannot be written: ENOSPC: "), "{said}");
+    let output = run(&dir, &["-q", "--json", "true"]).stdout(full()).output().expect("execd runs");
+    assert_eq!(output.status.code(), Some(125));
+    let mut to_full = run(&dir, &["-qc", "echo x >&2"]);
+    assert_eq!(to_full.stderr(full()).status().expect("execd runs").code(), Some(125));
+    for (closed, fd) in [("stdout", 1), ("stderr", 2)] {
+        let mut command = run(&dir, &["touch", "started"]);
+        // SAFETY: close is async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                libc::close(fd);
+                Ok(())
+            });
+        }
+        let output = command.output().expect("execd runs");
+        assert_eq!(output.status.code(), Some(125));
+        let other = if fd == 1 { output.stderr } else { output.stdout };
+        let said = String::from_utf8_lossy(&other).into_owned();
+        assert!(said.starts_with(&format!("execd run: {closed} is closed")), "{said}");
+        assert!(!dir.path().join("started").exists());
+    }
+}
+
+/// rule: protocol.md, From a shell: Where nobody reads any more, the command is ended once it
+///   writes, and the exit status is 141
+#[test]
+fn a_reader_that_goes_ends_what_writes_to_it_and_nothing_else() {
+    let dir = directory();
+    let mut child = run(&dir, &["-qc", "read go; touch went; yes"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("execd runs");
+    drop(child.stdout.take());
+    child.stdin.take().expect("stdin").write_all(b"go\n").expect("written");
+    assert_eq!(child.wait().expect("it ends").code(), Some(141));
+    assert!(dir.path().join("went").exists());
+    let mut err = String::new();
+    child.stderr.take().expect("stderr").read_to_string(&mut err).expect("read");
+    assert_eq!(err, "");
+}
+
+/// rule: protocol.md, From a shell: the log has both, in the order in which they were read
+/// rule: protocol.md, From a shell: `--log FILE` names its place
+#[test]
+fn merge_is_one_pipe_and_the_log_is_where_it_was_asked_for() {
+    let both = "for n in 1 2 3; do echo out $n; echo err $n >&2; done";
+    let (_, out, err) = said(&["-q", "--merge", "-c", both]);
+    assert_eq!(out, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+    assert_eq!(err, "");
+    let dir = directory();
+    let place = dir.path().join("the log");
+    let words = ["--log", "the log", "-c", "echo out; echo err >&2"];
+    let output = run(&dir, &words).output().expect("execd runs");
+    let log = fs::read_to_string(&place).expect("a log");
+    assert!(log == "out\nerr\n" || log == "err\nout\n", "{log}");
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    let place = place.canonicalize().expect("a place");
+    assert_eq!(err, format!("err\nexecd: log: {}\n", place.display()));
+    let mut child = run(&dir, &["-q", "--name", "web", "cat"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("execd runs");
+    eventually("it is listed by its name", || {
+        let list = command(&dir, env!("CARGO_BIN_EXE_execd"), &["ls"]).output().expect("execd ls");
+        String::from_utf8_lossy(&list.stdout).contains("web: cat")
+    });
+    drop(child.stdin.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+// ---- Times and signals ------------------------------------------------------------------
+
+/// rule: protocol.md, From a shell: `--idle-timeout TIME` when it has written nothing for so long:
+///   with SIGTERM or what `--signal SIG` names
+#[test]
+fn times_are_as_people_write_them_and_end_as_they_are_asked_to() {
+    let (code, out, err) = said(&[
+        "--timeout",
+        "200ms",
+        "-c",
+        "trap 'echo trapped; exit' TERM; \
+                                    echo up; while :; do sleep 0.01; done",
+    ]);
+    assert_eq!(code, Some(124), "{err}");
+    assert!("up\ntrapped\n".starts_with(&out), "{out}");
+    // bash may say of its sleep that it was ended.
+    assert!(err.contains("execd: ended after 200 ms (--timeout)\n"), "{err}");
+    let stubborn = "trap 'echo int' INT; while :; do sleep 0.01; done";
+    let flags = ["-q", "--idle-timeout", "0.3", "--signal", "INT", "--kill-after", "300ms"];
+    let (code, _, err) = said(&[&flags[..], &["-c", stubborn]].concat());
+    assert!(code == Some(124) && !err.contains("execd"), "{code:?} {err}");
+    let (code, out, _) = said(&["-q", "--timeout", "0", "--idle-timeout", "1h30m", "echo", "hi"]);
+    assert_eq!((code, out.as_str()), (Some(0), "hi\n"));
+}
+
+/// A child that says a line for each signal that it gets.
+fn trapping(dir: &TempDir) -> (Child, impl Iterator<Item = String>) {
+    let code = "for s in INT TERM HUP QUIT USR1 USR2 WINCH; do trap \"echo $s\" $s; done; echo up; \
+                while :; do sleep 0.01; done";
+    let mut child = run(dir, &["-qc", code]).spawn().expect("execd runs");
+    let out = child.stdout.take().expect("stdout");
+    let mut lines = BufReader::new(out).lines().map(|line| line.expect("a line"));
+    assert_eq!(lines.next().as_deref(), Some("up"));
+    (child, lines)
+}
+
+/// rule: protocol.md, From a shell: SIGTERM, SIGUSR1 and SIGUSR2 are passed on to the command as
+///   themselves, SIGHUP, SIGQUIT and SIGWINCH to its process group
+/// rule: protocol.md, From a shell: a second one within 2 s sends SIGTERM to all of it, a third one
+///   SIGKILL
+#[test]
+fn signals_are_passed_on_as_themselves_and_ctrl_c_insists() {
+    let dir = directory();
+    let (mut child, mut lines) = trapping(&dir);
+    let signals = [
+        (libc::SIGTERM, "TERM"),
+        (libc::SIGHUP, "HUP"),
+        (libc::SIGQUIT, "QUIT"),
+        (libc::SIGUSR1, "USR1"),
+        (libc::SIGUSR2, "USR2"),
+        (libc::SIGWINCH, "WINCH"),
+        (libc::SIGINT, "INT"),
+    ];
+    for (signal, name) in signals {
+        send(&child, signal);
+        assert_eq!(lines.next().as_deref(), Some(name));
+    }
+    // However slow the machine is: a Ctrl-C that comes too late begins anew.
+    eventually("it is ended", || {
+        send(&child, libc::SIGINT);
+        child.try_wait().expect("a child of ours").is_some()
+    });
+    assert_eq!(child.wait().expect("it ends").code(), Some(137));
+}
+
+/// The state of a process in /proc.
+fn state_of(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// rule: protocol.md, From a shell: SIGTSTP stops the command and execd, SIGCONT lets both go on
+#[test]
+fn a_stop_stops_the_command_and_it_goes_on() {
+    let dir = directory();
+    let code = "echo $$; read line; echo $line; exit 3";
+    let mut child = run(&dir, &["-qc", code]).stdin(Stdio::piped()).spawn().expect("execd runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    let pid: u32 = lines.next().expect("a line").expect("text").parse().expect("a pid");
+    send(&child, libc::SIGTSTP);
+    eventually("both are stopped", || {
+        state_of(pid) == Some('T') && state_of(child.id()) == Some('T')
+    });
+    send(&child, libc::SIGCONT);
+    eventually("both go on", || state_of(pid) == Some('S') && state_of(child.id()) == Some('S'));
+    child.stdin.take().expect("stdin").write_all(b"typed\n").expect("written");
+    assert_eq!(lines.next().expect("a line").expect("text"), "typed");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3));
+}
+
+// ---- JSON -------------------------------------------------------------------------------
+
+/// rule: protocol.md, From a shell: `execd run --json` prints one object at the end, whatever
+///   happened
+#[test]
+fn json_is_one_object_whatever_happened() {
+    for (words, code, key, value) in [
+        (&["nosuchprogram"][..], 127, "exit_status", Value::from(127)),
+        (&["--timeout", "100ms", "sleep", "4731"], 124, "timed_out", true.into()),
+        (&["--timeout", "100ms", "sleep", "4731"], 124, "signal", "SIGTERM".into()),
+        (&["-c", "kill -9 $$"], 137, "signal", "SIGKILL".into()),
+        (&["-c", "sleep 4732 & echo hi; exit 3"], 3, "exit_code", 3.into()),
+        (&["-c", "echo a; echo b >&2"], 0, "output", "a\nb\n".into()),
+        (&["--log-dir", "/proc/none/such", "true"], 125, "exit_status", 125.into()),
+        (&["--log", "/nosuchdir/log", "true"], 125, "exit_status", 125.into()),
+    ] {
+        let (status, out, err) = said(&[&["--json"], words].concat());
+        assert_eq!((status, err.as_str()), (Some(code), ""), "{words:?}");
+        assert_eq!(out.lines().count(), 1, "{words:?}: {out}");
+        let object: Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!(object[key], value, "{words:?}: {object}");
+        assert_eq!(object["exit_status"], code, "{object}");
+        assert!(object.get("session_id").is_none(), "{object}");
+        let starts = !matches!(code, 125..=127);
+        assert_eq!(object["failure_message"].is_null(), starts, "{object}");
+    }
+}
