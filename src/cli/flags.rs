@@ -402,6 +402,7 @@ mod tests {
                     "keep-events" => ("--json", words),
                     "keep-agent-dir" => ("--isolate", words),
                     "health" => ("", ""),
+                    "for-models" => ("--describe", words),
                     _ => ("", words),
                 };
                 let line = format!("{} {} {value} {more} {words}", command.name, flag.dashed());
