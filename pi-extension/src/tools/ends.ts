@@ -5,6 +5,11 @@ import { eventLine, withoutEventLines } from "../text/events.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 
+/** What goes with each request whose reply the model reads: how much of a header, and the events. */
+export function asModelsRead({ settings }: ToolContext): { events: true; header: "compact" | "full" } {
+  return { events: true, header: settings.header };
+}
+
 /** What a result has to tell besides its own. */
 export interface Besides {
   /** Takes a text of the reply and gives it without execd's lines of events. */

@@ -10,7 +10,7 @@ import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
-import { besides, ownEnd } from "./ends.ts";
+import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import type { Family } from "./family.ts";
 import { commandPlace, whereIs } from "./place.ts";
 import {
@@ -108,7 +108,7 @@ function capped(params: Params, name: string): Params {
 async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { command } = context.sessions.get(Number(params.session_id)) ?? {};
   const ends = (result: KillResult) => ownEnd({ command, ...result }, false);
-  const reply = await context.request("kill_session", { ...params, events: true }, {
+  const reply = await context.request("kill_session", { ...params, ...asModelsRead(context) }, {
     ...call,
     onLate: (late: KillResult) => context.wakes.onUntold(ends(late), late.events),
   });
@@ -133,7 +133,7 @@ async function listSessions(context: ToolContext, _params: Params, call: Call): 
     .flatMap((row) => ownEnd({ ...row }, armed.has(row.session_id)));
   // Without a daemon there are no sessions; none is started to say so.
   const { text, events, ...reply } = context.execd.isRunning
-    ? await context.request("list_sessions", { events: true }, {
+    ? await context.request("list_sessions", asModelsRead(context), {
       ...call,
       onLate: (late: ListResult) => context.wakes.onUntold(ends(late), late.events),
     })
@@ -146,7 +146,7 @@ async function setOnExit(context: ToolContext, params: Params, call: Call): Prom
   const id = Number(params.session_id);
   const { events, ...result } = await context.request(
     "set_on_exit",
-    { ...params, events: true },
+    { ...params, ...asModelsRead(context) },
     { ...call, onLate: (late: SetOnExitResult) => context.wakes.onUntold([], late.events) },
   );
   const wake_armed = result.status === "armed" || result.status === "already_armed";

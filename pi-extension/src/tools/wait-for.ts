@@ -3,7 +3,7 @@ import type { WaitForResult, WaitForRow } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
-import { besides, ownEnd } from "./ends.ts";
+import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import { type Params, answer } from "./tool.ts";
 import { cancelWords } from "./wait.ts";
 
@@ -24,8 +24,9 @@ export async function waitFor(
   };
   try {
     const whyCancelled = () => cancelWords(context, call);
+    const more = asModelsRead(context);
     const goOn = (rest: object) => context.request(
-      "wait_for", { ...params, ...rest, events: true }, { signal, onLate, whyCancelled },
+      "wait_for", { ...params, ...rest, ...more }, { signal, onLate, whyCancelled },
     );
     const beganMs = performance.now();
     const first = await goOn({});

@@ -3,7 +3,7 @@ import type { Progress, WaitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
-import { besides, ownEnd } from "./ends.ts";
+import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import { afterEsc } from "./esc.ts";
 import { outputAnswer } from "./tool.ts";
 import { type News, Updates, paceOf } from "./updates.ts";
@@ -30,7 +30,7 @@ export async function runWait(
   const live = updates && new LiveWait(context, known, updates);
   try {
     const secret = context.secrets.wanted && { until_password: true };
-    const more = { events: true, ...(live && { stream: true }), ...secret };
+    const more = { ...asModelsRead(context), ...(live && { stream: true }), ...secret };
     const onNotification = live && ((_method: string, params: object) => {
       live.onProgress(params as Progress);
     });

@@ -2,7 +2,8 @@
  * json mode: what commands do and what the model is shown of them.
  */
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { ToolEnd } from "./lib/events.ts";
 import { runJson } from "./lib/json.ts";
@@ -31,13 +32,7 @@ test("a short command: header, output, details; what the model reads is the same
   assert.equal(typeof log, "string");
   assert.ok(String(log).startsWith(place.tmp), String(log));
   assert.equal(readFileSync(String(log), "utf8"), "one\ntwo\n");
-  const lines = end.text.replace(/(wall_time_seconds: )\d+\.\d{3}/, "$1T")
-    .replace(/(chunk_id: )[0-9a-f]{6}\n/, "$1C\n");
-  assert.equal(
-    lines,
-    `[exited]\nexit_code: 3\nlog_path: ${log}\ncwd: ${place.cwd}\nwall_time_seconds: T\n`
-      + "chunk_id: C\noriginal_token_count: 2\noutput_bytes_total: 8\ntty: false\n---\none\ntwo\n",
-  );
+  assert.equal(end.text, `[exited]\nexit_code: 3\nlog_path: ${log}\n---\none\ntwo\n`);
   assert.equal(end.isError, false, "a command that fails is no failed tool");
   assert.equal(details["exit_code"], 3);
   assert.equal(outputOf(end), "one\ntwo\n");
@@ -45,6 +40,38 @@ test("a short command: header, output, details; what the model reads is the same
   assert.equal("session_id" in details, false);
   assert.equal(newest(run.requests[1]).text, end.text);
   assert.deepEqual(run.said(), ["Run.", "Done."]);
+});
+
+/** The most characters of the header of what has ended well at once. */
+const SMALL_HEADER_CHARS = 40;
+
+// rule: pi.md, The tools: The header of `true` has at most 40 characters
+test("true: its header is next to nothing", async (t) => {
+  const place = scratch(t);
+  const run = await runJson(place, { script: [turn("Run.", exec("true")), turn("Done.")] });
+  const { text } = newest(run.requests[1]);
+  const [header = "", rest] = text.split("---\n");
+  assert.equal(rest, "(no output)");
+  assert.match(header, /^\[exited\]\nexit_code: 0\n/);
+  assert.ok(header.length <= SMALL_HEADER_CHARS, header);
+});
+
+// rule: pi.md, The file execd.jsonc: The full header is there where `header` is `"full"`
+test("a short command with the full header: each line of it", async (t) => {
+  const place = scratch(t);
+  writeFileSync(join(place.agentDir, "execd.jsonc"), '{ "header": "full" }');
+  const run = await runJson(place, {
+    script: [turn("Run.", exec("echo one; echo two >&2; exit 3")), turn("Done.")],
+  });
+  const end = run.toolEnd("exec_command");
+  const lines = end.text.replace(/(wall_time_seconds: )\d+\.\d{3}/, "$1T")
+    .replace(/(chunk_id: )[0-9a-f]{6}\n/, "$1C\n");
+  assert.equal(
+    lines,
+    `[exited]\nexit_code: 3\nlog_path: ${end.details["log_path"]}\ncwd: ${place.cwd}\n`
+      + "wall_time_seconds: T\nchunk_id: C\noriginal_token_count: 2\noutput_bytes_total: 8\n"
+      + "tty: false\n---\none\ntwo\n",
+  );
 });
 
 // rule: pi.md, The extension: The built-in bash leaves, and stays with --keep-builtin-bash
