@@ -1,31 +1,37 @@
 /** The unified tools under a minimal stub of pi, against the real execd. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { type Pace, Updates, paceOf } from "../../src/tools/updates.ts";
 import { outputOf, Pi, type Result, runs, textOf, until } from "./lib.ts";
 
-describe("the unified tools", { concurrency: 8 }, () => {
-  let pi: Pi;
-  before(async () => {
-    pi = new Pi();
+/** A test with a pi and an execd of its own: what ends in one is told to no call of another. */
+function alone(test: (pi: Pi) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const pi = new Pi();
     pi.flags["exec-tools"] = "unified,more";
     await pi.start();
-  });
-  after(() => pi.shutdown());
+    try {
+      await test(pi);
+    } finally {
+      await pi.shutdown();
+    }
+  };
+}
 
+describe("the unified tools", { concurrency: 8 }, () => {
   // rule: pi.md, The extension: Runs under a minimal stub of pi
   // rule: pi.md, The tools: What is rarely used is a set of its own
-  it("registers the tools that were asked for and takes pi's bash away", () => {
+  it("registers the tools that were asked for and takes pi's bash away", alone(async (pi) => {
     const names = ["exec_command", "write_stdin", "wait_for", "kill_session", "list_sessions"];
     assert.deepEqual([...pi.tools.keys()], [...names, "set_on_exit", "resize_session"]);
     assert.deepEqual(pi.active, ["read", "edit"]);
     assert.deepEqual(pi.notices, []);
-  });
+  }));
 
   // rule: pi.md, The extension: Runs under a minimal stub of pi
   // rule: pi.md, The extension: details are the daemon's fields; content is header, output, footer
-  it("exec_command: header, output, details", async () => {
+  it("exec_command: header, output, details", alone(async (pi) => {
     const result = await pi.call("exec_command", { cmd: "echo one; echo two >&2; exit 3" });
     assert.match(textOf(result), /^\[exited\]\nexit_code: 3\n[^]*\n---\none\ntwo\n$/);
     const { exit_code, cwd, yield_time_ms, tty, log_path } = result.details;
@@ -41,15 +47,16 @@ describe("the unified tools", { concurrency: 8 }, () => {
     );
     assert.equal(readFileSync(log_path, "utf8"), "one\ntwo\n");
     assert.ok(!("header" in result.details) && !("session_id" in result.details));
-  });
+  }));
 
-  it("no output reads (no output)", async () => {
+  it("no output reads (no output)", alone(async (pi) => {
     assert.match(textOf(await pi.call("exec_command", { cmd: "true" })), /\n---\n\(no output\)$/);
-  });
+  }));
 
   // rule: pi.md, The extension: Base64 input and loose types
   // rule: pi.md, The tools: A parameter that a tool does not have is refused by its name
-  it("loose types are coerced, null parameters are dropped, unknown ones are refused", async () => {
+  it("loose types are coerced, null parameters are dropped, unknown ones are refused",
+    alone(async (pi) => {
     const result = await pi.call("exec_command", {
       cmd: "tput cols; echo $N", tty: "true", cols: "77", yield_time_ms: "5000.7", rows: null,
       env: { N: 5 }, stdin: undefined, invented: null,
@@ -66,9 +73,9 @@ describe("the unified tools", { concurrency: 8 }, () => {
     ] as const) {
       await assert.rejects(pi.call(tool, params), named);
     }
-  });
+  }));
 
-  it("drives a session: yields, writes, polls, ends", async () => {
+  it("drives a session: yields, writes, polls, ends", alone(async (pi) => {
     const started = await pi.call("exec_command", { cmd: "cat", yield_time_ms: 250 });
     const session_id = started.details.session_id;
     assert.match(textOf(started), new RegExp(`^\\[still running\\]\nsession_id: ${session_id}\n`));
@@ -82,10 +89,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     await assert.rejects(pi.call("write_stdin", { session_id }), {
       message: `unknown session_id: ${session_id}`,
     });
-  });
+  }));
 
   // rule: pi.md, The extension: Spawn failure, unknown session, bad input: the originals' words
-  it("errors are thrown with the words the originals have", async () => {
+  it("errors are thrown with the words the originals have", alone(async (pi) => {
     await assert.rejects(pi.call("write_stdin", { session_id: 9999 }), {
       message: "unknown session_id: 9999",
     });
@@ -98,10 +105,11 @@ describe("the unified tools", { concurrency: 8 }, () => {
     // The signal's name is checked before the id.
     const signal = { session_id: 9999, signal: "FOO" };
     await assert.rejects(pi.call("kill_session", signal), /^Error: unknown signal "FOO" \(/);
-  });
+  }));
 
   // rule: pi.md, The extension: kill_session of an unknown id resolves with found false
-  it("kill_session: an unknown id is no error; a live one is ended with its output", async () => {
+  it("kill_session: an unknown id is no error; a live one is ended with its output",
+    alone(async (pi) => {
     const unknown = await pi.call("kill_session", { session_id: 9999 });
     assert.equal(unknown.details.found, false);
     const cmd = "echo alive; sleep 300";
@@ -110,9 +118,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const killed = await pi.call("kill_session", { session_id });
     assert.match(textOf(killed), /^Killed session \d+ \(pid \d+\) with SIGTERM — signal=SIGTERM/);
     assert.equal(killed.details.killed, true);
-  });
+  }));
 
-  it("list_sessions shows what runs; set_on_exit and resize_session answer in words", async () => {
+  it("list_sessions shows what runs; set_on_exit and resize_session answer in words",
+    alone(async (pi) => {
     const params = { cmd: "sleep 301", tty: true, yield_time_ms: 250, name: "nap" };
     const { details: { session_id } } = await pi.call("exec_command", params);
     const listed = await pi.call("list_sessions");
@@ -124,27 +133,27 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const size = await pi.call("resize_session", { session_id, cols: 100, rows: 40 });
     assert.equal(textOf(size), `session ${session_id}: 100x40`);
     await pi.call("kill_session", { session_id });
-  });
+  }));
 
   // rule: pi.md, The extension: Spawn failure, unknown session, bad input: the originals' words
-  it("a spawn failure is a result, a missing directory too", async () => {
+  it("a spawn failure is a result, a missing directory too", alone(async (pi) => {
     const shell = await pi.call("exec_command", { cmd: "true", shell: "nosuchshell" });
     assert.match(shell.details.failure_message, /nosuchshell: ENOENT/);
     assert.equal(shell.details.exit_code, -1);
     const dir = await pi.call("exec_command", { cmd: "true", workdir: "no/such/dir" });
     assert.match(dir.details.failure_message, /ENOENT/);
-  });
+  }));
 
   // rule: pi.md, The extension: workdir is ctx.cwd resolved
-  it("workdir counts from pi's directory, and ~ is the home", async () => {
+  it("workdir counts from pi's directory, and ~ is the home", alone(async (pi) => {
     const relative = await pi.call("exec_command", { cmd: "pwd", workdir: "tests" });
     assert.equal(outputOf(relative), `${process.cwd()}/tests\n`);
     const home = await pi.call("exec_command", { cmd: "pwd", workdir: "~" });
     assert.equal(home.details.cwd, process.env.HOME);
-  });
+  }));
 
   // rule: pi.md, The extension: A command sees what pi's bash would give it
-  it("the environment is pi's at that moment", async () => {
+  it("the environment is pi's at that moment", alone(async (pi) => {
     process.env.EXECD_TEST_LATER = "set after the daemon's start";
     const cmd = "echo $EXECD_TEST_LATER; echo $AI_AGENT $PI_CODING_AGENT ${PI_SESSION_ID-none}; "
       + 'echo "${LANG-unset}"';
@@ -153,10 +162,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     delete process.env.EXECD_TEST_LATER;
     const unset = "echo ${EXECD_TEST_LATER-gone}";
     assert.equal(outputOf(await pi.call("exec_command", { cmd: unset })), "gone\n");
-  });
+  }));
 
   // rule: pi.md, The extension: 200 KB: truncated, footer, complete log
-  it("200 KB: the tail, its footer, and the complete log", async () => {
+  it("200 KB: the tail, its footer, and the complete log", alone(async (pi) => {
     const cmd = "yes 0123456789012345678901234567890123456789012345678 | head -c 200000";
     const result = await pi.call("exec_command", { cmd });
     const { truncation, log_path } = result.details;
@@ -164,11 +173,12 @@ describe("the unified tools", { concurrency: 8 }, () => {
     const footer = `[Showing lines 2977-4000 of 4000 (50.0KB limit). Full output: ${log_path}]`;
     assert.ok(textOf(result).endsWith(`\n\n${footer}`), textOf(result).slice(-200));
     assert.equal(readFileSync(log_path).length, 200_000);
-  });
+  }));
 
   // What showed updates did not know of a silent command which session it was, until it had ended.
   // rule: pi.md, The extension: onUpdate has the session's id from the first one on
-  it("the first onUpdate has the session's id, also where the command is silent", async () => {
+  it("the first onUpdate has the session's id, also where the command is silent",
+    alone(async (pi) => {
     const shown = new Map<string, Result[]>();
     const onUpdate = (id: string) => (update: Result) =>
       shown.set(id, [...(shown.get(id) ?? []), update]);
@@ -193,10 +203,10 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.equal(first("poll")?.session_id, session_id);
     await Promise.all(calls.map(({ details }) =>
       pi.call("kill_session", { session_id: details.session_id })));
-  });
+  }));
 
   // rule: pi.md, The extension: onUpdate has the tail and the fields, never after the answer
-  it("onUpdate has the tail and who runs, and never comes after the answer", async () => {
+  it("onUpdate has the tail and who runs, and never comes after the answer", alone(async (pi) => {
     const updates: Result[] = [];
     let settled = false;
     const command = "echo first; sleep 0.5; echo second; sleep 300";
@@ -222,11 +232,11 @@ describe("the unified tools", { concurrency: 8 }, () => {
       },
     );
     await pi.call("kill_session", { session_id });
-  });
+  }));
 
   // rule: pi.md, The extension: Esc ends the wait, the process lives
   // rule: pi.md, The tools: A wait that Esc, a message of yours or pi's end has ended says so
-  it("Esc ends the wait at once and the process lives", async () => {
+  it("Esc ends the wait at once and the process lives", alone(async (pi) => {
     const controller = new AbortController();
     const updates: Result[] = [];
     const call = pi.call(
@@ -245,12 +255,12 @@ describe("the unified tools", { concurrency: 8 }, () => {
     assert.equal(outputOf(stopped), "ready\n", "what a live row showed stays");
     await runs("sleep 302; echo never");
     await pi.call("kill_session", { session_id: details.session_id });
-  });
+  }));
 
-  it("a call that was aborted before it began runs nothing", async () => {
+  it("a call that was aborted before it began runs nothing", alone(async (pi) => {
     const signal = AbortSignal.abort();
     await assert.rejects(pi.call("exec_command", { cmd: "touch /tmp/never" }, { signal }));
-  });
+  }));
 });
 
 /** What an Updates tells, as text, with the moment of each in ms. */

@@ -1,5 +1,6 @@
 // What the extension adds to execd's own answer: the same requests, in turns, by a tool call and as
-// bare lines to an execd of its own in the same process. Prints medians and p99 in milliseconds.
+// bare lines to an execd of its own in the same process, and as lines to cat, the floor of any round
+// trip over pipes. Prints medians and p99 in milliseconds.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -16,18 +17,26 @@ const bare = async (method: string, params: object) => {
   await once(lines, "line");
 };
 
+const cat = spawn("cat", { stdio: ["pipe", "pipe", "inherit"] });
+const echoed = createInterface({ input: cat.stdout });
+const floor = async () => {
+  cat.stdin.write("{}\n");
+  await once(echoed, "line");
+};
+
 const work: [string, object][] = [
   ["list_sessions", {}],
   ["exec_command", { cmd: "true" }],
 ];
 for (const [method, params] of work) {
-  const times: Record<"bare" | "extension", number[]> = { bare: [], extension: [] };
-  const measure = async (who: "bare" | "extension", call: () => Promise<unknown>) => {
+  const times = { floor: [] as number[], bare: [] as number[], extension: [] as number[] };
+  const measure = async (who: keyof typeof times, call: () => Promise<unknown>) => {
     const start = performance.now();
     await call();
     times[who].push(performance.now() - start);
   };
   for (let round = 0; round < ROUNDS; round++) {
+    await measure("floor", floor);
     await measure("bare", () => bare(method, params));
     await measure("extension", () => pi.call(method, params, { onUpdate: () => {} }));
   }
@@ -36,6 +45,7 @@ for (const [method, params] of work) {
   ] ?? Number.NaN;
   const row = {
     method,
+    floorMedian: at(times.floor, 0.5),
     bareMedian: at(times.bare, 0.5),
     extensionMedian: at(times.extension, 0.5),
     addedMedian: at(times.extension, 0.5) - at(times.bare, 0.5),
@@ -46,4 +56,6 @@ for (const [method, params] of work) {
 }
 await pi.shutdown();
 child.stdin.end();
+cat.stdin.end();
+echoed.close();
 lines.close();
