@@ -416,9 +416,9 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
     execd.result("ping", json!({}));
     let fds = countable_fds(execd.pid());
     for tty in [false, true] {
-        let start = |execd: &mut Execd| {
-            execd.start_request("exec_command", json!({"cmd": "read x; exit 3", "tty": tty}))
-        };
+        // A command that waits for a line may be answered for that before the last one is started.
+        let params = json!({"cmd": "read x; exit 3", "tty": tty, "on_impossible": "wait"});
+        let start = |execd: &mut Execd| execd.start_request("exec_command", params.clone());
         let requests: Vec<u64> = (0..60).map(|_| start(&mut execd)).collect();
         // Those that could not start are answered at once, while the others still wait.
         let last = answered(&mut execd, requests[59], "the last");

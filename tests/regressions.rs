@@ -227,7 +227,10 @@ fn a_signal_ends_a_run_whose_reader_never_reads() {
 fn several_waits_are_told_an_exit_together_although_the_log_stalls() {
     let mut execd = Execd::start();
     let session = execd.open_until("echo up; read x; echo more; exit 3", "up");
-    let params = json!({"session_id": session, "yield_time_ms": 600_000});
+    // Until the line is sent the command waits for it: a wait may end for that, these are not to.
+    let params = json!({
+        "session_id": session, "yield_time_ms": 600_000, "on_impossible": "wait",
+    });
     let polls: Vec<u64> =
         (0..8).map(|_| execd.start_request("write_stdin", params.clone())).collect();
     execd.ping();
