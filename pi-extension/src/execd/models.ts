@@ -86,6 +86,7 @@ export const MODELS = {
             description: "A poll until 2026-07-21T18:30:00Z. Only if the user names a time, or "
               + "nothing else is left to do.",
           },
+          resize: { type: "object", description: "First: {cols, rows}." },
         },
       },
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
@@ -333,9 +334,9 @@ export const MODELS = {
           action: {
             type: "string",
             enum: ["list", "list-polls", "peek", "kill", "poll", "unpoll"],
-            description: "list: the windows. list-polls: those with reports. peek: the end of its "
-              + "output. kill: ends all its processes. poll: reports of its output. unpoll: no "
-              + "more reports.",
+            description: "list: the windows. list-polls: those with reports. peek: what is new of "
+              + "its output. kill: ends all its processes. poll: reports of its output. unpoll: "
+              + "no more reports.",
           },
           window: { type: "string", description: "Its id, like @123." },
           pollInterval: {
@@ -346,6 +347,7 @@ export const MODELS = {
             type: "integer",
             description: "Of poll: lines. Default {{pollContextLines}}.",
           },
+          all: { type: "boolean", description: "Of peek: old output too." },
         },
       },
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },

@@ -94,6 +94,7 @@ function tmuxSchema(config: TmuxBashConfig, attachCommand: string): ToolSchema {
   return without({ ...whole, properties: { action: own, ...others } }, [
     ...(onWindow ? [] : ["window"]),
     ...(enabled.includes("poll") ? [] : POLL_PARAMETERS),
+    ...(enabled.includes("peek") ? [] : ["all"]),
   ]);
 }
 

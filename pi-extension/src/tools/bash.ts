@@ -169,7 +169,7 @@ async function runTmux(
   call: Call,
 ): Promise<ToolResult> {
   const { background, config, execd: { name: own } } = windows;
-  const { action, window, pollInterval, pollLines } = params;
+  const { action, window, pollInterval, pollLines, all } = params;
   if (!config.tmuxEnabledActions.some((enabled) => enabled === action)) {
     throw new Error(`Error: unknown action ${String(action)}; `
       + `there are: ${config.tmuxEnabledActions.join(", ")}.`);
@@ -185,6 +185,7 @@ async function runTmux(
   };
   const request = {
     ...given({ action, window: id, pollLines: action === "poll" ? pollLines : undefined }),
+    ...(action === "peek" && given({ all })),
     ...polls,
     context: viewContext(windows),
   };

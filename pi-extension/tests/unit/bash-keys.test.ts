@@ -80,7 +80,7 @@ it("tmuxEnabledActions and bashPollIntervalEnabled decide what the schemas have"
   await withBash({}, async (pi) => {
     assert.deepEqual(names(pi, "bash"),
       ["command", "name", "timeout", "timeoutAction", "background", "tty"]);
-    assert.deepEqual(names(pi, "tmux"), ["action", "window"]);
+    assert.deepEqual(names(pi, "tmux"), ["action", "window", "all"]);
     assert.deepEqual(schemaOf(pi, "tmux").properties.action?.enum, ["list", "peek", "kill"]);
     const refused = await say(pi, "tmux", { action: "poll", window: "@1", pollInterval: 1 });
     assert.equal(refused, "ERROR Error: unknown action poll; there are: list, peek, kill.");

@@ -81,6 +81,7 @@ pub(super) const WRITE_STDIN: Model = Model {
             "A poll until 2026-07-21T18:30:00Z. Only if the user names a time, or nothing else is \
              left to do.",
         ),
+        ("resize", "First: {cols, rows}."),
     ],
     destroys: true,
     is_open_world: true,

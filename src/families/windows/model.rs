@@ -41,12 +41,14 @@ pub(super) const TMUX: Model = Model {
     params: &[
         (
             "action",
-            "list: the windows. list-polls: those with reports. peek: the end of its output. kill: \
-             ends all its processes. poll: reports of its output. unpoll: no more reports.",
+            "list: the windows. list-polls: those with reports. peek: what is new of its \
+             output. kill: ends all its processes. poll: reports of its output. unpoll: no more \
+             reports.",
         ),
         ("window", "Its id, like @123."),
         ("pollInterval", "Of poll: seconds. Default {{pollSeconds}}."),
         ("pollLines", "Of poll: lines. Default {{pollContextLines}}."),
+        ("all", "Of peek: old output too."),
     ],
     of_other_form: false,
     reads_only: false,
