@@ -835,8 +835,11 @@ fn windows_are_as_written() {
     board.ask("tmux", json!({"action": "list"}));
     board.about("a window that stays listed; who holds its output");
     let context = json!({"autoCloseWindowsOnCompletion": false});
-    let params = json!({"command": LEAVES_A_HOLDER, "background": true, "context": context});
-    board.ask("bash", params);
+    // The shell stays until its start is answered, which says `held` otherwise where it was fast.
+    let leaves = format!("{}; echo left", common::until_file("leave"));
+    let command = LEAVES_A_HOLDER.replace("echo left", &leaves);
+    board.ask("bash", json!({"command": command, "background": true, "context": context}));
+    common::go(&board.execd, "leave");
     board.note("window_exited", |note| note["window"] == "@3");
     board.ask("tmux", json!({"action": "list"}));
     board.ask("tmux", json!({"action": "kill", "window": "@3"}));
