@@ -214,21 +214,12 @@ impl History {
         assert!(found.bytes == all[part], "{}", told());
         let (lost_from, lost_to) = head.gap;
         assert!(lost_from <= lost_to && lost_to <= total, "{}", told());
-        assert!(found.bytes.is_empty() || head.from + 1 >= head.log_from, "{}", told());
-        if wanted.lines == 0 {
-            let lead = u64::from(head.from < asked);
-            assert!(lead == 0 || wanted.lead && asked - head.from == 1 && head.to > asked);
-            assert!(found.bytes.len() as u64 <= wanted.max_bytes + lead, "{}", told());
-            assert!(lead == 1 || head.from == lost_to.max(asked), "{}", told());
-            assert!(lost_from == lost_to || lost_from == asked, "{}", told());
-            // Each one leads on.
-            assert!(head.to > asked || asked >= wanted.to.min(total) || wanted.max_bytes == 0);
-        } else if !found.bytes.is_empty() {
-            let body = &found.bytes[..found.bytes.len() - 1];
-            let ends = body.iter().filter(|byte| **byte == b'\n').count();
-            assert!(ends < wanted.lines as usize, "{}", told());
-            assert!(found.bytes.len() as u64 <= wanted.max_bytes, "{}", told());
-        }
+        assert!(found.bytes.is_empty() || head.from >= head.log_from, "{}", told());
+        assert!(found.bytes.len() as u64 <= wanted.max_bytes, "{}", told());
+        assert!(head.from == lost_to.max(asked), "{}", told());
+        assert!(lost_from == lost_to || lost_from == asked, "{}", told());
+        // Each one leads on.
+        assert!(head.to > asked || asked >= wanted.to.min(total) || wanted.max_bytes == 0);
     }
 
     fn random_wanted(&self, random: &mut Random) -> Wanted {
@@ -238,8 +229,7 @@ impl History {
         let from = if random.below(3) == 0 { -at.cast_signed() } else { at.cast_signed() };
         let to = if random.below(2) == 0 { u64::MAX } else { at + random.below(3_000) };
         let max_bytes = [1, 40, 700, 100_000][random.below(4)];
-        let lines = if random.below(5) == 0 { 1 + random.below(20_u32) } else { 0 };
-        Wanted { only, from, to, max_bytes, lines, lead: random.below(2) == 0, total: Some(total) }
+        Wanted { only, from, to, max_bytes, total: Some(total) }
     }
 
     /// Reads all of the output by ranges; gives how many bytes of it they had.
@@ -252,8 +242,6 @@ impl History {
                 from: at.cast_signed(),
                 to: u64::MAX,
                 max_bytes: most,
-                lines: 0,
-                lead: false,
                 total: Some(total),
             };
             let found = read(wanted.clone());

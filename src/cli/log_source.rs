@@ -258,8 +258,6 @@ impl Log {
             from: span.from,
             to: span.to.unwrap_or(u64::MAX),
             max_bytes: LOG_RANGE_MAX_BYTES,
-            lines: 0,
-            lead: false,
             total: *total,
         };
         let read = if *as_is { range::read_as_is } else { range::read };

@@ -44,8 +44,8 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
             9 => {
                 let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
                 let total = (n % 3 > 0).then_some(1 << n);
-                let (from, to, max_bytes, lines) = (-1 << n, u64::MAX - n, 1 << n, 7);
-                let wanted = Wanted { only, from, to, max_bytes, lines, lead: n % 2 == 0, total };
+                let (from, to, max_bytes) = (-1 << n, u64::MAX - n, 1 << n);
+                let wanted = Wanted { only, from, to, max_bytes, total };
                 let asked = ReadRange { token: n, wanted, name };
                 push_read_range(&mut out, &asked);
                 Frame::ReadRange(asked)
@@ -154,8 +154,8 @@ fn frames_that_make_no_sense_are_refused() {
         header(7, 0, 24),
         header(GUARD, 0, 31),
         [header(GUARD, 0, 32), vec![9; 32]].concat(),
-        header(READ_RANGE, 0, 48),
-        header(READ_RANGE, 0, 48 + 256),
+        header(READ_RANGE, 0, 40),
+        header(READ_RANGE, 0, 40 + 256),
         header(10, 0, 0),
         header(255, 0, 0),
         header(DATA, 1, 0),

@@ -64,7 +64,7 @@ impl Story {
     /// Asks for a part of one stream; `None` where it cannot be read.
     fn part(&mut self, source: Source, from: i64, max_bytes: u64) -> Option<Range> {
         let (only, total) = (Some(source), Some(self.wrote[source as usize].len() as u64));
-        let wanted = Wanted { only, from, to: u64::MAX, max_bytes, lines: 0, lead: false, total };
+        let wanted = Wanted { only, from, to: u64::MAX, max_bytes, total };
         let (ack, bytes) = self.writer.range(&ReadRange { token: 1, wanted, name: "a".into() });
         let mut rest = bytes.as_slice();
         let head = (ack.errno == 0).then(|| Head::take(&mut rest).unwrap())?;

@@ -8,7 +8,7 @@ use super::blocks::Blocks;
 use super::index::Index;
 use super::log_bytes::{Got, Layout, LogBytes};
 pub use super::range_record::{Head, Wanted};
-use crate::limits::{LOG_LINES_RUNS_MAX, LOG_RANGE_MAX_BYTES};
+use crate::limits::LOG_RANGE_MAX_BYTES;
 use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::io::ENOENT;
@@ -108,11 +108,7 @@ impl Reader<'_> {
         let from = begins(wanted.from, total);
         let to = wanted.to.min(total);
         let max_bytes = wanted.max_bytes.min(LOG_RANGE_MAX_BYTES);
-        let asked = Asked { only: wanted.only, from, to, max_bytes, lead: wanted.lead };
-        let mut range = match wanted.lines {
-            0 => self.part(&asked)?,
-            lines => self.last_lines(&asked, lines)?,
-        };
+        let mut range = self.part(&Asked { only: wanted.only, from, to, max_bytes })?;
         let log_from = self.blocks.output_at(self.layout.kept_from, wanted.only)?;
         // What lies behind the end of a log that has ended was lost as well.
         let gone = self.ended && log_from >= known_total;
@@ -123,12 +119,12 @@ impl Reader<'_> {
 
     /// Reads the first run of bytes that lie together in the part that is asked for.
     fn part(&self, asked: &Asked) -> Result<Range, i32> {
-        let (lead, to) = (u64::from(asked.lead && asked.from > 0), asked.to);
+        let to = asked.to;
         let mut part = Part {
             only: asked.only,
             begins: asked.from,
             max_bytes: asked.max_bytes,
-            at: asked.from - lead,
+            at: asked.from,
             to,
             bytes: Vec::new(),
             layout: self.layout,
@@ -145,29 +141,6 @@ impl Reader<'_> {
         }
         Ok(part.done())
     }
-
-    /// Reads the last so many lines of the part that is asked for, as far as they lie together.
-    fn last_lines(&self, asked: &Asked, lines: u32) -> Result<Range, i32> {
-        let from = asked.from.max(asked.to.saturating_sub(asked.max_bytes)).min(asked.to);
-        let mut next = Asked { from, lead: true, ..*asked };
-        let mut last = Range {
-            head: Head { from, to: from, next_offset: from, gap: (from, from), ..Head::default() },
-            bytes: Vec::new(),
-        };
-        for _ in 0..LOG_LINES_RUNS_MAX {
-            let found = self.part(&next)?;
-            let reached = found.head.next_offset;
-            if !found.bytes.is_empty() || last.bytes.is_empty() {
-                last = found;
-            }
-            if reached >= asked.to || reached <= next.from {
-                break;
-            }
-            next = Asked { from: reached, lead: false, ..next };
-        }
-        cut_to_lines(&mut last, from, lines);
-        Ok(last)
-    }
 }
 
 /// Where a part begins in an output of `total` bytes: a negative offset counts from its end, one
@@ -177,32 +150,6 @@ fn begins(from: i64, total: u64) -> u64 {
     if from < 0 { total.saturating_sub(far) } else { far.min(total) }
 }
 
-/// Leaves the last so many lines of a range that was asked for from `asked` on, with the byte in
-/// front where there is one.
-fn cut_to_lines(range: &mut Range, asked: u64, lines: u32) {
-    let bytes = &range.bytes;
-    let lead = usize::from(range.head.from < asked);
-    // A line that an end of line closes is not followed by another one yet.
-    let body = bytes.len().saturating_sub(usize::from(bytes.last() == Some(&b'\n')));
-    let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
-    let mut starts = (lead..body).rev().filter(|at| bytes[*at] == b'\n').map(|at| at + 1);
-    let cut = match starts.nth(wanted - 1) {
-        Some(start) => start,
-        // All of it, but for the rest of a line that begins earlier.
-        None if lead == 1 && bytes.first() != Some(&b'\n') => {
-            let first = bytes[..body].iter().position(|byte| *byte == b'\n');
-            first.map_or(lead, |at| at + 1)
-        }
-        None => lead,
-    };
-    range.bytes.drain(..cut);
-    range.head.from += cut as u64;
-    if cut > lead {
-        // What is missing lies in front of lines that were not asked for.
-        range.head.gap = (range.head.from, range.head.from);
-    }
-}
-
 /// A part of the output by offsets that are known.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
@@ -210,8 +157,6 @@ struct Asked {
     from: u64,
     to: u64,
     max_bytes: u64,
-    /// With the byte in front.
-    lead: bool,
 }
 
 /// A part that is put together.
@@ -261,7 +206,7 @@ impl Part<'_> {
     /// Where the part ends that may still be read.
     fn wanted_end(&self) -> u64 {
         let first = self.at - self.bytes.len() as u64;
-        first.max(self.begins).saturating_add(self.max_bytes).min(self.to)
+        first.saturating_add(self.max_bytes).min(self.to)
     }
 
     /// What lies before `next` and was not read is missing; false when the part is complete.
@@ -269,19 +214,17 @@ impl Part<'_> {
         if next <= self.at {
             return true;
         }
-        if self.at > self.begins && !self.bytes.is_empty() {
+        if !self.bytes.is_empty() {
             return false;
         }
-        // The byte in front alone is of no use.
-        self.bytes.clear();
-        self.at = next.max(self.begins).min(self.to);
+        self.at = next.min(self.to);
         self.at < self.to
     }
 
     fn done(self) -> Range {
-        let at = self.at.max(self.begins);
+        let at = self.at;
         let from = at - self.bytes.len() as u64;
-        let gap = (self.begins, from.max(self.begins));
+        let gap = (self.begins, from);
         let head = Head { from, to: at, next_offset: at, gap, ..Head::default() };
         Range { head, bytes: self.bytes }
     }

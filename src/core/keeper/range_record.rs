@@ -5,9 +5,7 @@ use super::records::{Nonsense, RANGE_HEAD_BYTES, take, take_u64};
 use crate::pure::buffer::source::Source;
 
 /// Bytes of a [`ReadRange`] before the name.
-pub(super) const READ_RANGE_FIXED_BYTES: usize = 48;
-/// In a frame's flags: the byte in front is wanted too.
-const FLAG_LEAD: u32 = 1;
+pub(super) const READ_RANGE_FIXED_BYTES: usize = 40;
 
 /// Which part of the output is asked for. All offsets count bytes of the output, as a session gave
 /// it: of both streams in the order in which they were read, or of the one that is asked for alone.
@@ -22,11 +20,6 @@ pub struct Wanted {
     pub to: u64,
     /// Bytes at most, and never more than `LOG_RANGE_MAX_BYTES`.
     pub max_bytes: u64,
-    /// Where not 0: the last so many lines of that part, whole ones as far as `max_bytes` allow.
-    pub lines: u32,
-    /// The byte in front of `from` is wanted too, where the log has it: from that one a reader
-    /// tells whether a line begins at `from`. The answer says in its own `from` whether it came.
-    pub lead: bool,
     /// How many bytes the output has by now, as far as that is known.
     pub total: Option<u64>,
 }
@@ -66,26 +59,17 @@ impl ReadRange {
         out.extend_from_slice(&wanted.from.to_le_bytes());
         out.extend_from_slice(&wanted.to.to_le_bytes());
         out.extend_from_slice(&wanted.max_bytes.to_le_bytes());
-        out.extend_from_slice(&wanted.lines.to_le_bytes());
-        let flags = if wanted.lead { FLAG_LEAD } else { 0 };
-        out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&wanted.total.unwrap_or(u64::MAX).to_le_bytes());
         out.extend_from_slice(self.name.as_bytes());
     }
 
-    /// Reads all but the name, which is left in `rest`. Errors: an unknown flag.
+    /// Reads all but the name, which is left in `rest`. Errors: there is less than that.
     pub(super) fn take(only: Option<Source>, rest: &mut &[u8]) -> Result<(u64, Wanted), Nonsense> {
         let token = take_u64(rest)?;
         let from = i64::from_le_bytes(take(rest)?);
         let (to, max_bytes) = (take_u64(rest)?, take_u64(rest)?);
-        let lines = u32::from_le_bytes(take(rest)?);
-        let flags = u32::from_le_bytes(take(rest)?);
-        if flags & !FLAG_LEAD != 0 {
-            return Err(Nonsense("a ReadRange with unknown flags"));
-        }
         let total = Some(take_u64(rest)?).filter(|total| *total != u64::MAX);
-        let lead = flags & FLAG_LEAD != 0;
-        Ok((token, Wanted { only, from, to, max_bytes, lines, lead, total }))
+        Ok((token, Wanted { only, from, to, max_bytes, total }))
     }
 }
 

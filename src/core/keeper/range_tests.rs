@@ -4,7 +4,7 @@ use super::*;
 use std::fs;
 
 fn wanted(from: i64, to: u64, max_bytes: u64) -> Wanted {
-    Wanted { only: None, from, to, max_bytes, lines: 0, lead: false, total: None }
+    Wanted { only: None, from, to, max_bytes, total: None }
 }
 
 #[test]
@@ -20,8 +20,6 @@ fn a_plain_log_is_read_by_its_offsets() {
         (wanted(-40, 2, 3), 0, "01"),
         (wanted(10, end, 3), 10, ""),
         (wanted(99, end, 3), 10, ""),
-        (Wanted { lead: true, ..wanted(3, 6, 100) }, 2, "2345"),
-        (Wanted { lead: true, ..wanted(0, 1, 100) }, 0, "0"),
     ] {
         let found = read(&dir, "a", &asked).unwrap();
         let to = from + text.len() as u64;
@@ -49,35 +47,6 @@ fn told(found: &Range) -> (u64, u64, (u64, u64), String) {
     (from, to, gap, String::from_utf8(found.bytes.clone()).unwrap())
 }
 
-#[test]
-fn the_last_lines_are_whole_ones() {
-    let temp = tempfile::tempdir().unwrap();
-    let text = "one\ntwo\n\nfour\nfive";
-    fs::write(temp.path().join("a"), text).unwrap();
-    let dir = LogDir::open(temp.path()).unwrap();
-    for (lines, to, max_bytes, expected) in [
-        (1, u64::MAX, 100, "five"),
-        (2, u64::MAX, 100, "four\nfive"),
-        (3, u64::MAX, 100, "\nfour\nfive"),
-        (9, u64::MAX, 100, text),
-        (1, 14, 100, "four\n"),
-        (2, 14, 100, "\nfour\n"),
-        (1, 8, 100, "two\n"),
-        // The byte in front of these says that a line begins there.
-        (9, u64::MAX, 9, "four\nfive"),
-        (9, u64::MAX, 8, "five"),
-        (9, u64::MAX, 3, "ive"),
-        (9, 0, 9, ""),
-    ] {
-        let asked = Wanted { lines, ..wanted(0, to, max_bytes) };
-        let found = read(&dir, "a", &asked).unwrap();
-        let end = to.min(text.len() as u64);
-        let from = end - expected.len() as u64;
-        assert_eq!(told(&found), (from, end, found.head.gap, expected.to_owned()), "{asked:?}");
-        assert_eq!(found.head.gap.0, found.head.gap.1);
-    }
-}
-
 /// A log of a session that is over, whose beginning was given back to the disk.
 #[test]
 fn a_hole_at_the_beginning_is_a_gap_and_no_nuls() {
@@ -87,13 +56,13 @@ fn a_hole_at_the_beginning_is_a_gap_and_no_nuls() {
     file.write_all_at(b"0123456789", 1 << 20).unwrap();
     let dir = LogDir::open(temp.path()).unwrap();
     let size = (1 << 20) + 10;
-    for (from, lead, expected) in [
-        (0, false, (1 << 20, size, (0, 1 << 20), "0123456789")),
-        (5, true, (1 << 20, size, (5, 1 << 20), "0123456789")),
-        (1 << 20, true, (1 << 20, size, (1 << 20, 1 << 20), "0123456789")),
-        (-3, true, (size - 4, size, (size - 3, size - 3), "6789")),
+    for (from, expected) in [
+        (0, (1 << 20, size, (0, 1 << 20), "0123456789")),
+        (5, (1 << 20, size, (5, 1 << 20), "0123456789")),
+        (1 << 20, (1 << 20, size, (1 << 20, 1 << 20), "0123456789")),
+        (-3, (size - 3, size, (size - 3, size - 3), "789")),
     ] {
-        let asked = Wanted { lead, ..wanted(from, u64::MAX, 100) };
+        let asked = wanted(from, u64::MAX, 100);
         let found = read(&dir, "a", &asked).unwrap();
         let (from, to, gap, text) = expected;
         assert_eq!(told(&found), (from, to, gap, text.to_owned()), "{asked:?}");
@@ -123,7 +92,7 @@ fn a_log_in_segments_is_read_across_their_ends() {
     fs::remove_file(at("b.log.3")).unwrap();
     assert_eq!(read(&all), (10, 10, (0, 10), String::new()));
     fs::write(at("b.log.3"), "89").unwrap();
-    assert_eq!(read(&Wanted { from: 9, lead: true, ..all }).3, "89");
+    assert_eq!(read(&Wanted { from: 9, ..all }).3, "9");
 }
 
 #[test]

@@ -378,8 +378,8 @@ fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
     assert!(index.len() > 300_000, "it tells of all that there was: {}", index.len());
     // What it still tells is right: from where on the log is kept, in either stream.
     let [mine, theirs] = [Source::Output, Source::Errors].map(|only| {
-        let (only, to, max_bytes, lines) = (Some(only), u64::MAX, 24, 0);
-        let wanted = Wanted { only, from: -24, to, max_bytes, lines, lead: false, total: None };
+        let (only, to, max_bytes) = (Some(only), u64::MAX, 24);
+        let wanted = Wanted { only, from: -24, to, max_bytes, total: None };
         writer.range(&ReadRange { token: 1, wanted, name: "a".to_owned() }).1
     });
     for part in [mine, theirs] {
@@ -402,8 +402,8 @@ fn the_facts_of_a_closed_log_are_written_before_it_is_read() {
     writer.facts(1, b"{}".to_vec());
     writer.close(1);
     assert!(!meta.exists(), "they wait until there is nothing else to do");
-    let (only, from, to, max_bytes, lines, lead) = (None, 0, u64::MAX, 9, 0, false);
-    let wanted = Wanted { only, from, to, max_bytes, lines, lead, total: Some(4) };
+    let (only, from, to, max_bytes) = (None, 0, u64::MAX, 9);
+    let wanted = Wanted { only, from, to, max_bytes, total: Some(4) };
     let (ack, _) = writer.range(&ReadRange { token: 1, wanted, name: name.to_owned() });
     assert_eq!((ack.errno, fs::read(&meta).unwrap()[0]), (0, b'{'));
 }

@@ -65,8 +65,6 @@ pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 pub const LOG_PAGE_READS_MAX: usize = 256;
 /// Bytes of the facts beside a log that are looked at.
 pub const LOG_META_BYTES: usize = 4096;
-/// Runs of bytes with gaps between them that are looked through for the last lines.
-pub const LOG_LINES_RUNS_MAX: usize = 256;
 /// Most bytes of one part of a session's output that is read from its log.
 pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
 /// Bytes of the line of facts beside a log: it lies in one block of the disk, so that it is written

@@ -55,8 +55,6 @@ impl Gather {
             from: i64::try_from(self.at - lead).unwrap_or(i64::MAX),
             to: spec.to,
             max_bytes: spec.most + lead,
-            lines: 0,
-            lead: false,
             total: Some(spec.total),
         }
     }
