@@ -50,8 +50,9 @@ pub fn facts_of(dir: &LogDir, name: &str) -> Value {
 /// lies there are not believed.
 pub fn total_of(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
     let told = facts["total_bytes"].as_u64()?;
-    let nothing =
-        Wanted { only: None, from: 0, to: 0, max_bytes: 1, total: None };
+    // How long a log in segments is without that takes a look through the directory.
+    let total = facts["segment_bytes"].is_u64().then_some(told);
+    let nothing = Wanted { only: None, from: 0, to: 0, max_bytes: 1, total };
     let there = range::read(dir, name, &nothing).map_or(0, |read| read.head.known_total);
     Some(told).filter(|told| *told >= there)
 }
@@ -82,8 +83,7 @@ fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let facts = facts_of(dir, &one.name);
     let total = total_of(dir, &one.name, &facts);
     // Where it begins is asked for; a byte more would have to be read.
-    let wanted =
-        Wanted { only: None, from: 0, to: u64::MAX, max_bytes: 1, total };
+    let wanted = Wanted { only: None, from: 0, to: u64::MAX, max_bytes: 1, total };
     let read = range::read(dir, &one.name, &wanted).ok();
     let (total, from) =
         read.map_or((0, 0), |read| (total.unwrap_or(read.head.known_total), read.head.log_from));

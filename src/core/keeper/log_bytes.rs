@@ -34,6 +34,12 @@ impl Layout {
         let main = dir.read_log(log)?;
         let (size, segment_bytes) = (main.size()?, segment_bytes(dir, log));
         let size_of = |number| dir.read_log(&segment_name(log, number)).and_then(|one| one.size());
+        // Of a session that runs, or whose execd was killed, nobody has told.
+        let found = |bytes: u64| {
+            let last = dir.last_segment(log)?;
+            Some((last - 1).saturating_mul(bytes).saturating_add(size_of(last).ok()?))
+        };
+        let ends = ends.or_else(|| segment_bytes.and_then(found));
         if let Some((bytes, ends)) = segment_bytes.zip(ends).filter(|(bytes, ends)| bytes < ends) {
             let last = ends.div_ceil(bytes);
             let oldest = last.saturating_sub(LOG_KEEP_SEGMENTS).max(2);

@@ -6,7 +6,8 @@ use super::index_files::PlacedFile;
 use super::io::{EIO, ENOENT, errno, errno_of};
 use super::log_files::{LogDir, LogFile};
 use crate::limits::LOG_BLOCK_BYTES;
-use std::ffi::CString;
+use crate::pure::buffer::bound::segment_name;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -69,6 +70,17 @@ impl LogDir {
     pub fn open_segment(&self, name: &str) -> Result<LogFile, i32> {
         let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_APPEND;
         self.open_ours(name, flags).map(LogFile::new)
+    }
+
+    /// The highest number of a log's segments; `None` where it has no second one. It looks through
+    /// the directory.
+    pub fn last_segment(&self, log: &str) -> Option<u64> {
+        let number = |name: OsString| -> Option<u64> {
+            let number = name.to_str()?.strip_prefix(log)?.strip_prefix('.')?.parse().ok()?;
+            Some(number).filter(|_| name == *segment_name(log, number))
+        };
+        let names = std::fs::read_dir(self.path()).ok()?.flatten();
+        names.filter_map(|entry| number(entry.file_name())).max()
     }
 
     /// Whether there is something of this name.
