@@ -256,6 +256,42 @@ fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
 }
 
+/// rule: logs.md, Reading by people: Where several execds have had a session 3, `execd log @3` in a
+///   session of one of them is that one's; elsewhere it says which there are
+#[test]
+fn in_a_session_a_number_means_the_execd_of_that_session() {
+    let (mut execd, id) = alone(&[]);
+    execd.run("echo mine");
+    let first = ["--first-session-id", &id.to_string()];
+    let runtime = execd.runtime_dir();
+    let runtime = runtime.to_str().expect("UTF-8");
+    let mut other = Execd::with(&first, &[("XDG_RUNTIME_DIR", runtime)]);
+    other.run("echo theirs");
+    let asks = format!("{} log @{id}", env!("CARGO_BIN_EXE_execd"));
+    assert_eq!(execd.run(&asks)["output"], "mine\n");
+    assert_eq!(other.run(&asks)["output"], "theirs\n");
+    let elsewhere = said(&execd, &["log", &format!("@{id}")]);
+    assert!(elsewhere.err.contains("several execds"), "{}", elsewhere.err);
+}
+
+/// rule: logs.md, Reading by people: so do those of an execd without a socket or with one at a place
+///   of its own (`--no-socket`, `--socket`), which nobody would find
+#[test]
+fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("s.sock").to_string_lossy().into_owned();
+    for flags in [&["--no-socket"][..], &["--socket", &socket]] {
+        let flags = [flags, &["--log-keep-bytes", "1048576"]].concat();
+        let mut execd = Execd::with(&flags, &[]);
+        let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+        let footer = result["footer"].as_str().expect("it was cut");
+        let (_, says) = footer.split_once(" kept: execd ").expect("what is kept");
+        let words: Vec<&str> = says.trim_end_matches([']', ')']).split(' ').collect();
+        let done = said(&execd, &words);
+        assert!(done.err.is_empty() && done.out.ends_with("\n400000\n"), "{says}: {}", done.err);
+    }
+}
+
 /// A log of an execd that is gone, of two streams, and what its session printed.
 fn gone_with_index() -> (Execd, PathBuf) {
     let (mut execd, _) = alone(&[]);

@@ -12,8 +12,10 @@ use crate::keeper::range::{self, Wanted};
 use crate::limits::{
     CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOG_RANGE_MAX_BYTES, LOGS_OF_ONE_ID, NS_PER_MS,
 };
+use crate::pure::process::marks::INSTANCE_VARIABLE;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
+use crate::sys::host;
 use crate::sys::io::{EEXIST, ENOENT};
 use crate::sys::log_files::LogDir;
 use crate::sys::log_list::newest;
@@ -122,6 +124,13 @@ fn of_execd(id: u64, place: &Place) -> Result<Option<Execd>, String> {
             Ok(Err(error)) => complain(&format!("execd: {}", message_of(&error))),
             Err(reason) => complain(&format!("execd: {reason}")),
         }
+    }
+    // In a session a number means the execd of that session, whose replies name its logs so.
+    let around = host::variable(INSTANCE_VARIABLE);
+    let is_around =
+        |one: &Execd| around.as_deref().is_some_and(|name| name == one.instance.as_str());
+    if found.iter().any(is_around) {
+        found.retain(is_around);
     }
     if found.len() > 1 {
         let each: Vec<String> =

@@ -204,9 +204,9 @@ pub fn expected_footer(result: &Value) -> Option<String> {
     let kept = |from: &Value| {
         let total = &result["output_bytes_total"];
         let footer = result["footer"].as_str().unwrap_or_default();
-        let (_, id) = footer.split_once(": execd log @").unwrap_or_default();
-        let id = id.split(' ').next().unwrap_or_default();
-        format!(" (bytes {from}–{total} of {total} kept: execd log @{id} --from {from})")
+        let (_, whose) = footer.split_once(" kept: execd log ").unwrap_or_default();
+        let whose = whose.split(' ').next().unwrap_or_default();
+        format!(" (bytes {from}–{total} of {total} kept: execd log {whose} --from {from})")
     };
     let log = log + &result.get("log_from").map(kept).unwrap_or_default();
     let most = match number("maxBytes") {

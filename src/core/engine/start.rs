@@ -25,7 +25,7 @@ use super::sessions::Sessions;
 use super::turn::Clocks;
 use super::watch::{CLOCK, REPLIES, REQUESTS, SIGNALS, Watch};
 use super::{Counters, Degraded, Engine, StartError};
-use crate::config::Config;
+use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::run_mark::SessionMarks;
@@ -282,7 +282,8 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
     let (place, execd_pid) = (flags_of(wanted.as_ref())?, host::pid());
-    let by_path = config.logs.by_path;
+    // Who reads the texts asks by a number over the socket, where people look for it.
+    let by_path = config.logs.by_path || config.socket != SocketPlace::Default;
     let plan = KeeperPlan { argv, place, execd_pid, envp, bounds, by_path };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
