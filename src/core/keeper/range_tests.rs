@@ -86,7 +86,7 @@ fn a_log_in_segments_is_read_across_their_ends() {
     let read = |asked: &Wanted| told(&read(&dir, "b.log", asked).unwrap());
     assert_eq!(read(&all), (0, 10, (0, 0), "0123456789".to_owned()));
     // Of a session that runs, or whose execd was killed, nothing else says how long it is.
-    let unknown = Wanted { total: None, ..all.clone() };
+    let unknown = Wanted { total: None, ..all };
     for name in ["b.log.x", "b.log.07", "b.log.1", "a.log.9"] {
         fs::write(at(name), "no segment").unwrap();
     }
