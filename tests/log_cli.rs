@@ -274,8 +274,8 @@ fn in_a_session_a_number_means_the_execd_of_that_session() {
     assert!(elsewhere.err.contains("several execds"), "{}", elsewhere.err);
 }
 
-/// rule: logs.md, Reading by people: so do those of an execd without a socket or with one at a place
-///   of its own (`--no-socket`, `--socket`), which nobody would find
+/// rule: logs.md, Reading by people: so do those of an execd without a socket or with one at a
+///   place of its own (`--no-socket`, `--socket`), which nobody would find
 #[test]
 fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
     let place = tempfile::tempdir().expect("a directory");
