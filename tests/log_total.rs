@@ -213,4 +213,8 @@ fn people_delete_logs_and_are_told_what_went_and_what_stayed() {
     for wrong in [&["--older-than", "soon"][..], &["--all", "--older-than", "1d"], &["x"]] {
         assert_eq!(clean(wrong).0, Some(2), "{wrong:?}");
     }
+    // A directory that was named wrongly was made, and told as one of which no log was left.
+    let nowhere = shared.logs.join("nowhere");
+    assert_eq!(clean(&["--log-dir", nowhere.to_str().expect("UTF-8")]), (Some(1), String::new()));
+    assert!(!nowhere.exists());
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::arguments::{Argument, Arguments, Reason, unknown};
+use super::logs::open_dir;
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use crate::limits::LOG_KEEP_DAYS;
 use crate::pure::text::truncate::format_size;
@@ -71,11 +72,11 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
 }
 
 fn clean(options: Options) -> Result<i32, Reason> {
-    let wanted = match options.dir {
-        Some(dir) => Wanted::Given(host::current_dir().join(dir)),
-        None => Wanted::Default(host::current_dir().join(host::default_log_dir())),
+    let dir = match &options.dir {
+        // A directory that is named wrongly is not made, and nothing was deleted in it.
+        Some(_) => open_dir(options.dir.as_ref())?,
+        None => find(&Wanted::Default(host::current_dir().join(host::default_log_dir())))?.dir,
     };
-    let dir = find(&wanted)?.dir;
     let cleaned = clean_now(&dir, options.older_than_s).map_err(errno_text)?;
     let said = say(&text(cleaned));
     Ok(if cleaned.failed > 0 { EXIT_FAILED } else { said })

@@ -144,8 +144,9 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
                 let list = connection.send("list_sessions", &json!({"peek": true}));
                 asked.push((connection, info, list));
             }
-            // An execd that was killed has left its socket behind: there is nobody to answer.
-            Err(_) if !named && socket::is_abandoned(&path) => {}
+            // An execd that was killed has left its socket behind, one that has ended since the
+            // directory was read has taken it along: there is nobody to answer.
+            Err(_) if !named && (socket::is_abandoned(&path) || !path.exists()) => {}
             Err(reason) => found.silent.push(reason),
         }
     }
