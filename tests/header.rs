@@ -63,10 +63,6 @@ fn what_has_ended_says_how_and_what_else_is_worth_a_line() {
             "[exited]\nexit_code: -1\nfailure: spawn nosuchshell: ENOENT: No such file or directory",
         ),
         (
-            json!({"cmd": "echo ok", "until": {"text": "ok"}, "yield_time_ms": 60_000}),
-            "[exited]\nexit_code: 0\nwait: matched \"ok\" → ok",
-        ),
-        (
             json!({"cmd": "true", "on_exit": "wake"}),
             "[exited]\nexit_code: 0\ncompletion_delivery: direct",
         ),
@@ -109,6 +105,13 @@ fn what_still_runs_says_so_and_the_clock_is_there() {
             "[still running]\nsession_id: 4\nnote: shell exited (code 0); still running: PID sleep \
              300 — redirect its output to detach it, or kill_session\nstate: shell exited, output \
              held\nlog_path: LOG\ntool_time_utc: TIME",
+        ),
+        (
+            sleep(json!({
+                "cmd": "echo ok; exec sleep 300", "until": {"text": "ok"}, "yield_time_ms": 60_000,
+            })),
+            "[still running]\nsession_id: 5\nwait: matched \"ok\" → ok\nlog_path: LOG\n\
+             tool_time_utc: TIME",
         ),
         // Others run: the clock is there, and what they do is no affair of this answer.
         (json!({"cmd": "true"}), "[exited]\nexit_code: 0\ntool_time_utc: TIME"),
