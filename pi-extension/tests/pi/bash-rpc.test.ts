@@ -51,7 +51,7 @@ test("windows live through /reload, /new, /fork and /resume, and end with pi", a
     ],
   });
   await rpc.prompt("start");
-  const [process] = processesLike(place.tag, /^sleep 7440$/);
+  const process = await waitProcess(place.tag, /^sleep 7440$/);
   const first = await sessionFile(rpc);
   const has = /^Background windows — 1 window\(s\)\n+ {2}lives @1 \(\d+s\)$/;
   const none = /^Background windows — 0 window\(s\)$/;
@@ -73,7 +73,7 @@ test("windows live through /reload, /new, /fork and /resume, and end with pi", a
   assert.match(await listed(rpc), has);
 
   const pids = processesLike(place.tag, /^sleep 7440$/).map(({ pid }) => pid);
-  assert.deepEqual(pids, [process?.pid], "it is the same process");
+  assert.deepEqual(pids, [process.pid], "it is the same process");
   assert.deepEqual(rpc.custom(COMPLETED), []);
   assert.equal((await rpc.quit()).code, 0, rpc.stderr);
   assert.deepEqual(processesOf(place.tag), []);

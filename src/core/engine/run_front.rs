@@ -55,6 +55,10 @@ pub struct RunFront {
     timed_out: Option<TimedOut>,
     /// How often Ctrl-C came in a row, and when it came last.
     interrupts: (u32, u64),
+    /// The last signal that asked for the end while execd was not ending yet: a reader that takes
+    /// nothing is waited for no longer than the last flush takes then, as if the command itself
+    /// had been writing to that reader.
+    asked_to_end: Option<i32>,
     /// How it ended.
     report: Option<ExecReport>,
 }
@@ -68,6 +72,16 @@ impl RunFront {
     /// How many bytes stderr has not taken yet.
     pub(super) fn unsent_errors(&self) -> usize {
         self.errors.as_ref().map_or(0, |errors| errors.outbox.len())
+    }
+
+    /// The signal that asked for the end, where one did.
+    pub(super) fn asked_to_end(&self) -> Option<i32> {
+        self.asked_to_end
+    }
+
+    /// Notes such a signal.
+    pub(super) fn ask_to_end(&mut self, signal: i32) {
+        self.asked_to_end = Some(signal);
     }
 
     /// Whether stderr may take something now.

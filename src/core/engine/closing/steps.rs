@@ -57,11 +57,12 @@ impl<F: Families> Engine<F> {
         let unsent = self.cx.front.as_ref().is_some_and(|front| front.unsent_errors() > 0)
             || !self.cx.clients.stdin.outbox.is_empty();
         let Some(closing) = &mut self.cx.closing else { return };
-        if !matches!(cause, Cause::Signal(_)) {
-            return;
-        }
+        let Cause::Signal(signal) = cause else { return };
         // A command in front that has ended, and whose output is written, has its own status.
         let told = matches!(closing.cause, Cause::Ran(_)) && !unsent;
+        if let Some(front) = self.cx.front.as_mut().filter(|_| told) {
+            front.ask_to_end(signal);
+        }
         if !told && !matches!(closing.cause, Cause::Signal(_)) {
             closing.cause = cause;
         }
@@ -140,13 +141,18 @@ impl<F: Families> Engine<F> {
         let closing = cx.closing.as_mut()?;
         if closing.phase == Phase::Flushing {
             let errors = cx.front.as_ref().map_or(0, RunFront::unsent_errors);
+            let asked = cx.front.as_ref().and_then(RunFront::asked_to_end);
             let unsent = cx.clients.stdin.outbox.len() + errors;
             closing.note_unsent(unsent, now_ns);
             let stdin = &cx.clients.stdin;
             let answered = cx.clients.iter().all(Client::is_served) && errors == 0;
             // The output of `execd run` is its purpose: a slow reader gets all of it.
-            let patient = matches!(closing.cause, Cause::Ran(_)) && !stdin.reader_gone;
+            let ran = matches!(closing.cause, Cause::Ran(_));
+            let patient = ran && asked.is_none() && !stdin.reader_gone;
             let late = now_ns >= closing.until_ns && (!patient || unsent == 0);
+            if let (Some(signal), true) = (asked, late && ran && unsent > 0) {
+                closing.cause = Cause::Signal(signal);
+            }
             if (answered && cx.keeper.all_settled()) || late {
                 let status = closing.status();
                 self.reap_the_last();

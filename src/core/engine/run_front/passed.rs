@@ -23,6 +23,10 @@ impl<F: Families> Engine<F> {
             // What asks for no end does not hurry it either.
             return !ends;
         }
+        if ends && !signals::is_ignored(signal) {
+            // Also a command that ends by this may leave output that nobody takes.
+            front.ask_to_end(signal);
+        }
         let entry = self.sessions.get_mut(front.session);
         let Some(entry) = entry.filter(|one| one.core.status().is_none()) else {
             // The command has ended, and its end is told in a moment, unless nobody takes its

@@ -77,6 +77,7 @@ impl<F: Families> Engine<F> {
             began_ns,
             timed_out: None,
             interrupts: (0, 0),
+            asked_to_end: None,
             report: None,
         });
         let stdin = &mut self.cx.clients.stdin;
