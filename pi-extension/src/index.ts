@@ -20,6 +20,7 @@ import {
 } from "./pi/commands.ts";
 import type { Host } from "./pi/host.ts";
 import { BASH_YIELD_FLAG, HOLD_FLAG, KEEP_BASH_FLAG, TOOLS_FLAG } from "./pi/settings.ts";
+import { userBash } from "./pi/user-bash.ts";
 import { WAKE_MESSAGE_TYPE } from "./pi/wakes.ts";
 import { renderWakeMessage } from "./render/messages.ts";
 import { PiSession } from "./session.ts";
@@ -41,6 +42,7 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("session_shutdown", (event, ctx) => session.onSessionShutdown(event.reason, ctx));
   host.on("session_tree", () => session.onTree());
   host.on("input", (event) => session.steering.onInput(event));
+  host.on("user_bash", (_event, ctx) => userBash(session, ctx));
   host.on("message_start", (event, ctx) => {
     session.steering.onMessageStart(event.message.role, ctx);
     session.inbox.onMessageStart(event.message);
