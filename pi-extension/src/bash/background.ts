@@ -27,6 +27,8 @@ export interface WindowReport {
   command: string;
   exit_code?: number;
   signal?: string;
+  /** By whom it was ended, where that is told. */
+  killed_by?: string;
   /**
    * The end of the window's output. A message has it in its text alone, at `tail_at`: `[from, to]`.
    */
@@ -270,18 +272,18 @@ export class Background {
   #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
     const { scope, name, logPath } = window;
     const command = oneLine(window.command, COMMAND_CELLS);
-    const { exit_code, signal, truncation, log_complete, log_truncated } =
+    const { exit_code, signal, killed_by, truncation, log_complete, log_truncated } =
       note as Partial<WindowExited>;
     // A log that turned out to have nothing, or was moved, is named no more.
     const log = kind === "lost" ? logPath : note.log_path;
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
-      ...given({ exit_code, signal, log_path: log }),
+      ...given({ exit_code, signal, killed_by, log_path: log }),
       ...(truncation?.truncated && { truncated: true }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),
     };
-    const text = kind === "exited" ? withName(note.text, window) : note.text;
+    const text = kind === "exited" ? withName(note.text, window, killed_by) : note.text;
     const report = { scope, text, facts };
     this.#reports.push(report);
     if (this.#listener?.onReport(report)) {
@@ -290,12 +292,16 @@ export class Background {
   }
 }
 
+/** Persons who end windows, by execd's words for them. */
+const PERSONS: readonly string[] = ["the user", "execd kill"];
+
 /**
  * The text of an end, with the name of its window behind the summary: one message may tell of
- * several.
+ * several; and with the person who has ended it, where one has.
  */
-function withName(text: string, { window, name, command }: Window): string {
+function withName(text: string, { window, name, command }: Window, by: string | undefined): string {
   const [summary = "", ...rest] = text.split("\n");
-  const named = [`window: ${name} ${window}`, `$ ${oneLine(command, COMMAND_CELLS)}`];
+  const person = by !== undefined && PERSONS.includes(by) ? [`ended by ${by}`] : [];
+  const named = [`window: ${name} ${window}`, `$ ${oneLine(command, COMMAND_CELLS)}`, ...person];
   return [summary, ...named, ...rest].join("\n");
 }

@@ -119,6 +119,8 @@ export interface KillResult extends Ending, Events {
   found: boolean;
   session_id: number;
   killed?: boolean;
+  /** Whether SIGKILL had to follow another signal. */
+  escalated?: boolean;
   final_output?: string;
   omitted_bytes?: number;
   truncation?: Truncation;

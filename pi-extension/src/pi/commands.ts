@@ -213,7 +213,7 @@ function describe(context: CommandContext): Describe {
     if (!row) return undefined;
     const { logPath } = row;
     const title = [rowLabel(row), ...(logPath === undefined ? [] : [logPath])].join(" · ");
-    return { title, hasLog: logPath !== undefined };
+    return { title, row };
   };
 }
 

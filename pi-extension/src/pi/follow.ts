@@ -1,10 +1,11 @@
-/** A live tail: a view in the place of pi's editor that follows the output of a session. */
+/** A live tail: a view over pi's screen that follows the output of a session. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Client } from "../execd/client.ts";
 import { DaemonGone } from "../execd/daemon.ts";
 import type { LogPage } from "../execd/wire-results.ts";
 import { messageOf } from "../text/values.ts";
 import type { HostContext } from "./host.ts";
+import type { RosterContext, Row } from "./roster.ts";
+import { actions } from "./session-actions.ts";
 import { TailView } from "./tail-view.ts";
 
 /** Pause between two looks for more, also where there is more: pi has other things to do. */
@@ -17,11 +18,6 @@ const PAGE_BYTES = 150_000;
 const SILENT_SECONDS = 2;
 const SILENCE_TICK_MS = 500;
 
-/** The session of pi, whose execd may change at /new. */
-interface Followed {
-  readonly execd: Client;
-}
-
 /** Whether this host can show one. */
 export function canFollow(ctx: HostContext): boolean {
   return ctx.mode === "tui" && typeof ctx.ui?.custom === "function";
@@ -32,12 +28,15 @@ export type Describe = (sessionId: number) => Promise<Described | undefined>;
 
 interface Described {
   title: string;
-  hasLog: boolean;
+  row: Row;
 }
+
+/** All of the width, from the bottom up: the conversation goes on above it. */
+const OVERLAY = { overlay: true, overlayOptions: { width: "100%", anchor: "bottom-center" } } as const;
 
 /** Shows what a session prints, until the person closes it. */
 export async function follow(
-  context: Followed,
+  context: RosterContext,
   ctx: HostContext,
   sessionId: number,
   describe: Describe,
@@ -49,22 +48,24 @@ export async function follow(
       rows: () => tui.terminal.rows,
       draw,
       close: () => done(undefined),
+      ...actions(context),
     });
     void read(context, view, sessionId, describe, draw, closed.signal);
     return Object.assign(view, { dispose: () => closed.abort() });
-  });
+  }, OVERLAY);
   closed.abort();
 }
 
 /** Never rejects: what fails is said in the view. */
 async function read(
-  context: Followed,
+  context: RosterContext,
   view: TailView,
   sessionId: number,
   describe: Describe,
   draw: () => void,
   closed: AbortSignal,
 ): Promise<void> {
+  // At /new pi's session may have another one.
   const { execd } = context;
   const { starts } = execd;
   /** Why no more can come; a request would start an execd that knows nothing of the session. */
@@ -85,8 +86,8 @@ async function read(
       const isTitleDue = look % LOOKS_PER_TITLE === 0 || more.eof;
       const described = isTitleDue ? await saying(describe(sessionId)) : undefined;
       if (described !== undefined) {
-        view.title(described.title);
-        hasLog = described.hasLog;
+        view.title(described.title, described.row);
+        hasLog = described.row.logPath !== undefined;
       }
       offset = show(view, more, offset, hasLog);
       if (more.eof) view.over("ended");

@@ -3,8 +3,8 @@ import { messageOf } from "../text/values.ts";
 import { forgottenText } from "../text/figures.ts";
 import type { HostContext } from "./host.ts";
 import { SessionPicker } from "./picker.ts";
-import { type Roster, type RosterContext, type Row, roster } from "./roster.ts";
-import { copyLog, end, howToAttach, sendLine, whyNoLine } from "./session-actions.ts";
+import { type Roster, type RosterContext, roster } from "./roster.ts";
+import { actions } from "./session-actions.ts";
 
 /** The most choices of one part, where pi's selector does not scroll. */
 const PART_MAX = 30;
@@ -45,9 +45,7 @@ export async function pick(
       rows: () => tui.terminal.rows,
       draw,
       close: (follow) => done(follow),
-      act: (key, row) => act(context, key, row),
-      whyNoLine,
-      send: (row, line) => sendLine(context, row, line),
+      ...actions(context),
     });
     const show = ({ rows, ...bounds }: Roster) => picker.show(rows, forgottenText(bounds));
     show(first);
@@ -69,9 +67,4 @@ export async function pick(
   });
   clearInterval(timer);
   return chosen;
-}
-
-async function act(context: RosterContext, key: "k" | "c" | "a", row: Row): Promise<string> {
-  if (key === "k") return end(context, row);
-  return key === "c" ? copyLog(row) : howToAttach(context, row);
 }

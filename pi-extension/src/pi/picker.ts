@@ -1,40 +1,32 @@
 /**
  * The list of sessions in the place of pi's editor: one of them is followed, ended, written to. What
- * these keys do is for session-actions.ts to say.
+ * the keys do is for session-keys.ts and session-actions.ts to say.
  */
 import type { Theme } from "@earendil-works/pi-coding-agent";
-import { type Component, Input, matchesKey } from "@earendil-works/pi-tui";
+import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { formatAge } from "../text/figures.ts";
 import { stripControls } from "../text/safe.ts";
 import { commandOf, countOf, idWords } from "../text/session.ts";
-import { cutToCells, oneLine, wrap } from "../text/width.ts";
+import { cutToCells, wrap } from "../text/width.ts";
 import type { Row } from "./roster.ts";
+import { ACTION_KEYS, type KeysHost, SessionKeys } from "./session-keys.ts";
 
 /** The most rows of the list that are shown at once; the fewest, however small the screen is. */
 const SHOWN_MAX = 30;
 const ROWS_MIN = 3;
 /** Lines of pi itself, and of the list's frame, that stay in sight. */
 const OTHER_ROWS = 14;
-const MESSAGE_CELLS = 1_000;
 /** The narrowest that a command is cut to so that the state beside it has room. */
 const COMMAND_MIN = 16;
 
-const KEYS = "enter follows · k ends · s sends a line · c copies the log's path · a attach · esc closes";
-const LINE_KEYS = "enter sends · esc goes back";
+const KEYS = `enter follows · ${ACTION_KEYS} · esc closes`;
 
 /** What the list asks of who shows it. */
-export interface PickerHost {
+export interface PickerHost extends KeysHost {
   /** Rows of the terminal. */
   rows(): number;
-  /** Draws the list anew. */
-  draw(): void;
   /** Closes the list; `follow` is the session whose output is to be followed. */
   close(follow?: number): void;
-  /** What one of the keys does; gives the words that say what came of it. */
-  act(key: "k" | "c" | "a", row: Row): Promise<string>;
-  /** Why no line can be sent; undefined where one can. */
-  whyNoLine(row: Row): string | undefined;
-  send(row: Row, line: string): Promise<string>;
 }
 
 export class SessionPicker implements Component {
@@ -44,12 +36,12 @@ export class SessionPicker implements Component {
   #note = "";
   /** The id of the row that is chosen: rows come and go meanwhile. */
   #chosen: number | undefined;
-  #message = "";
-  #input: { row: Row; line: Input } | undefined;
+  readonly #keys: SessionKeys;
 
   constructor(theme: Pick<Theme, "fg">, host: PickerHost) {
     this.#theme = theme;
     this.#host = host;
+    this.#keys = new SessionKeys(host);
   }
 
   /** Takes the sessions as they are now, and what is said of those that are listed no more. */
@@ -63,11 +55,11 @@ export class SessionPicker implements Component {
 
   /** Says what came of a key. */
   say(message: string): void {
-    this.#message = oneLine(message, MESSAGE_CELLS);
+    this.#keys.say(message);
   }
 
   handleInput(key: string): void {
-    if (this.#input) this.#input.line.handleInput(key);
+    if (this.#keys.isTyping) this.#keys.type(key);
     else this.#onKey(key);
     this.#host.draw();
   }
@@ -79,43 +71,13 @@ export class SessionPicker implements Component {
     else if (matchesKey(key, "down")) this.#move(1);
     else if (row === undefined) return;
     else if (matchesKey(key, "enter")) this.#host.close(row.id);
-    else if (matchesKey(key, "s")) this.#ask(row);
-    else for (const one of ["k", "c", "a"] as const) if (matchesKey(key, one)) this.#act(one, row);
+    else this.#keys.press(key, row);
   }
 
   #move(by: number): void {
     const count = this.#rows.length;
-    this.#message = "";
+    this.#keys.say("");
     if (count > 0) this.#chosen = this.#rows[(this.#at() + by + count) % count]?.id;
-  }
-
-  #act(key: "k" | "c" | "a", row: Row): void {
-    this.#message = key === "k" ? `ending ${idWords(row.id)} …` : "";
-    this.#sayWhenDone(this.#host.act(key, row));
-  }
-
-  #ask(row: Row): void {
-    const why = this.#host.whyNoLine(row);
-    if (why !== undefined) return this.say(why);
-    const line = new Input();
-    line.focused = true;
-    line.onEscape = () => {
-      this.#input = undefined;
-    };
-    line.onSubmit = (text) => {
-      this.#input = undefined;
-      this.#sayWhenDone(this.#host.send(row, text));
-    };
-    this.#message = "";
-    this.#input = { row, line };
-  }
-
-  #sayWhenDone(work: Promise<string>): void {
-    const tell = (message: string) => {
-      this.say(message);
-      this.#host.draw();
-    };
-    work.then(tell, (error: unknown) => tell(error instanceof Error ? error.message : String(error)));
   }
 
   /** The place of the chosen row. */
@@ -128,16 +90,13 @@ export class SessionPicker implements Component {
     const cells = Math.max(1, Math.floor(width));
     const dim = (text: string) => wrap(text, cells).map((line) => this.#theme.fg("dim", line));
     const rule = this.#theme.fg("accent", "─".repeat(cells));
-    const ask = this.#input;
     return [
       rule,
       this.#theme.fg("accent", cutToCells(this.#title(), cells)),
       ...this.#list(cells),
       ...(this.#note === "" ? [] : dim(this.#note)),
-      ...(this.#message === "" ? [] : wrap(this.#message, cells)
-        .map((line) => this.#theme.fg("warning", line))),
-      ...(ask ? [cutToCells(`a line for ${idWords(ask.row.id)}:`, cells), ...ask.line.render(cells)] : []),
-      ...dim(ask ? LINE_KEYS : KEYS),
+      ...this.#keys.render(cells, this.#theme),
+      ...dim(this.#keys.keys(KEYS)),
       rule,
     ];
   }

@@ -56,8 +56,9 @@ export async function rowOfId(context: RosterContext, id: number): Promise<Row |
 function rowOf(session: StreamSession, info: SessionInfo | undefined): Row {
   const { sessionId: id, name, command, cwd, durationMs: ageMs, exitCode, signal } = session;
   const isRunning = session.status === "running";
-  const end = endOf(exitCode, signal) ?? "ended";
-  const states = isRunning ? statesOf({ ...info, ...session }) : [end];
+  const by = session.killedBy === BY_USER ? ["ended by you"] : [];
+  const ended = [...by, endOf(exitCode, signal) ?? "ended"];
+  const states = isRunning ? statesOf({ ...info, ...session }) : ended;
   if (isRunning && info?.wake_armed === true) states.push(WAKE_MARK);
   const seen = { id, name, command, cwd, ageMs };
   return { id, isRunning, seen, states, session, logPath: session.logPath };

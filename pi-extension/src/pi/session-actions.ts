@@ -2,23 +2,37 @@
 import { attachCommandTo } from "../execd/attach.ts";
 import type { StreamReport } from "../execd/wire-results.ts";
 import { titleOf } from "../text/session.ts";
-import { COMMAND_CELLS, type Row, type RosterContext, asEnded, byUser, noteEnds, rowLabel } from "./roster.ts";
+import {
+  COMMAND_CELLS, type Row, type RosterContext, asEnded, byUser, noteEnds, rowLabel,
+} from "./roster.ts";
+import type { KeysHost } from "./session-keys.ts";
+import { BY_USER } from "./wakes.ts";
 
-const SIGKILL = "SIGKILL";
+/** What the keys do, in the list and in the view of one's output. */
+export function actions(context: RosterContext): Pick<KeysHost, "act" | "whyNoLine" | "send"> {
+  return {
+    act: async (key, row) => {
+      if (key === "k") return end(context, row);
+      return key === "c" ? copyLog(row) : howToAttach(context, row);
+    },
+    whyNoLine,
+    send: (row, line) => sendLine(context, row, line),
+  };
+}
 
-/** Ends a session with all its processes: the signal, and SIGKILL where that has not ended it. */
+/**
+ * Ends a session with all its processes, as a person: the signal, and SIGKILL where 2 s later something
+ * is left.
+ */
 export async function end(context: RosterContext, row: Row, signal = "SIGTERM"): Promise<string> {
-  const { id: sessionId, session } = row;
-  const name = titleOf({ ...row.seen, id: row.id }, COMMAND_CELLS);
-  const kill = (by: string) => context.execd.request("kill_process", { sessionId, signal: by });
+  const { id: session_id, session } = row;
+  const name = titleOf({ ...row.seen, id: session_id }, COMMAND_CELLS);
   if (!row.isRunning) return endLeftOver(context, row);
-  let report = await kill(signal);
-  const isStubborn = report.status === "running" && signal !== SIGKILL;
-  if (isStubborn) report = await kill(SIGKILL);
-  const { status, exitCode, signal: by, killedBy } = report;
+  const report = await context.execd.request("kill_session", { session_id, signal, by: BY_USER });
+  const { killed, escalated, exit_code: exitCode, signal: by, killed_by: killedBy } = report;
   noteEnds(context, [byUser(asEnded({ ...session, exitCode, signal: by, killedBy }))]);
-  if (status === "running") throw new Error(`${name} could not be ended and stays listed`);
-  return `ended ${name}${isStubborn ? ` (${signal} was not enough)` : ""}`;
+  if (killed !== true) throw new Error(`${name} could not be ended and stays listed`);
+  return `ended ${name}${escalated === true ? ` (${signal} was not enough)` : ""}`;
 }
 
 /** A session that has ended may have left processes behind. */

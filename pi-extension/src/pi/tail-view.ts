@@ -7,6 +7,8 @@ import { type Component, matchesKey } from "@earendil-works/pi-tui";
 import { cutSequence, plainText } from "../text/plain.ts";
 import { drawable, stripControls } from "../text/safe.ts";
 import { cutToCells, oneLine, wrap } from "../text/width.ts";
+import type { Row } from "./roster.ts";
+import { ACTION_KEYS, type KeysHost, SessionKeys } from "./session-keys.ts";
 
 /** The most lines, and characters of lines, that can be scrolled back to. */
 const LINES_MAX = 2_000;
@@ -38,11 +40,9 @@ interface Stopped {
 }
 
 /** What the view is drawn in. */
-export interface Frame {
+export interface Frame extends KeysHost {
   /** Rows of the terminal. */
   rows(): number;
-  /** Draws the view anew. */
-  draw(): void;
   /** The person is done. */
   close(): void;
 }
@@ -61,15 +61,20 @@ export class TailView implements Component {
   #stopped: Stopped | undefined;
   /** How many rows above the end the view stands. */
   #up = 0;
+  /** The session as it is now, where that is known. */
+  #row: Row | undefined;
+  readonly #keys: SessionKeys;
 
   constructor(theme: Pick<Theme, "fg">, frame: Frame) {
     this.#theme = theme;
     this.#frame = frame;
+    this.#keys = new SessionKeys(frame);
   }
 
-  /** Says in the first line whose output it is. */
-  title(text: string): void {
+  /** Says in the first line whose output it is, and which session the keys are about. */
+  title(text: string, row?: Row): void {
     this.#title = oneLine(text, TITLE_CELLS);
+    this.#row = row;
   }
 
   /** Says that nothing more will come, and why. */
@@ -99,6 +104,12 @@ export class TailView implements Component {
   }
 
   handleInput(key: string): void {
+    if (this.#keys.isTyping) this.#keys.type(key);
+    else this.#onKey(key);
+    this.#frame.draw();
+  }
+
+  #onKey(key: string): void {
     const page = this.#room();
     if (matchesKey(key, "q") || matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) {
       this.#frame.close();
@@ -110,14 +121,16 @@ export class TailView implements Component {
     else if (matchesKey(key, "pageDown")) this.#scroll(-page);
     else if (matchesKey(key, "home")) this.#scroll(Number.MAX_SAFE_INTEGER);
     else if (matchesKey(key, "end")) this.#scroll(-Number.MAX_SAFE_INTEGER);
-    else return;
-    this.#frame.draw();
+    else if (this.#row !== undefined) this.#keys.press(key, this.#row);
   }
 
   /** Takes the width in cells and gives the lines, none of them wider. */
   render(width: number): string[] {
     const cells = Math.max(1, Math.floor(width));
-    const room = this.#room();
+    const said = this.#keys.render(cells, this.#theme);
+    const keys = this.#keyLines(cells);
+    // Of small screens the output has a line at least.
+    const room = Math.max(1, this.#room() - said.length - (keys.length - 1));
     const lines = this.#stopped?.lines ?? this.#allLines();
     const rows = lastRows(lines, cells, room + this.#up);
     // Above the first row there is nothing.
@@ -128,7 +141,8 @@ export class TailView implements Component {
       rule,
       this.#theme.fg("accent", cut(this.#title, cells)),
       ...shown.map((row) => this.#theme.fg("toolOutput", row)),
-      this.#theme.fg("dim", cut(this.#keys(), cells)),
+      ...said,
+      ...keys.map((line) => this.#theme.fg("dim", line)),
       rule,
     ];
   }
@@ -136,12 +150,16 @@ export class TailView implements Component {
   /** The view keeps nothing of what it has drawn. */
   invalidate(): void {}
 
-  #keys(): string {
+  /** What the view does, and its keys. */
+  #keyLines(cells: number): string[] {
     const { newer } = this.#stopped ?? { newer: 0 };
     const state = this.#stopped !== undefined
       ? `stopped, ${newer} newer line${newer === 1 ? "" : "s"} · end goes on`
       : this.#over ?? this.#waits ?? "following";
-    return `${state} · ↑ ↓ pgup pgdn scroll · q closes`;
+    const own = cut(`${state} · ↑ ↓ pgup pgdn scroll · q closes`, cells);
+    if (this.#row === undefined) return [own];
+    const keys = wrap(this.#keys.keys(ACTION_KEYS), cells);
+    return this.#keys.isTyping ? keys : [own, ...keys];
   }
 
   #room(): number {

@@ -19,7 +19,7 @@ const RETOLD_PER_RESULT = 16;
  */
 const RESULTS_MAX = 256;
 /** By whom a session was ended that the person who sits at pi has ended. */
-export const BY_USER = "the user";
+export const BY_USER = "the user" as const;
 /** The family of the background windows of bash, which have a message of their own. */
 const WINDOWS_FAMILY = "windows";
 

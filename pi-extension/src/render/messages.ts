@@ -65,7 +65,7 @@ function wakeView(ended: Fields, expanded: boolean): RowView {
   const id = idWords(ended.session_id);
   const isGood = ended.exit_code === 0 && lost === undefined;
   const by = stringOf(ended.killed_by);
-  const who = by === undefined ? "" : by.startsWith("the user") ? " by you" : ` (${oneLine(by, NAME_CELLS)})`;
+  const who = isByYou(ended) || by === undefined ? byYou(ended) : ` (${oneLine(by, NAME_CELLS)})`;
   const head = lost === undefined
     ? `${id} ended${who} · ${how}${age}` : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
   // Who wants the log of what went well expands the message.
@@ -108,7 +108,16 @@ function windowHead(facts: Fields): Span {
   if (facts.kind === "poll") return span(`↻ ${name} is running`, "accent");
   if (facts.kind === "lost") return outcomeSpan(false, `${name} is lost`);
   const how = endOf(facts.exit_code, facts.signal) ?? "exit ?";
-  return outcomeSpan(facts.exit_code === 0, `${name} ended · ${how}`);
+  return outcomeSpan(facts.exit_code === 0, `${name} ended${byYou(facts)} · ${how}`);
+}
+
+/** Whether the person who reads this has ended it. */
+function isByYou({ killed_by: by }: Fields): boolean {
+  return stringOf(by)?.startsWith("the user") === true;
+}
+
+function byYou(facts: Fields): string {
+  return isByYou(facts) ? " by you" : "";
 }
 
 function outcomeSpan(isGood: boolean, text: string): Span {

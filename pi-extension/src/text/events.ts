@@ -30,7 +30,9 @@ export function eventLine(event: Happening, nowMs: number): string {
 /** An event for people: `#3 npm test exited 1` */
 export function eventWords(event: Happening): string {
   const title = titleOf({ id: event.session_id, command: event.command }, COMMAND_CELLS);
-  return `${title} ${whatHappened(event)}`;
+  // Who reads this has done it.
+  const said = whatHappened(event).replace(/^was killed \(the user(.*?)\)/, "was ended by you$1");
+  return `${title} ${said}`;
 }
 
 function whatHappened(event: Happening): string {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
+import { BASH, background } from "./lib/bash.ts";
 import { exec, turn } from "./lib/model.ts";
 import { processesLike, processesOf, waitNone, waitNoneLike, waitProcess }
   from "./lib/processes.ts";
@@ -209,17 +210,56 @@ test("/sessions: state and age, follow, send a line, copy, attach, end; 60, 80, 
     const tail = new RegExp(`got hello ${columns}\n *following · `);
     const followed = await tui.waitScreen(tail);
     assert.match(followed, /#2 \d+s reader: echo up/);
+    // The same keys are there.
+    await tui.waitScreen(/k ends · s sends a line · c copies the log's path · a attach/);
+    await tui.type("s");
+    await tui.waitScreen(/a line for #2:/);
+    await tui.submit(`again ${columns}`);
+    await tui.waitScreen(new RegExp(`got again ${columns}\n[^]*sent to #2: again ${columns}`));
+    await tui.type("a");
+    const above = await tui.waitScreen(/attach 2\b[^]*in\s+another\s+terminal/);
+    for (const line of above.split("\n")) assert.ok(line.length <= columns, line);
     await tui.keepScreen(`sessions-tail-${columns}`);
     await tui.key("q");
     await tui.goneScreen(/following · /);
   }
   await tui.submit("/sessions");
   await tui.waitScreen(/→ #2 /);
+  await tui.key("Enter");
+  await tui.waitScreen(/following · [^]*k ends/);
   await tui.type("k");
-  await tui.waitScreen(/ended #2 reader: echo up/);
+  await tui.waitScreen(/ended #2 reader: echo up[^]*ended · /);
+  await tui.key("q");
+  await tui.goneScreen(/ended · /);
+  await tui.submit("/sessions");
   await tui.waitScreen(/(execd: 0 sessions|no session) running/);
+  await tui.waitScreen(/#2 \d+s reader: .* · ended by you · signal SIGTERM/);
   await tui.key("Escape");
   await tui.goneScreen(/enter follows/);
   await tui.submit("/kill int #2");
-  await tui.waitScreen(/execd: #2 \d+s reader: .* · signal SIGTERM: it had ended already/);
+  await tui.waitScreen(/execd: #2 \d+s reader: .* · signal SIGTERM: it\s+had\s+ended\s+already/);
+});
+
+// rule: pi.md, Sessions in a terminal: Windows of bash stand there with their states, like all others
+test("/sessions has the windows of bash with their states; k there is told as yours", async (t) => {
+  const place = scratch(t);
+  const asks = "read -p 'ok? ' x; echo got $x";
+  const tui = await Tui.start(place, {
+    args: BASH,
+    script: [
+      turn("Ask.", background(asks, { name: "asker", tty: true })),
+      turn("My turn ends."),
+      { when: "finished with exit code 143[^]*ended by the user", text: "I was told." },
+    ],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/My turn ends\./);
+  await tui.submit("/sessions");
+  await tui.waitScreen(/execd: 1 session running\n *→ #1 \d+s asker: read .* · waits for a line \(bash\)/);
+  await tui.key("Enter");
+  await tui.waitScreen(/\n *ok\? *\n *following · /);
+  await tui.type("k");
+  await tui.waitScreen(/ended #1 asker: read/);
+  await tui.key("q");
+  await tui.waitScreen(/✕ #1 asker ended by you · signal SIGTERM[^]*I was told\./);
 });

@@ -104,19 +104,20 @@ describe("commands for people", () => {
     const done = pi.commands.get("jobs")?.("", ctx);
     await until(() => view() !== undefined, "the list");
     view().handleInput("\r");
-    const screen = () => view()?.render(40) ?? [];
-    const state = () => screen().at(-2) ?? "";
+    // Below the output: what the view does, the keys, a rule.
+    const screen = () => view()?.render(60) ?? [];
+    const state = () => screen().at(-3) ?? "";
     await until(() => screen().includes("50"), "its output");
     assert.match(screen()[1] ?? "", new RegExp(`^#${id} \\d+s seq 1 50; `));
-    assert.deepEqual([screen()[2], screen().at(-3), screen().length], ["43", "50", 12]);
+    assert.deepEqual([screen()[2], screen().at(-4), screen().length], ["44", "50", 12]);
     assert.match(state(), /^following · /);
     view().handleInput("\x1b[A");
-    assert.deepEqual([screen()[2], screen().at(-3)], ["42", "49"]);
+    assert.deepEqual([screen()[2], screen().at(-4)], ["43", "49"]);
     writeFileSync(gate, "");
     await until(() => /1 newer line /.test(state()), "more, of which nothing is drawn");
-    assert.deepEqual([screen()[2], screen().at(-3)], ["42", "49"], "what is read stays");
+    assert.deepEqual([screen()[2], screen().at(-4)], ["43", "49"], "what is read stays");
     view().handleInput("\x1b[F");
-    assert.equal(screen().at(-3), "late 42");
+    assert.equal(screen().at(-4), "late 42");
     await until(() => /^ended · /.test(state()), "its end");
     assert.match(screen()[1] ?? "", /^#\d+ \d+s seq 1 50; /);
     view().handleInput("\x1b[5~");
@@ -145,7 +146,7 @@ describe("commands for people", () => {
       view().handleInput("q");
       await done;
     };
-    return { own, id, close, state: () => screen().at(-2) ?? "" };
+    return { own, id, close, state: () => screen().at(-3) ?? "" };
   }
 
   /** It said `unknown sessionId: 1`, of an execd that it had started for that. */
@@ -207,7 +208,7 @@ describe("commands for people", () => {
     assert.match(list.render(80).join("\n"), /→ #\d+ 0s true 1 · exit 0 *\n *\(33\/33\)/);
     list.handleInput("\r");
     await until(() => view() !== list, "its output");
-    await until(() => /^ended · /.test(view().render(80).at(-2) ?? ""), "its end");
+    await until(() => /^ended · /.test(view().render(80).at(-3) ?? ""), "its end");
     assert.match(view().render(80)[1] ?? "", /^#\d+ 0s true 1 · exit 0( |$)/);
     view().handleInput("\x1b");
     await done;

@@ -2,13 +2,59 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { TailView } from "../../src/pi/tail-view.ts";
+import type { Row } from "../../src/pi/roster.ts";
 import { HOSTILE } from "./hostile-texts.ts";
 import { assertHarmless } from "./render-harness.ts";
 
-function viewOf(rows: number): TailView {
+function viewOf(rows: number, done: string[] = []): TailView {
   const theme = { fg: (_tone: string, text: string) => text };
-  return new TailView(theme, { rows: () => rows, draw: () => {}, close: () => {} });
+  return new TailView(theme, {
+    rows: () => rows,
+    draw: () => {},
+    close: () => done.push("close"),
+    act: async (key, { id }) => {
+      done.push(`${key} ${id}`);
+      return `did ${key}`;
+    },
+    whyNoLine: ({ id }) => (id === 4 ? "#4 has ended" : undefined),
+    send: async ({ id }, line) => {
+      done.push(`${id} ${line}`);
+      return `sent ${line}`;
+    },
+  });
 }
+
+/** The keys of the list did nothing in the view of one's output. */
+// rule: pi.md, Sessions in a terminal: each key, at every width
+it("k, c, a and s are about the session that is shown, once that is known", async () => {
+  const done: string[] = [];
+  const view = viewOf(24, done);
+  view.append("up\n");
+  view.handleInput("k");
+  assert.deepEqual(done, [], "nobody knows yet which session it is");
+  const row = (id: number) => ({ id }) as Row;
+  view.title("#3 cat", row(3));
+  for (const key of ["k", "c", "a"]) {
+    view.handleInput(key);
+    await Promise.resolve();
+  }
+  assert.deepEqual(done, ["k 3", "c 3", "a 3"]);
+  for (const width of [60, 80, 120]) {
+    const lines = view.render(width);
+    assert.deepEqual(lines.slice(1, 4), ["#3 cat", "up", "did a"]);
+    assert.match(lines.slice(4).join(" "), /^following · .* q closes k ends · s sends a line · /);
+    for (const line of lines) assert.ok(line.length <= width, line);
+  }
+  view.handleInput("s");
+  for (const key of ["q", "k", "\r"]) view.handleInput(key);
+  await Promise.resolve();
+  assert.deepEqual(done.slice(3), ["3 qk"], "what is typed is no key");
+  view.title("#4 true", row(4));
+  view.handleInput("s");
+  assert.equal(view.render(80)[3], "#4 has ended");
+  view.handleInput("q");
+  assert.deepEqual(done.slice(4), ["close"]);
+});
 
 // rule: pi.md, The extension: /jobs, Enter: a live tail that scrolls; more than 30 choices scroll
 it("no line is too wide or steers the terminal, whatever is printed, at any size", () => {
