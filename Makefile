@@ -9,8 +9,15 @@ PACKED_BIN = $(TARGET_DIR)/x86_64-unknown-linux-gnu/release/execd
 # A machine whose characters are unsigned and whose system calls have other numbers.
 OTHER_TARGET = aarch64-unknown-linux-musl
 
+# `make install` takes this binary, asks it for its pages and completions, and puts all below TO.
+PREFIX ?= /usr/local
+BIN ?= $(TARGET_DIR)/release/execd
+TO = $(DESTDIR)$(PREFIX)
+COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
+	fish/vendor_completions.d/execd.fish
+
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec
+	test-pi-152 spec install uninstall
 
 test: npm-found lint unit extension bench-quick
 
@@ -47,6 +54,30 @@ extension: npm-found build $(NPM_DONE)
 # no part of `make test`. The tests of agent_execute bring pis of their own and are left out.
 test-pi-152: npm-found build $(NPM_DONE)
 	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm run test:pi-152
+
+# It builds nothing: root then needs no compiler.
+install:
+	@test -x "$(BIN)" || { echo "there is no $(BIN): run make build first"; exit 1; } >&2
+	install -D -m 755 "$(BIN)" "$(TO)/bin/execd"
+	install -D -m 644 LICENSE "$(TO)/share/doc/execd/LICENSE"
+	@umask 022 && set -e && mkdir -p "$(TO)/share/man/man1" && cd "$(TO)/share" && \
+	"$(abspath $(BIN))" help --man > man/man1/execd.1 && \
+	for name in $$("$(abspath $(BIN))" help --names); do \
+		"$(abspath $(BIN))" help --man "$$name" > "man/man1/execd-$$name.1"; \
+	done; \
+	for file in $(COMPLETIONS); do \
+		mkdir -p "$${file%/*}"; \
+		"$(abspath $(BIN))" completions "$$(expr "$$file" : '\([a-z]*\)')" > "$$file"; \
+	done
+	@echo "execd, its man pages and completions are in $(TO)"
+
+# The installed execd says which pages it has.
+uninstall:
+	@test -x "$(TO)/bin/execd" || { echo "there is no $(TO)/bin/execd"; exit 1; } >&2
+	@set -e && cd "$(TO)/share" && names=$$("$(TO)/bin/execd" help --names) && \
+	for name in $$names; do rm -f "man/man1/execd-$$name.1"; done; \
+	rm -f man/man1/execd.1 doc/execd/LICENSE $(COMPLETIONS) && rmdir doc/execd
+	rm -f "$(TO)/bin/execd"
 
 # Its two tarballs in pi-extension/dist, and the test of the package with their binary.
 release: npm-found $(NPM_DONE)

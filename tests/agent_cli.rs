@@ -269,7 +269,11 @@ fn the_help_is_its_own() {
     let place = Place::new(&[], "");
     let (status, out, err) = place.said(&["--help"]);
     assert_eq!((status, err.as_str()), (0, ""));
-    assert!(out.starts_with("Runs the coding agent pi on a task"), "{out}");
+    assert!(out.starts_with("usage: execd agent --model P/M "), "{out}");
+    let unwrapped = out.replace("\n  ", " ");
+    for status in ["0 success", "1 failure", "2 refused", "124 timeout", "130 Ctrl-C", "128+N"] {
+        assert!(unwrapped.contains(status), "{status}");
+    }
     assert_eq!(place.said(&["-h"]).1, out);
 }
 

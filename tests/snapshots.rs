@@ -320,12 +320,16 @@ fn until_printed(result: &Value, text: &str) {
 
 #[test]
 fn the_help_is_as_written_for_every_command() {
-    let help = printed(&["--help"]);
-    check("help.txt", &help);
-    check("help_agent.txt", &printed(&["agent", "--help"]));
-    for command in ["run", "call", "ls", "attach", "tail", "kill"] {
-        assert_eq!(printed(&[command, "--help"]), help, "{command} --help is the same text");
+    check("help.txt", &printed(&["--help"]));
+    let mut screens = String::new();
+    for name in printed(&["help", "--names"]).lines() {
+        screens.push_str(&format!("\n# execd help {name}\n{}", printed(&["help", name])));
+        let words: Vec<&str> = name.split('-').chain(["--help"]).collect();
+        assert_eq!(printed(&words), printed(&["help", name]), "{words:?} is the same text");
     }
+    screens.push_str(&format!("\n# execd help flags\n{}", printed(&["help", "flags"])));
+    check("help_screens.txt", &screens);
+    check("help_all.txt", &printed(&["help", "--all"]));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The documents of docs/ that have rules, in the order of the table.
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 11] = [
     "protocol.md",
     "unified-exec.md",
     "bash-stream.md",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 10] = [
     "agent.md",
     "pi.md",
     "architecture.md",
+    "cli.md",
 ];
 
 /// Rules that no test shows.

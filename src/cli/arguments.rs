@@ -5,12 +5,18 @@ use std::ffi::{OsStr, OsString};
 
 use lexopt::{Arg, Parser};
 
+use super::table::{COMMANDS, Command, command, names};
+use crate::pure::text::near::nearest;
+
 /// Why arguments make no sense, for people.
 pub type Reason = String;
 
 /// The arguments of a command.
 #[derive(Debug)]
-pub struct Arguments(Parser);
+pub struct Arguments {
+    command: &'static str,
+    parser: Parser,
+}
 
 /// One argument.
 #[derive(Debug)]
@@ -22,14 +28,14 @@ pub enum Argument {
 }
 
 impl Arguments {
-    /// Of a command; its own name is not among them.
-    pub fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        Self(Parser::from_args(arguments))
+    /// Of the command of that name, which is not among them.
+    pub fn of(command: &'static str, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self { command, parser: Parser::from_args(arguments) }
     }
 
     /// The next argument.
     pub fn next(&mut self) -> Result<Option<Argument>, Reason> {
-        let next = self.0.next().map_err(|fault| fault.to_string())?;
+        let next = self.parser.next().map_err(|fault| fault.to_string())?;
         Ok(next.map(|argument| match argument {
             Arg::Long(name) => Argument::Flag(format!("--{name}")),
             Arg::Short(letter) => Argument::Flag(format!("-{letter}")),
@@ -39,7 +45,7 @@ impl Arguments {
 
     /// The value of the flag that came last.
     pub fn value(&mut self) -> Result<OsString, Reason> {
-        self.0.value().map_err(|fault| fault.to_string())
+        self.parser.value().map_err(|fault| fault.to_string())
     }
 
     /// The value that is a number within a range.
@@ -49,12 +55,12 @@ impl Arguments {
 
     /// What stands in one word with the flag of one letter that came last.
     pub fn attached(&mut self) -> OsString {
-        self.0.optional_value().unwrap_or_default()
+        self.parser.optional_value().unwrap_or_default()
     }
 
     /// The arguments that are left, as they are: flags are not looked for among them.
     pub fn rest(&mut self) -> Result<impl Iterator<Item = OsString> + '_, Reason> {
-        self.0.raw_args().map_err(|fault| fault.to_string())
+        self.parser.raw_args().map_err(|fault| fault.to_string())
     }
 }
 
@@ -73,7 +79,31 @@ pub fn text(word: OsString) -> Result<String, Reason> {
     word.into_string().map_err(|word| format!("{word:?} is not UTF-8"))
 }
 
-/// What is said of a flag that a command does not have.
-pub fn unknown(flag: &str) -> Reason {
-    format!("unknown flag {flag}")
+impl Arguments {
+    /// What is said of a flag that the command does not have: where it goes, or which one is near.
+    pub fn unknown(&self, flag: &str) -> Reason {
+        let has = |command: &&Command| {
+            let short = |letter| format!("-{letter}") == flag;
+            command.all_flags().any(|one| one.dashed() == flag || one.letter.is_some_and(short))
+        };
+        let others: Vec<String> = COMMANDS.iter().filter(has).map(Command::called).collect();
+        if !others.is_empty() {
+            return format!("unknown flag {flag}: it goes with {}", others.join(", "));
+        }
+        let own = command(self.command).into_iter().flat_map(Command::all_flags);
+        let near =
+            flag.strip_prefix("--").and_then(|given| nearest(given, own.map(|one| one.name)));
+        let near = near.map_or_else(String::new, |near| format!(": did you mean --{near}?"));
+        format!("unknown flag {flag}{near}")
+    }
+}
+
+/// What is said of a word that stands where a command is wanted.
+pub fn unknown_command(word: &str) -> Reason {
+    if names().any(|name| name == word) {
+        return format!("{word} comes first, its flags behind it: execd {word} [FLAGS]");
+    }
+    let near = nearest(word, names()).map(|near| format!("did you mean {near}?"));
+    let known = || names().collect::<Vec<_>>().join(", ");
+    format!("unknown command {word:?}: {}", near.unwrap_or_else(known))
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{COMMANDS, Command, Flag, SETTINGS, SIGNALS, Takes, Words};
+use super::table::{COMMANDS, Command, Flag, SIGNALS, Takes, Words, command, names};
 use crate::front;
 use crate::pure::order;
 use crate::pure::text::shell_word::quoted;
@@ -21,23 +21,48 @@ pub fn script(shell: &str) -> Option<String> {
     }
 }
 
-fn flags_of(command: &Command) -> impl Iterator<Item = &'static Flag> {
-    let settings = if command.settings { SETTINGS } else { &[] };
-    // A flag that means another thing to the command is the command's own.
-    let (own, name) = (command.flags, command.name);
-    let more = settings
-        .iter()
-        .filter(move |flag| name.is_empty() || !own.iter().any(|one| one.name == flag.name));
-    own.iter().chain(more)
+/// What can stand behind a command.
+fn words_of(command: &Command) -> String {
+    match command.words {
+        Words::None if command.name.is_empty() => joined(),
+        Words::None | Words::Program | Words::Text => String::new(),
+        Words::Session => format!("$({IDS})"),
+        Words::SessionAndSignal => format!("$({IDS}) {}", SIGNALS.join(" ")),
+        Words::Method => front::names().join(" "),
+        Words::OneOf(words) => words.join(" "),
+        Words::Command => format!("{} flags", joined()),
+    }
 }
 
-fn names() -> Vec<&'static str> {
-    COMMANDS.iter().skip(1).map(|command| command.name).collect()
+/// The commands of one word.
+fn joined() -> String {
+    names().collect::<Vec<_>>().join(" ")
+}
+
+/// The commands of two words, in quotes.
+fn doubles() -> Vec<String> {
+    let two = |command: &&Command| command.name.contains(' ');
+    COMMANDS.iter().filter(two).map(|command| quoted(command.name)).collect()
+}
+
+/// The words that a flag's value is one of.
+fn values(takes: Takes) -> Option<String> {
+    match takes {
+        Takes::Nothing | Takes::Value(_) | Takes::Path(_) => None,
+        Takes::Signal => Some(SIGNALS.join(" ")),
+        Takes::Choice(words) => Some(words.join(" ")),
+    }
+}
+
+/// A flag as it is typed: its letter too.
+fn spellings(flag: &Flag) -> Vec<String> {
+    let letter = flag.letter.map(|letter| format!("-{letter}"));
+    letter.into_iter().chain([flag.dashed()]).collect()
 }
 
 /// All flags, each name once, with what it takes.
 fn all_flags() -> Vec<&'static Flag> {
-    let mut all: Vec<&'static Flag> = COMMANDS.iter().flat_map(flags_of).collect();
+    let mut all: Vec<&'static Flag> = COMMANDS.iter().flat_map(Command::all_flags).collect();
     order::sort_by_key(&mut all, |flag| flag.name);
     all.dedup_by_key(|flag| flag.name);
     all
@@ -51,35 +76,30 @@ fn bash() -> String {
          for ((at = 1; at < COMP_CWORD; at++)); do\n        word=${COMP_WORDS[at]}\n        \
          case $word in\n",
     );
-    let _ = writeln!(out, "        {}) command=$word; break ;;", names().join(" | "));
-    out.push_str("        esac\n    done\n    case $before in\n");
+    let _ = writeln!(out, "        {}) command=$word; break ;;", joined().replace(' ', " | "));
+    out.push_str("        esac\n    done\n    if ((at + 1 < COMP_CWORD)); then\n");
+    out.push_str("        case \"$command ${COMP_WORDS[at+1]}\" in\n");
+    let two = doubles().join(" | ");
+    let _ = writeln!(out, "        {two}) command+=\" ${{COMP_WORDS[at+1]}}\" ;;\n        esac");
+    out.push_str("    fi\n    case $before in\n");
     for flag in all_flags() {
-        let words = match flag.takes {
-            Takes::Nothing => continue,
-            Takes::Value(_) => "return ;;".to_owned(),
-            Takes::Path(_) => "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); \
-                               return ;;"
+        let words = match (flag.takes, values(flag.takes)) {
+            (_, Some(words)) => {
+                format!("COMPREPLY=($(compgen -W '{words}' -- \"$current\")); return ;;")
+            }
+            (Takes::Path(_), _) => "compopt -o filenames; COMPREPLY=($(compgen -f -- \
+                                    \"$current\")); return ;;"
                 .to_owned(),
-            Takes::Choice(words) => format!(
-                "COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;",
-                words.join(" ")
-            ),
+            (Takes::Nothing, _) => continue,
+            _ => "return ;;".to_owned(),
         };
-        let _ = writeln!(out, "    {}) {words}", flag.dashed());
+        let _ = writeln!(out, "    {}) {words}", spellings(flag).join(" | "));
     }
     out.push_str("    esac\n    local flags= words=\n    case $command in\n");
     for command in COMMANDS {
-        let flags: Vec<String> = flags_of(command).map(Flag::dashed).collect();
-        let words = match command.words {
-            Words::None if command.name.is_empty() => names().join(" "),
-            Words::None | Words::Program | Words::Text => String::new(),
-            Words::Session => format!("$({IDS})"),
-            Words::SessionAndSignal => format!("$({IDS}) {}", SIGNALS.join(" ")),
-            Words::Method => front::names().join(" "),
-            Words::OneOf(words) => words.join(" "),
-        };
-        let name = if command.name.is_empty() { "''" } else { command.name };
-        let flags = flags.join(" ");
+        let flags: Vec<String> = command.all_flags().flat_map(spellings).collect();
+        let (name, flags) = (quoted(command.name), flags.join(" "));
+        let words = words_of(command);
         let _ = writeln!(out, "    {name}) flags='{flags}' words=\"{words}\" ;;");
     }
     out.push_str(
@@ -91,43 +111,57 @@ fn bash() -> String {
     out
 }
 
-fn zsh() -> String {
-    // In a spec of _arguments (zshcompsys(1)) brackets and colons mean something.
-    let plain = |text: &str| text.replace(['[', ']'], "").replace(':', ",");
-    let spec = |flag: &Flag| {
-        let head = format!("{}[{}]", flag.dashed(), plain(flag.doc));
-        quoted(&match flag.takes {
-            Takes::Nothing => head,
-            Takes::Value(name) => format!("{head}:{name}: "),
-            Takes::Path(name) => format!("{head}:{name}:_files"),
-            Takes::Choice(words) => format!("{head}:word:({})", words.join(" ")),
-        })
+/// A flag in a spec of _arguments (zshcompsys(1)), where brackets and colons mean something.
+fn zsh_spec(flag: &Flag) -> String {
+    let value = match (flag.takes, values(flag.takes)) {
+        (_, Some(words)) => format!(":word:({words})"),
+        (Takes::Value(name), _) => format!(":{name}: "),
+        (Takes::Path(name), _) => format!(":{name}:_files"),
+        _ => String::new(),
     };
+    let text = format!("[{}]{value}", zsh_plain(flag.doc));
+    let both = spellings(flag);
+    if both.len() == 1 {
+        return quoted(&format!("{}{text}", both[0]));
+    }
+    format!("{}{{{}}}{}", quoted(&format!("({})", both.join(" "))), both.join(","), quoted(&text))
+}
+
+fn zsh_plain(text: &str) -> String {
+    text.replace(['[', ']'], "").replace(':', ",")
+}
+
+fn zsh() -> String {
     let mut out = String::from(
         "#compdef execd\n# Completions for execd: source <(execd completions zsh), or into a \
          file _execd on $fpath\n_execd_ids() {\n    local -a ids\n",
     );
     let _ = writeln!(out, "    ids=(${{(f)\"$({IDS})\"}})\n    compadd -a ids\n}}");
     out.push_str("_execd() {\n    local -a commands\n    commands=(\n");
-    for command in COMMANDS.iter().skip(1) {
-        let text = format!("{}:{}", command.name, plain(command.doc));
+    for command in names().filter_map(command) {
+        let text = format!("{}:{}", command.name, zsh_plain(command.doc));
         let _ = writeln!(out, "        {}", quoted(&text));
     }
     out.push_str(
         "    )\n    local at command=\n    for ((at = 2; at < CURRENT; at++)); do\n        case \
          $words[at] in\n",
     );
-    let _ = writeln!(out, "        ({}) command=$words[at]; break ;;", names().join("|"));
+    let _ = writeln!(out, "        ({}) command=$words[at]; break ;;", joined().replace(' ', "|"));
     out.push_str(
-        "        esac\n    done\n    if [[ -n $command ]]; then\n        # From here on the \
+        "        esac\n    done\n    if (( at + 1 < CURRENT )); then\n        case \"$command \
+         $words[at+1]\" in\n",
+    );
+    let two = doubles().join("|");
+    let _ = writeln!(out, "        ({two}) (( at++ )); command+=\" $words[at]\" ;;");
+    out.push_str(
+        "        esac\n    fi\n    if [[ -n $command ]]; then\n        # From here on the \
          command is the program.\n        words=(\"${(@)words[at,-1]}\")\n        (( CURRENT -= \
          at - 1 ))\n    fi\n    case $command in\n",
     );
     for command in COMMANDS {
-        let name = if command.name.is_empty() { "''" } else { command.name };
-        let _ = writeln!(out, "    ({name})\n        _arguments \\");
-        for flag in flags_of(command) {
-            let _ = writeln!(out, "            {} \\", spec(flag));
+        let _ = writeln!(out, "    ({})\n        _arguments \\", quoted(command.name));
+        for flag in command.all_flags() {
+            let _ = writeln!(out, "            {} \\", zsh_spec(flag));
         }
         let words = match command.words {
             Words::None if command.name.is_empty() => {
@@ -138,48 +172,64 @@ fn zsh() -> String {
             Words::SessionAndSignal => {
                 format!("'1:session:_execd_ids' '2:signal:({})'", SIGNALS.join(" "))
             }
-            Words::Method => format!("'1:method:({})'", front::names().join(" ")),
+            Words::Method | Words::OneOf(_) | Words::Command => {
+                format!("'1:word:({})'", words_of(command))
+            }
             Words::Program => "'(-)1:program:_command_names -e' '*:file:_files'".to_owned(),
-            Words::OneOf(words) => format!("'1:word:({})'", words.join(" ")),
         };
         let _ = writeln!(out, "            {words}\n        ;;");
     }
-    out.push_str("    esac\n}\ncompdef _execd execd\n");
+    // As a file on $fpath it is the body of the function that is asked for candidates.
+    out.push_str(
+        "    esac\n}\nif [[ $funcstack[1] == _execd ]]; then\n    _execd \"$@\"\nelse\n    compdef \
+         _execd execd\nfi\n",
+    );
     out
 }
 
 fn fish() -> String {
-    let mut out = String::from("# Completions for execd: execd completions fish | source\n");
-    let none = format!("'not __fish_seen_subcommand_from {}'", names().join(" "));
-    out.push_str("complete -c execd -f\n");
-    for command in COMMANDS.iter().skip(1) {
+    let mut out = String::from(
+        "# Completions for execd: execd completions fish | source\nfunction __execd_is\n    set -l \
+         words (commandline -opc)\n    for at in (seq 2 (count $words))\n        contains -- \
+         $words[$at] ",
+    );
+    let _ = writeln!(out, "{}; or continue", joined());
+    out.push_str(
+        "        set -l named $words[$at]\n        set -l next (math $at + 1)\n        if contains \
+         -- \"$named $words[$next]\" ",
+    );
+    let _ = writeln!(out, "{}", doubles().join(" "));
+    out.push_str(
+        "            set named \"$named $words[$next]\"\n        end\n        test \"$named\" = \
+         \"$argv\"\n        return\n    end\n    test -z \"$argv\"\nend\ncomplete -c execd -f\n",
+    );
+    for command in names().filter_map(command) {
         let doc = quoted(command.doc);
-        let _ = writeln!(out, "complete -c execd -n {none} -a {} -d {doc}", command.name);
+        let _ = writeln!(out, "complete -c execd -n __execd_is -a {} -d {doc}", command.name);
     }
     for command in COMMANDS {
-        let when = match command.name {
-            "" => none.clone(),
-            name => format!("'__fish_seen_subcommand_from {name}'"),
-        };
-        for flag in flags_of(command) {
+        let when = quoted(format!("__execd_is {}", command.name).trim_end());
+        for flag in command.all_flags() {
+            let letter = flag.letter.map_or_else(String::new, |letter| format!("-s {letter} "));
             let kind = if flag.name.len() == 1 { "-s" } else { "-l" };
-            let takes = match flag.takes {
-                Takes::Nothing => String::new(),
-                Takes::Value(_) => " -x".to_owned(),
-                Takes::Path(_) => " -r -F".to_owned(),
-                Takes::Choice(words) => format!(" -x -a {}", quoted(&words.join(" "))),
+            let takes = match (flag.takes, values(flag.takes)) {
+                (_, Some(words)) => format!(" -x -a {}", quoted(&words)),
+                (Takes::Path(_), _) => " -r -F".to_owned(),
+                (Takes::Value(_), _) => " -x".to_owned(),
+                _ => String::new(),
             };
-            let doc = quoted(flag.doc);
+            let (name, doc) = (flag.name, quoted(flag.doc));
             let _ =
-                writeln!(out, "complete -c execd -n {when} {kind} {}{takes} -d {doc}", flag.name);
+                writeln!(out, "complete -c execd -n {when} {letter}{kind} {name}{takes} -d {doc}");
         }
         let words = match command.words {
             Words::None | Words::Text => continue,
             Words::Session => format!("-a '({IDS})'"),
             Words::SessionAndSignal => format!("-a '({IDS}) {}'", SIGNALS.join(" ")),
-            Words::Method => format!("-a '{}'", front::names().join(" ")),
-            Words::Program => "-a '(__fish_complete_command)'".to_owned(),
-            Words::OneOf(words) => format!("-a '{}'", words.join(" ")),
+            Words::Program => "-F -a '(__fish_complete_command)'".to_owned(),
+            Words::Method | Words::OneOf(_) | Words::Command => {
+                format!("-a {}", quoted(&words_of(command)))
+            }
         };
         let _ = writeln!(out, "complete -c execd -n {when} {words}");
     }
@@ -199,7 +249,7 @@ mod tests {
             let script = script(shell).expect("a known shell");
             for command in COMMANDS {
                 assert!(script.contains(command.name), "{shell}: {}", command.name);
-                for flag in flags_of(command) {
+                for flag in command.all_flags() {
                     let named = script.contains(&flag.dashed())
                         || script.contains(&format!("-l {} ", flag.name))
                         || script.contains(&format!("-s {} ", flag.name));

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 
 use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
-use super::arguments::{Arguments, Reason, unknown};
+use super::arguments::{Arguments, Reason, unknown_command};
 use super::completions;
+use super::help;
 use super::log_source::LogOptions;
 use super::logs::LogsOptions;
 use super::ls::Form;
 use super::settings::{pass_on, setting};
 use super::survey::Place;
-use super::table::{COMMANDS, SHELLS};
+use super::table::{self, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
 use crate::limits::TAIL_LINES;
@@ -34,8 +35,6 @@ pub enum Command {
     Agent(Box<AgentOptions>),
     /// `execd agent --health`.
     AgentHealth(HealthOptions),
-    /// `execd agent --help`.
-    AgentHelp,
     /// `execd call`.
     Call(CallOptions),
     /// `execd ls`.
@@ -56,6 +55,8 @@ pub enum Command {
     Describe(bool),
     /// `--help`.
     Help,
+    /// `execd help`.
+    HelpOf(help::Asked),
     /// `--version`.
     Version,
 }
@@ -76,28 +77,28 @@ pub struct CallOptions {
 /// Reads the arguments over the defaults in `config`. Gives a reason of one line for arguments that
 /// make no sense.
 pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Reason> {
-    let word = arguments.first().and_then(|first| first.to_str()).unwrap_or_default().to_owned();
-    let is_command = COMMANDS.iter().skip(1).any(|command| command.name == word);
-    if is_command {
+    let name = table::first(&arguments);
+    if !name.is_empty() {
         arguments.remove(0);
     }
-    match word.as_str() {
+    match name {
         "run" => run_flags::run(arguments, config),
         "agent" => Ok(match agent::parse(arguments, config)? {
-            Asked::Help => Command::AgentHelp,
+            Asked::Help => Command::Help,
             Asked::Health(options) => Command::AgentHealth(options),
             Asked::Run(options) => Command::Agent(options),
         }),
         "call" => parse_call(arguments, config),
         "log" => log_flags::log(arguments),
         "logs" => log_flags::logs(arguments),
-        command if is_command => parse_client(command, arguments),
-        _ => parse_serve(arguments, config),
+        "help" => help::parse(arguments).map(Command::HelpOf),
+        "" => parse_serve(arguments, config),
+        command => parse_client(command, arguments),
     }
 }
 
 fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("", words);
     let (mut describes, mut for_models) = (false, false);
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -109,9 +110,7 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
                 flag => drop(setting(flag, &mut arguments, &mut config)?),
             },
             Word(word) => {
-                let word = word.to_string_lossy();
-                let known: Vec<&str> = COMMANDS.iter().skip(1).map(|one| one.name).collect();
-                return Err(format!("unknown command {word:?}: {}", known.join(", ")));
+                return Err(unknown_command(&word.to_string_lossy()));
             }
         }
     }
@@ -123,7 +122,7 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
 }
 
 fn parse_call(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("call", words);
     let mut words: Vec<String> = vec![];
     let mut flags: Vec<OsString> = vec![];
     let mut place: Option<Place> = None;
@@ -192,8 +191,8 @@ fn socket_pid(name: &str) -> Option<i32> {
 }
 
 /// The commands that speak to execds that run.
-fn parse_client(command: &str, words: Vec<OsString>) -> Result<Command, Reason> {
-    let mut arguments = Arguments::new(words);
+fn parse_client(command: &'static str, words: Vec<OsString>) -> Result<Command, Reason> {
+    let mut arguments = Arguments::of(command, words);
     let (mut place, mut form, mut words) = (Place::default(), Form::Table, Vec::<String>::new());
     let mut signal: Option<String> = None;
     let mut tail = TailOptions { id: 0, lines: TAIL_LINES, follow: false };
@@ -219,7 +218,7 @@ fn parse_client(command: &str, words: Vec<OsString>) -> Result<Command, Reason> 
             ("ls" | "attach" | "tail" | "kill", "--pid" | "--socket") => {
                 place_flag(&flag, &mut arguments, &mut place)?;
             }
-            (_, flag) => return Err(unknown(flag)),
+            (_, flag) => return Err(arguments.unknown(flag)),
         }
     }
     let most = match command {
@@ -253,7 +252,7 @@ fn parse_client(command: &str, words: Vec<OsString>) -> Result<Command, Reason> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{SETTINGS, Takes, Words};
+    use super::super::table::{COMMANDS, SETTINGS, Takes, Words};
     use super::*;
     use crate::config::OnEof;
     use crate::pure::buffer::bound::Bounds;
@@ -296,10 +295,17 @@ mod tests {
             ),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
+            ("--max-session 3", "unknown flag --max-session: did you mean --max-sessions?"),
+            ("run --idel-timeout 3 x", "unknown flag --idel-timeout: did you mean --idle-timeout?"),
+            ("--ids ls", "unknown flag --ids: it goes with execd ls"),
+            ("-q run x", "unknown flag -q: it goes with execd run"),
+            ("--no-log run true", "run comes first, its flags behind it: execd run [FLAGS]"),
+            ("tial @3", "unknown command \"tial\": did you mean tail?"),
+            ("help rnu", "unknown command \"rnu\": did you mean run?"),
             (
-                "serve",
-                "unknown command \"serve\": run, agent, call, ls, attach, tail, log, logs, kill, \
-                 completions",
+                "make",
+                "unknown command \"make\": run, agent, call, ls, attach, tail, log, logs, kill, \
+                 completions, help",
             ),
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
             ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),
@@ -310,7 +316,10 @@ mod tests {
                 "execd-7:@3 says which execd is meant: leave out --pid and --socket",
             ),
             ("attach execd-x:@3", "\"execd-x:@3\" is no session: @3 or 3 (execd ls lists them)"),
-            ("ls --no-log", "unknown flag --no-log"),
+            (
+                "ls --no-log",
+                "unknown flag --no-log: it goes with execd, execd run, execd agent, execd call",
+            ),
             (
                 "call --no-log --pid 3 ping",
                 "--no-log sets up a fresh execd: not with --socket or --pid",
@@ -373,7 +382,8 @@ mod tests {
     ///   generated from the table of commands
     #[test]
     fn the_parser_knows_every_flag_of_the_table() {
-        for command in COMMANDS {
+        // `logs clean` is read in a file of its own.
+        for command in COMMANDS.iter().filter(|command| !command.name.contains(' ')) {
             let settings = if command.settings { SETTINGS } else { &[] };
             for flag in command.flags.iter().chain(settings) {
                 let value = match flag.takes {
@@ -385,6 +395,7 @@ mod tests {
                     Takes::Value("SHELL") => "sh -c x",
                     Takes::Value(_) => "7000",
                     Takes::Path(_) => "/tmp/x",
+                    Takes::Signal => "INT",
                     Takes::Choice(words) => words[0],
                 };
                 let words = match command.words {
@@ -392,6 +403,7 @@ mod tests {
                     Words::Text => "task",
                     Words::Session | Words::SessionAndSignal => "@3",
                     Words::Method => "ping",
+                    Words::Command => "run",
                     Words::Program => "true",
                     // Its word is read before all flags.
                     Words::OneOf(_) if command.name == "logs" => "",

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::arguments::{Argument, Arguments, Reason, unknown};
+use super::arguments::{Argument, Arguments, Reason};
+use super::help;
 use super::logs::open_dir;
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use crate::limits::LOG_KEEP_DAYS;
@@ -14,10 +15,6 @@ use crate::sys::errno::errno_text;
 use crate::sys::host;
 use crate::sys::log_clean_now::{Cleaned, clean_now};
 use crate::sys::log_place::{Wanted, find};
-
-/// What it is and what it takes.
-const HELP: &str = "execd logs clean [--older-than 7d] [--all] [--log-dir DIR]: delete logs of \
-                    sessions that ended that long ago (s, m, h, d), or all that no execd uses\n";
 
 /// What is to be deleted.
 struct Options {
@@ -31,7 +28,7 @@ struct Options {
 /// arguments behind `logs clean`.
 pub fn main(arguments: &[OsString]) -> i32 {
     let done = match parse(arguments) {
-        Ok(None) => return say(HELP),
+        Ok(None) => return say(&help::of("logs clean")),
         Ok(Some(options)) => clean(options),
         Err(reason) => {
             complain(&format!("execd logs clean: {reason} (try execd logs clean --help)"));
@@ -46,7 +43,7 @@ pub fn main(arguments: &[OsString]) -> i32 {
 
 /// `None`: the help is asked for.
 fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
-    let mut arguments = Arguments::new(arguments.iter().cloned());
+    let mut arguments = Arguments::of("logs clean", arguments.iter().cloned());
     let (mut dir, mut older_than_s, mut all) = (None, None, false);
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -59,7 +56,7 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
                 let wrong = || format!("--older-than: a time such as 36h or 7d, not {value:?}");
                 older_than_s = Some(seconds.ok_or_else(wrong)?);
             }
-            Argument::Flag(flag) => return Err(unknown(&flag)),
+            Argument::Flag(flag) => return Err(arguments.unknown(&flag)),
             Argument::Word(word) => return Err(format!("it does not take {word:?}")),
         }
     }

@@ -3,10 +3,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `table` | the commands and their flags: help and completions come from it |
+//! | `table` | the commands and their flags: help, man pages and completions come from it |
 //! | `arguments` | the arguments one by one |
 //! | `flags` | from arguments to what they ask for |
 //! | `settings` | the flags that set an execd up |
+//! | `help` | what commands and flags do, and man pages |
 //! | `say` | what is printed |
 //! | `serve`, `run` | with the loop in this process |
 //! | `fresh` | an execd that is started for one command |
@@ -28,6 +29,7 @@ mod completions;
 mod connection;
 mod flags;
 mod fresh;
+mod help;
 mod kill;
 mod log;
 mod log_source;
@@ -87,28 +89,27 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     }
     config.logs.by_path = one_session;
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
-    // A command with a help of its own names that.
-    let of_agent = arguments.first().is_some_and(|first| first == "agent");
-    let of_run = arguments.first().is_some_and(|first| first == "run");
+    let name = table::first(&arguments);
     let command = match flags::parse(arguments, config) {
         Ok(command) => command,
         Err(reason) => {
-            let help = if of_agent { agent::HELP } else { "execd --help" };
-            complain(&format!("execd: {reason} (try {help})"));
-            return if of_run { run::EXIT_OWN_FAILURE } else { EXIT_USAGE };
+            let behind = if name.is_empty() { "" } else { " " };
+            complain(&format!("execd: {reason} (try execd {name}{behind}--help)"));
+            return if name == "run" { run::EXIT_OWN_FAILURE } else { EXIT_USAGE };
         }
     };
-    carry_out(command, one_session).unwrap_or_else(|reason| {
+    carry_out(command, name, one_session).unwrap_or_else(|reason| {
         complain(&format!("execd: {reason}"));
         EXIT_FAILED
     })
 }
 
-/// Carries out what the command line asks for; gives the exit status, or why there is nothing to
-/// show.
-fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
+/// Carries out what the command line asks for, of the command with this name; gives the exit
+/// status, or why there is nothing to show.
+fn carry_out(command: Command, name: &str, one_session: bool) -> Result<i32, String> {
     match command {
-        Command::Help => Ok(say(&table::help())),
+        Command::Help => Ok(say(&help::of(name))),
+        Command::HelpOf(asked) => Ok(say(&help::told(asked))),
         Command::Version => Ok(say(concat!("execd ", env!("CARGO_PKG_VERSION"), "\n"))),
         Command::Describe(for_models) => {
             let all = || format!("{:#}", front::describe());
@@ -120,7 +121,6 @@ fn carry_out(command: Command, one_session: bool) -> Result<i32, String> {
         Command::Run(options) => Ok(run::main(*options)),
         Command::Agent(options) => agent::main(*options),
         Command::AgentHealth(options) => agent::health(&options),
-        Command::AgentHelp => Ok(say(agent::help::TEXT)),
         Command::Call(options) => call::main(&options),
         Command::Ls(place, form) => ls::main(&place, form),
         Command::Attach(id, place) => attach::main(id, &place),

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::arguments::{Arguments, Reason, number, unknown};
+use super::arguments::{Arguments, Reason, number};
 use super::table::SETTINGS;
 use crate::config::{
     Config, OnEof, OnImpossible, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
@@ -33,7 +33,7 @@ pub fn setting(
             set(flag, &value, config)?;
             return Ok(Some(value));
         }
-        _ => return Err(unknown(flag)),
+        _ => return Err(arguments.unknown(flag)),
     }
     Ok(None)
 }
@@ -102,7 +102,7 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
             stream.jobs_kept = jobs_kept(given(low, high)?);
         }
         "--stdin-cap-bytes" => stream.stdin_cap_bytes = Some(any()?).filter(|bytes| *bytes > 0),
-        _ => return Err(unknown(flag)),
+        _ => return Err(format!("unknown flag {flag}")),
     }
     Ok(())
 }

@@ -1,77 +1,32 @@
-//! The commands and their flags, once: `--help` and the completions are made from this table, and
-//! a test holds the parser against it.
+//! The commands and their flags, once: help, man pages (`help`) and completions are made from this
+//! table, and tests hold the parser and docs/cli.md against it.
 
-use std::fmt::Write as _;
+mod kinds;
+
+use std::ffi::OsString;
 
 use crate::families::agent::agent_execute::THINKING;
 
-/// What a flag takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// The flag has no value.
-    Nothing,
-    /// A value that is no path, a number say; this is what the help calls it.
-    Value(&'static str),
-    /// A path; this is what the help calls it.
-    Path(&'static str),
-    /// One of these words.
-    Choice(&'static [&'static str]),
-}
-
-/// A flag.
-#[derive(Clone, Copy, Debug)]
-pub struct Flag {
-    /// The name behind the dashes. A name of one letter has one dash before it, others have two.
-    pub name: &'static str,
-    /// Its value.
-    pub takes: Takes,
-    /// What it does, for the help.
-    pub doc: &'static str,
-}
-
-/// What a command's words after its flags are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Words {
-    /// The command takes no words.
-    None,
-    /// A session's id.
-    Session,
-    /// A session's id, and a signal where one is wanted.
-    SessionAndSignal,
-    /// A method and its params.
-    Method,
-    /// A program and its arguments.
-    Program,
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// Any text.
-    Text,
-}
-
-/// A command.
-#[derive(Clone, Copy, Debug)]
-pub struct Command {
-    /// Its name; empty for execd without a command.
-    pub name: &'static str,
-    /// How it is called, after its name.
-    pub usage: &'static str,
-    /// What it does, for the help.
-    pub doc: &'static str,
-    /// Its flags.
-    pub flags: &'static [Flag],
-    /// Whether the settings of an execd are flags of it too.
-    pub settings: bool,
-    /// What the words behind its flags are.
-    pub words: Words,
-}
+pub use kinds::{Command, Flag, Takes, Words};
 
 const fn flag(name: &'static str, takes: Takes, doc: &'static str) -> Flag {
-    Flag { name, takes, doc }
+    Flag { name, takes, doc, letter: None, rare: false }
+}
+
+/// A flag that only the whole help has.
+const fn rare(name: &'static str, takes: Takes, doc: &'static str) -> Flag {
+    Flag { rare: true, ..flag(name, takes, doc) }
 }
 
 const PID: Flag = flag("pid", Takes::Value("N"), "only the execd with this process id");
 const LOG_DIR: Flag = flag("log-dir", Takes::Path("DIR"), "where logs are ($TMPDIR/pi-execd-UID)");
 const SOCKET: Flag = flag("socket", Takes::Path("PATH"), "only the execd that listens here");
+
+/// The exit statuses of commands that look at something or change it.
+const OF_A_CLIENT: &str = "0 done, 1 failure, 2 bad flags.";
+/// Those of commands that show a session.
+const OF_A_SESSION: &str =
+    "the session's own when it has ended, 0 where it goes on, 1 failure, 2 bad flags.";
 
 /// The shells that completions are made for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
@@ -80,33 +35,29 @@ pub const SIGNALS: &[&str] = &["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "US
 
 /// The flags that set an execd up.
 pub const SETTINGS: &[Flag] = &[
-    flag(
-        "max-sessions",
-        Takes::Value("N"),
-        "sessions before the least recently used is evicted (64)",
-    ),
-    flag("max-line-bytes", Takes::Value("N"), "longest request line (8388608)"),
-    flag("max-output-bytes", Takes::Value("N"), "text of one reply, in bytes (51200)"),
-    flag("max-output-lines", Takes::Value("N"), "text of one reply, in lines (2000)"),
-    flag("max-empty-poll-ms", Takes::Value("N"), "longest poll without input (1800000)"),
-    flag("first-session-id", Takes::Value("N"), "id of the first session (1)"),
-    flag("bash-yield-ms", Takes::Value("N"), "wait of bash_stream, 1000 to 120000 (60000)"),
-    flag(
+    flag("max-sessions", Takes::Value("N"), "sessions before the least recently used goes (64)"),
+    rare("max-line-bytes", Takes::Value("N"), "longest request line (8388608)"),
+    rare("max-output-bytes", Takes::Value("N"), "text of one reply, in bytes (51200)"),
+    rare("max-output-lines", Takes::Value("N"), "text of one reply, in lines (2000)"),
+    rare("max-empty-poll-ms", Takes::Value("N"), "longest poll without input (1800000)"),
+    rare("first-session-id", Takes::Value("N"), "id of the first session (1)"),
+    rare("bash-yield-ms", Takes::Value("N"), "wait of bash_stream, 1000 to 120000 (60000)"),
+    rare(
         "bash-max-output-chars",
         Takes::Value("N"),
         "characters of a bash_stream reply's texts, up to 150000 (30000)",
     ),
-    flag(
+    rare(
         "bash-job-ttl-ms",
         Takes::Value("N"),
         "how long a finished process is remembered, 1 min to 3 h (1800000)",
     ),
-    flag(
+    rare(
         "bash-jobs-kept",
         Takes::Value("N"),
         "finished processes that are remembered, 1 to 1024 (256)",
     ),
-    flag(
+    rare(
         "stdin-cap-bytes",
         Takes::Value("N"),
         "input a process of bash_stream takes over its life, 0: any (262144)",
@@ -114,10 +65,9 @@ pub const SETTINGS: &[Flag] = &[
     flag(
         "on-eof",
         Takes::Choice(&["end", "wait"]),
-        "at the end of stdin, once all is answered: end the sessions, or let them run to their \
-         own end (end)",
+        "after stdin: end the sessions, or wait for them (end)",
     ),
-    flag(
+    rare(
         "on-impossible",
         Takes::Choice(&["answer", "wait"]),
         "what happens to a wait that nothing but input can end any more: it is answered, or goes \
@@ -126,40 +76,32 @@ pub const SETTINGS: &[Flag] = &[
     flag("exit-after-silence", Takes::Value("S"), "end when no request came for S seconds (never)"),
     flag("kill-detached", Takes::Nothing, "ending a session also ends what left it by setsid"),
     flag("log-dir", Takes::Path("DIR"), "where logs go ($TMPDIR/pi-execd-UID)"),
-    flag(
+    rare(
         "log-max-bytes",
         Takes::Value("N"),
         "bytes of a session's output that are logged at most (all)",
     ),
-    flag(
+    rare(
         "log-keep-bytes",
         Takes::Value("N"),
         "bytes of each log that are kept, the newest ones; 0 keeps all (1073741824)",
     ),
-    flag(
+    rare(
         "log-total-bytes",
         Takes::Value("N"),
         "bytes of disk for all logs, at most a tenth of the disk; 0 bounds nothing (8589934592)",
     ),
-    flag(
-        "log-keep-days",
-        Takes::Value("D"),
-        "delete logs older than this, once an hour; 0 keeps them (7)",
-    ),
+    flag("log-keep-days", Takes::Value("D"), "delete logs older than this; 0 keeps them (7)"),
     flag("no-log", Takes::Nothing, "no log files"),
-    flag(
-        "socket",
-        Takes::Path("PATH"),
-        "where the control socket is ($XDG_RUNTIME_DIR/execd/PID.sock, or /tmp/execd-UID/PID.sock)",
-    ),
+    flag("socket", Takes::Path("PATH"), "where the control socket is (docs/attach.md)"),
     flag("no-socket", Takes::Nothing, "no control socket: nobody can list or attach"),
-    flag(
+    rare(
         "no-keeper",
         Takes::Nothing,
         "no helper process: logs are written by the loop itself, and nothing ends the sessions \
          when execd is killed by SIGKILL",
     ),
-    flag("no-vfork", Takes::Nothing, "start children by fork (for emulators)"),
+    rare("no-vfork", Takes::Nothing, "start children by fork (for emulators)"),
 ];
 
 /// All commands; the first is execd without one.
@@ -168,34 +110,50 @@ pub const COMMANDS: &[Command] = &[
         name: "",
         usage: "[FLAGS]",
         doc: "serve JSON-RPC requests, one a line, on stdin and stdout",
+        about: "A request starts a command, waits for it, or acts on what runs; execd --describe \
+                lists the methods, and docs/protocol.md tells of them.\nAt the end of stdin what \
+                was asked is answered, then what still runs is ended.\nEXECD_LOG=debug prints a \
+                line for each change of state on stderr.",
+        status: "0 at the end of stdin, 1 failure, 2 bad flags, 128 + N on signal N.",
+        examples: [
+            r#"echo '{"id":1,"method":"exec_command","params":{"cmd":"make"}}' | execd"#,
+            "execd --describe | jq -r '.methods[].name'",
+        ],
         flags: &[
             flag("describe", Takes::Nothing, "print the methods and their params as JSON Schema"),
-            flag("for-models", Takes::Nothing, "with --describe: print the tools that models get"),
-            flag("help", Takes::Nothing, "print this"),
-            flag("version", Takes::Nothing, "print the version"),
+            rare("for-models", Takes::Nothing, "with --describe: print the tools that models get"),
+            flag("help", Takes::Nothing, "print the commands; behind a command, what it takes")
+                .or('h'),
+            flag("version", Takes::Nothing, "print the version").or('V'),
         ],
         settings: true,
         words: Words::None,
     },
     Command {
         name: "run",
-        usage: "[FLAGS] -- PROGRAM [ARG...] | -c CODE",
+        usage: "[FLAGS] [--] PROGRAM [ARG...] | -c CODE [ARG...]",
         doc: "run one command to its end: its output, its exit status",
+        about: "The words are a program and its arguments; no shell reads them, but with -c. \
+                stdout, stderr and stdin are execd's own, and a log has all output.\nCtrl-C is \
+                SIGINT to the command, again within 2 s SIGTERM to all of it, a third time \
+                SIGKILL. What it leaves in the background is ended with it.",
+        status: "the command's; 124 after a timeout, 125 failure of execd or bad flags, 126 \
+                 could not be started, 127 not found, 128 + N after signal N.",
+        examples: [
+            "execd run --timeout 10m --idle-timeout 1m -- make -j2",
+            "execd run -c 'make 2>&1 | tail -n 3'",
+        ],
         flags: &[
             flag("c", Takes::Value("CODE"), "run this code of a shell, not a program"),
-            flag("shell", Takes::Value("SHELL"), "the shell of -c (bash)"),
+            rare("shell", Takes::Value("SHELL"), "the shell of -c (bash)"),
             flag("timeout", Takes::Value("TIME"), "end it after so long: 0.5, 500ms, 5m, 1h30m"),
             flag("idle-timeout", Takes::Value("TIME"), "end it when it writes nothing for so long"),
-            flag(
-                "signal",
-                Takes::Choice(SIGNALS),
-                "what a timeout sends first, any name or number (TERM)",
-            ),
+            flag("signal", Takes::Signal, "what a timeout sends first (TERM)"),
             flag("kill-after", Takes::Value("TIME"), "from that signal to KILL (1s)"),
             flag("merge", Takes::Nothing, "stdout and stderr as one pipe, in exact order"),
-            flag("tty", Takes::Nothing, "on a terminal (also -t)"),
-            flag("quiet", Takes::Nothing, "say nothing of its own (also -q)"),
-            flag("name", Takes::Value("NAME"), "what lists show it as"),
+            flag("tty", Takes::Nothing, "on a terminal").or('t'),
+            flag("quiet", Takes::Nothing, "say nothing of its own").or('q'),
+            rare("name", Takes::Value("NAME"), "what lists show it as"),
             flag("log", Takes::Path("FILE"), "put the log there"),
             flag("json", Takes::Nothing, "print one JSON object at its end, not its output"),
         ],
@@ -205,41 +163,48 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "agent",
         usage: "--model P/M [FLAGS] PROMPT|-",
-        doc: "run pi on a task (- reads it from stdin): its text, its exit status",
+        doc: "run the coding agent pi on a task (- reads it from stdin)",
+        about: "The text comes on stdout, what pi does on stderr. docs/agent.md has all of it.",
+        status: "0 success, 1 failure, 2 refused and nothing run, 124 timeout, 130 Ctrl-C or \
+                 another cancel, 128+N when signal N ended it.",
+        examples: [
+            "execd agent --model anthropic/claude-haiku-4-5 --max-cost 0.50 'Fix the test'",
+            "git diff | execd agent --model openai/gpt-4o --no-tools --json - > run.ndjson",
+        ],
         flags: &[
-            flag("model", Takes::Value("P/M"), "provider/id"),
+            flag("model", Takes::Value("P/M"), "provider/id of the model"),
             flag("tools", Takes::Value("A,B"), "only these tools (pi's own defaults)"),
             flag("no-tools", Takes::Nothing, "no tools at all"),
             flag("workspace", Takes::Path("DIR"), "where pi works (here)"),
-            flag("timeout", Takes::Value("TIME"), "end it after so long: 600s, 10m (600s)"),
+            flag("timeout", Takes::Value("TIME"), "end it after so long: 500ms, 10m (600s)"),
             flag("idle-timeout", Takes::Value("TIME"), "end it after such a silence (180s)"),
-            flag(
+            rare(
                 "first-event-timeout",
                 Takes::Value("TIME"),
                 "end it when the model does not begin within this (30s)",
             ),
-            flag("max-cost", Takes::Value("USD"), "end it when it has cost more (0: none allowed)"),
-            flag("max-tokens", Takes::Value("N"), "end it when it has used more tokens"),
-            flag("thinking", Takes::Choice(THINKING), "how much the model thinks"),
+            flag("max-cost", Takes::Value("USD"), "end it when it has cost more (no limit)"),
+            rare("max-tokens", Takes::Value("N"), "end it when it has used more (no limit)"),
+            rare("thinking", Takes::Choice(THINKING), "how much the model thinks"),
             flag("session", Takes::Value("ID"), "go on with this session of pi (none is kept)"),
-            flag("system-prompt", Takes::Value("TEXT"), "put before the prompt"),
-            flag(
+            rare("system-prompt", Takes::Value("TEXT"), "put before the prompt"),
+            rare(
                 "append-system-prompt",
                 Takes::Value("TEXT"),
                 "put behind pi's own system prompt instead",
             ),
-            flag("extension", Takes::Path("PATH"), "load this extension too (also -e)"),
-            flag("env", Takes::Value("K=V"), "set a variable for pi (repeatable)"),
-            flag("extra-arg", Takes::Value("A"), "one more argument of pi (repeatable)"),
-            flag("any-model", Takes::Nothing, "go on when another model answers than was asked"),
-            flag("isolate", Takes::Nothing, "give pi an agent directory of its own"),
-            flag("keep-agent-dir", Takes::Nothing, "keep that directory"),
-            flag("pi", Takes::Path("PATH"), "the pi to run ($EXECD_PI, else pi)"),
-            flag("min-version", Takes::Value("V"), "the oldest pi to run (0.70.0)"),
-            flag("label", Takes::Value("TEXT"), "told in each event and in the result"),
+            rare("extension", Takes::Path("PATH"), "load this extension too; repeatable").or('e'),
+            flag("env", Takes::Value("K=V"), "set a variable for pi; repeatable"),
+            rare("extra-arg", Takes::Value("A"), "one more argument of pi; repeatable"),
+            rare("any-model", Takes::Nothing, "go on when another model answers than was asked"),
+            rare("isolate", Takes::Nothing, "give pi an agent directory of its own"),
+            rare("keep-agent-dir", Takes::Nothing, "keep that directory"),
+            rare("pi", Takes::Path("PATH"), "the pi to run ($EXECD_PI, else pi)"),
+            rare("min-version", Takes::Value("V"), "the oldest pi to run (0.70.0)"),
+            rare("label", Takes::Value("TEXT"), "told in each event and in the result"),
             flag("log", Takes::Path("FILE"), "put pi's raw stream and stderr there"),
             flag("json", Takes::Nothing, "print events and result as JSON, one a line"),
-            flag("keep-events", Takes::Nothing, "with --json: pi's raw events in the result too"),
+            rare("keep-events", Takes::Nothing, "with --json: pi's raw events in the result too"),
             flag("v", Takes::Nothing, "show what the model thinks"),
             flag("health", Takes::Nothing, "say whether pi is there, and which; start no run"),
         ],
@@ -249,15 +214,26 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "call",
         usage: "[FLAGS] METHOD [PARAMS]",
-        doc: "send one request to a fresh execd, or to one that runs; print its bare result",
+        doc: "send one request and print its result",
+        about: "It goes to a fresh execd, or with --pid or --socket to one that runs. PARAMS is a \
+                JSON object. An exec_command that still runs is polled to its end. \
+                docs/protocol.md has the methods.",
+        status: "0 for a result, 1 for an error, 2 bad flags.",
+        examples: [
+            r#"execd call exec_command '{"cmd":"git status"}'"#,
+            r#"execd call --pid 4242 write_stdin '{"session_id":3,"chars":"y\n"}'"#,
+        ],
         flags: &[PID, SOCKET],
         settings: true,
         words: Words::Method,
     },
     Command {
         name: "ls",
-        usage: "[--json]",
+        usage: "[FLAGS]",
         doc: "list the sessions of your execds that run",
+        about: "",
+        status: OF_A_CLIENT,
+        examples: ["execd ls", "execd ls --json | jq -r '.[].command'"],
         flags: &[
             flag("json", Takes::Nothing, "print a JSON array"),
             flag("ids", Takes::Nothing, "print the ids alone"),
@@ -269,8 +245,12 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "attach",
-        usage: "@ID",
-        doc: r"look into a session and type into it; Ctrl-\ Ctrl-d detaches",
+        usage: "[FLAGS] @ID",
+        doc: r"look into a session and type; Ctrl-\ Ctrl-d detaches",
+        about: "Output and keys go straight through; the program gets your terminal's size. \
+                docs/attach.md has more.",
+        status: OF_A_SESSION,
+        examples: ["execd attach @3", "execd attach execd-4242:@3"],
         flags: &[PID, SOCKET],
         settings: false,
         words: Words::Session,
@@ -279,6 +259,9 @@ pub const COMMANDS: &[Command] = &[
         name: "tail",
         usage: "[-f] [-n LINES] @ID",
         doc: "print the last lines of a session's output (10)",
+        about: "",
+        status: OF_A_SESSION,
+        examples: ["execd tail -n 50 @3", "execd tail -f @3"],
         flags: &[
             flag("f", Takes::Nothing, "go on with what comes, until the session ends"),
             flag("n", Takes::Value("LINES"), "how many lines"),
@@ -291,11 +274,14 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "log",
         usage: "[FLAGS] @ID|NAME|LOG",
-        doc: "print the output of a session from its log, also when it or its execd is gone",
+        doc: "print a session's output, also when its execd is gone",
+        about: "LOG is an id of execd logs, or a path. docs/logs.md has more.",
+        status: "0 done, 1 failure or not all of it is there, 2 bad flags, 141 nobody reads.",
+        examples: ["execd log @3 | less", "execd log -f -n 20 npm"],
         flags: &[
             flag("from", Takes::Value("N"), "begin at this byte; negative: before the end"),
-            flag("lines", Takes::Value("N"), "only the last N lines"),
-            flag("follow", Takes::Nothing, "go on with what comes, until the session ends"),
+            flag("lines", Takes::Value("N"), "only the last N lines").or('n'),
+            flag("follow", Takes::Nothing, "go on with what comes, until the session ends").or('f'),
             flag("raw", Takes::Nothing, "exact bytes, not clean text"),
             LOG_DIR,
             PID,
@@ -306,16 +292,37 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "logs",
-        usage: "[--all]",
-        doc: "list the logs that there are, newest first; logs clean deletes old ones",
+        usage: "[FLAGS]",
+        doc: "list the logs that there are, newest first",
+        about: "execd logs clean deletes old ones.",
+        status: OF_A_CLIENT,
+        examples: ["execd logs", "execd logs --all | grep make"],
         flags: &[flag("all", Takes::Nothing, "all of them (the newest 50)"), LOG_DIR],
         settings: false,
         words: Words::OneOf(&["clean"]),
     },
     Command {
+        name: "logs clean",
+        usage: "[FLAGS]",
+        doc: "delete the logs of sessions that ended long ago",
+        about: "Logs that an execd uses are left.",
+        status: OF_A_CLIENT,
+        examples: ["execd logs clean", "execd logs clean --older-than 36h"],
+        flags: &[
+            flag("older-than", Takes::Value("TIME"), "ended so long ago: s, m, h or d (7d)"),
+            flag("all", Takes::Nothing, "all that no execd uses"),
+            LOG_DIR,
+        ],
+        settings: false,
+        words: Words::None,
+    },
+    Command {
         name: "kill",
-        usage: "@ID [SIGNAL]",
-        doc: "end a session and everything in it (TERM; what is left after 2 s gets KILL)",
+        usage: "[FLAGS] @ID [SIGNAL]",
+        doc: "end a session and everything in it (TERM; KILL after 2 s)",
+        about: "SIGNAL is a name or a number, behind the id or as -INT before it.",
+        status: "0 when nothing is left of it, 1 otherwise, 2 bad flags.",
+        examples: ["execd kill @3", "execd kill -INT @3"],
         flags: &[PID, SOCKET],
         settings: false,
         words: Words::SessionAndSignal,
@@ -324,106 +331,43 @@ pub const COMMANDS: &[Command] = &[
         name: "completions",
         usage: "bash|zsh|fish",
         doc: "print completions for a shell",
+        about: "make install puts them where the shells find them.",
+        status: OF_A_CLIENT,
+        examples: ["source <(execd completions bash)", "execd completions fish | source"],
         flags: &[],
         settings: false,
         words: Words::OneOf(SHELLS),
     },
+    Command {
+        name: "help",
+        usage: "[FLAGS] [COMMAND|flags]",
+        doc: "tell of one command; of execd's own flags: execd help flags",
+        about: "",
+        status: OF_A_CLIENT,
+        examples: ["execd help run", "execd help --man run | man -l -"],
+        flags: &[
+            flag("all", Takes::Nothing, "with what the screen leaves out"),
+            flag("man", Takes::Nothing, "as a man page"),
+            flag("names", Takes::Nothing, "the names of the commands alone"),
+        ],
+        settings: false,
+        words: Words::Command,
+    },
 ];
 
-impl Flag {
-    /// The name with its dashes.
-    pub fn dashed(&self) -> String {
-        let dashes = if self.name.len() == 1 { "-" } else { "--" };
-        format!("{dashes}{}", self.name)
-    }
-
-    /// The flag as the help shows it, with what its value is called.
-    fn shown(&self) -> String {
-        let flag = self.dashed();
-        match self.takes {
-            Takes::Nothing => flag,
-            Takes::Value(name) | Takes::Path(name) => format!("{flag} {name}"),
-            Takes::Choice(words) => format!("{flag} {}", words.join("|")),
-        }
-    }
+/// The command of that name.
+pub fn command(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// Columns of the help, and where its second column begins.
-const HELP_COLUMNS: usize = 100;
-const HELP_DOCS_AT: usize = 29;
-
-/// One entry of the help: what it is, and what it does in the column beside it.
-fn entry(out: &mut String, what: &str, doc: &str) {
-    let mut line = format!("  {what:<width$}", width = HELP_DOCS_AT - 2);
-    if line.chars().count() >= HELP_DOCS_AT && !line.ends_with(' ') {
-        let _ = writeln!(out, "{}", line.trim_end());
-        line = " ".repeat(HELP_DOCS_AT);
-    }
-    let mut used = line.chars().count();
-    for (at, word) in doc.split(' ').enumerate() {
-        if at > 0 && used + 1 + word.len() > HELP_COLUMNS {
-            let _ = write!(line, "\n{}", " ".repeat(HELP_DOCS_AT));
-            used = HELP_DOCS_AT;
-        } else if at > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += word.len();
-    }
-    let _ = writeln!(out, "{line}");
+/// The command that the arguments begin with; empty where they begin with none.
+pub fn first(arguments: &[OsString]) -> &'static str {
+    let word = arguments.first();
+    word.and_then(|word| names().find(|name| word == name)).unwrap_or_default()
 }
 
-/// The text of `--help`.
-pub fn help() -> String {
-    let mut out = String::from("execd - runs commands that you can come back to\n\nusage:\n");
-    for command in COMMANDS {
-        let name = [command.name, command.usage].join(" ");
-        entry(&mut out, &format!("execd {}", name.trim_start()), command.doc);
-    }
-    out.push_str(
-        "\n  printf '%s\\n' '{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"git \
-         status\"}}' | execd\n",
-    );
-    let places = |flag: &&Flag| [PID.doc, SOCKET.doc].contains(&flag.doc);
-    for command in COMMANDS.iter().skip(1) {
-        let own: Vec<&Flag> = command.flags.iter().filter(|flag| !places(flag)).collect();
-        if !own.is_empty() {
-            let _ = writeln!(out, "\nflags of {}:", command.name);
-        }
-        for flag in own {
-            entry(&mut out, &flag.shown(), flag.doc);
-        }
-    }
-    out.push_str("\nflags of call, ls, attach, tail, log and kill:\n");
-    for flag in [PID, SOCKET] {
-        entry(&mut out, &flag.shown(), flag.doc);
-    }
-    out.push_str("\nflags of execd, run, agent and call:\n");
-    for flag in SETTINGS.iter().chain(COMMANDS[0].flags) {
-        entry(&mut out, &flag.shown(), flag.doc);
-    }
-    out.push_str(
-        "\nEXECD_LOG=debug prints one line per change of state on stderr.\nThe protocol and \
-         every method: docs/protocol.md; attaching: docs/attach.md.\n",
-    );
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_names_every_command_and_flag_and_fits_a_screen() {
-        let help = help();
-        for command in COMMANDS {
-            assert!(help.contains(&format!("  execd {}", command.name)), "{}", command.name);
-            assert!(command.flags.iter().all(|flag| help.contains(&flag.shown())));
-        }
-        assert!(SETTINGS.iter().all(|flag| help.contains(&flag.shown())));
-        for line in help.lines() {
-            assert!(line.chars().count() <= HELP_COLUMNS, "{line}");
-        }
-    }
+/// The names of the commands that are one word.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let one_word = |name: &&str| !name.is_empty() && !name.contains(' ');
+    COMMANDS.iter().map(|command| command.name).filter(one_word)
 }

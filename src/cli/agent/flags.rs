@@ -74,7 +74,7 @@ const OF_HEALTH: [&str; 4] = ["--health", "--pi", "--min-version", "--json"];
 pub fn parse(words: Vec<OsString>, mut config: Config) -> Result<Asked, Reason> {
     let mut options = AgentOptions::default();
     let mut given: Vec<String> = Vec::new();
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("agent", words);
     while let Some(argument) = arguments.next()? {
         let params = &mut options.params;
         let flag = match argument {

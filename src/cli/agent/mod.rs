@@ -6,7 +6,6 @@
 //! | file | what |
 //! |---|---|
 //! | `flags` | from arguments to the params of agent_execute |
-//! | `help` | the help |
 //! | `health` | whether pi is there |
 //! | `log_file` | the file of `--log` |
 //! | `text` | from events and result to text and exit status |
@@ -14,7 +13,6 @@
 
 pub mod flags;
 mod health;
-pub mod help;
 pub mod log_file;
 mod streams;
 mod text;

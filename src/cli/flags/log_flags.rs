@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::super::arguments::Argument::{Flag, Word};
-use super::super::arguments::{Arguments, Reason, number, text, unknown};
+use super::super::arguments::{Arguments, Reason, number, text};
 use super::super::log_source::{LogOptions, Whose};
 use super::super::logs::LogsOptions;
 use super::super::survey::Place;
@@ -13,7 +13,7 @@ use crate::limits::{LOGS_SHOWN, MAX_LOG_BOUND_BYTES};
 use crate::sys::log_files::is_log_name;
 
 pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("log", words);
     let (mut place, mut word) = (Place::default(), None);
     let (mut from, mut lines, mut log_dir) = (None, None, None);
     let (mut follow, mut raw) = (false, false);
@@ -37,7 +37,7 @@ pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
             "--raw" => raw = true,
             "--log-dir" => log_dir = Some(PathBuf::from(arguments.value()?)),
             "--pid" | "--socket" => place_flag(&flag, &mut arguments, &mut place)?,
-            flag => return Err(unknown(flag)),
+            flag => return Err(arguments.unknown(flag)),
         }
     }
     let whose = match word.as_deref().and_then(log_of) {
@@ -77,7 +77,7 @@ fn log_of(word: &str) -> Option<Whose> {
 }
 
 pub(super) fn logs(words: Vec<OsString>) -> Result<Command, Reason> {
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("logs", words);
     let mut options = LogsOptions { most: LOGS_SHOWN, log_dir: None };
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -85,7 +85,7 @@ pub(super) fn logs(words: Vec<OsString>) -> Result<Command, Reason> {
                 "-h" | "--help" => return Ok(Command::Help),
                 "--all" => options.most = usize::MAX,
                 "--log-dir" => options.log_dir = Some(PathBuf::from(arguments.value()?)),
-                flag => return Err(unknown(flag)),
+                flag => return Err(arguments.unknown(flag)),
             },
             Word(extra) => return Err(format!("logs does not take {extra:?}")),
         }

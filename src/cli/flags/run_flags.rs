@@ -96,7 +96,7 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
         log: None,
         config,
     };
-    let mut arguments = Arguments::new(words);
+    let mut arguments = Arguments::of("run", words);
     while let Some(argument) = arguments.next()? {
         let flag = match argument {
             Flag(flag) => flag,
