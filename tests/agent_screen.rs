@@ -169,6 +169,7 @@ $";
 /// rule: agent.md, execd agent: No line that is rewritten where stderr is no terminal
 /// rule: agent.md, execd agent: `-v` shows what the model thinks, dimmed on a terminal without
 ///   `NO_COLOR`
+/// rule: cli.md, Help: NO_COLOR is honoured, no colour off a terminal
 #[test]
 fn thoughts_are_dimmed_and_nothing_is_rewritten_in_a_file() {
     if !can_draw() {

@@ -1,0 +1,270 @@
+//! `execd run` beside timeout(1), env(1), nohup(1) and script(1): each row of the table in
+//! docs/cli.md is shown here by running both programs.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::{eventually, left_out};
+use tempfile::TempDir;
+
+/// A row: its first three cells (program, what is compared, how execd compares), the programs that
+/// it needs, and what shows it.
+type Row = (&'static str, &'static str, &'static str, &'static str, fn());
+
+const ROWS: [Row; 16] = [
+    ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
+    ("timeout(1)", "statuses 125, 126, 127", "same", "timeout", own_statuses),
+    ("timeout(1)", "a command that signal N ended", "same", "timeout", a_signal),
+    ("timeout(1)", "a time of 0", "same", "timeout", no_time),
+    ("timeout(1)", "how times are written", "better", "timeout", times),
+    ("timeout(1)", "a command that ignores SIGTERM", "better", "timeout", ignored_sigterm),
+    ("timeout(1)", "a command that has gone silent", "better", "timeout", silence),
+    ("timeout(1)", "background jobs at the command's end", "different", "timeout", background),
+    ("env(1)", "words, stdin, stdout, stderr, status", "same", "env", transparency),
+    ("env(1)", "a word with blanks", "better", "env", a_word_with_blanks),
+    ("env(1)", "the environment", "different", "env", environment),
+    ("env(1)", "`NAME=VALUE` before the program", "different", "env", assignments),
+    ("nohup(1)", "SIGHUP", "different", "nohup", hang_up),
+    ("nohup(1)", "output that is kept", "better", "nohup", kept_output),
+    ("script(1)", "a terminal for the command", "same", "script", a_terminal),
+    ("script(1)", "the record, and the status", "better", "script", the_record),
+];
+
+/// rule: cli.md, Help: A table beside timeout(1), env(1), nohup(1), script(1) says what is the
+///   same, better, different, and each row is run
+#[test]
+fn each_row_of_the_table_is_so() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let cells = |line: &str| -> Option<[String; 3]> {
+        let mut cells = line.strip_prefix("| ")?.split(" | ").map(str::to_owned);
+        let first = [cells.next()?, cells.next()?, cells.next()?];
+        first[0].ends_with("(1)").then_some(first)
+    };
+    let told: Vec<[String; 3]> = page.lines().filter_map(cells).collect();
+    let shown: Vec<[String; 3]> =
+        ROWS.iter().map(|row| [row.0, row.1, row.2].map(str::to_owned)).collect();
+    assert_eq!(told, shown, "the rows of docs/cli.md and what shows them");
+    for (program, what, _, needs, shows) in ROWS {
+        let there = Command::new(needs).arg("--version").output().is_ok();
+        if there {
+            eprintln!("{program}: {what}");
+            shows();
+        } else {
+            left_out(&format!("{program}: {what}: {needs} is not installed"));
+        }
+    }
+}
+
+/// How a program ended, as a shell gives it, and what it wrote.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn command(dir: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(dir.path()).stdin(Stdio::null());
+    command.env("TMPDIR", dir.path()).env("XDG_RUNTIME_DIR", dir.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn said_in(dir: &TempDir, words: &[&str]) -> Said {
+    let done = command(dir, words).output().unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let signal = done.status.signal().map(|signal| 128 + signal);
+    let status = done.status.code().or(signal).expect("an end");
+    Said { status, out: text(&done.stdout), err: text(&done.stderr) }
+}
+
+fn said(words: &[&str]) -> Said {
+    said_in(&TempDir::new().expect("a directory"), words)
+}
+
+/// The words of `execd run -q` before others.
+fn run<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [&[env!("CARGO_BIN_EXE_execd"), "run", "-q"], words].concat()
+}
+
+fn status(words: &[&str]) -> i32 {
+    said(words).status
+}
+
+// ---- timeout(1) -------------------------------------------------------------------------
+
+fn status_at_the_timeout() {
+    assert_eq!(status(&["timeout", "0.1", "sleep", "1000"]), 124);
+    assert_eq!(status(&run(&["--timeout", "0.1", "sleep", "1000"])), 124);
+}
+
+fn own_statuses() {
+    for (time, program, wanted) in [("x", "true", 125), ("9", "/", 126), ("9", "nowhere", 127)] {
+        assert_eq!(status(&["timeout", time, program]), wanted, "{program}");
+        assert_eq!(status(&run(&["--timeout", time, program])), wanted, "{program}");
+    }
+}
+
+fn a_signal() {
+    for signal in ["TERM", "KILL", "USR1"] {
+        let kills = format!("kill -{signal} $$");
+        let by_timeout = status(&["timeout", "900", "sh", "-c", &kills]);
+        assert_eq!(status(&run(&["--timeout", "900", "sh", "-c", &kills])), by_timeout);
+        assert!(by_timeout > 128, "{by_timeout}");
+    }
+}
+
+fn no_time() {
+    let words = ["sh", "-c", "sleep 0.2; exit 5"];
+    assert_eq!(status(&[&["timeout", "0"], &words[..]].concat()), 5);
+    assert_eq!(status(&run(&[&["--timeout", "0"], &words[..]].concat())), 5);
+}
+
+fn times() {
+    for (time, timeouts) in
+        [("900", 0), ("900.5s", 0), ("9m", 0), ("900000ms", 125), ("1h30m", 125)]
+    {
+        assert_eq!(status(&["timeout", time, "true"]), timeouts, "{time}");
+        assert_eq!(status(&run(&["--timeout", time, "true"])), 0, "{time}");
+    }
+}
+
+fn ignored_sigterm() {
+    let turns = |most: &str| {
+        format!(
+            "trap '' TERM; n=0; while [ $n -lt {most} ]; do sleep 0.1; n=$((n+1)); done; echo on"
+        )
+    };
+    assert_eq!(said(&["timeout", "0.1", "sh", "-c", &turns("20")]).out, "on\n");
+    let ended = said(&run(&["--timeout", "0.1", "-c", &turns("100000000")]));
+    assert_eq!((ended.status, ended.out.as_str()), (124, ""));
+}
+
+fn silence() {
+    let ended = said(&run(&["--idle-timeout", "0.3", "-c", "echo a; sleep 1000"]));
+    assert_eq!((ended.status, ended.out.as_str()), (124, "a\n"));
+    assert!(!said(&["timeout", "--help"]).out.contains("idle"));
+}
+
+/// Whether the process is there, and no zombie.
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+fn background() {
+    let leaves = "sleep 1000 >/dev/null 2>&1 & echo $!";
+    let left = said(&["timeout", "900", "sh", "-c", leaves]).out;
+    assert!(lives(left.trim()), "timeout leaves it");
+    let pid = left.trim().parse().expect("a pid");
+    // SAFETY: signals the process that the test has started just now.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let ended = said(&run(&["--timeout", "900", "sh", "-c", leaves]));
+    assert_eq!(ended.status, 0);
+    eventually("the job is gone", || !lives(ended.out.trim()));
+}
+
+// ---- env(1) -----------------------------------------------------------------------------
+
+fn transparency() {
+    for words in [
+        &["sh", "-c", "echo out; echo err >&2; exit 7"][..],
+        &["printf", "%s\\n", "a  b", "", "$HOME", "*"],
+        &["cat"],
+        &["head", "-c", "100000", "/dev/zero"],
+        &["true"],
+    ] {
+        assert_eq!(said(&run(words)), said(&[&["env"], words].concat()), "{words:?}");
+    }
+}
+
+fn a_word_with_blanks() {
+    let by_env = said(&["env", "echo a"]);
+    let by_execd = said(&run(&["echo a"]));
+    assert_eq!((by_env.status, by_execd.status), (127, 127));
+    assert!(by_execd.err.contains("did you mean -c? execd run -c 'echo a'"), "{by_execd:?}");
+}
+
+fn environment() {
+    let dir = TempDir::new().expect("a directory");
+    let names = |words: &[&str]| -> BTreeSet<String> {
+        let out = said_in(&dir, words).out;
+        out.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect()
+    };
+    let (by_env, by_execd) = (names(&["env", "env"]), names(&run(&["env"])));
+    assert!(by_env.is_subset(&by_execd), "{by_env:?}\n{by_execd:?}");
+    let more: Vec<&String> = by_execd.difference(&by_env).collect();
+    assert!(more.iter().all(|name| name.starts_with("EXECD_")), "{more:?}");
+}
+
+fn assignments() {
+    assert_eq!(said(&["env", "X_Y=1", "sh", "-c", "echo $X_Y"]).out, "1\n");
+    assert_eq!(status(&run(&["X_Y=1", "sh", "-c", "echo $X_Y"])), 127);
+    let both = run(&["sh", "-c", "echo $X_Y"]);
+    assert_eq!(said(&[&["env", "X_Y=1"], &both[..]].concat()).out, "1\n");
+}
+
+// ---- nohup(1) ---------------------------------------------------------------------------
+
+/// Starts it, waits for the line that it writes first, and sends SIGHUP; gives all it wrote.
+fn hung_up(words: &[&str]) -> (Option<i32>, String) {
+    let dir = TempDir::new().expect("a directory");
+    let mut child: Child = command(&dir, words).spawn().expect("it starts");
+    let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+    let mut first = String::new();
+    out.read_line(&mut first).expect("a line");
+    let pid = i32::try_from(child.id()).expect("a pid");
+    // SAFETY: signals a child of ours.
+    unsafe { libc::kill(pid, libc::SIGHUP) };
+    let mut rest = String::new();
+    if words.contains(&"nohup") {
+        // A signal that is ignored leaves no trace: it goes on when this one comes too.
+        // SAFETY: signals a child of ours.
+        unsafe { libc::kill(pid, libc::SIGUSR1) };
+    }
+    out.read_to_string(&mut rest).expect("the rest");
+    (child.wait().expect("it ends").code(), rest)
+}
+
+fn hang_up() {
+    let waits = "trap 'echo told; exit 4' USR1; echo up; while :; do sleep 0.05; done";
+    assert_eq!(hung_up(&["nohup", "sh", "-c", waits]), (Some(4), "told\n".to_owned()));
+    assert_eq!(hung_up(&run(&["-c", waits])), (Some(129), String::new()));
+}
+
+fn kept_output() {
+    let dir = TempDir::new().expect("a directory");
+    let (out, words) = ("kept\n", ["sh", "-c", "echo kept"]);
+    assert_eq!(said_in(&dir, &[&["nohup"], &words[..]].concat()).out, out);
+    assert!(!dir.path().join("nohup.out").exists(), "stdout is no terminal");
+    assert_eq!(said_in(&dir, &run(&[&["--log", "log"], &words[..]].concat())).out, out);
+    assert_eq!(std::fs::read_to_string(dir.path().join("log")).expect("a log"), out);
+}
+
+// ---- script(1) --------------------------------------------------------------------------
+
+const ON_A_TERMINAL: &str = "test -t 0 && test -t 1 && test -t 2 && echo terminal";
+
+fn a_terminal() {
+    let by_script = said(&["script", "-qec", ON_A_TERMINAL, "/dev/null"]);
+    let by_execd = said(&run(&["-t", "-c", ON_A_TERMINAL]));
+    assert_eq!((by_script.status, by_script.out.as_str()), (0, "terminal\r\n"));
+    assert_eq!((by_execd.status, by_execd.out.as_str()), (0, "terminal\r\n"));
+}
+
+fn the_record() {
+    let dir = TempDir::new().expect("a directory");
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("a record");
+    assert_eq!(said_in(&dir, &["script", "-qc", "echo a; exit 3", "typescript"]).status, 0);
+    assert!(read("typescript").starts_with("Script started on "));
+    let ran = said_in(&dir, &run(&["-t", "--log", "log", "-c", "echo a; exit 3"]));
+    assert_eq!((ran.status, read("log").as_str()), (3, "a\r\n"));
+}
