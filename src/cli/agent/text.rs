@@ -70,7 +70,7 @@ impl Style {
     fn of_environment() -> Self {
         let set = |name: &str| host::variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
-        let locale = locale.to_string_lossy().to_lowercase();
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
         let utf8 = locale.contains("utf-8") || locale.contains("utf8");
         let colours = set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb");
         Self {

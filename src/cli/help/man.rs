@@ -11,7 +11,7 @@ pub fn page(command: &Command) -> String {
     // There is no date: two builds of one source are the same.
     let mut out = format!(
         ".TH {} 1 \"\" \"execd {}\" \"\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n{}\n",
-        roff(&title.to_uppercase()),
+        roff(&title.to_ascii_uppercase()),
         env!("CARGO_PKG_VERSION"),
         roff(&title),
         roff(command.doc),
