@@ -342,6 +342,78 @@ fn a_page_that_is_slow_to_come_delays_nobody() {
     assert_eq!(execd.result_of(request)["text"], "1\n2\n3\n4\n5\n");
 }
 
+/// A page whose beginning was in the log alone once came from memory, without that beginning and as
+/// the last one, while nobody had said yet that there is a log; and a page said that it was the
+/// last one before the log had all of it, which its reader looked into next.
+/// rule: bash-stream.md, The stream family: `eof` is true when the page reaches the end, nothing
+///   more will come, and the log has all of it
+#[test]
+fn no_page_is_the_last_one_before_the_log_has_all_of_it() {
+    let mut execd = Execd::start();
+    let (first, _) = begin(&mut execd, "true", json!({}));
+    execd.result_of(first);
+    let stopped = Stopped::new(execd.keeper());
+    let (begun, id) = begin(&mut execd, "seq 1 18000", json!({"stream": false}));
+    eventually("all of it is read", || {
+        let row = row(&mut execd, id);
+        row.is_some_and(|row| row["outputBytes"] == 96_894 && row["status"] == "completed")
+    });
+    let whole = json!({"sessionId": id, "limit": 150_000});
+    let asked = execd.start_request("get_process_log", whole);
+    execd.no_reply_yet(asked);
+    let end = page(&mut execd, id, json!({"offset": -6}));
+    assert_eq!(text(&end, "text"), "18000\n");
+    assert!(end["eof"] == false || end["logComplete"] == false, "{end}");
+    drop(stopped);
+    let all: String = (1..=18_000).map(|n| format!("{n}\n")).collect();
+    let got = execd.result_of(asked);
+    assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
+    assert_absent(&got, &["omittedBytes"]);
+    until_last(&mut execd, id);
+    let ended = execd.result_of(begun);
+    assert_same("the log", &std::fs::read(log_file(&ended)).expect("it is there"), all.as_bytes());
+}
+
+/// Asks until a page is the last one.
+fn until_last(execd: &mut Execd, id: u64) {
+    eventually("a page is the last one", || page(execd, id, json!({"offset": -1}))["eof"] == true);
+}
+
+/// A request for a page once overtook the output that waited for the log writer's pipe: all of it
+/// was told as missing.
+/// rule: architecture.md, The keeper: the request goes down the log pipe behind the data, so the
+///   part has what was handed over before it
+#[test]
+fn a_page_has_what_waits_for_a_log_writer_that_stands_still() {
+    let mut execd = Execd::start();
+    let (first, _) = begin(&mut execd, "true", json!({}));
+    execd.result_of(first);
+    let stopped = Stopped::new(execd.keeper());
+    // More than the pipe and the queue of one log take.
+    let (_, flood) = begin(&mut execd, "head -c 3000000 /dev/zero", json!({"stream": false}));
+    let stands_still = |execd: &mut Execd| {
+        let read = row(execd, flood).map_or(0, |row| number(&row, "outputBytes"));
+        read > 1_100_000
+    };
+    eventually("the pipe to the log writer is full", || stands_still(&mut execd));
+    let (_, id) = begin(&mut execd, "seq 1 18000", json!({"stream": false}));
+    eventually("all of it is read", || {
+        row(&mut execd, id).is_some_and(|row| row["outputBytes"] == 96_894)
+    });
+    let page = execd.start_request("get_process_log", json!({"sessionId": id, "limit": 150_000}));
+    let part = execd.start_request("read_output", json!({"session_id": id, "from": 0}));
+    execd.no_reply_yet(page);
+    drop(stopped);
+    let all: String = (1..=18_000).map(|n| format!("{n}\n")).collect();
+    let got = execd.result_of(page);
+    assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
+    assert_absent(&got, &["omittedBytes"]);
+    let got = execd.result_of(part);
+    let to = usize::try_from(number(&got, "to")).expect("a place");
+    assert_same("the part", text(&got, "text").as_bytes(), &all.as_bytes()[..to]);
+    assert_eq!((&got["from"], &got["gap"]), (&json!(0), &Value::Null));
+}
+
 #[test]
 fn many_pages_at_once_are_all_answered() {
     let mut execd = Execd::start();

@@ -165,14 +165,13 @@ impl<F: Families> Engine<F> {
         if core.is_awaited_now() {
             return;
         }
-        if let Some(ended_ns) = core.finished_ns {
+        if core.finished_ns.is_some() {
             let observed = core.observed;
             if observed || core.listing == Listing::Early || core.ways.own_cap {
                 // Families with a cap of their own remember their sessions in their books.
                 self.sessions.unlist(core);
             }
-            let due = ended_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= cx.now_ns;
-            core.awaits_log = !(cx.keeper.settled(core.id) || due);
+            core.awaits_log = !cx.is_over_and_logged(core);
             if core.awaits_log {
                 cx.keeper.ask_sync(core.id);
                 return;

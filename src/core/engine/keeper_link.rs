@@ -379,6 +379,7 @@ impl KeeperLink {
         log.queue.consume(chunk);
         self.hand.send_facts(id, log, &mut self.staging);
         self.bytes_handed += chunk as u64;
+        self.reading.sent(id, (chunk, log.queue.is_empty()), self.staging.buffer());
         if log.closing {
             self.orphan_bytes = self.orphan_bytes.saturating_sub(chunk);
         }

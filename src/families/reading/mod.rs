@@ -61,9 +61,10 @@ impl Family for Reading {
         }
     }
 
-    /// The log is read behind all that was handed over before: nothing is waited for.
-    fn points_at_log(_: Option<&Self>, _: &Session, _: &Wait, _: Why, _: &Cx) -> bool {
-        false
+    /// The log is read behind all that was handed over before: only who is told the end of the
+    /// output, and may look into the log next, waits for it.
+    fn points_at_log(_: Option<&Self>, _: &Session, _: &Wait, why: Why, _: &Cx) -> bool {
+        why == Why::Completed
     }
 
     /// The wait is over: the part is read behind the judgement.

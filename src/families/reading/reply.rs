@@ -71,7 +71,7 @@ pub enum Read {
 struct Known {
     /// What the answer says besides the page.
     report: Report,
-    /// Nothing more will come.
+    /// Nothing more will come, and the log has it all or was waited for long enough.
     over: bool,
     /// Its log's name; none where nothing is logged.
     log: Option<String>,
@@ -139,6 +139,7 @@ fn known(engine: &mut Engine, ask: &Ask) -> Known {
         ..Report::default()
     };
     let whole = is_whole(source, core.output_bytes_total(), core.errors_total);
+    let over = cx.is_over_and_logged(core);
     Known { report, over, log: cx.keeper.log_name(id).map(str::to_owned), whole }
 }
 

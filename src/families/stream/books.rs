@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::finished::Finished;
 pub use super::finished::Row;
-use super::kept::{ends_at, file_name, holds, stream_of};
+use super::kept::{ends_at, holds, stream_of};
 use super::output::{Stream, capped};
 use super::{Report, end_word, final_report};
 use crate::engine::judge::status_fields;
@@ -175,7 +175,8 @@ pub(super) fn find_page(engine: &mut Engine, spec: &PageSpec) -> Result<Found, R
     let Some(Entry { core, family }) = engine.sessions.get(id) else {
         return Err(engine.sessions.unknown_session(id));
     };
-    let (own, log_path) = (family.stream(), engine.cx.log_path(id));
+    // Where nobody has said yet whether there is a log, it is asked.
+    let (own, log) = (family.stream(), engine.cx.keeper.readable(id));
     let late_from = core.left_at().map(|left| left.of(source));
     let wrote = |of: Source| own.is_some_and(|own| own.has_written(of));
     // While only one of them has written, its pages are those of the whole.
@@ -187,16 +188,16 @@ pub(super) fn find_page(engine: &mut Engine, spec: &PageSpec) -> Result<Found, R
     let only = source.filter(|_| !whole);
     let kept = match only {
         None => (core.tail.to_vec(), core.tail.starts_at()),
-        Some(source) => stream_of(own, core, source, log_path.is_none()),
+        Some(source) => stream_of(own, core, source, log.is_none()),
     };
-    let from = match log_path {
-        Some(path) if !holds(&kept, spec) => {
-            PageSource::Log(file_name(&path), only, ends_at(&kept))
-        }
+    let from = match log {
+        Some(name) if !holds(&kept, spec) => PageSource::Log(name.to_owned(), only, ends_at(&kept)),
         _ => PageSource::Memory(kept.0, kept.1),
     };
-    let log = engine.cx.log_trouble(core, false);
-    Ok(Found { from, finished: core.life.finished(), late_from, log })
+    // Who reads that this is the end may look into the log next.
+    let finished = engine.cx.is_over_and_logged(core);
+    let log = engine.cx.log_trouble(core, finished);
+    Ok(Found { from, finished, late_from, log })
 }
 
 /// What memory has of the stream that a page is asked of.
@@ -230,6 +231,7 @@ pub(super) fn remember(own: Option<&Stream>, core: &Session, family: &'static st
     let kept = cx.config.logs.off.then(|| core.tail.last(usize::MAX));
     let report = final_report(own, core, cx);
     let mut finished = Finished::new(row, report, kept);
+    finished.log = cx.keeper.readable(core.id).map(str::to_owned);
     finished.family = family;
     finished.left_at = core.left_at();
     if let Some(own) = own {

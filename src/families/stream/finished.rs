@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::Report;
-use super::kept::{ends_at, file_name, furthest, holds};
+use super::kept::{ends_at, furthest, holds};
 use super::output::{Stream, capped};
 use crate::engine::pages::{KeptBytes, PageSource, PageSpec};
 use crate::limits::{FINISHED_JOB_BYTES, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES};
@@ -87,6 +87,8 @@ pub struct Finished {
     pub report: Report,
     /// The name of the family that started it.
     pub family: &'static str,
+    /// The name of its log, where there may be one.
+    pub log: Option<String>,
     whole: Whole,
     /// The last bytes of its output, where no log has them.
     kept: Option<KeptBytes>,
@@ -111,8 +113,8 @@ impl Finished {
             text.iter_mut().for_each(String::shrink_to_fit);
         }
         let streams = Streams::One(Source::Output);
-        let family = "stream";
-        Self { row, report, family, whole, kept, streams, left_at: None, shrunk: false }
+        let (family, log, left_at, shrunk) = ("stream", None, None, false);
+        Self { row, report, family, log, whole, kept, streams, left_at, shrunk }
     }
 
     /// Cuts its texts to their ends: how it ended is told on, and where its log is.
@@ -139,6 +141,7 @@ impl Finished {
         let mut shrunk = Self::new(self.row.clone(), report, kept);
         shrunk.shrunk = true;
         shrunk.family = self.family;
+        shrunk.log = self.log.take();
         shrunk.left_at = self.left_at;
         shrunk.streams = match &self.streams {
             Streams::Apart(ends) => {
@@ -206,18 +209,18 @@ impl Finished {
     /// Where a page comes from.
     pub fn page(&self, spec: &PageSpec) -> PageSource {
         if let Some((source, kept)) = spec.source.and_then(|one| Some((one, self.stream(one)?))) {
-            return match &self.row.log_path {
-                Some(path) if !holds(&kept, spec) => {
-                    PageSource::Log(file_name(path), Some(source), ends_at(&kept))
+            return match &self.log {
+                Some(log) if !holds(&kept, spec) => {
+                    PageSource::Log(log.clone(), Some(source), ends_at(&kept))
                 }
                 _ => PageSource::Memory(kept.0, kept.1),
             };
         }
         match (spec.source, &self.streams) {
             (Some(source), Streams::One(only)) if source != *only => PageSource::Memory(vec![], 0),
-            _ => match (&self.kept, &self.row.log_path) {
+            _ => match (&self.kept, &self.log) {
                 (Some((bytes, starts_at)), _) => PageSource::Memory(bytes.clone(), *starts_at),
-                (None, Some(path)) => PageSource::Log(file_name(path), None, self.row.output_bytes),
+                (None, Some(log)) => PageSource::Log(log.clone(), None, self.row.output_bytes),
                 (None, None) => PageSource::Memory(vec![], self.row.output_bytes),
             },
         }

@@ -41,8 +41,3 @@ pub(super) fn furthest(own: KeptBytes, order: &Arrival, both: &[u8], source: Sou
     let starts_at = ends_at(&own).saturating_sub(bytes.len() as u64);
     (bytes, starts_at)
 }
-
-/// The name of a log in its directory.
-pub(super) fn file_name(path: &str) -> String {
-    path.rsplit('/').next().unwrap_or(path).to_owned()
-}

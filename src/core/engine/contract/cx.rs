@@ -18,7 +18,7 @@ use crate::engine::ledger::kept::{By, Events};
 use crate::engine::run_front::RunFront;
 use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
-use crate::limits::NAMED_PROCESSES;
+use crate::limits::{LOG_ACK_WAIT_MS, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
@@ -226,6 +226,13 @@ impl<F: Families> Cx<F> {
     /// The first byte of a session's output that its log still has, where it has lost some.
     pub fn log_from(&self, id: SessionId) -> Option<u64> {
         self.keeper.log_from(id)
+    }
+
+    /// Whether a session is over and its log has all of its output, or was waited for long enough:
+    /// 250 ms from the end on.
+    pub fn is_over_and_logged(&self, core: &Session) -> bool {
+        let late = |ended_ns: u64| ended_ns + LOG_ACK_WAIT_MS * NS_PER_MS <= self.now_ns;
+        core.finished_ns.is_some_and(|at_ns| late(at_ns) || self.keeper.settled(core.id))
     }
 
     /// The path of a session's log as texts name it, with what the log lacks.

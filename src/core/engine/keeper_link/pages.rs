@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use super::logs::{Log, LogStatus};
 use super::{Hand, KeeperLink};
 use crate::keeper::frames::{Ack, Head, ReadRange, push_read_range};
 use crate::keeper::range::Range;
@@ -19,11 +20,42 @@ pub(super) struct Reading {
     pub(super) coming: Option<(Ack, Vec<u8>)>,
     /// What waits to be read by ourselves (`--no-keeper`): a few, see LOG_PAGES_ASKED_MAX.
     to_read: VecDeque<ReadRange>,
+    /// What the keeper is to be asked behind bytes that wait for its pipe: as few.
+    held: Vec<Held>,
     /// Ranges that have come whole.
     ranges: Vec<(Ack, Vec<u8>)>,
 }
 
+/// A question that must not overtake the output that it is about.
+#[derive(Debug)]
+struct Held {
+    session: SessionId,
+    /// So many bytes of the session's log go onto the pipe before it.
+    behind: usize,
+    asked: ReadRange,
+}
+
 impl Reading {
+    /// `bytes` of a session's log were put onto `pipe`; `all`: nothing of the log waits any more.
+    /// What was held back for them follows.
+    pub(super) fn sent(
+        &mut self,
+        session: SessionId,
+        (bytes, all): (usize, bool),
+        pipe: &mut Vec<u8>,
+    ) {
+        self.held.retain_mut(|held| {
+            if held.session != session {
+                return true;
+            }
+            held.behind = held.behind.saturating_sub(bytes);
+            if held.behind == 0 || all {
+                push_read_range(pipe, &held.asked);
+            }
+            held.behind > 0 && !all
+        });
+    }
+
     /// Takes in what has come whole.
     pub(super) fn take(&mut self, came: Option<(Ack, Vec<u8>)>) {
         self.ranges.extend(came);
@@ -46,11 +78,26 @@ impl KeeperLink {
         self.place.path().map(|dir| dir.join(name).to_string_lossy().into_owned())
     }
 
-    /// Asks for a part of a session's output; [`Self::take_ranges`] gives it when it has come.
-    /// False when there is nobody to ask.
+    /// The name of a session's log, unless it is known that there is no such file; `None` too
+    /// where nothing is logged.
+    pub fn readable(&self, id: SessionId) -> Option<&str> {
+        let there = |status: LogStatus| status.path.is_some();
+        let known = self.named(id) && !self.status(id).is_some_and(there);
+        self.log_name(id).filter(|_| !known)
+    }
+
+    /// Asks for a part of a session's output; [`Self::take_ranges`] gives it when it has come, with
+    /// all that was queued for the log before. False when there is nobody to ask.
     pub fn ask_range(&mut self, asked: &ReadRange) -> bool {
+        let waits = |log: &Log| log.name == asked.name && !(log.open_sent && log.queue.is_empty());
         match &mut self.hand {
-            Hand::Process(Some(_)) => push_read_range(self.staging.buffer(), asked),
+            Hand::Process(Some(_)) => match self.logs.iter().find(|(_, log)| waits(log)) {
+                Some((&session, log)) => {
+                    let (behind, asked) = (log.queue.len(), asked.clone());
+                    self.reading.held.push(Held { session, behind, asked });
+                }
+                None => push_read_range(self.staging.buffer(), asked),
+            },
             Hand::Process(None) => return false,
             // Behind what is queued, as with a keeper.
             Hand::Inline(_) => self.reading.to_read.push_back(asked.clone()),
@@ -64,6 +111,11 @@ impl KeeperLink {
         while let Some(asked) = self.reading.to_read.pop_front() {
             self.reading.take(Some(writer.range(&asked)));
         }
+    }
+
+    /// Nobody waits for any part any more.
+    pub(crate) fn drop_held_ranges(&mut self) {
+        self.reading.held.clear();
     }
 
     /// The parts of the output that have come.

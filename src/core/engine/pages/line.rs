@@ -134,6 +134,7 @@ impl<F: Families> Engine<F> {
         if !all && !self.pages.0.values().any(late) {
             return;
         }
+        self.cx.keeper.drop_held_ranges();
         let tickets: Vec<Ticket> = self.pages.0.keys().copied().collect();
         for ticket in tickets {
             self.fail_page(ticket, why);
