@@ -408,7 +408,7 @@ fn every_family_says_from_where_on_a_log_is_kept() {
         from
     };
     let total = wrote.len();
-    let kept = |from| format!("bytes {from}–{total} of {total} kept: execd log @");
+    let kept = |from| format!("bytes {from}–{total} of {total} kept: execd log ");
     let stream = execd.result("bash_stream", json!({"command": cmd}));
     let from = from_of(&stream, "logFrom");
     let text = stream["aggregated"].as_str().expect("text");
@@ -427,7 +427,7 @@ fn every_family_says_from_where_on_a_log_is_kept() {
         listed["log_from"].as_u64().is_some()
     });
     let text = execd.result("list_sessions", json!({}))["text"].to_string();
-    assert!(text.contains(&format!(" kept: execd log @{} --from ", printer.session)), "{text}");
+    assert!(text.contains(&format!(" kept: execd log {}-", printer.session)), "{text}");
     let seen = execd.result("attach_session", json!({"session_id": printer.session}));
     assert!(seen["log_from"].as_u64().is_some(), "{seen}");
     execd.result("detach_session", json!({"session_id": printer.session}));

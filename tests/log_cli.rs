@@ -249,9 +249,19 @@ fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     }
     // What the footer says is done.
     let footer = result["footer"].as_str().expect("it was cut").to_owned();
-    let says = format!("bytes {from}–{total} of {total} kept: execd log @{id} --from {from}");
+    let says = format!("bytes {from}–{total} of {total} kept: execd log {name} --from {from}");
     assert!(footer.contains(&says), "{footer}");
     let words: Vec<&str> = says.split_once(": execd ").expect("above").1.split(' ').collect();
+    let done = said(&execd, &[&words[..], &["--raw"]].concat());
+    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
+    // Also when its execd is gone and another one has a session of that number.
+    execd.close_stdin();
+    execd.wait_exit();
+    let tmpdir = execd.tmpdir();
+    let tmpdir = tmpdir.to_str().expect("UTF-8");
+    let first = ["--first-session-id", &id.to_string()];
+    let mut other = Execd::with(&first, &[("TMPDIR", tmpdir)]);
+    other.run("echo theirs");
     let done = said(&execd, &[&words[..], &["--raw"]].concat());
     assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
 }
@@ -271,24 +281,78 @@ fn in_a_session_a_number_means_the_execd_of_that_session() {
     assert_eq!(execd.run(&asks)["output"], "mine\n");
     assert_eq!(other.run(&asks)["output"], "theirs\n");
     let elsewhere = said(&execd, &["log", &format!("@{id}")]);
-    assert!(elsewhere.err.contains("several execds"), "{}", elsewhere.err);
+    assert!(elsewhere.err.starts_with("execd: several execds"), "{}", elsewhere.err);
+    assert!(elsewhere.err.contains(&format!("execd-{}:@{id}", other.pid())), "{}", elsewhere.err);
 }
 
-/// rule: logs.md, Reading by people: so do those of an execd without a socket or with one at a
-///   place of its own (`--no-socket`, `--socket`), which nobody would find
+/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
+/// rule: logs.md, Reading by people: elsewhere it says which there are, each with its execd, its
+///   command, its age, its log, and what to say
+#[test]
+fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
+    let (mut execd, id) = alone(&[]);
+    execd.run("echo mine; exit 3");
+    let mine = execd.log_files().pop().expect("a log");
+    facts(&mine.with_extension("meta"), is_over);
+    let old_pid = execd.pid();
+    execd.close_stdin();
+    execd.wait_exit();
+    let [tmpdir, runtime] = [execd.tmpdir(), execd.runtime_dir()];
+    let of = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let variables = [("TMPDIR", of(&tmpdir)), ("XDG_RUNTIME_DIR", of(&runtime))];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let first = ["--first-session-id", &id.to_string()];
+    let mut other = Execd::with(&first, &variables);
+    let opened = other.open("echo theirs; exec sleep 1000");
+    let theirs = log_path(&opened);
+    let number = format!("@{id}");
+    let refused = said(&execd, &["log", &number]);
+    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
+    let lines: Vec<&str> = refused.err.lines().collect();
+    assert_eq!(lines[0], format!("execd: several execds have had a session {number}, say which:"));
+    let begin = |which: &str, what: &str| format!("  {which}  {what} (execd ");
+    let names = [format!("execd-{}:{number}", other.pid()), short(&mine)];
+    assert!(lines[1].starts_with(&begin(&names[0], "echo theirs; exec sleep 1000")), "{lines:?}");
+    assert!(lines[1].contains(&format!("{}, running for ", other.pid())), "{lines:?}");
+    assert!(lines[1].ends_with(&format!(", {})", theirs.display())), "{lines:?}");
+    assert!(lines[2].starts_with(&begin(&names[1], "echo mine; exit 3")), "{lines:?}");
+    assert!(lines[2].contains(&format!("{old_pid}, exit 3 ")), "{lines:?}");
+    assert!(lines[2].ends_with(&format!(" ago, {})", mine.display())), "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for (name, out) in names.iter().zip(["theirs\n", "mine\n"]) {
+        eventually("what it says is done", || said(&execd, &["log", name]).out == out);
+    }
+    // A session of another execd that knows no such session has no right to choose either.
+    let mut third = Execd::with(&[], &variables);
+    let asks = format!("{} log {number}", env!("CARGO_BIN_EXE_execd"));
+    assert!(third.run(&asks)["output"].as_str().expect("text").contains("several execds"));
+    assert_eq!(other.run(&asks)["output"], "theirs\n");
+    for n in 0..9 {
+        let name = format!("execd-{id}-000000{n:02}.log");
+        fs::write(execd.log_dir().join(name), "").expect("a log");
+    }
+    let many = said(&execd, &["log", &number]).err;
+    assert!(many.contains("  - (last written "), "{many}");
+    assert!(many.ends_with(" older ones: execd logs --all lists them\n"), "{many}");
+}
+
+/// rule: logs.md, Reading by people: By its path a log is named that lies in a directory of
+///   `--log-dir`, and by texts of an execd without a socket or with one at a place of its own
 #[test]
 fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
     let place = tempfile::tempdir().expect("a directory");
     let socket = place.path().join("s.sock").to_string_lossy().into_owned();
-    for flags in [&["--no-socket"][..], &["--socket", &socket]] {
+    let logs = place.path().join("its-logs").to_string_lossy().into_owned();
+    for flags in [&["--no-socket"][..], &["--socket", &socket], &["--log-dir", &logs]] {
         let flags = [flags, &["--log-keep-bytes", "1048576"]].concat();
         let mut execd = Execd::with(&flags, &[]);
         let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
         let footer = result["footer"].as_str().expect("it was cut");
         let (_, says) = footer.split_once(" kept: execd ").expect("what is kept");
-        let words: Vec<&str> = says.trim_end_matches([']', ')']).split(' ').collect();
-        let done = said(&execd, &words);
-        assert!(done.err.is_empty() && done.out.ends_with("\n400000\n"), "{says}: {}", done.err);
+        let words = format!("\"$0\" {}", says.trim_end_matches([']', ')']));
+        let done = Command::new("sh").args(["-c", &words, env!("CARGO_BIN_EXE_execd")]).output();
+        let done = done.expect("a shell");
+        assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n400000\n"), "{says}");
     }
 }
 
@@ -506,8 +570,8 @@ fn what_has_a_logs_name_and_is_none_is_not_listed() {
     assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
 }
 
-/// rule: logs.md, Reading by people: `execd run --json` and a fresh execd of `execd call` are gone
-///   when their texts are read, which name the log by its path
+/// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and of
+///   a fresh execd of `execd call`
 #[test]
 fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
     let execd = Execd::start();

@@ -5,20 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
-use super::logs::{facts_of, open_dir, short_id, total_of};
+use super::log_whose::{Meant, of_number};
+use super::logs::{facts_of, open_dir, total_of};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
 use crate::keeper::range::{self, Wanted};
-use crate::limits::{
-    CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOG_RANGE_MAX_BYTES, LOGS_OF_ONE_ID, NS_PER_MS,
-};
-use crate::pure::process::marks::INSTANCE_VARIABLE;
+use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOG_RANGE_MAX_BYTES, NS_PER_MS};
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
-use crate::sys::host;
 use crate::sys::io::{EEXIST, ENOENT};
 use crate::sys::log_files::LogDir;
-use crate::sys::log_list::newest;
 use crate::sys::poll::{self, Watch};
 use std::path::PathBuf;
 
@@ -93,51 +89,17 @@ pub(super) struct Page {
 
 /// Finds what is asked for.
 pub(super) fn open(options: &LogOptions, place: &Place) -> Result<Source, String> {
-    let (id, found) = match &options.whose {
+    let (id, execd) = match &options.whose {
         Whose::Log(dir, name) => {
             return of_log(dir.as_ref().or(options.log_dir.as_ref()), name.clone());
         }
-        Whose::Session(id) => (*id, of_execd(*id, place)?),
-        Whose::Named(name) => {
-            let (id, execd) = of_name(name, place)?;
-            (id, Some(execd))
-        }
+        Whose::Session(id) => match of_number(*id, options.log_dir.as_ref(), place)? {
+            Meant::Session(execd) => (*id, *execd),
+            Meant::Log(name) => return of_log(options.log_dir.as_ref(), name),
+        },
+        Whose::Named(name) => of_name(name, place)?,
     };
-    match found {
-        Some(execd) => Ok(Source::Execd(Box::new(execd.connection), id)),
-        None => of_gone(id, options),
-    }
-}
-
-/// The execd that has, or has had, the session.
-fn of_execd(id: u64, place: &Place) -> Result<Option<Execd>, String> {
-    let survey = survey(place)?;
-    survey.tell_of_silent();
-    let mut found = Vec::new();
-    for mut execd in survey.execds {
-        let params = json!({"session_id": id, "max_bytes": 4});
-        let wait_ms = Some(CLIENT_WAIT_MS + LOG_PAGE_WAIT_MS);
-        match execd.connection.call("read_output", &params, wait_ms) {
-            Ok(Ok(_)) => found.push(execd),
-            // Another session's, or an older execd's, answer.
-            Ok(Err(error)) if error["data"]["reason"] == "unknown_session" => {}
-            Ok(Err(error)) => complain(&format!("execd: {}", message_of(&error))),
-            Err(reason) => complain(&format!("execd: {reason}")),
-        }
-    }
-    // In a session a number means the execd of that session, whose replies name its logs so.
-    let around = host::variable(INSTANCE_VARIABLE);
-    let is_around =
-        |one: &Execd| around.as_deref().is_some_and(|name| name == one.instance.as_str());
-    if found.iter().any(is_around) {
-        found.retain(is_around);
-    }
-    if found.len() > 1 {
-        let each: Vec<String> =
-            found.iter().map(|one| format!("execd-{}:@{id}", one.pid)).collect();
-        return Err(format!("several execds have had a session @{id}: say {}", each.join(" or ")));
-    }
-    Ok(found.pop())
+    Ok(Source::Execd(Box::new(execd.connection), id))
 }
 
 /// The session of this name, or the only one whose name begins so, and its execd.
@@ -169,23 +131,6 @@ fn of_name(name: &str, place: &Place) -> Result<(u64, Execd), String> {
     let (_, id, _, at) = found.pop().ok_or_else(none)?;
     let execd = survey.execds.into_iter().nth(at).ok_or_else(none)?;
     Ok((id, execd))
-}
-
-/// The log of a session of this number, of an execd that is gone.
-fn of_gone(id: u64, options: &LogOptions) -> Result<Source, String> {
-    let none = || format!("no session @{id}, and no log of one: execd logs lists them");
-    let Ok(dir) = open_dir(options.log_dir.as_ref()) else { return Err(none()) };
-    let (mut found, count) =
-        newest(&dir, &format!("execd-{id}-"), LOGS_OF_ONE_ID).map_err(|error| error.to_string())?;
-    if count > 1 {
-        let each: Vec<&str> = found.iter().map(|one| short_id(&one.name)).collect();
-        let each = each.join(", ");
-        return Err(format!(
-            "{count} logs are of a session @{id}: say which, newest first: {each}"
-        ));
-    }
-    let name = found.pop().ok_or_else(none)?.name;
-    of_log(options.log_dir.as_ref(), name)
 }
 
 fn of_log(dir: Option<&PathBuf>, name: String) -> Result<Source, String> {

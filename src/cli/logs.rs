@@ -12,7 +12,7 @@ use super::survey::shortened;
 use crate::keeper::range::{self, Wanted};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
 use crate::pure::text::truncate::format_size;
-use crate::sys::log_files::LogDir;
+use crate::sys::log_files::{LogDir, short_name};
 use crate::sys::log_list::{Listed, newest};
 use crate::sys::log_place::{self, Wanted as Place};
 use crate::sys::{clock, host, pty, stdio};
@@ -57,12 +57,6 @@ pub fn total_of(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
     Some(told).filter(|told| *told >= there)
 }
 
-/// The id by which people name a log: `3-ab12cd34`.
-pub fn short_id(name: &str) -> &str {
-    let name = name.strip_suffix(".log").unwrap_or(name);
-    name.strip_prefix("execd-").unwrap_or(name)
-}
-
 /// Prints the list; gives the exit status.
 pub fn main(options: &LogsOptions) -> Result<i32, String> {
     let dir = open_dir(options.log_dir.as_ref())?;
@@ -91,7 +85,7 @@ fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let old_ms = clock::wall_ms().saturating_sub(one.at_ms);
     let ended = facts["ended_at_ms"].is_i64();
     let cells = [
-        short_id(&one.name).to_owned(),
+        short_name(&one.name).to_owned(),
         age(u64::try_from(old_ms).unwrap_or(0)),
         format!("{}/{}", size(total.saturating_sub(from)), size(total)),
         if ended { state(&facts, false) } else { "-".to_owned() },

@@ -33,6 +33,7 @@ mod help;
 mod kill;
 mod log;
 mod log_source;
+mod log_whose;
 mod logs;
 mod logs_clean;
 mod ls;

@@ -26,6 +26,13 @@ pub struct Place {
     pub name: Option<String>,
 }
 
+impl Place {
+    /// Whether no execd in particular is meant.
+    pub const fn is_any(&self) -> bool {
+        self.pid.is_none() && self.socket.is_none() && self.name.is_none()
+    }
+}
+
 /// An execd that has answered.
 #[derive(Debug)]
 pub struct Execd {
@@ -134,7 +141,7 @@ fn is_called(execd: &Execd, name: &str) -> bool {
 
 /// Asks the execds that are meant for their sessions.
 pub fn survey(place: &Place) -> Result<Survey, String> {
-    let named = place.pid.is_some() || place.socket.is_some() || place.name.is_some();
+    let named = !place.is_any();
     let mut found = Survey::default();
     let mut asked = Vec::new();
     for path in sockets(place, &mut found.silent)? {

@@ -42,8 +42,8 @@ pub struct LogSettings {
     pub bounds: Bounds,
     /// Logs older than this are deleted at start; 0 keeps them for ever.
     pub keep_days: u64,
-    /// Texts name logs by their paths: this execd, and with it the numbers of its sessions, is gone
-    /// when they are read.
+    /// Texts name logs by their paths also where these lie in the default directory: who reads them
+    /// may have another one.
     pub by_path: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct KeeperPlan {
     pub envp: Vec<CString>,
     /// How large logs become.
     pub bounds: Bounds,
-    /// Texts name logs by their paths.
+    /// Texts name logs by their paths, not by their short names.
     pub by_path: bool,
 }
 
@@ -252,8 +252,8 @@ impl KeeperLink {
     /// What a reply says of the log; `None` where nothing is logged.
     pub fn status(&self, id: SessionId) -> Option<LogStatus> {
         let bounds = self.plan.bounds;
-        let number = (!self.plan.by_path).then_some(id);
-        self.logs.get(&id).map(|log| LogStatus { number, bounds, ..log.status(&self.place) })
+        let is_short = !self.plan.by_path;
+        self.logs.get(&id).map(|log| LogStatus { is_short, bounds, ..log.status(&self.place) })
     }
 
     /// The first byte of the output that a log still has, where it has lost some before it.

@@ -282,8 +282,9 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
     let (place, execd_pid) = (flags_of(wanted.as_ref())?, host::pid());
-    // Who reads the texts asks by a number over the socket, where people look for it.
-    let by_path = config.logs.by_path || config.socket != SocketPlace::Default;
+    // A short name is looked for where logs are unless somebody has said otherwise.
+    let elsewhere = config.logs.dir.is_some() || config.socket != SocketPlace::Default;
+    let by_path = config.logs.by_path || elsewhere;
     let plan = KeeperPlan { argv, place, execd_pid, envp, bounds, by_path };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {

@@ -210,6 +210,12 @@ pub(super) fn read_ours(path: &Path, most_bytes: u64) -> Result<Vec<u8>, i32> {
     Ok(bytes)
 }
 
+/// The name by which people know a log, `3-ab12cd34`, of its file's name.
+pub fn short_name(name: &str) -> &str {
+    let name = name.strip_suffix(".log").unwrap_or(name);
+    name.strip_prefix("execd-").unwrap_or(name)
+}
+
 /// Whether a file name is exactly `execd-<digits>-<8 hex>.log`.
 pub fn is_log_name(name: &[u8]) -> bool {
     name.strip_suffix(b".log").is_some_and(is_log_stem)

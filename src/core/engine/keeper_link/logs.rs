@@ -12,8 +12,8 @@ use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
 use crate::pure::text::shell_word::as_word;
-use crate::session::SessionId;
 use crate::sys::errno::errno_text;
+use crate::sys::log_files::short_name;
 
 /// The facts of one session on their way.
 #[derive(Debug, Default)]
@@ -92,8 +92,8 @@ pub struct LogStatus {
     pub failure: Option<String>,
     /// The log's writer is gone, and no other has looked at the log yet.
     pub unwritten: bool,
-    /// The session, where texts name the log by its number; else they name it by its path.
-    pub number: Option<SessionId>,
+    /// Texts name the log by its short name, `3-ab12cd34`, as `execd logs` does; else by its path.
+    pub is_short: bool,
     /// The limits that were set for it.
     pub bounds: Bounds,
 }
@@ -139,7 +139,9 @@ impl LogStatus {
     /// What is kept of a log that has lost its beginning, and how that is read.
     pub fn kept(&self) -> Option<String> {
         let (from, total, path) = (self.from()?, self.total, self.path.as_deref()?);
-        let log = self.number.map_or_else(|| as_word(path), |id| format!("@{id}"));
+        let file = path.rsplit('/').next().unwrap_or(path);
+        // A number would mean another log where this execd is gone or another one has it too.
+        let log = if self.is_short { short_name(file).to_owned() } else { as_word(path) };
         Some(format!("bytes {from}–{total} of {total} kept: execd log {log} --from {from}"))
     }
 
@@ -348,7 +350,7 @@ impl Log {
                 .or_else(|| self.trouble.clone())
                 .map(|text| with_missing(text, self.missing)),
             unwritten: self.unwritten,
-            number: None,
+            is_short: false,
             bounds: Bounds::default(),
         }
     }
@@ -499,13 +501,15 @@ mod tests {
         assert_eq!((status.from(), status.complete), (Some(4_096), true));
         let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log /tmp/a --from 4096)";
         assert_eq!(status.shown(true).as_deref(), Some(said));
-        let status = LogStatus { number: Some(3), ..status };
-        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @3 --from 4096)";
+        let path = Some("/tmp/execd-3-ab12cd34.log".to_owned());
+        let status = LogStatus { is_short: true, path, ..status };
+        let said = "/tmp/execd-3-ab12cd34.log (bytes 4096–9000 of 9000 kept: execd log 3-ab12cd34 \
+                    --from 4096)";
         assert_eq!(status.shown(true).as_deref(), Some(said));
         assert_eq!(status.clone().trouble(true).log_from, Some(4_096));
         let lacks = LogStatus { missing: 5, ..status.clone() }.shown(true);
-        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log @3 --from 4096; 5 bytes are \
-                    missing from it)";
+        let said = "/tmp/execd-3-ab12cd34.log (bytes 4096–9000 of 9000 kept: execd log 3-ab12cd34 \
+                    --from 4096; 5 bytes are missing from it)";
         assert_eq!(lacks.as_deref(), Some(said));
         assert_eq!(LogStatus { path: None, ..status }.from(), None);
     }
