@@ -314,3 +314,56 @@ fn a_log_that_is_made_shorter_or_deleted_after_the_end_has_a_gap() {
         }
     }
 }
+
+/// Bytes of whatever file had the name of an ended log were once told as output.
+/// rule: logs.md, Full disks: What stands in the place of a log that has ended is never waited for
+///   nor read: a request for any part of that log is an error that says what stands there
+#[test]
+fn what_stands_in_the_place_of_an_ended_log_is_told_and_not_read() {
+    for (kind, told) in [
+        ("mkfifo", "a FIFO"),
+        ("ln -s /etc/passwd", "a symbolic link"),
+        ("mkdir", "a directory"),
+        ("cp /etc/passwd", "another file"),
+    ] {
+        let mut execd = Execd::with(&BOUND, &[]);
+        let long = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+        let cmd = "seq 30000; seq 9 >&2";
+        let two = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
+        let logs = [log_path(&long), PathBuf::from(two["logPath"].as_str().expect("a path"))];
+        for log in &logs {
+            std::fs::remove_file(log).expect("it is there");
+            let path = log.to_str().expect("UTF-8");
+            let made = Command::new("sh").args(["-c", &format!("{kind} {path}")]).status();
+            assert!(made.is_ok_and(|status| status.success()), "{kind}");
+        }
+        let (one, other) = (json!({"session_id": 1}), json!({"session_id": 2}));
+        for (method, params, more, log) in [
+            // Its beginning is a gap.
+            ("read_output", &one, json!({"from": 0}), 0),
+            ("read_output", &one, json!({"from": 5, "to": 9, "view": "b64"}), 0),
+            ("read_output", &one, json!({"lines": 3}), 0),
+            ("read_output", &one, json!({"from": 0, "until": {"text": "root"}}), 0),
+            ("read_output", &other, json!({"stream": "stderr"}), 1),
+            ("get_process_log", &json!({"sessionId": 2}), json!({}), 1),
+        ] {
+            let params = common::merged(params.clone(), more);
+            let error = execd.error(method, params.clone());
+            let name = logs[log].file_name().expect("a name").to_string_lossy();
+            let says = format!(
+                "the log: {told} stands in the place of {name}, which was moved or deleted"
+            );
+            assert_eq!(error["message"], says, "{kind} {params}");
+            assert_eq!(error["data"]["reason"], "system");
+        }
+        // Nothing at all is a gap, and nothing is left.
+        for log in &logs {
+            let _ = std::fs::remove_dir(log).or_else(|_| std::fs::remove_file(log));
+        }
+        for (params, total) in [(one, 2_688_895), (other, 168_912)] {
+            let part = execd.result("read_output", common::merged(params, json!({"from": 0})));
+            let [gap, log_from] = [&part["gap"], &part["log_from"]];
+            assert_eq!((gap, log_from), (&json!([0, total]), &json!(total)), "{part}");
+        }
+    }
+}

@@ -12,9 +12,20 @@ use crate::sys::log_files::LogDir;
 /// What the name of a log ends with, and that of the facts beside it.
 const LOG_SUFFIX: &str = ".log";
 const META_SUFFIX: &str = ".meta";
-/// Where the facts tell how long a log's segments are. In a JSON text these characters stand
-/// nowhere else: a string has no quotation mark without a backslash in front.
+/// Where the facts tell how long a log's segments are, and by what its file is known. In a JSON
+/// text these characters stand nowhere else: a string has no quotation mark without a backslash in
+/// front.
 const SEGMENT_KEY: &[u8] = b"\"segment_bytes\":";
+const FILE_KEY: &[u8] = b"\"file_id\":";
+
+/// What the log writer alone knows of a log, and adds to its facts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// The size of its segments, where it is a row of them.
+    pub(super) segment_bytes: Option<u64>,
+    /// By what its file is known (`LogFile::id`).
+    pub(super) file_id: Option<u64>,
+}
 
 /// Where the bytes of a log lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,18 +70,28 @@ impl Layout {
 /// be given up.
 const LOG_KEEP_SEGMENTS: u64 = LOG_KEEP_STEPS + 3;
 
+/// Whether what stands where an ended log should be is the file that its log writer wrote, as far
+/// as the facts beside it say that. Errors: [`LogDir::check`]; ENOENT where nothing stands there.
+pub(super) fn check(dir: &LogDir, log: &str) -> Result<(), i32> {
+    dir.check(log, number_in_facts(dir, log, FILE_KEY))
+}
+
 /// How long a log's segments are, where the facts beside it say so.
 fn segment_bytes(dir: &LogDir, log: &str) -> Option<u64> {
+    number_in_facts(dir, log, SEGMENT_KEY).filter(|number| *number > 0)
+}
+
+/// A number that the facts beside a log have behind this key.
+fn number_in_facts(dir: &LogDir, log: &str, key: &[u8]) -> Option<u64> {
     let meta = log.strip_suffix(LOG_SUFFIX).unwrap_or(log).to_owned() + META_SUFFIX;
     let mut bytes = [0; LOG_META_BYTES];
     let length = dir.read_log(&meta).and_then(|file| file.read_at(&mut bytes, 0)).ok()?;
     let text = &bytes[..length];
-    let at = text.windows(SEGMENT_KEY.len()).position(|part| part == SEGMENT_KEY)?;
-    let digits = text[at + SEGMENT_KEY.len()..].iter().take_while(|byte| byte.is_ascii_digit());
-    let number = digits.fold(0_u64, |number, digit| {
+    let at = text.windows(key.len()).position(|part| part == key)?;
+    let digits = text[at + key.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0_u64, |number, digit| {
         number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-    });
-    Some(number).filter(|number| *number > 0)
+    }))
 }
 
 /// What came of reading some bytes.

@@ -2,6 +2,7 @@
 //! session has, where and when it was started and how it ended, for who looks at logs of execds
 //! that are gone (logs.md, Facts beside each log). execd tells them in Facts frames (`frames`).
 
+use super::log_bytes::Beside;
 use super::one_log::Log;
 use crate::limits::{LOG_FACTS_DELAY_MS, LOG_FACTS_LATEST_MS, LOG_FACTS_WAITING_MAX, NS_PER_MS};
 use std::collections::VecDeque;
@@ -15,27 +16,26 @@ struct Facts {
     /// The log's name.
     log: String,
     line: Vec<u8>,
-    /// The size of its segments, where it is a row of them.
-    segment_bytes: Option<u64>,
+    beside: Beside,
     since_ns: u64,
     /// The log itself, where nothing more comes for it: it stays locked until its facts are there.
     held: Option<Log>,
 }
 
 impl Waiting {
-    /// Takes in a line for a log, in the place of an older one; the log may be a row of segments of
-    /// this size. Whether there are too many now.
+    /// Takes in a line for a log, in the place of an older one, and what is added to it. Whether
+    /// there are too many now.
     pub(super) fn note(
         &mut self,
-        (log, segment_bytes): (&str, Option<u64>),
+        (log, beside): (&str, Beside),
         line: Vec<u8>,
         now_ns: u64,
     ) -> bool {
         match self.of(log) {
-            Some(one) => (one.line, one.segment_bytes) = (line, segment_bytes),
+            Some(one) => (one.line, one.beside) = (line, beside),
             None => {
                 let log = log.to_owned();
-                let facts = Facts { log, line, segment_bytes, since_ns: now_ns, held: None };
+                let facts = Facts { log, line, beside, since_ns: now_ns, held: None };
                 self.0.push_back(facts);
             }
         }
@@ -46,7 +46,7 @@ impl Waiting {
     /// then.
     pub(super) fn cut_up(&mut self, log: &str, segment_bytes: Option<u64>) -> bool {
         let waiting = self.of(log);
-        waiting.map(|one| one.segment_bytes = segment_bytes).is_some()
+        waiting.map(|one| one.beside.segment_bytes = segment_bytes).is_some()
     }
 
     fn of(&mut self, log: &str) -> Option<&mut Facts> {
@@ -88,16 +88,18 @@ impl Waiting {
 
 impl Facts {
     fn write(self, write: impl FnOnce(&str, &[u8])) {
-        write(&self.log, &with_segments(self.line, self.segment_bytes));
+        write(&self.log, &with_beside(self.line, self.beside));
     }
 }
 
-/// The line of a log that may be a row of segments: execd does not know of them.
-fn with_segments(mut line: Vec<u8>, segment_bytes: Option<u64>) -> Vec<u8> {
-    if let Some(bytes) = segment_bytes
-        && line.pop_if(|last| *last == b'}').is_some()
-    {
-        line.extend_from_slice(format!(",\"segment_bytes\":{bytes}}}").as_bytes());
+/// The line with what execd does not know of.
+fn with_beside(mut line: Vec<u8>, beside: Beside) -> Vec<u8> {
+    for (name, value) in [("file_id", beside.file_id), ("segment_bytes", beside.segment_bytes)] {
+        if let Some(value) = value
+            && line.pop_if(|last| *last == b'}').is_some()
+        {
+            line.extend_from_slice(format!(",\"{name}\":{value}}}").as_bytes());
+        }
     }
     line
 }
@@ -110,20 +112,22 @@ mod tests {
     ///   end
     #[test]
     fn a_line_takes_the_place_of_the_one_before_and_waits_for_a_pause() {
-        let mut waiting = Waiting::default();
+        let (mut waiting, none) = (Waiting::default(), Beside::default());
+        let known = Beside { file_id: Some(u64::MAX), ..none };
         assert_eq!(waiting.due_ns(), None);
-        assert!(!waiting.note(("a", None), b"{}".to_vec(), 0));
+        assert!(!waiting.note(("a", none), b"{}".to_vec(), 0));
         let delay_ns = LOG_FACTS_DELAY_MS * NS_PER_MS;
-        assert!(!waiting.note(("a", None), br#"{"exit_code":1}"#.to_vec(), delay_ns - 1));
+        assert!(!waiting.note(("a", known), br#"{"exit_code":1}"#.to_vec(), delay_ns - 1));
         assert!(!waiting.are_due(delay_ns - 1, true) && waiting.are_due(delay_ns, true));
         let latest_ns = LOG_FACTS_LATEST_MS * NS_PER_MS;
         assert!(!waiting.are_due(latest_ns - 1, false) && waiting.are_due(latest_ns, false));
         assert!(waiting.cut_up("a", Some(4096)) && !waiting.cut_up("b", Some(4096)));
-        let line = &br#"{"exit_code":1,"segment_bytes":4096}"#[..];
+        let line = br#"{"exit_code":1,"file_id":18446744073709551615,"segment_bytes":4096}"#;
+        let line = &line[..];
         assert!(waiting.write(|log, written| assert_eq!((log, written), ("a", line))));
         assert!(!waiting.write(|_, _| ()));
         for log in ["a", "b"] {
-            waiting.note((log, None), b"{}".to_vec(), 0);
+            waiting.note((log, none), b"{}".to_vec(), 0);
         }
         let mut written = Vec::new();
         for log in ["b", "b", "c"] {
@@ -133,7 +137,7 @@ mod tests {
         assert!(waiting.write(|log, _| assert_eq!(log, "a")));
         let names: Vec<String> = (0..=LOG_FACTS_WAITING_MAX).map(|n| n.to_string()).collect();
         let full: Vec<bool> =
-            names.iter().map(|name| waiting.note((name, None), vec![], 0)).collect();
+            names.iter().map(|name| waiting.note((name, none), vec![], 0)).collect();
         assert_eq!(full.iter().filter(|full| **full).count(), 1);
         assert!(waiting.write(|log, _| assert_eq!(log, "0")));
     }

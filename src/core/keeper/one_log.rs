@@ -4,6 +4,7 @@
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
+use super::log_bytes::Beside;
 use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use crate::pure::buffer::bound::Kept;
 use crate::pure::buffer::log_index::Run;
@@ -35,6 +36,8 @@ pub(super) struct Log {
     pub(super) name: String,
     /// None: it could not be opened, or has been deleted.
     file: Option<BoundedFile>,
+    /// By what its file is known.
+    file_id: Option<u64>,
     /// How much of it is kept; None: all.
     kept: Option<Kept>,
     pub(super) logged: u64,
@@ -65,6 +68,7 @@ impl Log {
         Log {
             name: name.to_owned(),
             file: None,
+            file_id: None,
             kept,
             logged: 0,
             missing: 0,
@@ -91,6 +95,7 @@ impl Log {
             Ok(file) => {
                 self.state.failing = false;
                 self.state.named = true;
+                self.file_id = file.first().id();
                 self.file = Some(file);
             }
             Err(errno) => self.fail(errno),
@@ -176,6 +181,11 @@ impl Log {
     /// The size of its segments, where it is a row of them.
     pub(super) fn segment_bytes(&self) -> Option<u64> {
         self.file.as_ref().and_then(BoundedFile::segment_bytes)
+    }
+
+    /// What is added to its facts.
+    pub(super) fn beside(&self) -> Beside {
+        Beside { segment_bytes: self.segment_bytes(), file_id: self.file_id }
     }
 
     /// Bytes of its file that are kept.
@@ -313,7 +323,8 @@ impl Log {
             file.delete_segments(dir, &self.name);
         }
         if held.is_none() || file.empty().is_err() {
-            self.file = None;
+            // What its index tells is that all of it is lost, whatever stands there.
+            (self.file, self.file_id) = (None, None);
         }
         self.index.begin_anew();
         self.missing = self.missing.saturating_add(self.logged);

@@ -39,7 +39,7 @@ pub fn read(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
     let layout = match Layout::find(dir, name, ends) {
         Ok(layout) => layout,
         Err(ENOENT) if wanted.total.is_some() => {
-            Layout { kept_from: 0, size: 0, segment_bytes: None }
+            Layout { kept_from: u64::MAX, size: 0, segment_bytes: None }
         }
         Err(errno) => return Err(errno),
     };

@@ -78,7 +78,8 @@ pub struct Ack {
     pub from: u64,
     /// The first byte of the output that is kept.
     pub from_output: u64,
-    /// errno of the latest failure since this keeper opened the log, 0 if there was none.
+    /// errno of the latest failure since this keeper opened the log, 0 if there was none. Of a
+    /// range it is negative where it says what stands in the place of the log (`LogDir::check`).
     pub errno: i32,
     /// The log has ended at a limit, or stands still for want of space.
     pub truncated: bool,

@@ -13,6 +13,14 @@ pub const EEXIST: i32 = libc::EEXIST;
 pub const EIO: i32 = libc::EIO;
 /// Bytes that should be there are not.
 pub const ENODATA: i32 = libc::ENODATA;
+/// A symbolic link stands there.
+pub const ELOOP: i32 = libc::ELOOP;
+/// A directory stands there.
+pub const EISDIR: i32 = libc::EISDIR;
+/// A FIFO stands there.
+pub const ESPIPE: i32 = libc::ESPIPE;
+/// Another file stands there.
+pub const ESTALE: i32 = libc::ESTALE;
 
 /// How often a call that a signal interrupted is tried again before it counts as failed.
 const EINTR_TRIES: usize = 64;

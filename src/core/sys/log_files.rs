@@ -2,7 +2,7 @@
 //! that is not ours.
 
 use super::host;
-use super::io::{ENOENT, errno_of, owned};
+use super::io::{EISDIR, ELOOP, ENOENT, ESPIPE, ESTALE, errno_of, owned};
 use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// What the owner may do with a file here.
 const OWNERS: u32 = 0o600;
@@ -148,6 +149,24 @@ impl LogDir {
         }
     }
 
+    /// Whether the log of this name is a regular file of ours, and the one of this id
+    /// ([`LogFile::id`]), where that is known. Errors: ELOOP for a symlink, EISDIR for a directory,
+    /// ESPIPE for a FIFO, EEXIST for what else is no file of ours, ESTALE for another file of ours;
+    /// those of openat(2), ENOENT among them.
+    pub fn check(&self, name: &str, id: Option<u64>) -> Result<(), i32> {
+        let found = CString::new(name).ok().and_then(|name| self.stat_at(&name));
+        match found.map(|found| found.st_mode & libc::S_IFMT) {
+            Some(libc::S_IFLNK) => return Err(ELOOP),
+            Some(libc::S_IFDIR) => return Err(EISDIR),
+            Some(libc::S_IFIFO) => return Err(ESPIPE),
+            Some(libc::S_IFREG) | None => {}
+            Some(_) => return Err(libc::EEXIST),
+        }
+        let file = self.open_ours(name, libc::O_RDONLY)?;
+        let is_it = id.is_none_or(|id| file_id(&file).is_none_or(|found| found == id));
+        if is_it { Ok(()) } else { Err(ESTALE) }
+    }
+
     /// Opens a file. Errors: openat(2); EEXIST when the name belongs to something that is no file
     /// of ours.
     pub(super) fn open_ours(
@@ -190,6 +209,15 @@ impl LogDir {
     pub(super) fn raw_fd(&self) -> RawFd {
         self.dir.as_raw_fd()
     }
+}
+
+/// Made of a file's number and of the time when it was made, where the file system tells that: a
+/// number alone may soon be another file's.
+fn file_id(file: &File) -> Option<u64> {
+    let found = file.metadata().ok()?;
+    let born = found.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let born_ns = born.map_or(0, |born| u64::try_from(born.as_nanos()).unwrap_or(u64::MAX));
+    Some(found.ino() ^ born_ns.rotate_left(20))
 }
 
 fn is_our_file(file: &File) -> Result<bool, i32> {
@@ -261,6 +289,11 @@ impl LogFile {
             }
         }
         (done, Ok(()))
+    }
+
+    /// By what the file is known, whatever becomes of its name.
+    pub fn id(&self) -> Option<u64> {
+        file_id(&self.0)
     }
 
     /// Its size in bytes. Errors: fstat(2).

@@ -12,6 +12,7 @@ use crate::keeper::range::Range;
 use crate::limits::{LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS};
 use crate::session::Ticket;
 use crate::sys::errno::errno_text;
+use crate::sys::io::{EEXIST, EISDIR, ELOOP, ESPIPE, ESTALE};
 use crate::wire::{Reason, RpcError};
 
 /// A part in line.
@@ -99,7 +100,11 @@ impl<F: Families> Engine<F> {
         let Some(Waiting { spec, page, .. }) = self.pages.0.remove(&ticket) else { return };
         let part = came.map(|(from, range)| Part::new(range, (from, spec.most)));
         let part = part.map_err(|errno| {
-            let why = errno_text(errno);
+            if let Some(what) = stands_there(errno) {
+                let name = &spec.name;
+                return format!("{what} stands in the place of {name}, which was moved or deleted");
+            }
+            let why = errno_text(errno.abs());
             let streams =
                 format!("one of its streams cannot be read ({why}); try it without stream");
             if spec.only.is_some() { streams } else { why }
@@ -162,6 +167,19 @@ impl<F: Families> Engine<F> {
     fn arm_pages(&mut self) {
         let due = self.pages.0.values().filter_map(|one| one.due_ns).min();
         self.cx.deadlines.set(Owner::Pages, due);
+    }
+}
+
+/// What the log writer has found in the place of a log that has ended (`LogDir::check`), which it
+/// tells as a negative errno.
+const fn stands_there(errno: i32) -> Option<&'static str> {
+    match -errno {
+        ELOOP => Some("a symbolic link"),
+        EISDIR => Some("a directory"),
+        ESPIPE => Some("a FIFO"),
+        EEXIST => Some("something that is no regular file of yours"),
+        ESTALE => Some("another file"),
+        _ => None,
     }
 }
 

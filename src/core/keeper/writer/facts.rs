@@ -2,14 +2,17 @@
 //! has nothing else to do.
 
 use super::Writer;
+use crate::keeper::log_bytes::Beside;
+use crate::keeper::one_log::Log;
 use crate::sys::clock;
 
 impl Writer {
     /// Takes in what is known of a session by now. Of a log that could not be made nothing is
-    /// kept.
+    /// kept, but for one that was there.
     pub fn facts(&mut self, session: u64, line: Vec<u8>) {
-        let Some(log) = self.logs.get(&session).filter(|log| log.state.named) else { return };
-        let full = self.facts.note((&log.name, log.segment_bytes()), line, clock::now_ns());
+        let is_kept = |log: &&Log| log.state.named || log.index.has_lost_its_log();
+        let Some(log) = self.logs.get(&session).filter(is_kept) else { return };
+        let full = self.facts.note((&log.name, log.beside()), line, clock::now_ns());
         if full {
             self.write_oldest_facts();
         }
@@ -23,7 +26,9 @@ impl Writer {
             && let Ok(line) = self.dir().and_then(|dir| dir.read_meta(&log.name))
         {
             let line = line.trim_ascii_end().to_vec();
-            self.facts.note((&log.name, segment_bytes), line, clock::now_ns());
+            // The other one stands in that line.
+            let beside = Beside { segment_bytes, file_id: None };
+            self.facts.note((&log.name, beside), line, clock::now_ns());
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::Writer;
 use crate::keeper::frames::{Ack, AckKind};
-use crate::keeper::log_bytes::Layout;
+use crate::keeper::log_bytes::{self, Layout};
 use crate::keeper::range;
 use crate::keeper::range_record::ReadRange;
 use crate::sys::clock;
+use crate::sys::io::ENOENT;
 
 impl Writer {
     /// Reads a part of a session's output, also where the session is gone: what is said of it, and
@@ -26,7 +27,10 @@ impl Writer {
                 };
                 range::read_live(dir, &log.name, &asked.wanted, (&log.index, layout))
             }
-            None => range::read(dir, &asked.name, &asked.wanted),
+            None => match log_bytes::check(dir, &asked.name) {
+                Ok(()) | Err(ENOENT) => range::read(dir, &asked.name, &asked.wanted),
+                Err(errno) => Err(-errno),
+            },
         });
         let errno = read.as_ref().err().copied().unwrap_or(0);
         let bytes = read.map_or_else(|_| Vec::new(), |found| found.encode());
