@@ -570,8 +570,8 @@ fn what_has_a_logs_name_and_is_none_is_not_listed() {
     assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
 }
 
-/// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and of
-///   a fresh execd of `execd call`
+/// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and
+///   of a fresh execd of `execd call`
 #[test]
 fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
     let execd = Execd::start();
