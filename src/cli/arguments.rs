@@ -84,7 +84,10 @@ impl Arguments {
     pub fn unknown(&self, flag: &str) -> Reason {
         let has = |command: &&Command| {
             let short = |letter| format!("-{letter}") == flag;
-            command.all_flags().any(|one| one.dashed() == flag || one.letter.is_some_and(short))
+            command
+                .all_flags()
+                .iter()
+                .any(|one| one.dashed() == flag || one.letter.is_some_and(short))
         };
         let others: Vec<String> = COMMANDS.iter().filter(has).map(Command::called).collect();
         if !others.is_empty() {

@@ -97,7 +97,7 @@ fn bash() -> String {
     }
     out.push_str("    esac\n    local flags= words=\n    case $command in\n");
     for command in COMMANDS {
-        let flags: Vec<String> = command.all_flags().flat_map(spellings).collect();
+        let flags: Vec<String> = command.all_flags().into_iter().flat_map(spellings).collect();
         let (name, flags) = (quoted(command.name), flags.join(" "));
         let words = words_of(command);
         let _ = writeln!(out, "    {name}) flags='{flags}' words=\"{words}\" ;;");

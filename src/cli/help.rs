@@ -127,7 +127,7 @@ fn sentence(doc: &str) -> String {
 }
 
 fn flags(out: &mut String, command: &Command, all: bool) {
-    let shown = command.own_flags().filter(|flag| all || !flag.rare);
+    let shown = command.own_flags().into_iter().filter(|flag| all || !flag.rare);
     let rows: Vec<(String, &str)> = shown.map(|flag| (flag.shown(), flag.doc)).collect();
     let widest = rows.iter().map(|(flag, _)| flag.chars().count() + 4).max();
     let at = widest.unwrap_or(0).min(DOCS_AT_MOST);
@@ -138,7 +138,7 @@ fn flags(out: &mut String, command: &Command, all: bool) {
         entry(out, &flag, doc, at);
     }
     let name = if command.name.is_empty() { FLAGS } else { command.name };
-    let left_out = !all && command.own_flags().any(|flag| flag.rare);
+    let left_out = !all && command.own_flags().iter().any(|flag| flag.rare);
     let more = if left_out { format!(" execd help --all {name}") } else { String::new() };
     let of_execd = command.settings && !command.name.is_empty();
     let too = if of_execd { " execd help flags" } else { "" };

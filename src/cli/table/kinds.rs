@@ -96,11 +96,6 @@ impl Flag {
         flag
     }
 
-    /// Whether it is `--help`, which every command takes.
-    fn is_help(&self) -> bool {
-        self.name == "help"
-    }
-
     /// The flag with a letter that is short for it.
     pub const fn or(self, letter: char) -> Self {
         Self { letter: Some(letter), ..self }
@@ -114,20 +109,28 @@ impl Command {
     }
 
     /// Its own flags; the settings are those of execd itself.
-    pub fn own_flags(&self) -> impl Iterator<Item = &'static Flag> {
-        let settings = if self.name.is_empty() { SETTINGS } else { &[] };
-        self.flags.iter().chain(settings)
+    pub fn own_flags(&self) -> Vec<&'static Flag> {
+        let mut all: Vec<&'static Flag> = self.flags.iter().collect();
+        if self.name.is_empty() {
+            all.extend(SETTINGS);
+        }
+        all
     }
 
     /// All that it takes: its own, the settings where it takes them too, `--help`. What means
     /// another thing to the command is the command's own.
-    pub fn all_flags(&self) -> impl Iterator<Item = &'static Flag> {
-        let settings = if self.settings { SETTINGS } else { &[] };
-        let (own, name) = (self.flags, self.name);
-        let more = settings
-            .iter()
-            .filter(move |flag| name.is_empty() || !own.iter().any(|one| one.name == flag.name));
-        let help = COMMANDS[0].flags.iter().filter(move |flag| !name.is_empty() && flag.is_help());
-        own.iter().chain(more).chain(help)
+    pub fn all_flags(&self) -> Vec<&'static Flag> {
+        let mut all = self.own_flags();
+        if !self.name.is_empty() {
+            let own = all.len();
+            let settings = if self.settings { SETTINGS } else { &[] };
+            let help = COMMANDS[0].flags.iter().filter(|flag| flag.name == "help");
+            for flag in settings.iter().chain(help) {
+                if !all[..own].iter().any(|one| one.name == flag.name) {
+                    all.push(flag);
+                }
+            }
+        }
+        all
     }
 }
