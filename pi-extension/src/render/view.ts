@@ -201,10 +201,15 @@ function keptBytes(from: number, total: number | undefined): string | undefined 
   return total === undefined ? `bytes ${from}– kept` : `bytes ${from}–${total} of ${total} kept`;
 }
 
-/** The command by which people read what is left of a log; its file has a hole in the place. */
+/**
+ * The command by which people read what is left of a log; its file has a hole in the place. Where logs
+ * lie by default a log is found by its name, elsewhere by its path.
+ */
 function howToRead(path: string, from: number | undefined): string {
-  const name = path.replace(/^.*\//, "").replace(/\.log$/, "");
-  return from === undefined || from <= 0 ? "" : `, execd log ${name} --from ${from}`;
+  if (from === undefined || from <= 0) return "";
+  const name = /\/pi-execd-\d+\/execd-(\d+-[0-9a-f]{8})\.log$/u.exec(path)?.[1];
+  const word = /^[\w@%+=:,./~-]+$/u.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  return `, execd log ${name ?? word} --from ${from}`;
 }
 
 /** The most events that a row tells of. */

@@ -619,9 +619,17 @@ test("a log whose beginning is gone: what is kept, and how to read it", () => {
   const said = "~/.cache/execd-2-5d0c71b2.log (bytes 4096–9999 of 9999 kept)";
   assert.deepEqual(lines.slice(-2), [
     `[Showing lines 7001-9000 of 9000. Full output: ${said}, `
-      + "execd log execd-2-5d0c71b2 --from 4096]",
+      + "execd log ~/.cache/execd-2-5d0c71b2.log --from 4096]",
     "took 1.0s · exit 0",
   ]);
+  for (const [path, word] of [
+    ["/tmp/pi-execd-1000/execd-2-5d0c71b2.log", "2-5d0c71b2"],
+    ["/srv/it's here/execd-2-5d0c71b2.log", "'/srv/it'\\''s here/execd-2-5d0c71b2.log'"],
+  ] as const) {
+    const elsewhere = { ...kept, log_path: path };
+    const text = screen(wait({ exit_code: 0, wall_time_seconds: 1, ...elsewhere, ...cut }), 300);
+    assert.ok(text.at(-2)?.endsWith(`, execd log ${word} --from 4096]`), text.at(-2));
+  }
   const whole = wait({ exit_code: 0, wall_time_seconds: 1, ...kept });
   assert.equal(lastLine(whole, 200), `took 1.0s · exit 0 · log: ${said}`);
 });
