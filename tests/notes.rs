@@ -30,6 +30,13 @@ fn a_wait_that_was_clamped_says_so_and_one_that_was_not_does_not() {
         assert_eq!(header.contains(&format!("\nnote: {said}\n")), !said.is_empty(), "{header}");
     }
     assert_absent(&execd.run("true"), &["note"]);
+    // The cap of a poll is the call's own where it gives one.
+    let capped = json!({"yield_time_ms": 999_999, "max_empty_poll_ms": 6_000});
+    let with = |more: Value| merged(capped.clone(), more);
+    let matched = execd.exec(with(json!({"cmd": "echo x", "until": {"text": "x"}})));
+    assert_eq!(note(&matched), "yield_time_ms was 999999, the most is 6000");
+    let no_poll = execd.exec(with(json!({"cmd": "true"})));
+    assert_eq!(note(&no_poll), "yield_time_ms was 999999, the most is 30000");
     let id = session_of(&execd.open("sleep 300 & exit 3"));
     let poll = json!({"session_id": id, "yield_time_ms": 1, "max_empty_poll_ms": 5_000});
     let told = execd.write(poll);
@@ -43,6 +50,12 @@ fn a_wait_that_was_clamped_says_so_and_one_that_was_not_does_not() {
     assert_eq!(answer["note"], said);
     let text = answer["text"].as_str().expect("a text");
     assert!(text.starts_with(&format!("wait: cancelled\nnote: {said}\n")), "{text}");
+    let wait = json!({"session_ids": [id], "timeout_ms": 9_000, "max_empty_poll_ms": 6_000});
+    let wait = merged(wait, json!({"until": {"text": "never"}}));
+    let request = execd.start_request("wait_for", wait);
+    assert!(execd.cancel(request));
+    let answer = execd.result_of(request);
+    assert_eq!(answer["note"], "timeout_ms was 9000, the most is 6000");
 }
 
 /// rule: protocol.md, kill_session: the signal that was asked for

@@ -56,7 +56,10 @@ export class Client {
   /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
-  /** Of daemons of an earlier version, the params of ours that they refuse to be asked with. */
+  /**
+   * Of daemons of an earlier version, the params of ours that they refuse to be asked with, each behind
+   * the name of its method.
+   */
   readonly #refused = new WeakMap<Daemon, Set<string>>();
 
   /**
@@ -164,15 +167,15 @@ export class Client {
     this.#reserveIds(daemon);
     for (;;) {
       const refused = this.#refused.get(daemon) ?? new Set();
-      const known = Object.entries(params).filter(([name]) => !refused.has(name));
+      const known = Object.entries(params).filter(([name]) => !refused.has(`${method} ${name}`));
       // A daemon that knows no events takes no reason of a cancel either.
-      const own = refused.has("events") ? { ...options, whyCancelled: undefined } : options;
+      const own = [...refused].some((one) => one.endsWith(" events")) ? { ...options, whyCancelled: undefined } : options;
       try {
         return await daemon.request(method, Object.fromEntries(known), own) as Reply<M>;
       } catch (error) {
         const name = newParam(error);
-        if (name === undefined || refused.has(name)) throw error;
-        this.#refused.set(daemon, refused.add(name));
+        if (name === undefined || refused.has(`${method} ${name}`)) throw error;
+        this.#refused.set(daemon, refused.add(`${method} ${name}`));
       }
     }
   }
@@ -320,7 +323,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** Params that the extension sends by itself, and that an execd of an earlier version refuses. */
-const NEWER_PARAMS = ["by", "events", "header", "until_password"];
+const NEWER_PARAMS = ["by", "events", "header", "max_empty_poll_ms", "until_password"];
 
 /** The one of them for which an execd has refused a request, before it did anything. */
 function newParam(error: unknown): string | undefined {

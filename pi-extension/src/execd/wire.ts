@@ -219,6 +219,8 @@ export interface MethodParams {
     events?: boolean;
     /** "compact": the header, or the text, has only lines that tell something; default "full" */
     header?: "full" | "compact";
+    /** the cap of a poll in ms; default execd's own (1800000) */
+    max_empty_poll_ms?: number;
     /** a label for lists */
     name?: string;
     /** "wake" sends a notification when the session ends and no call observed it */
@@ -381,6 +383,8 @@ export interface MethodParams {
     events?: boolean;
     /** "compact": the header, or the text, has only lines that tell something; default "full" */
     header?: "full" | "compact";
+    /** the cap of a poll in ms; default execd's own (1800000) */
+    max_empty_poll_ms?: number;
     /**
      * "any" (default): one of them is enough; "all": each of them; "first_failure": the first that
      * does not exit with 0, else all

@@ -16,7 +16,7 @@ import { isTrusted } from "./trust.ts";
 
 /** Caps the empty polls of write_stdin, in milliseconds (docs: protocol.md, Bounds). */
 export const MAX_EMPTY_POLL_ENV_VAR = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
-const DEFAULT_MAX_EMPTY_POLL_MS = 1_800_000;
+export const DEFAULT_MAX_EMPTY_POLL_MS = 1_800_000;
 const MIN_EMPTY_POLL_MS = 5_000;
 
 /** Which tools are registered: `--exec-tools`, else this variable, else `unified`. */

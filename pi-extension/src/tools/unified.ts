@@ -6,7 +6,7 @@
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { KillResult, ListResult, SetOnExitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
-import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
+import { DEFAULT_MAX_EMPTY_POLL_MS, resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { renderers, type UnifiedToolName } from "../render/index.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
@@ -74,7 +74,7 @@ function defined<Name extends UnifiedToolName>(
 async function execCommand(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {
   const { workdir: _, env: __, ...others } = params;
   const place = await commandPlace(context, call, params);
-  const request = { ...capped(others, "yield_time_ms"), ...place.params };
+  const request = { ...others, ...pollCap(), ...place.params };
   return runWait(context, "exec_command", request, call, {
     command: typeof params.cmd === "string" ? params.cmd : "",
     tty: params.tty === true,
@@ -95,14 +95,16 @@ async function waitForSessions(
   params: Params,
   call: Call,
 ): Promise<ToolResult> {
-  return waitFor(context, { session_ids: "all", ...capped(params, "timeout_ms") }, call);
+  return waitFor(context, { session_ids: "all", ...params, ...pollCap() }, call);
 }
 
-/** Takes params and gives them with a wait that is no longer than the longest poll. */
-function capped(params: Params, name: string): Params {
-  const ms = params[name];
-  if (typeof ms !== "number") return params;
-  return { ...params, [name]: Math.min(ms, resolveMaxEmptyPollMs()) };
+/**
+ * The cap of a poll, where it is not execd's own: execd clamps a wait that is longer, and says what it
+ * clamped it to.
+ */
+function pollCap(): Params {
+  const max_empty_poll_ms = resolveMaxEmptyPollMs();
+  return max_empty_poll_ms === DEFAULT_MAX_EMPTY_POLL_MS ? {} : { max_empty_poll_ms };
 }
 
 async function killSession(context: ToolContext, params: Params, call: Call): Promise<ToolResult> {

@@ -71,6 +71,10 @@ wire::params! {
             "how long to wait, clamped to 250..30000 ms, with until or stop to 5000 ms..cap of a \
              poll; default 10000",
         );
+        max_empty_poll_ms "max_empty_poll_ms": Option<Int> = optional(
+            Kind::Integer,
+            super::CAP_DOC,
+        );
         until "until": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::UNTIL_DOC);
         stop "stop": Option<Box<RawValue>> = optional(Kind::Object(UNTIL), super::STOP_DOC);
         on_impossible "on_impossible": Option<String> = optional(
@@ -110,8 +114,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let conditions = until::read(params.until.as_deref(), params.stop.as_deref(), Snake)?;
     let asks = conditions.0.is_some() || conditions.1.is_some();
+    let own_cap_ms = engine.cx.config.max_empty_poll_ms;
     let (low_ms, high_ms) = match asks {
-        true => (MIN_EMPTY_YIELD_TIME_MS, engine.cx.config.max_empty_poll_ms),
+        true => (MIN_EMPTY_YIELD_TIME_MS, super::poll_cap_ms(params.max_empty_poll_ms, own_cap_ms)),
         false => (MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS),
     };
     let yield_time_ms = params

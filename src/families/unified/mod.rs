@@ -19,7 +19,7 @@ use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
 use crate::engine::ledger;
-use crate::limits::NS_PER_MS;
+use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MIN_EMPTY_YIELD_TIME_MS, NS_PER_MS};
 use crate::pure::ledger::Event;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::signal_name;
@@ -100,6 +100,18 @@ pub fn tool_time_utc() -> String {
 fn joined(failures: [Option<String>; 3]) -> Option<String> {
     let all: Vec<String> = failures.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// What `max_empty_poll_ms` is.
+pub(super) const CAP_DOC: &str = "the cap of a poll in ms; default execd's own (1800000)";
+
+/// The cap of a poll in milliseconds: the one that the call has given, where it is above 0, else
+/// execd's own.
+pub(super) fn poll_cap_ms(given: Option<Int>, own_ms: u64) -> u64 {
+    match given {
+        Some(cap) if cap.0 > 0 => cap.clamped(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS),
+        _ => own_ms,
+    }
 }
 
 /// What is said of a time that was given and could not be had.

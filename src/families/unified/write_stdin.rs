@@ -9,8 +9,8 @@ use crate::engine::input::{self, Secrecy, accept};
 use crate::families::stream::{job_input, model as job_model};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
-    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_CONFIGURABLE_POLL_MS, MAX_YIELD_TIME_MS,
-    MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, PTY_COLS_RANGE, PTY_ROWS_RANGE,
+    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS,
+    NS_PER_MS, PTY_COLS_RANGE, PTY_ROWS_RANGE,
 };
 use crate::pure::json::fields::Fields;
 use crate::pure::text::unescape::unescape;
@@ -81,7 +81,7 @@ wire::params! {
         );
         max_empty_poll_ms "max_empty_poll_ms": Option<Int> = optional(
             Kind::Integer,
-            "the cap of a poll in ms; default execd's own (1800000)",
+            super::CAP_DOC,
         );
         stream "stream": bool = optional(Kind::Bool, "sends progress notifications while waiting");
         raw_output "raw_output": bool = optional(
@@ -167,12 +167,7 @@ fn yield_time_ms(params: &Params, long: bool, own_cap_ms: u64) -> u64 {
             given.clamped(MIN_YIELD_TIME_MS, MAX_YIELD_TIME_MS)
         });
     }
-    let cap_ms = match params.max_empty_poll_ms {
-        Some(given) if given.0 > 0 => {
-            given.clamped(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)
-        }
-        _ => own_cap_ms,
-    };
+    let cap_ms = super::poll_cap_ms(params.max_empty_poll_ms, own_cap_ms);
     let given = params.yield_time_ms.unwrap_or(Int(0));
     given.clamped(MIN_EMPTY_YIELD_TIME_MS, cap_ms)
 }

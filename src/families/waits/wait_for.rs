@@ -47,6 +47,10 @@ wire::params! {
             Kind::Integer,
             "how long to wait, clamped to 0 ms..cap of a poll; default 30000",
         ) or "timeout" or "yield_time_ms";
+        max_empty_poll_ms "max_empty_poll_ms": Option<Int> = optional(
+            Kind::Integer,
+            unified::CAP_DOC,
+        );
         take "take": Option<bool> = optional(
             Kind::Bool,
             "false leaves the output, and the exits, to later calls; default true",
@@ -175,7 +179,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let conditions = until::read(params.until.as_deref(), params.stop.as_deref(), Snake)?;
     let answers_impossible =
         conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
-    let cap_ms = engine.cx.config.max_empty_poll_ms;
+    let cap_ms = unified::poll_cap_ms(params.max_empty_poll_ms, engine.cx.config.max_empty_poll_ms);
     let timeout_ms =
         params.timeout_ms.map_or(DEFAULT_WAIT_FOR_MS, |given| given.clamped(0, cap_ms));
     let ids = match params.ids()? {
