@@ -84,6 +84,22 @@ const MOMENTS: Moment[] = [
     },
   },
   {
+    name: "follow",
+    title: "The live tail of a session over pi's screen, and the keys that do something with it",
+    script: [
+      turn("I start it.", exec("sh suites.sh", { yield_time_ms: 250, name: "suites" })),
+      turn("It runs."),
+    ],
+    prompt: "start the tests",
+    until: async (tui) => {
+      await tui.waitScreen(/It runs\.[^]*1 session/);
+      await tui.submit("/sessions");
+      await tui.waitScreen(/→ #1 /);
+      await tui.key("Enter");
+      await tui.waitScreen(/ok 12 - suite 12\n[^]*following · /);
+    },
+  },
+  {
     name: "wake",
     title: "A command in the background, and the message that its end wakes the model with",
     script: [
@@ -114,10 +130,10 @@ async function take({ title, script, prompt, until }: Moment): Promise<string> {
     furnish(place.cwd);
     writeFileSync(join(place.cwd, "suites.sh"), SUITES);
     writeFileSync(join(place.cwd, "sign-in.sh"), SIGN_IN);
-    const tui = await Tui.start(place, { script });
+    const tui = await Tui.start(place, { script, env: { COLORTERM: "truecolor" } });
     await tui.submit(prompt);
     await until(tui);
-    const screen = (await tui.screenAnsi()).split("\n").map((line) => neutral(line, place));
+    const screen = (await tui.screenCells()).split("\n").map((line) => neutral(line, place));
     return svgOf(withoutBlankEnds(screen), COLUMNS, title);
   } finally {
     await place.close();

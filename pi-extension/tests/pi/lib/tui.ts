@@ -66,9 +66,19 @@ export class Tui {
     return this.#tmux("capture-pane", "-p", "-e");
   }
 
+  /** The same with the cells behind the end of each line, which have a colour too. */
+  screenCells(): Promise<string> {
+    return this.#tmux("capture-pane", "-p", "-e", "-N");
+  }
+
   /** The screen and all that scrolled off it. */
   scrollback(): Promise<string> {
     return this.#tmux("capture-pane", "-p", "-S", "-");
+  }
+
+  /** The same with its colours. */
+  scrollbackAnsi(): Promise<string> {
+    return this.#tmux("capture-pane", "-p", "-e", "-S", "-");
   }
 
   /** The terminal's title, which programs can set. */
