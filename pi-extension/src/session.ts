@@ -14,6 +14,7 @@ import {
   takeNotes, takeUntold,
 } from "./pi/handover.ts";
 import { type HoldMode, hold, holdText, holdsIn, sessionNames } from "./pi/hold.ts";
+import { gateNotices } from "./pi/gates.ts";
 import type { Host, HostContext } from "./pi/host.ts";
 import { Inbox } from "./pi/inbox.ts";
 import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
@@ -164,6 +165,8 @@ export class PiSession implements FamilyContext {
     try {
       await this.execd.start();
       this.#registry.onExecd();
+      const instead = this.#registry.registered.flatMap(({ replacesBash }) => replacesBash ?? []);
+      for (const text of gateNotices(this.host, instead)) this.ui.warn(text);
     } catch (error) {
       if (!this.execd.isClosed) this.ui.warn(`pi keeps its own bash: ${messageOf(error)}`);
     }
@@ -343,9 +346,11 @@ export class PiSession implements FamilyContext {
     for (const one of this.#lasting) one.onNotification(method, params);
     if (!isObject(params) || !Number.isSafeInteger(params.session_id)) return;
     if (method === "session_started") {
+      const started = params as unknown as SessionStarted;
+      const startedAtMs = Date.now();
       // Windows are counted elsewhere.
-      if (params.window !== undefined) return;
-      this.sessions.started(params as unknown as SessionStarted, Date.now());
+      if (params.window === undefined) this.sessions.started(started, startedAtMs);
+      else this.sessions.startedElsewhere({ ...started, startedAtMs });
     } else if (method === "session_exited") {
       this.#onExited(params as unknown as SessionExited);
     }

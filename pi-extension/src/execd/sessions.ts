@@ -69,7 +69,12 @@ export class Sessions {
     const running = { ...session, startedAtMs: nowMs };
     this.#running.set(session.session_id, running);
     this.#onChange();
-    const command = beginning(session.command);
+    this.startedElsewhere(running);
+  }
+
+  /** A session has started that is counted elsewhere: only who expects it is told. */
+  startedElsewhere(running: RunningSession): void {
+    const command = beginning(running.command);
     const first = this.#expected.find((one) => one.command === command);
     this.#expected = this.#expected.filter((one) => one !== first);
     first?.told(running);

@@ -74,18 +74,25 @@ function runBash(
   call: Call,
 ): Promise<ToolResult> {
   return windows.inForeground(call.signal, async (signal) => {
-    // The row begins to count the seconds, as that of pi's own bash does.
-    update(call, "", {});
     await context.execd.start(signal);
     const request = {
       ...bashParams(windows, params), stream: true, context: startContext(windows, call.ctx),
     };
+    let sessionId: number | undefined;
+    // The row begins to count the seconds, as that of pi's own bash does, once the session is known.
+    const stopExpecting = context.sessions.expect(params.command, ({ session_id }) => {
+      if (sessionId === undefined) update(call, "", { session_id });
+      sessionId = session_id;
+    });
     const onNotification = (_method: string, note: object) => {
-      const { tail = "", truncation, log_path: path } = note as Partial<Progress>;
+      const { session_id, tail = "", truncation, log_path: path } = note as Partial<Progress>;
+      sessionId = session_id ?? sessionId;
+      const cut = outputDetails(truncation, truncation?.truncated ? path : undefined);
       // execd paces these notifications as the settings say.
-      update(call, tail, outputDetails(truncation, truncation?.truncated ? path : undefined));
+      update(call, tail, { ...given({ session_id: sessionId }), ...cut });
     };
-    const reply = await context.request("bash", request, { signal, onNotification });
+    const reply = await context.request("bash", request, { signal, onNotification })
+      .finally(stopExpecting);
     return bashAnswer(windows, params, call, reply);
   });
 }

@@ -28,7 +28,7 @@ function mend(parameter: ParameterSchema, value: unknown): unknown {
  * Takes the arguments with the names of other agents' tools, and gives them with this tool's; where
  * both are there, both stay, for execd to refuse.
  */
-function ownNames(schema: ToolSchema, args: Record<string, unknown>): Record<string, unknown> {
+export function ownNames(schema: ToolSchema, args: Record<string, unknown>): Record<string, unknown> {
   const synonyms = schema[SYNONYMS] ?? {};
   const there = Object.entries(args).filter(([, value]) => (value ?? null) !== null);
   const entries = there.map(([name, value]) => {

@@ -4,8 +4,8 @@ import { type Client, ClientClosed, NotSent } from "../execd/client.ts";
 import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
 import type { ToolRenderers } from "../render/row.ts";
-import { messageOf } from "../text/values.ts";
-import { checked, prepared } from "./coerce.ts";
+import { isObject, messageOf } from "../text/values.ts";
+import { checked, ownNames, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
 import type { ToolSchema } from "./schema.ts";
 import { stateOf } from "./state.ts";
@@ -38,7 +38,7 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
   return {
     name,
     ...text,
-    ...renderers,
+    ...inOwnNames(text.parameters, renderers),
     // pi checks the arguments against the schema before execute: loose types are mended first.
     prepareArguments: (args) => prepared(text.parameters, args),
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
@@ -49,6 +49,18 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
         return { content, details: { ...details, ...stateOf(name, details) } };
       });
     },
+  };
+}
+
+/** The renderers of a tool, which are given a call's arguments by the names of this tool. */
+function inOwnNames(schema: ToolSchema, renderers: ToolRenderers): ToolRenderers {
+  const { renderCall, renderResult } = renderers;
+  const named = (args: unknown) => (isObject(args) ? ownNames(schema, args) : args);
+  return {
+    ...renderers,
+    renderCall: (args, theme, context) => renderCall(named(args), theme, context),
+    renderResult: (result, options, theme, context) =>
+      renderResult(result, options, theme, { ...context, args: named(context.args) }),
   };
 }
 

@@ -12,7 +12,7 @@ export interface Pace {
 }
 
 /** The most of an output in one update: a row shows five lines of it, and some more when expanded. */
-const UPDATE_CHARS = 4_096;
+const UPDATE_CHARS = 2_048;
 
 /** Four times a second for 10 s, then so many times as the setting `pollUpdates` says; 0: never. */
 export function paceOf({ pollUpdates }: { readonly pollUpdates: number }): Pace {

@@ -84,7 +84,7 @@ test("/unified-exec-sessions: one is chosen, none is, all are; then there is non
   from = rpc.mark();
   const none = await rpc.choose(command, () => undefined);
   assert.equal(none.length, 3, "nothing is left to end");
-  for (const one of none) assert.match(one, /^#\d \d+s exec sleep 721\d · signal SIGTERM$/);
+  for (const one of none) assert.match(one, /^#\d \d+s exec sleep 721\d · ended by you · signal SIGTERM$/);
   assert.deepEqual(rpc.notices(from), []);
 });
 

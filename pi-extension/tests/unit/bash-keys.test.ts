@@ -51,7 +51,6 @@ it("foregroundBashUpdateIntervalMs", async () => {
       const seen: Result[] = [];
       const command = "for i in $(seq 1 20); do echo $i; sleep 0.05; done";
       await pi.call("bash", { command }, { onUpdate: (update) => seen.push(update) });
-      assert.deepEqual(seen[0]?.content, []);
       return seen.length;
     });
   const [fast, slow] = [await updatesWith(50), await updatesWith(5_000)];

@@ -68,10 +68,16 @@ it("each bash tool says it", async () => {
   await withBash({}, async (pi) => {
     const call = async (name: string, params: object) => stateIn(await pi.call(name, params));
     assert.deepEqual(await call("bash", { command: "true" }), ["bash", "completed", false]);
+    // The first update came before the session was known.
+    const updates: Result[] = [];
+    const command = "sleep 0.4; echo up; sleep 0.4";
+    await pi.call("bash", { command }, { onUpdate: (update) => updates.push(update) });
+    assert.ok(updates.length >= 2, `${updates.length} updates`);
+    for (const { details } of updates) assert.equal(details.session_id, 2);
     assert.deepEqual(await call("bash", { command: "exec sleep 7312", background: true }),
       ["bash", "background", true]);
     assert.deepEqual(await call("tmux", { action: "list" }), ["tmux", "running", true]);
-    assert.deepEqual(await call("tmux", { action: "peek", window: "#2" }), ["tmux", "running", true]);
-    assert.deepEqual(await call("tmux", { action: "kill", window: "2" }), ["tmux", "ok", false]);
+    assert.deepEqual(await call("tmux", { action: "peek", window: "#3" }), ["tmux", "running", true]);
+    assert.deepEqual(await call("tmux", { action: "kill", window: "3" }), ["tmux", "ok", false]);
   });
 });

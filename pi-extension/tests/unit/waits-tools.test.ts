@@ -89,8 +89,9 @@ describe("calls that say what they wait for", { concurrency: 4 }, () => {
   });
 });
 
+/** The extension clamped by itself, and nobody said so. */
 // rule: pi.md, The extension: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS is read at each call
-it("no wait is longer than the longest poll", async () => {
+it("no wait is longer than the longest poll, and a clamped one says what it was clamped to", async () => {
   const pi = new Pi();
   await pi.start();
   process.env.PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS = "6000";
@@ -98,6 +99,12 @@ it("no wait is longer than the longest poll", async () => {
     const params = { cmd: "echo x", until: { text: "x" }, yield_time_ms: LONG_MS };
     const { details } = await pi.call("exec_command", params);
     assert.equal(details.yield_time_ms, 6_000);
+    const said = (name: string) => `${name} was ${LONG_MS}, the most is 6000`;
+    assert.equal(details.note, said("yield_time_ms"));
+    const none = await pi.call("exec_command", { cmd: "true", yield_time_ms: LONG_MS });
+    assert.equal(none.details.note, `yield_time_ms was ${LONG_MS}, the most is 30000`);
+    const waited = await pi.call("wait_for", { timeout_ms: LONG_MS });
+    assert.match(textOf(waited), new RegExp(`^note: ${said("timeout_ms")}$`, "m"));
   } finally {
     delete process.env.PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS;
     await pi.shutdown();
