@@ -10,7 +10,7 @@ import {
 } from "./state.ts";
 import {
   type Body, type Entry, type List, type Names, type Outcome, type ResultView, type RowView,
-  clipped, dotted, factsOf, muted, timeFact,
+  clipped, factsOf, muted, timeFact,
 } from "./view.ts";
 
 /** How many visual lines of output, and entries of a list, a collapsed row shows. */
@@ -88,13 +88,13 @@ export function runningFacts({ details, state }: Outcome, names: Names): (Span |
  */
 export function viewBlocks(view: RowView, expanded: boolean, keys: object): Block[] {
   const { title = [], body, list, notices = [], facts = [], isSpaced = false } = view;
-  const lines = [...notices.map((one) => [one]), dotted(facts)];
-  const below = lines.filter((spans) => spans.length > 0);
+  const told = facts.filter((fact) => fact !== undefined);
+  const below = [...notices.map(sentence), ...(told.length > 0 ? [parts(told, "muted")] : [])];
   return [
     ...title.map(line),
     ...(body && body.text.trim() !== "" ? [GAP, outputBlock(body, expanded, keys)] : []),
     ...(list ? listBlocks(list, expanded, keys) : []),
-    ...below.flatMap((spans, i) => (i === 0 || isSpaced ? [GAP, line(spans)] : [line(spans)])),
+    ...below.flatMap((block, i) => (i === 0 || isSpaced ? [GAP, block] : [block])),
   ];
 }
 
@@ -123,6 +123,15 @@ function listBlocks(list: List, expanded: boolean, keys: object): Block[] {
 function entryBlocks({ spans, below, isCut = false }: Entry, expanded: boolean): Block[] {
   if (!expanded || isCut) return [cut(spans)];
   return [line(spans), ...(below ? [line([below])] : [])];
+}
+
+/** A notice, which may have parts of its own. */
+function sentence(notice: Span): Block {
+  return parts(notice.text.split(" · ").map((text) => ({ ...notice, text })), notice.tone);
+}
+
+function parts(told: Span[], tone: Span["tone"]): Block {
+  return { kind: "parts", parts: told, tone };
 }
 
 function line(spans: Span[]): Block {

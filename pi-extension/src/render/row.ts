@@ -43,12 +43,14 @@ export interface Span {
 }
 
 /**
- * What a row is made of: an empty line; text that wraps; text of one visual line, cut where it
- * is too long; or output, of which `limit` visual lines are shown (all without a limit).
+ * What a row is made of: an empty line; text that wraps; parts with ` · ` between them, each of which
+ * stays whole where it can; text of one visual line, cut where it is too long; or output, of which
+ * `limit` visual lines are shown (all without a limit).
  */
 export type Block =
   | { kind: "gap" }
   | { kind: "text"; spans: Span[] }
+  | { kind: "parts"; parts: Span[]; tone: ThemeColor }
   | { kind: "cut"; spans: Span[] }
   | OutputBlock;
 
@@ -173,6 +175,8 @@ export class Row implements Component {
         return [""];
       case "text":
         return layOut(block.spans, width, this.#theme);
+      case "parts":
+        return layOutParts(block.parts, block.tone, width, this.#theme);
       case "cut":
         return [cutSpans(block.spans, width, this.#theme)];
       case "output":
@@ -243,6 +247,34 @@ function cleaned(spans: Span[]): Span[] {
 function layOut(spans: Span[], width: number, theme: Theme | undefined): string[] {
   return wrap(painted(cleaned(spans), theme), width);
 }
+
+/** Lays out parts: one that the rest of a line has no room for begins a line, and wraps if it must. */
+function layOutParts(
+  parts: Span[],
+  tone: ThemeColor,
+  width: number,
+  theme: Theme | undefined,
+): string[] {
+  const lines: Span[][] = [[]];
+  let cells = 0;
+  for (const part of cleaned(parts)) {
+    const line = lines.at(-1) ?? [];
+    const own = visibleWidth(part.text);
+    if (line.length === 0) line.push(part);
+    else if (cells + DOT.length + own <= width) line.push(span(DOT, tone), part);
+    else {
+      if (cells + DOT.length <= width) line.push(span(DOT.trimEnd(), tone));
+      lines.push([part]);
+      cells = own;
+      continue;
+    }
+    cells += (line.length > 1 ? DOT.length : 0) + own;
+  }
+  return lines.filter((line) => line.length > 0).flatMap((line) => wrap(painted(line, theme), width));
+}
+
+/** What stands between parts. */
+const DOT = " · ";
 
 function cutSpans(spans: Span[], width: number, theme: Theme | undefined): string {
   const parts = cleaned(spans).map((part) => ({ ...part, text: part.text.replace(/\n/g, " ") }));

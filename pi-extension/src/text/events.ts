@@ -1,5 +1,5 @@
 /** What has happened to sessions, as lines for models and words for people. */
-import { titleOf } from "./session.ts";
+import { endOf, titleOf } from "./session.ts";
 import { oneLine } from "./width.ts";
 
 const COMMAND_CELLS = 80;
@@ -27,12 +27,23 @@ export function eventLine(event: Happening, nowMs: number): string {
   return `event: ${session} ${whatHappened(event)}, ${age(nowMs - event.at_ms)}`;
 }
 
-/** An event for people: `#3 npm test exited 1` */
+/** An event for people: `#3 npm test · exit 1`, `#4 make · ended by you · signal SIGTERM` */
 export function eventWords(event: Happening): string {
   const title = titleOf({ id: event.session_id, command: event.command }, COMMAND_CELLS);
-  // Who reads this has done it.
-  const said = whatHappened(event).replace(/^was killed \(the user(.*?)\)/, "was ended by you$1");
-  return `${title} ${said}`;
+  return [title, ...partsOf(event)].join(" · ");
+}
+
+function partsOf({ what, killed_by, message, exit_code, signal }: Happening): string[] {
+  const by = killed_by === undefined ? undefined : oneLine(killed_by, MESSAGE_CELLS);
+  // Who reads this is the user.
+  const who = by?.replace(/^the user\b/, "you");
+  if (what === "evicted") return ["evicted: a new session needed its place"];
+  if (what === "killed") return [who === undefined ? "is being ended" : `is being ended by ${who}`];
+  if (what === "log_trouble") return [oneLine(message ?? "", MESSAGE_CELLS)];
+  if (by === PI_QUIT) return ["ended when pi quit"];
+  const end = endOf(exit_code, signal) ?? "ended";
+  if (who === undefined) return [end];
+  return by === "signal from outside" ? [end, by] : [`ended by ${who}`, end];
 }
 
 function whatHappened(event: Happening): string {

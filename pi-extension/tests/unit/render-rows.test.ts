@@ -83,8 +83,8 @@ describe("exec_command", () => {
       "round 11",
       "round 12",
       "",
-      "yielded 2.5s · #2 · log:",
-      "~/.cache/execd-2-5d0c71b2.log",
+      "yielded 2.5s · #2 ·",
+      "log: ~/.cache/execd-2-5d0c71b2.log",
     ]);
   });
 
@@ -598,15 +598,15 @@ describe("what happened to other sessions", () => {
     const lines = screen(done, 80);
     assert.deepEqual(lines.slice(0, 7), [
       lines[0], "", "x", "",
-      "✓ #3 npm test exited 0",
-      "✕ #4 a b was killed (timeout), ended by SIGKILL",
-      "✕ #0 ended",
+      "✓ #3 npm test · exit 0",
+      "✕ #4 a b · ended by timeout · signal SIGKILL",
+      "✕ #0 · ended",
     ]);
-    assertPainted(done, "success", "✓ #3 npm test exited 0");
+    assertPainted(done, "success", "✓ #3 npm test");
     for (const name of ["kill_session", "list_sessions", "set_on_exit", "wait_for"] as const) {
       const target = row(name, { session_id: 3 });
       give(target, { details: { found: true, status: "armed", sessions: [], events } });
-      assert.ok(screen(target, 80).includes("✓ #3 npm test exited 0"), name);
+      assert.ok(screen(target, 80).includes("✓ #3 npm test · exit 0"), name);
     }
   });
 });

@@ -10,7 +10,8 @@ import { afterEach, beforeEach, it, mock } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
 import { readConfig } from "../../src/bash/config.ts";
 import { SessionPicker } from "../../src/pi/picker.ts";
-import type { Row } from "../../src/pi/roster.ts";
+import { type Row, rowLabel } from "../../src/pi/roster.ts";
+import { TailView } from "../../src/pi/tail-view.ts";
 import { statusText, widgetLines } from "../../src/pi/ui.ts";
 import { bashRenderers } from "../../src/render/bash.ts";
 import { renderWakeMessage, windowMessageRenderer } from "../../src/render/messages.ts";
@@ -74,6 +75,23 @@ const STATES: [title: string, made: Made, ...given: Given[]][] = [
     ...RUNS, output: "", effective_wait_ms: 4_100, wait_status: "cancelled",
     wait_reason: "the user pressed Esc", esc_until_ms: 2_000,
   })],
+  ["Esc, of a session with a long number", exec({ cmd: "./deploy" }), details(RUNS, { partial: true }),
+    details({
+      ...RUNS, session_id: 123_456, effective_wait_ms: 4_100, wait_status: "cancelled",
+      wait_reason: "the user pressed Esc", esc_until_ms: 2_000,
+    })],
+  ["what people have ended", exec({ cmd: "true" }), details({
+    exit_code: 0, wall_time_seconds: 0.01, events: [
+      { session_id: 3, what: "exited", command: "npm test", signal: "SIGTERM", killed_by: "the user" },
+      { session_id: 4, what: "exited", command: "make", signal: "SIGTERM", killed_by: "execd kill" },
+    ],
+  })],
+  ["a clamped wait", exec({ cmd: "npm test", yield_time_ms: 999_999 }), details({
+    ...RUNS, effective_wait_ms: 30_000, note: "yield_time_ms was 999999, the most is 30000",
+  })],
+  ["a parameter that there is not", exec({ cmd: "x", chrs: "y" }), {
+    text: "chrs: unknown param of exec_command; did you mean chars?", details: {}, isError: true,
+  }],
   ["Esc, two seconds later", exec({ cmd: "./deploy" }), details({
     ...RUNS, effective_wait_ms: 4_100, wait_status: "cancelled", wait_reason: "the user pressed Esc",
     esc_until_ms: 0,
@@ -190,7 +208,22 @@ const OTHERS: [title: string, lines: (width: number) => string[]][] = [
     picker.show(ROWS, "forgotten: 3 that ended earlier (what has ended is listed for 30m, the last 256)");
     return picker.render(width);
   }],
+  ["the live tail", (width) => tail(width, "k")],
+  ["the live tail, a line is asked for", (width) => tail(width, "s")],
 ];
+
+/** The view of a session's output, after a key. */
+function tail(width: number, key: string): string[] {
+  const view = new TailView({ fg: (_tone: string, text: string) => text }, {
+    rows: () => 30, draw() {}, close() {}, whyNoLine: () => undefined,
+    act: () => new Promise(() => {}), send: async () => "",
+  });
+  const [row] = ROWS;
+  view.title(`${rowLabel(row as Row)} · ${LOG}`, row);
+  view.append(OUT);
+  view.handleInput(key);
+  return view.render(width);
+}
 
 /** What pi itself wraps, or cuts, at the width. */
 const LINES: [title: string, lines: string[]][] = [
