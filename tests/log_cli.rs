@@ -210,22 +210,28 @@ fn the_output_of_a_session_is_printed_while_it_runs_when_it_is_over_and_when_its
     assert_eq!((said.status, said.err.as_str()), (Some(1), none));
 }
 
-/// rule: logs.md, Reading by people: `--follow` goes on to the session's end
+/// A log by its name was once taken for that of an execd that is gone: nothing was waited for.
+/// rule: logs.md, Reading by people: `--follow` goes on to the session's end, also of a log by its
+///   name or path where its execd can be asked
 #[test]
 fn the_output_is_followed_to_the_sessions_end() {
     let (mut execd, id) = alone(&[]);
-    let session = execd.open_until("echo begun; read l; echo $l; read l", "begun");
-    assert_eq!(session, id);
-    let mut follower = command(&execd, &["log", "--follow", &format!("@{session}")]);
-    let mut follower = follower.spawn().expect("execd runs");
-    let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
-    let mut next = || lines.next().transpose().expect("text");
-    assert_eq!(next().as_deref(), Some("begun"));
-    execd.input(session, "more\n");
-    assert_eq!(next().as_deref(), Some("more"));
-    last_input(&mut execd, session, "\n");
-    assert_eq!(next(), None);
-    assert_eq!(follower.wait().expect("it ends").code(), Some(0));
+    for (id, by_name) in [(id, false), (id + 1, true)] {
+        let opened = execd.open("echo begun; read l; echo $l; read l");
+        let session = session_of(&opened);
+        assert_eq!(session, id);
+        let whose = if by_name { short(&log_path(&opened)) } else { format!("@{session}") };
+        let mut follower = command(&execd, &["log", "--follow", &whose]);
+        let mut follower = follower.spawn().expect("execd runs");
+        let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
+        let mut next = || lines.next().transpose().expect("text");
+        assert_eq!(next().as_deref(), Some("begun"), "{whose}");
+        execd.input(session, "more\n");
+        assert_eq!(next().as_deref(), Some("more"), "{whose}");
+        last_input(&mut execd, session, "\n");
+        assert_eq!(next(), None, "{whose}");
+        assert_eq!(follower.wait().expect("it ends").code(), Some(0));
+    }
 }
 
 /// rule: logs.md, Reading by people: A beginning that is gone is told on stderr

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
-use super::log_whose::{Meant, of_number};
+use super::log_whose::{Meant, of_number, writer_of};
 use super::logs::{facts_of, open_dir, total_of};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
@@ -91,7 +91,12 @@ pub(super) struct Page {
 pub(super) fn open(options: &LogOptions, place: &Place) -> Result<Source, String> {
     let (id, execd) = match &options.whose {
         Whose::Log(dir, name) => {
-            return of_log(dir.as_ref().or(options.log_dir.as_ref()), name.clone());
+            // More comes only from the execd that writes it.
+            let writer = if options.follow { writer_of(name, place)? } else { None };
+            match writer {
+                Some((id, execd)) => (id, execd),
+                None => return of_log(dir.as_ref().or(options.log_dir.as_ref()), name.clone()),
+            }
         }
         Whose::Session(id) => match of_number(*id, options.log_dir.as_ref(), place)? {
             Meant::Session(execd) => (*id, *execd),

@@ -95,6 +95,14 @@ pub(super) fn of_number(
     }
 }
 
+/// The execd that has had the session of this log, and the session, where that execd can be asked.
+pub(super) fn writer_of(name: &str, place: &Place) -> Result<Option<(u64, Execd)>, String> {
+    let number = short_name(name).split('-').next().and_then(|number| number.parse().ok());
+    let Some(id) = number else { return Ok(None) };
+    let writer = known(id, place)?.into_iter().find(|one| one.has_log(name));
+    Ok(writer.map(|one| (id, one.execd)))
+}
+
 /// The execds that know a session of this number.
 fn known(id: u64, place: &Place) -> Result<Vec<Known>, String> {
     let survey = survey(place)?;
