@@ -201,6 +201,37 @@ pub fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
     }
 }
 
+/// What is done before execd starts so that these system calls fail with this errno, in it and in
+/// all that it starts (seccomp(2)).
+pub fn refuse_calls(errno: i32, calls: &[i64]) -> impl FnMut() + Send + Sync + 'static {
+    let statement = |code: u32, jf: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).expect("a code of BPF"),
+        jt: 0,
+        jf,
+        k,
+    };
+    let answer = |k| statement(libc::BPF_RET | libc::BPF_K, 0, k);
+    // The number of the call is the first word of what a filter sees.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for call in calls {
+        let number = u32::try_from(*call).expect("a number");
+        filter.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number));
+        filter.push(answer(libc::SECCOMP_RET_ERRNO | errno.unsigned_abs()));
+    }
+    filter.push(answer(libc::SECCOMP_RET_ALLOW));
+    move || {
+        let program = libc::sock_fprog {
+            len: u16::try_from(filter.len()).unwrap_or(0),
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: a live filter, which the kernel copies; both calls are async-signal-safe.
+        unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program);
+        }
+    }
+}
+
 /// The environment that a process was started with.
 pub fn environment(pid: i32) -> BTreeMap<String, String> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");

@@ -225,7 +225,7 @@ impl<F: Families> Engine<F> {
         let argv: Vec<&CStr> = words.chain(rest.iter().map(CString::as_c_str)).collect();
         let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
         let programs: Vec<&CStr> = if twofold {
-            vec![c"/proc/self/exe"]
+            host::own_programs().to_vec()
         } else {
             places.iter().map(CString::as_c_str).collect()
         };
@@ -239,7 +239,7 @@ impl<F: Families> Engine<F> {
         let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
-            looked_up: looked_up && !twofold,
+            looked_up: looked_up || twofold,
             argv: &argv,
             envp: &envp,
             cwd: entered,

@@ -40,6 +40,7 @@ use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
+use crate::sys::proc_view::{self, View};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
@@ -234,12 +235,31 @@ fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String>
          execd holds"
             .to_owned()
     });
-    let unknown = (!mounts.is_known()).then(|| {
+    let proc = proc_lack(proc_view::look(), mounts);
+    // Without /proc that is a part of what is missing.
+    let unknown = (!mounts.is_known() && proc_view::tells()).then(|| {
         "/proc/self/mountinfo: it cannot be read, so each command is started by fork, as if it lay \
          on a file system that may hang"
             .to_owned()
     });
-    [subreaper, unshared, table, unknown].into_iter().flatten().collect()
+    [subreaper, unshared, table, proc, unknown].into_iter().flatten().collect()
+}
+
+/// What a /proc that does not tell of all processes costs.
+fn proc_lack(view: View, mounts: &MountTable) -> Option<String> {
+    let costs = match view {
+        View::Hides => {
+            "of a process that a command starts as another user (sudo) no name, state or port is \
+             told"
+        }
+        _ => {
+            "processes are found by their numbers and ended all the same, but nothing is told of \
+             their names, states and ports, and no wait for a port or for input is taken"
+        }
+    };
+    let forks = if mounts.is_known() { "" } else { "; each command is started by fork" };
+    let what = if view == View::Hides { "a whole /proc" } else { "/proc" };
+    view.why().map(|why| format!("{what}: {why}, so {costs}{forks}"))
 }
 
 /// Which directory logs should go to, as an absolute path; `None`: nowhere.
@@ -265,7 +285,8 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let wanted = wanted_place(config);
     let mut argv = vec!["execd".to_owned(), "--keeper".to_owned()];
     let mut flag = |name: &str, value: String| argv.extend([name.to_owned(), value]);
-    flag("--execd-pid", host::pid().to_string());
+    let execd_pid = host::pid();
+    flag("--execd-pid", execd_pid.to_string());
     flag("--instance", instance.to_owned());
     flag("--log-keep-days", config.logs.keep_days.to_string());
     let bounds = config.logs.bounds;
@@ -281,7 +302,7 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
     let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
-    let (place, execd_pid) = (flags_of(wanted.as_ref())?, host::pid());
+    let place = flags_of(wanted.as_ref())?;
     // A short name is looked for where logs are unless somebody has said otherwise.
     let elsewhere = config.logs.dir.is_some() || config.socket != SocketPlace::Default;
     let by_path = config.logs.by_path || elsewhere;

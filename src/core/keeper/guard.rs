@@ -6,11 +6,12 @@
 //! execd is killed, it does the guard's work when all that was queued is written.
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
-use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
+use crate::limits::{GUARD_DOUBTS, GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::sys::host;
 use crate::sys::poll::pause;
 use crate::sys::proc::{self, ProcStat};
+use crate::sys::proc_view::{self, View};
 use crate::sys::run_limit;
 use crate::sys::signals::SIGKILL;
 use std::collections::{HashMap, HashSet};
@@ -96,32 +97,60 @@ impl Guard {
     /// (/proc needs a descriptor and memory).
     pub fn hung_up(&self) -> bool {
         let mut ours = HashSet::new();
-        !self.has_work() || end_all(|| self.to_be_ended(&mut ours))
+        !self.has_work() || {
+            proc_view::look();
+            end_all(|| self.to_be_ended(&mut ours))
+        }
+    }
+
+    /// Who is to be ended. Where /proc does not list everybody, who may be left out is looked for
+    /// under the numbers that processes have, and a session of which nobody at all was seen, not
+    /// even who is dead, under every number.
+    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> Result<Vec<ProcStat>, i32> {
+        let mut seen = HashSet::new();
+        for doubts in 0..GUARD_DOUBTS {
+            let found = self.found(doubts, &mut seen, ours)?;
+            let is_missing =
+                |sid: &i32| (doubts == 0 || !seen.contains(sid)) && proc::id_in_use(*sid);
+            let all = !found.is_empty() || proc_view::view() == View::Whole;
+            if all || !(self.had_runs || self.sessions.keys().any(is_missing)) {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
-    /// remembers the sessions that have proved to be the recorded ones.
-    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> Result<Vec<ProcStat>, i32> {
+    /// remembers the sessions that have proved to be the recorded ones, `seen` those that somebody
+    /// has the number of. `doubts`: see [`proc::all_pids`].
+    fn found(
+        &self,
+        doubts: u32,
+        seen: &mut HashSet<i32>,
+        ours: &mut HashSet<i32>,
+    ) -> Result<Vec<ProcStat>, i32> {
         let us = host::uid();
         // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
-        let may_be_ours = |pid: i32| us == ROOT || proc::owner(pid) == Some(us);
-        let pids: Vec<i32> = proc::all_pids()?.collect::<Result<_, _>>()?;
+        let may_be_ours = |pid: i32| us == ROOT || proc::is_users(pid, us);
+        let pids: Vec<i32> = proc::all_pids(doubts)?.collect::<Result<_, _>>()?;
         let (recorded, others): (Vec<i32>, Vec<i32>) =
             pids.into_iter().filter(|pid| *pid != self.execd_pid).partition(|pid| {
-                proc::session_of(*pid).is_some_and(|sid| self.sessions.contains_key(&sid))
+                let sid = proc::session_of(*pid).filter(|sid| self.sessions.contains_key(sid));
+                seen.extend(sid);
+                sid.is_some()
             });
-        let seen: Vec<ProcStat> = recorded
+        let living: Vec<ProcStat> = recorded
             .into_iter()
             .filter(|pid| may_be_ours(*pid))
             .filter_map(proc::stat)
             .filter(|found| found.is_alive() && self.is_young_enough(found))
             .collect();
-        for one in &seen {
+        for one in &living {
             if !ours.contains(&one.sid) && self.proves_session(one) {
                 ours.insert(one.sid);
             }
         }
-        let members = seen.into_iter().filter(|one| ours.contains(&one.sid));
+        let members = living.into_iter().filter(|one| ours.contains(&one.sid));
         let of_runs = others
             .into_iter()
             .filter(|pid| self.had_runs && may_be_ours(*pid) && self.is_of_a_run(*pid))
@@ -153,6 +182,8 @@ impl Guard {
             .get(&one.sid)
             .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
         let by_number = || match self.last_ticks {
+            // Where nothing tells since when a leader lives, execd's word is all there is.
+            None if !one.has_start() => true,
             None => proc::stat(one.sid).is_none_or(|leader| !leader.is_alive()),
             Some(last_ticks) => one.pid != one.sid && one.start_ticks <= last_ticks,
         };

@@ -56,6 +56,8 @@ pub const OPENED_PER_TURN: usize = 256;
 pub const EMPTY_LOOKS: u32 = 8;
 /// Rounds of that before execd exits: what is reaped last leaves no zombie to somebody else.
 pub const LAST_REAPS: usize = 64;
+/// Pause between two looks for processes whose ends nothing tells of: pidfds are refused.
+pub const UNWATCHED_PAUSE_MS: u64 = 20;
 /// Pause between two looks for processes of a session that makes new ones while it is ended.
 pub const SCAN_PAUSE_MS: u64 = 1;
 

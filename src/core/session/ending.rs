@@ -9,10 +9,13 @@ use std::os::fd::RawFd;
 use super::census::Lookout;
 use super::members::{Members, Number};
 use super::report::NamedProcess;
-use crate::limits::{EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS};
+use crate::limits::{
+    EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS, UNWATCHED_PAUSE_MS,
+};
 use crate::pure::order;
 use crate::sys::poll;
 use crate::sys::proc::{self, Target};
+use crate::sys::proc_view::{self, View};
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
 pub const SIGKILL: i32 = 9;
@@ -216,6 +219,7 @@ impl Ending {
         self.rescan_ns = None;
         self.whose.number = self.whose.number.now(self.whose.sid);
         self.step_leader_first(now_ns);
+        lookout.doubt(self.empty_looks);
         let looked = self.rescan(turn, lookout, ours, &mut watch).unwrap_or_else(|_| {
             // Who takes "cannot be told" for "gone" leaves them running.
             self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
@@ -233,6 +237,10 @@ impl Ending {
         }
         if self.over() || looked == Looked::Later {
             return watch;
+        }
+        if self.members.iter().any(|one| one.target.fd().is_none()) {
+            // Nothing will tell of its end.
+            self.rescan_ns = Some(now_ns + UNWATCHED_PAUSE_MS * NS_PER_MS);
         }
         if self.escalate_ns.is_some_and(|at| at <= now_ns) {
             self.escalate_ns = None;
@@ -268,15 +276,19 @@ impl Ending {
         ours: &impl Fn(i32) -> bool,
         watch: &mut Vec<RawFd>,
     ) -> Result<Looked, i32> {
-        let mut ended =
-            poll::are_readable(self.members.iter().map(|one| one.target.fd())).into_iter();
+        let fds = self.members.iter().filter_map(|one| one.target.fd());
+        let mut ended = poll::are_readable(fds).into_iter();
         // First, because the look may need the descriptors that this gives back.
-        self.members.retain(|_| ended.next() == Some(false));
+        self.members.retain(|one| match one.target.fd() {
+            Some(_) => ended.next() == Some(false),
+            None => one.target.is_there(),
+        });
         let Some(candidates) = self.whose.candidates(turn, lookout, ours)? else {
             return Ok(Looked::Later);
         };
         let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
-        self.members.retain(|one| is_candidate(one.target.pid()));
+        let sid = Some(self.whose.sid).filter(|_| self.whose.number != Number::Free);
+        self.members.retain(|one| is_candidate(one.target.pid()) || one.is_hidden_in(sid));
         order::sort_by_key(&mut self.members, |one| one.target.pid());
         let known = self.members.len();
         let (mut whole, mut moved, mut opened) = (true, false, Ok(()));
@@ -296,7 +308,7 @@ impl Ending {
                 }
                 Ok(Some((_, seen))) if !seen.is_alive() => {}
                 Ok(Some((target, seen))) if seen.start_ticks >= self.whose.start_ticks => {
-                    watch.push(target.fd());
+                    watch.extend(target.fd());
                     self.members.push(Member { target, signalled: false, refused: None });
                 }
                 Ok(Some(_)) => {}
@@ -325,13 +337,21 @@ impl Ending {
     fn signal_new(&mut self) {
         let spares = self.looked && self.current != SIGKILL;
         let pids: Vec<i32> = self.members.iter().map(|one| one.target.pid()).collect();
+        let sent = self.members.iter().any(|one| one.signalled);
         let (leader, leader_first) = (self.whose.sid, self.leader_first_ns.is_some());
         let is_meant = |member: &&mut Member| {
             !member.signalled && (!leader_first || member.target.pid() == leader)
         };
         for member in self.members.iter_mut().filter(is_meant) {
-            let parent = || proc::stat(member.target.pid()).map(|one| one.ppid);
-            if !(spares && parent().is_some_and(|parent| pids.contains(&parent))) {
+            // Where parents are not told, it may be the child of anybody who got the signal.
+            let is_child = || {
+                let told = proc::stat(member.target.pid());
+                told.is_some_and(|one| match one.has_start() {
+                    true => pids.contains(&one.ppid),
+                    false => sent,
+                })
+            };
+            if !(spares && is_child()) {
                 member.send(self.current);
             }
         }
@@ -354,6 +374,12 @@ impl Ending {
 }
 
 impl Member {
+    /// Whether it is in this session although a census need not see it.
+    fn is_hidden_in(&self, sid: Option<i32>) -> bool {
+        let pid = self.target.pid();
+        proc_view::view() != View::Whole && sid.is_some() && proc::session_of(pid) == sid
+    }
+
     fn send(&mut self, signal: i32) {
         self.signalled = true;
         self.refused = self.target.signal(signal).err();

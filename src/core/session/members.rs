@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::census::{Lookout, descendants};
 use crate::pure::process::run_mark::RunMark;
 use crate::sys::host;
-use crate::sys::proc;
+use crate::sys::proc::{self, ProcStat};
 use crate::sys::run_limit;
 
 /// Those whose end a session's end is.
@@ -79,7 +79,9 @@ impl Members {
         }
         let execd = host::pid();
         let others = census.others(|sid| sid == self.sid || ours(sid));
-        let orphans = others.iter().filter(|one| one.ppid == execd && one.sid != self.sid);
+        // Where nobody's parent is told, the mark alone tells.
+        let is_orphan = |one: &&ProcStat| one.ppid == execd || !one.has_start();
+        let orphans = others.iter().filter(is_orphan).filter(|one| one.sid != self.sid);
         let marked: HashSet<i32> =
             orphans.filter(|one| self.has_marked(one.pid)).map(|one| one.pid).collect();
         let roots = found.iter().map(|one| one.0);

@@ -30,7 +30,8 @@ impl Search {
     /// A search for who holds these.
     pub fn new(wanted: &[Listener]) -> Self {
         let wanted = order::set(wanted.iter().map(|one| one.inode));
-        Self { wanted, pids: proc::all_pids().ok(), found: BTreeMap::new() }
+        let listed = |pids: &Pids| matches!(pids, Pids::Listed(_));
+        Self { wanted, pids: proc::all_pids(0).ok().filter(listed), found: BTreeMap::new() }
     }
 
     /// Goes on until `left` descriptors were looked at, or a few more. Whether the search is over.

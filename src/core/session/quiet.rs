@@ -174,7 +174,7 @@ impl Session {
         let stats = busy.take(DOING_WATCHED_MAX).filter_map(|pid| proc::stat(*pid));
         let found = stats.filter_map(|stat| proc::open_target(&stat).ok().flatten());
         self.doing.watched = found.collect();
-        self.doing.watched.iter().map(proc::Target::fd).collect()
+        self.doing.watched.iter().filter_map(proc::Target::fd).collect()
     }
 }
 

@@ -1,7 +1,9 @@
 //! Facts about this process and its surroundings, and the settings made once at start.
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::io::done;
 
@@ -43,6 +45,22 @@ pub fn give_memory_back() {
         // SAFETY: mallopt takes two numbers; no other thread exists yet.
         unsafe { libc::mallopt(setting, GIVEN_BACK_BYTES) };
     }
+}
+
+/// Where our own program is: in /proc, and where /proc is of no use the path by which it was
+/// started, from the directory in which we were then (AT_EXECFN, getauxval(3)).
+pub fn own_programs() -> &'static [&'static CStr] {
+    static OWN: OnceLock<[&CStr; 2]> = OnceLock::new();
+    OWN.get_or_init(|| {
+        // SAFETY: the kernel's string, which is there for as long as this process.
+        let given = unsafe { CStr::from_ptr(libc::getauxval(libc::AT_EXECFN) as *const _) };
+        if given.to_bytes().starts_with(b"/") {
+            return [c"/proc/self/exe", given];
+        }
+        let path = current_dir().join(OsStr::from_bytes(given.to_bytes()));
+        let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
+        [c"/proc/self/exe", Box::leak(path.into_boxed_c_str())]
+    })
 }
 
 /// Has ps and top show `comm` as our name, at most 15 bytes (PR_SET_NAME, prctl(2)): who was

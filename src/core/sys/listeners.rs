@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 
 use super::io::owned;
-use super::{netlink, pidfd, proc, tcp};
+use super::{netlink, pidfd, proc, proc_view, tcp};
 use crate::limits::{LISTENERS_MAX, LISTENERS_READ_BYTES, LISTENERS_READS, PORT_FDS_PER_PROCESS};
 use crate::pure::net::Listener;
 use crate::pure::net::table::{Line, line};
@@ -16,7 +16,7 @@ pub struct Network(u64);
 
 /// The network namespace of a process. None: it is gone, or must not be looked at.
 pub fn network_of(pid: i32) -> Option<Network> {
-    network_at(&format!("/proc/{pid}/ns/net"))
+    network_at(&format!("/proc/{pid}/ns/net")).filter(|_| proc_view::tells())
 }
 
 /// Our own network namespace.

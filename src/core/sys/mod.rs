@@ -15,6 +15,7 @@
 //! | `child` | waiting for children |
 //! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
+//! | `proc_view` | whether /proc tells of the processes here, and what is told without it |
 //! | `tree` | the processes of a session, from its leader down |
 //! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
@@ -73,6 +74,7 @@ pub mod netlink;
 pub mod pidfd;
 pub mod poll;
 pub mod proc;
+pub mod proc_view;
 pub mod proc_work;
 pub mod pty;
 pub mod record_files;

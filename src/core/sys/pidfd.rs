@@ -12,6 +12,17 @@ pub(super) fn open(pid: i32) -> Result<OwnedFd, i32> {
     owned(i32::try_from(fd).unwrap_or(-1))
 }
 
+/// Whether this errno of [`open`] says that no process has the number; a thread may have it.
+pub(super) fn is_nobody(errno: i32) -> bool {
+    matches!(errno, libc::ESRCH | libc::EINVAL | libc::ENOENT)
+}
+
+/// Whether this errno of [`open`] says that nobody may have pidfds: the kernel does not know them
+/// (before 5.3), or a filter refuses them.
+pub(super) fn is_refused(errno: i32) -> bool {
+    matches!(errno, libc::ENOSYS | libc::EPERM | libc::EACCES)
+}
+
 /// Sends a signal. That the process has ended is no error. Gives the errno of a refusal: EPERM,
 /// EINVAL, see pidfd_send_signal(2).
 pub fn signal(pidfd: RawFd, signal: i32) -> Result<(), i32> {

@@ -4,7 +4,8 @@
 //! signalled is therefore pinned by a pidfd first and looked at again behind it.
 
 use super::io::{self, errno, errno_of};
-use super::{clock, pidfd};
+use super::proc_view::{self, Numbers, View};
+use super::{child, clock, pidfd, poll};
 use crate::limits::{ENVIRON_BYTES, NS_PER_S};
 use std::cell::RefCell;
 use std::fs::{File, ReadDir};
@@ -16,6 +17,12 @@ use std::os::unix::fs::MetadataExt;
 const STAT_BYTES: usize = 2_048;
 /// Threads of a process that are asked for their state.
 const THREADS_ASKED: usize = 64;
+/// The start time of a process of which /proc does not tell: later than any.
+const UNTOLD_TICKS: u64 = u64::MAX;
+/// The state of such a process, where it has not ended.
+const UNTOLD_STATE: u8 = b'?';
+/// What stands for its name.
+const UNTOLD_NAME: &str = "[?]";
 /// Descriptors set aside for looking at processes: one to pin somebody, one to read about him.
 const SPARE_FDS: usize = 2;
 
@@ -24,16 +31,17 @@ const SPARE_FDS: usize = 2;
 pub struct ProcStat {
     /// Process id.
     pub pid: i32,
-    /// The parent's process id; 0 when it is outside our pid namespace.
+    /// The parent's process id; 0 when it is outside our pid namespace, or not told.
     pub ppid: i32,
     /// Process group id.
     pub pgrp: i32,
     /// Session id.
     pub sid: i32,
     /// The state's letter (R, S, D, T, Z, X …). A process whose main thread alone has ended
-    /// counts as S: the kernel says Z, but its other threads run on.
+    /// counts as S: the kernel says Z, but its other threads run on. Of one that /proc does not
+    /// tell of `?`, or Z.
     pub state: u8,
-    /// Start time in clock ticks since boot.
+    /// Start time in clock ticks since boot; of one that /proc does not tell of `u64::MAX`.
     pub start_ticks: u64,
 }
 
@@ -41,6 +49,11 @@ impl ProcStat {
     /// Whether it still runs: neither a zombie nor dead.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Whether it is known when it was started.
+    pub fn has_start(&self) -> bool {
+        self.start_ticks != UNTOLD_TICKS
     }
 }
 
@@ -53,9 +66,33 @@ pub fn stat(pid: i32) -> Option<ProcStat> {
 /// who takes that for an absence would leave somebody running.
 fn read_stat(pid: i32) -> Result<Option<ProcStat>, i32> {
     match read_stat_at(&format!("/proc/{pid}/stat")) {
+        Err(libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EACCES)
+            if proc_view::view() != View::Whole =>
+        {
+            asked(pid)
+        }
         Err(libc::ENOENT | libc::ESRCH) => Ok(None),
         read => read,
     }
+}
+
+/// What system calls tell of a process: its session and group, and whether it has ended. None: no
+/// process has this number. Errors: that cannot be told now (EMFILE, ENOMEM).
+fn asked(pid: i32) -> Result<Option<ProcStat>, i32> {
+    // SAFETY: both take a number and touch no memory of ours.
+    let (sid, pgrp) = unsafe { (libc::getsid(pid), libc::getpgid(pid)) };
+    if sid < 0 || pgrp < 0 {
+        return Ok(None);
+    }
+    let ended = match with_spare(|| pidfd::open(pid)) {
+        Ok(pidfd) => poll::is_readable(pidfd.as_raw_fd(), Some(0)),
+        Err(errno) if pidfd::is_nobody(errno) => return Ok(None),
+        // A seccomp filter refuses it: of our own child wait(2) tells.
+        Err(errno) if pidfd::is_refused(errno) => child::has_ended(pid),
+        Err(errno) => return Err(errno),
+    };
+    let state = if ended { b'Z' } else { UNTOLD_STATE };
+    Ok(Some(ProcStat { pid, ppid: 0, pgrp, sid, state, start_ticks: UNTOLD_TICKS }))
 }
 
 /// Reads such a file, of a process or of a thread.
@@ -114,24 +151,44 @@ fn with_spare<T>(make: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     }
 }
 
-/// Opens a file of /proc, out of a spare descriptor where no other is left. Gives an errno.
+/// Opens a file of a process in /proc, out of a spare descriptor where no other is left. Gives an
+/// errno: ENOENT too where the numbers in /proc are not those of the processes here.
 pub(super) fn open(path: &str) -> Result<File, i32> {
+    means_ours()?;
     with_spare(|| File::open(path).map_err(errno_of))
 }
 
 /// Opens a directory of /proc in the same way.
 pub(super) fn open_dir(path: &str) -> Result<ReadDir, i32> {
+    means_ours()?;
     with_spare(|| std::fs::read_dir(path).map_err(errno_of))
 }
 
-/// The pids in /proc as they are read, in its order.
-#[derive(Debug)]
-pub struct Pids(ReadDir);
+fn means_ours() -> Result<(), i32> {
+    if proc_view::tells() { Ok(()) } else { Err(libc::ENOENT) }
+}
 
-/// Begins to read the pids in /proc. Errors: /proc cannot be read; of an item too.
-pub fn all_pids() -> Result<Pids, i32> {
+/// The pids of the processes that there are, as they are found.
+#[derive(Debug)]
+pub enum Pids {
+    /// Those in /proc, in its order.
+    Listed(ReadDir),
+    /// Those that the kernel answers for; among them some that nobody has.
+    Asked(Numbers),
+}
+
+/// Begins to find all processes: in /proc, or by their numbers where /proc does not tell. `doubts`:
+/// how many looks before have found nobody where somebody must be. Then it is asked anew what /proc
+/// tells, and where that is not all, numbers are tried that were left out: of four looks in a row
+/// one tries all. Errors: /proc cannot be read; of an item too.
+pub fn all_pids(doubts: u32) -> Result<Pids, i32> {
+    let view = if doubts == 0 { proc_view::view() } else { proc_view::look() };
     hold_spares();
-    let pids = open_dir("/proc").map(Pids);
+    let pids = match view {
+        View::Whole => open_dir("/proc").map(Pids::Listed),
+        View::Hides if doubts == 0 => open_dir("/proc").map(Pids::Listed),
+        _ => Ok(Pids::Asked(Numbers::new(doubts % 4 == 2))),
+    };
     hold_spares();
     pids
 }
@@ -140,10 +197,13 @@ impl Iterator for Pids {
     type Item = Result<i32, i32>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.find_map(|entry| match entry {
-            Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
-            Err(error) => Some(Err(errno_of(error))),
-        })
+        match self {
+            Self::Asked(numbers) => numbers.next().map(Ok),
+            Self::Listed(entries) => entries.find_map(|entry| match entry {
+                Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
+                Err(error) => Some(Err(errno_of(error))),
+            }),
+        }
     }
 }
 
@@ -161,10 +221,14 @@ pub fn session_of(pid: i32) -> Option<i32> {
     }
 }
 
-/// The user that a process runs as (effective uid; root for one that must not be looked
-/// into). None: it is gone.
-pub fn owner(pid: i32) -> Option<u32> {
-    std::fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid())
+/// Whether a process runs as this user (effective uid; root for one that must not be looked into).
+/// Where /proc does not tell: whether we may signal it. False for one that is gone.
+pub fn is_users(pid: i32, uid: u32) -> bool {
+    let owner = || std::fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid());
+    match proc_view::tells().then(owner).flatten() {
+        Some(owner) => owner == uid,
+        None => proc_view::view() != View::Whole && proc_view::may_signal(pid),
+    }
 }
 
 /// The name of a process (comm), which tells less than its command line and can always be read: the
@@ -217,7 +281,8 @@ fn any_thread(pid: i32, fits: impl Fn(u8) -> bool) -> bool {
 pub fn bracketed_name(pid: i32, max_bytes: usize) -> String {
     let name = name(pid);
     if name.is_empty() {
-        return name;
+        let untold = !proc_view::tells() && session_of(pid).is_some();
+        return if untold { UNTOLD_NAME.to_owned() } else { name };
     }
     let mut text = format!("[{name}]");
     text.truncate(text.floor_char_boundary(max_bytes));
@@ -273,11 +338,13 @@ fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A process pinned by a pidfd: signals go to it or to nobody.
+/// A process pinned by a pidfd: signals go to it or to nobody. Where pidfd_open(2) is refused it is
+/// known by its number and its session, which are looked at before each signal.
 #[derive(Debug)]
 pub struct Target {
-    pidfd: OwnedFd,
+    pidfd: Option<OwnedFd>,
     pid: i32,
+    sid: i32,
 }
 
 /// Pins the process that `stat` describes. None: it is gone, is another one by now, or has
@@ -292,12 +359,13 @@ pub fn open_target(seen: &ProcStat) -> Result<Option<Target>, i32> {
 pub fn open_member(pid: i32, sid: i32) -> Result<Option<(Target, ProcStat)>, i32> {
     let pidfd = match with_spare(|| pidfd::open(pid)) {
         // No process with that number is no failure.
-        Err(libc::ESRCH | libc::EINVAL) => return Ok(None),
-        opened => opened?,
+        Err(errno) if pidfd::is_nobody(errno) => return Ok(None),
+        Err(errno) if pidfd::is_refused(errno) => None,
+        opened => Some(opened?),
     };
     // The pidfd came by number: only what /proc says behind it proves whom we hold.
     let seen = read_stat(pid)?.filter(|now| now.sid == sid);
-    Ok(seen.map(|seen| (Target { pidfd, pid }, seen)))
+    Ok(seen.map(|seen| (Target { pidfd, pid, sid }, seen)))
 }
 
 impl Target {
@@ -306,14 +374,30 @@ impl Target {
         self.pid
     }
 
-    /// The pidfd: readable once the process has ended, see pidfd_open(2).
-    pub fn fd(&self) -> RawFd {
-        self.pidfd.as_raw_fd()
+    /// The pidfd: readable once the process has ended, see pidfd_open(2). None where pidfds are
+    /// refused: then [`Self::is_there`] tells.
+    pub fn fd(&self) -> Option<RawFd> {
+        self.pidfd.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Whether a process of its number lives in its session.
+    pub fn is_there(&self) -> bool {
+        stat(self.pid).is_some_and(|now| now.sid == self.sid && now.is_alive())
     }
 
     /// Sends a signal, as [`pidfd::signal`] does.
     pub fn signal(&self, signal: i32) -> Result<(), i32> {
-        pidfd::signal(self.fd(), signal)
+        if let Some(pidfd) = self.fd() {
+            return pidfd::signal(pidfd, signal);
+        }
+        if session_of(self.pid) != Some(self.sid) {
+            return Ok(());
+        }
+        // SAFETY: kill takes two numbers.
+        match if unsafe { libc::kill(self.pid, signal) } < 0 { errno() } else { 0 } {
+            0 | libc::ESRCH => Ok(()),
+            errno => Err(errno),
+        }
     }
 }
 
@@ -413,6 +497,22 @@ mod tests {
         assert!(!is_stuck(crate::sys::host::pid()));
     }
 
+    /// rule: architecture.md, Without /proc: Processes are found by their numbers
+    #[test]
+    fn system_calls_tell_who_lives_in_which_session() {
+        let child = Spawned::shell("sleep 60 & wait", &[]);
+        let (told, listed) = (asked(child.pid).unwrap().unwrap(), stat(child.pid).unwrap());
+        assert_eq!((told.sid, told.pgrp), (listed.sid, listed.pgrp));
+        assert!(told.is_alive() && told.start_ticks >= listed.start_ticks && !told.has_start());
+        let ended = Spawned::shell("exit 0", &[]);
+        while asked(ended.pid).unwrap().is_some_and(|one| one.is_alive()) {
+            poll::pause(1);
+        }
+        assert!(child::has_ended(ended.pid), "a zombie");
+        ended.wait();
+        assert_eq!(asked(ended.pid), Ok(None));
+    }
+
     /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
     ///   reaped pid
     #[test]
@@ -431,7 +531,7 @@ mod tests {
         assert_eq!(has(b"EXECD_INSTANCE=abc"), Some(true));
         assert_eq!(has(b"X=1"), Some(true));
         assert_eq!(has(b"EXECD_INSTANCE=ab"), Some(false));
-        assert_eq!(owner(child.pid), Some(crate::sys::host::uid()));
+        assert!(is_users(child.pid, crate::sys::host::uid()) && !is_users(child.pid, 12_345));
         assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
         assert_eq!(command(child.pid, 9), "/bin/sh -");
         hold_spares();

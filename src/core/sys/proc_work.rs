@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::clock;
+use super::{clock, proc_view};
 
 /// In the id of a process's clock: user and system time, to the nanosecond (CPUCLOCK_SCHED of
 /// clock_getcpuclockid(3)).
@@ -70,6 +70,9 @@ pub fn pipes(pid: i32) -> Pipes {
 
 /// What is behind a descriptor. Errors: it must not be looked at.
 fn link_of(pid: &str, fd: i32) -> Result<Link, ()> {
+    if pid != "self" && !proc_view::tells() {
+        return Err(());
+    }
     // The link is read and not followed: a file behind it may be on a disk that stands still.
     match std::fs::read_link(format!("/proc/{pid}/fd/{fd}")) {
         Ok(path) => Ok(path.to_str().map_or(Link::Other, Link::of)),

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::io::{errno, errno_of};
-use super::{host, log_files, proc, socket};
+use super::{host, log_files, proc, proc_view, socket};
 use crate::limits::{RECORD_FILE_BYTES, SOCKET_DIR_ENTRIES};
 
 /// The end of the name of each file; before it stands whose record it is.
@@ -68,9 +68,11 @@ impl Owner {
     }
 }
 
-/// The number of our pid namespace, see pid_namespaces(7).
+/// The number of our pid namespace, see pid_namespaces(7). None where /proc does not tell of its
+/// processes either: then nobody could say whether a process is a recorded one.
 fn namespace() -> Option<u64> {
-    fs::metadata("/proc/self/ns/pid").ok().map(|found| found.ino())
+    let found = fs::metadata("/proc/self/ns/pid").ok().filter(|_| proc_view::tells());
+    found.map(|found| found.ino())
 }
 
 /// What tells this boot of the machine from all others. None where the kernel does not say.

@@ -295,7 +295,7 @@ pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
 pub fn remove_stale(dir: &Path) {
     for path in in_directory(dir) {
         // Between bind and listen a living one looks abandoned too, for a moment.
-        let gone = pid_in_name(&path).is_none_or(|pid| proc::owner(pid).is_none());
+        let gone = pid_in_name(&path).is_none_or(|pid| proc::session_of(pid).is_none());
         if (gone || is_old(&path)) && is_abandoned(&path) {
             let _ = fs::remove_file(&path);
         }

@@ -19,6 +19,7 @@ use crate::pure::process::killed::KilledBy;
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
+use crate::sys::proc_view::{self, View};
 
 impl<F: Families> Engine<F> {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
@@ -156,7 +157,10 @@ impl<F: Families> Engine<F> {
             if (answered && cx.keeper.all_settled()) || late {
                 let status = closing.status();
                 self.reap_the_last();
-                self.cx.keeper.goodbye();
+                // Whom execd could not see in time the guard looks for.
+                if proc_view::view() == View::Whole || self.members_are_gone() {
+                    self.cx.keeper.goodbye();
+                }
                 return Some(status);
             }
         }
@@ -176,6 +180,12 @@ impl<F: Families> Engine<F> {
             ended && (core.life.finished() || gone || given_up)
         });
         over && self.sessions.outlived.over.is_empty()
+    }
+
+    /// Whether all sessions were ended that were to be.
+    fn members_are_gone(&self) -> bool {
+        let mut endings = self.sessions.iter().filter_map(|one| one.core.ending.as_ref());
+        endings.all(Ending::all_gone)
     }
 
     /// Orphans that ended a moment ago are zombies of ours, until they would be somebody else's.

@@ -4,6 +4,8 @@
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
+use crate::sys::host;
+
 /// Where the way from clone to exec stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -91,8 +93,8 @@ impl<'a> Plan<'a> {
     /// This very program once more, in the same directory, with these words and descriptors.
     pub fn of_execd(argv: &'a [&'a CStr], envp: &'a [&'a CStr], stdio: [RawFd; 3]) -> Self {
         Self {
-            programs: &[c"/proc/self/exe"],
-            looked_up: false,
+            programs: host::own_programs(),
+            looked_up: true,
             argv,
             envp,
             cwd: None,
