@@ -374,3 +374,45 @@ fn the_first_process_reaps_all_orphans() {
         execd.session_processes().is_empty() && zombies(own).is_empty()
     });
 }
+
+/// A port, a page, input and idleness are seen in /proc alone: such a wait went on to its end.
+/// rule: waits.md, until and stop: What only /proc can tell is refused at once where it does not,
+///   with what can be waited for
+#[test]
+fn what_cannot_be_told_without_proc_is_refused_at_once() {
+    let place = Place { words: &NO_PROC, proc: Some((false, NOT_MOUNTED)), ..PLAIN };
+    if !place.can_be_had() {
+        return;
+    }
+    let mut execd = place.start(&[]);
+    for (field, value) in [
+        ("port", json!(0)),
+        ("http", json!({"path": "/"})),
+        ("input", json!(true)),
+        ("idle_ms", json!(100)),
+    ] {
+        let mut until = json!({"text": "never"});
+        until[field] = value;
+        let params = json!({"cmd": "sleep 300", "until": until, "yield_time_ms": 30_000});
+        let why = execd.failed("exec_command", params, "system");
+        assert!(why.starts_with(&format!("until.{field} cannot be waited for: /proc")), "{why}");
+        assert!(why.contains("it is not mounted"), "{why}");
+    }
+    assert!(execd.session_processes().is_empty(), "nothing was started");
+    let idle = json!({"idle_ms": 100, "idle_cpu": true});
+    let params = json!({"cmd": "echo up; read line", "until": idle, "on_impossible": "wait"});
+    let opened = execd.exec(params);
+    let session = session_of(&opened);
+    assert_eq!(opened["output"], "up\n", "{opened}");
+    let listed = execd.listed(session).expect("it runs");
+    assert_eq!(listed["state"], "running", "what it does is not told: {listed}");
+    assert!(listed.get("state_detail").is_none() && listed.get("listening").is_none());
+    let left = execd.run("sleep 300 >/dev/null 2>&1 </dev/null & exit 3");
+    assert_eq!(left["exit_code"], 3, "{left}");
+    eventually("what is left is listed, without a name", || {
+        execd.result("list_sessions", json!({}))["left"][0]["command"] == "[?]"
+    });
+    let until = json!({"text": "never", "tree_exit": true});
+    let ended = execd.exec(json!({"cmd": "sleep 0.1 & exit 3", "until": until}));
+    assert_eq!(ended["exit_code"], 3, "{ended}");
+}

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use serde_json::value::RawValue;
 
 use super::params::{Kind, Param, checked_fields, fields_of, quoted};
-use super::{Int, RpcError, wanted};
+use super::{Int, Reason, RpcError, wanted};
 use crate::limits::{
     HTTP_STATUS_DEFAULT, UNTIL_COUNT_MAX, UNTIL_IDLE_RANGE_MS, UNTIL_PATH_BYTES, UNTIL_PATTERNS_MAX,
 };
 use crate::pure::json::fields::Fields;
 use crate::pure::until::{Condition, HttpWanted, Pattern, PatternError};
+use crate::sys::proc_view;
 
 /// How a family writes the names of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +150,18 @@ impl<'a> Reading<'a> {
         patterns.append(&mut self.patterns("regex", Pattern::regex)?);
         let count = self.count(patterns.is_empty())?;
         let idle = self.integer(idle_ms);
+        let idle_cpu_counts = idle.is_some() && !self.fields.is_true(idle_cpu);
+        let needs_proc = ["port", "http", "input"].into_iter().find(|name| self.has(name));
+        let needs_proc = needs_proc.or(idle_cpu_counts.then_some(idle_ms));
+        if let Some(field) = needs_proc.filter(|_| !proc_view::tells()) {
+            let message = format!(
+                "{}.{field} cannot be waited for: /proc does not tell what processes do, for {}; \
+                 text, regex, {tree_exit}, and {idle_ms} with {idle_cpu} can be",
+                self.name,
+                proc_view::view().why().unwrap_or_default()
+            );
+            return Err(RpcError::failed(Reason::System, message));
+        }
         let condition = Condition {
             patterns,
             count,
@@ -183,6 +196,10 @@ impl<'a> Reading<'a> {
     fn wrong(&self, field: &str, what: &str) -> RpcError {
         let path = format!("{}.{field}", self.name);
         RpcError::invalid_param(&path, format!("{path} {what}"))
+    }
+
+    fn has(&self, field: &str) -> bool {
+        self.fields.get(field).is_some()
     }
 
     fn integer(&self, field: &str) -> Option<Int> {

@@ -10,6 +10,7 @@ use crate::engine::launch::LaunchSpec;
 use crate::limits::{AGENT_PROMPT_ARG_BYTES, AGENT_PROMPT_HASH_BYTES};
 use crate::sys::errno::errno_text;
 use crate::sys::memory_file::MemoryFile;
+use crate::sys::proc_view;
 use crate::wire::{Reason, RpcError};
 
 /// Adds the last of pi's arguments, the prompt. Gives the memory in which the process that becomes
@@ -19,6 +20,14 @@ pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>
     if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
         launch.arguments.push(prompt);
         return Ok(None);
+    }
+    if let Some(why) = proc_view::view().why().filter(|_| !proc_view::tells()) {
+        let message = format!(
+            "the prompt has {} bytes, which pi is handed through /proc, but {why}; one of \
+             {AGENT_PROMPT_ARG_BYTES} bytes at most needs none",
+            prompt.len()
+        );
+        return Err(RpcError::failed(Reason::System, message));
     }
     let file = MemoryFile::with(c"execd-prompt", prompt.as_bytes()).map_err(|errno| {
         let why = errno_text(errno);
