@@ -344,5 +344,5 @@ function bounded(ended: Ended): Ended {
 }
 
 function names(ended: Ended[]): string {
-  return ended.map(({ session_id }) => `session ${session_id ?? "?"}`).join(", ");
+  return ended.map(({ session_id }) => `#${session_id ?? "?"}`).join(", ");
 }

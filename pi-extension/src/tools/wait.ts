@@ -2,6 +2,7 @@
 import type { Progress, WaitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
+import { forPeople } from "../text/session.ts";
 import type { ToolContext } from "./context.ts";
 import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import { afterEsc } from "./esc.ts";
@@ -120,7 +121,7 @@ function waitAnswer(
 ): ToolResult {
   // The call's arguments have the command; a poll need not store it again.
   const { header = "", footer, output = "", command: _, events, ...details } = reply;
-  if (reply.warning !== undefined) context.ui.warn(reply.warning);
+  if (reply.warning !== undefined) context.ui.warn(forPeople(reply.warning));
   noteSession(context, reply);
   const told = besides(context, toolCallId, ownEnds(params, reply), events);
   const said = [...(output ? [] : ["(no output)"]), ...(footer ? [`\n\n${footer}`] : [])];

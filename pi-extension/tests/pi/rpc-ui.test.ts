@@ -150,7 +150,7 @@ test("many sessions: the warning and the eviction are notices", async (t) => {
   await rpc.prompt("start");
   const texts = rpc.notices().map((one) => one.text);
   assert.ok(texts.includes("execd: 2/6 sessions open"), texts.join("\n"));
-  assert.match(texts.at(-1) ?? "", /^execd: evicted session 1 \(LRU, over cap 6\)/);
+  assert.match(texts.at(-1) ?? "", /^execd: evicted #1 \(LRU, over cap 6\)/);
   assert.match(rpc.toolEnds("exec_command").at(-1)?.text ?? "", /^warning: evicted session 1 /m);
   await until("the eviction", () => processesLike(place.tag, /^sleep 7230$/).length === 6);
 });

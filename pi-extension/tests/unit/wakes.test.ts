@@ -385,7 +385,7 @@ describe("the wake's message and its rules", () => {
     inbox.onAgentStart();
     inbox.onToolEnd();
     assert.equal(tries.length, 5);
-    assert.deepEqual(said, ["the model could not be told yet that session 3 ended: stale"]);
+    assert.deepEqual(said, ["the model could not be told yet that #3 ended: stale"]);
     assert.equal(wakes.isPending, true);
     refuses = false;
     inbox.onToolEnd();
