@@ -170,8 +170,14 @@ async function peek(
   const view = viewContext(windows);
   const maxOutputBytes = Math.min(Number(view.maxOutputBytes), PEEK_MAX_BYTES);
   const context = { ...view, maxOutputBytes };
-  const reply =
-    await ask(other, "tmux", { action: "peek", window, context }, PEEK_WAIT_MS, signal);
+  const look = (more: { all?: true }) =>
+    ask(other, "tmux", { action: "peek", window, context, ...more }, PEEK_WAIT_MS, signal);
+  // Each look is a client of its own, which would be shown the first 5 KiB of what is new to it.
+  const reply = await look({ all: true }).catch((error: unknown) => {
+    // An execd of an earlier version shows everything.
+    if (error instanceof Unanswered && error.message.includes('unknown param "all"')) return look({});
+    throw error;
+  });
   const text = textIn(reply, other);
   if (reply.is_error === true) return undefined;
   // The first line names the window as its own execd does.

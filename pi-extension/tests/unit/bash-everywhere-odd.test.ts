@@ -165,6 +165,26 @@ it("who cannot be asked is named with the reason; odd answers harm nobody else's
   });
 });
 
+// rule: bash.md, In pi: tmuxWindowScope all has the windows of other pis: a look shows everything,
+//   also of an execd that knows nothing else
+it("an execd that refuses `all` is asked without it", async () => {
+  await withBash(ALL, async (pi) => {
+    await pi.call("bash", { command: "exec sleep 4716", name: "mine", background: true });
+    const asked: boolean[] = [];
+    const message = 'unknown param "all" (this method takes: action, window, context)';
+    const refusal = { error: { code: -32602, message, data: { param: "all" } } };
+    const server = await listener(join(sockets, "78.sock"), (socket, line) => {
+      const hasAll = line.includes('"all":true');
+      if (line.includes('"peek"')) asked.push(hasAll);
+      if (hasAll) says(refusal)(socket);
+      else execd("old", "0af3")(socket, line);
+    });
+    assert.equal(await act(pi, "peek", "execd-78:@1"), "window: old execd-78:@1\nin old");
+    assert.deepEqual(asked, [true, false]);
+    await closed(server);
+  });
+});
+
 /** Where two execds had one name (two directories, two pid namespaces) only one was seen. */
 // rule: bash.md, In pi: Windows of other pis: an address that is none acts on nothing; who cannot
 //   be asked is named with the reason; odd answers, dead sockets and shared names hide nobody

@@ -44,7 +44,8 @@ it("all: windows of another pi are listed, looked into, ended by their address",
       async (second) => {
         const start = (pi: BashPi, command: string, name: string) =>
           pi.call("bash", { command, name, background: true });
-        await start(first, "echo from-one; exec sleep 4711", "dev-of-one");
+        const one = "for i in $(seq 3000); do echo line-$i; done; echo from-one; exec sleep 4711";
+        await start(first, one, "dev-of-one");
         await start(second, "exec sleep 4712", "dev-of-two");
         await runs("sleep 4711");
         const address = await addressOf(second, "dev-of-one");
@@ -64,7 +65,11 @@ it("all: windows of another pi are listed, looked into, ended by their address",
           pi.call("tmux", { action, window }).then(textOf);
         const seen = await look(second, address);
         assert.equal(seen.split("\n")[0], `window: dev-of-one ${address}`);
-        assert.match(seen, /\n\$ echo from-one; exec sleep 4711\n[^]*from-one/);
+        assert.match(seen, /\n\$ for i [^\n]* exec sleep 4711\n[^]*from-one/);
+        // A look was a new client's, which was shown 5 KiB.
+        const allLines = "everything that fits, at each look";
+        assert.ok(seen.length > 15_000 && seen.includes("\nline-1500\n"), allLines);
+        assert.equal(await look(second, address), seen, allLines);
         assert.match(await look(second, "@1"), /^window: dev-of-two @1\n/);
         assert.match(await look(first, address), /^window: dev-of-one @1\n/, "its own");
         const none = `No background window ${address.replace(/@1$/, "@9")}.`;
