@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::outside::{Trace, can_trace};
 use common::*;
 use serde_json::{Value, json};
 
@@ -122,6 +123,32 @@ fn set_on_exit_refuses_what_it_does_not_know() {
 }
 
 // ---- The wake ---------------------------------------------------------------------------
+
+/// A wake could not say what its session was called, nor that something had gone wrong with it:
+/// both were only in replies, and a wake comes where there is none.
+/// rule: protocol.md, Notifications: `session_exited` has the name of its session, and what went
+///   wrong
+#[test]
+fn a_wake_has_the_name_of_its_session_and_what_went_wrong() {
+    let mut execd = Setup::new(&[]).unwatched().start();
+    let named = json!({"on_exit": "wake", "name": "the build"});
+    let session = session_of(&execd.open_with(UNTIL_GO, named));
+    if !can_trace() {
+        go(&execd);
+        assert_eq!(the_exit(&mut execd, session)["name"], "the build");
+        return;
+    }
+    let some = ["-e", "trace=read", "-e", "inject=read:error=ENOMEM"];
+    let trace = Trace::attach(execd.pid(), &some);
+    go(&execd);
+    let exit = the_exit(&mut execd, session);
+    assert_eq!((&exit["name"], &exit["wake"]), (&json!("the build"), &json!(true)), "{exit}");
+    let why = exit["failure_message"].as_str().unwrap_or_default();
+    assert!(why.contains("output could not be read (ENOMEM: "), "{exit}");
+    trace.detach();
+    let nameless = session_of(&execd.open("sleep 1"));
+    assert_absent(&the_exit(&mut execd, nameless), &["name", "failure_message"]);
+}
 
 /// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
 ///   call observed the exit

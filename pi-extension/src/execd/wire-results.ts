@@ -212,6 +212,7 @@ export interface SessionStarted {
 /** The notification `session_exited`. */
 export interface SessionExited {
   session_id: number;
+  name?: string;
   exit_code?: number;
   signal?: string;
   /** By whom it was ended. */

@@ -26,6 +26,8 @@ const WINDOWS_FAMILY = "windows";
 /** What is told of one ended session. */
 export interface Ended {
   session_id?: number;
+  /** The label that it was started with. */
+  name?: string;
   exit_code?: number;
   signal?: string;
   /** By whom it was ended. */

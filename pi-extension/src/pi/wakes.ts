@@ -14,6 +14,7 @@ export { BY_USER, type Ended, type OwnEnd } from "./told.ts";
 const WAKE_LINES_MAX = 16;
 /** The most ends that wait to be told; of more, the oldest are only counted. */
 const WAITING_MAX = 1_024;
+const NAME_CELLS = 80;
 const COMMAND_CELLS = 120;
 const PATH_CELLS = 240;
 const FAILURE_CELLS = 240;
@@ -312,6 +313,7 @@ function line(ended: Ended): string {
   const { killed_by: by, failure_message: failure } = facts;
   const parts = [
     facts.session_id === undefined ? undefined : `session_id=${facts.session_id}`,
+    facts.name === undefined ? undefined : `name: ${facts.name}`,
     facts.exit_code === undefined ? undefined : `exit_code=${facts.exit_code}`,
     facts.signal === undefined ? undefined : `signal=${facts.signal}`,
     by === undefined ? undefined : `ended by ${ENDERS.get(by) ?? by}`,
@@ -332,6 +334,7 @@ function seconds(ms: number): string {
 
 function bounded(ended: Ended): Ended {
   const cut = { ...ended };
+  if (cut.name !== undefined) cut.name = oneLine(cut.name, NAME_CELLS);
   if (cut.command !== undefined) cut.command = oneLine(cut.command, COMMAND_CELLS);
   if (cut.cwd !== undefined) cut.cwd = oneLine(cut.cwd, PATH_CELLS);
   if (cut.lost !== undefined) cut.lost = oneLine(cut.lost, PATH_CELLS);

@@ -415,6 +415,8 @@ describe("the wake's message and its rules", () => {
     assert.match(text, /^execd: a background session ended \(a notice, no message of the user\):\n/);
     assert.match(text, /^- session_id=3 · exit_code=1 · failure: log write failed$/m);
     assert.match(text, /\nGo on with the task\.$/);
+    const named = wakeText([{ session_id: 4, name: "the\nbuild", exit_code: 0, command: "make" }]);
+    assert.match(named, /^- session_id=4 · name: the build · exit_code=0 · command: make$/m);
     const names = wakeText(Array.from({ length: 17 }, (_, at) => ({ session_id: at })));
     assert.equal(names.match(/^- session_id=/gm)?.length, 16);
     assert.match(names, /^… and 1 more; list_sessions shows them$/m);

@@ -49,14 +49,18 @@ struct StartedNote<'a> {
 }
 
 #[derive(Serialize)]
-struct ExitedNote {
+struct ExitedNote<'a> {
     session_id: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     killed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure_message: Option<String>,
     observed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     wake: Option<bool>,
@@ -176,9 +180,11 @@ impl<F: Families> Cx<F> {
         }
         let mut note = ExitedNote {
             session_id: core.id,
+            name: core.facts.name.as_deref(),
             exit_code,
             signal,
             killed_by: core.killed_by(),
+            failure_message: self.log_status(core).and_then(|log| log.failure),
             observed,
             wake: None,
             elapsed_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
