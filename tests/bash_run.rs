@@ -581,3 +581,84 @@ fn a_request_without_an_id_runs_in_the_background() {
     execd.send_raw(format!("{}\n", json!({"method": "bash", "params": params})).as_bytes());
     assert_eq!(ended(&mut execd, "@1")["exit_code"], 3);
 }
+
+// ---- Passwords --------------------------------------------------------------------------
+
+/// Asks for a password twice, and prints what it has got.
+const ASKS_TWICE: &str = "read -rsp 'PIN: ' a; echo; read -rsp 'again: ' b; echo; echo \"[$a $b]\"";
+
+/// Starts a command on a terminal whose call is told of passwords.
+fn begin_asking(execd: &mut Execd, command: &str, more: Value) -> u64 {
+    begin(execd, command, merged(json!({"tty": true, "tellPassword": true}), more))
+}
+
+/// Waits until a call is told that a password is asked for; gives the session.
+fn until_asked(execd: &mut Execd, request: u64) -> u64 {
+    let asked = execd.notification("password_asked", |note| note["request_id"] == request);
+    assert_fields(&asked, &["request_id", "session_id"]);
+    let session = asked["session_id"].as_u64().expect("a session");
+    let row = execd.listed(session).expect("it is listed");
+    assert_eq!(row["state"], "waiting_for_password", "{row}");
+    session
+}
+
+fn give_password(execd: &mut Execd, session: u64, typed: &str) {
+    use base64::Engine as _;
+    let data = base64::engine::general_purpose::STANDARD.encode(format!("{typed}\r"));
+    let params = json!({"session_id": session, "data_b64": data, "secret": true});
+    execd.result("attach_input", params);
+}
+
+/// A command of bash that asked for a password left the foreground at once, or, where it was
+/// another user's (sudo), when its time was over: nobody could be asked and the call go on.
+/// rule: protocol.md, password_asked: Once for each prompt; the call goes on waiting
+#[test]
+fn a_foreground_command_that_asks_for_a_password_says_so_and_goes_on() {
+    let mut execd = Execd::start();
+    let request = begin_asking(&mut execd, ASKS_TWICE, json!({}));
+    for typed in ["correct-horse", "battery-staple"] {
+        let session = until_asked(&mut execd, request);
+        execd.no_reply_yet(request);
+        give_password(&mut execd, session, typed);
+    }
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "completed", "{result}");
+    assert_eq!(text(&result), "PIN: \nagain: \n[************* **************]\n");
+    assert_eq!(execd.told_of("password_asked", request).len(), 2, "once for each prompt");
+}
+
+/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
+#[test]
+fn a_foreground_command_is_left_in_the_background_where_nobody_gives_the_password() {
+    let mut execd = Execd::start();
+    let request = begin_asking(&mut execd, ASKS_TWICE, json!({}));
+    let session = until_asked(&mut execd, request);
+    let reason = "password asked; the person declined";
+    execd.result("cancel", json!({"id": request, "reason": reason, "leave": true}));
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "background", "{result}");
+    assert_eq!(result["state"], "waiting_for_password", "{result}");
+    let said = text(&result);
+    assert!(said.starts_with(&format!("wait: cancelled ({reason})\nPIN: \n\n")), "{said}");
+    let advice = format!("Still running in background window @{session}. It gets no input here: ");
+    assert!(said.contains(&advice), "{said}");
+    assert_eq!(listed(&mut execd), [format!("@{session}")], "it goes on");
+    for typed in ["one", "two"] {
+        give_password(&mut execd, session, typed);
+    }
+    assert_eq!(ended(&mut execd, &format!("@{session}"))["exit_code"], 0);
+}
+
+/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
+#[test]
+fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
+    let mut execd = Execd::start();
+    let request = begin(&mut execd, "echo begun; sleep 1000", json!({"stream": true}));
+    execd.notification("progress", |note| note["request_id"] == request);
+    execd.result("cancel", json!({"id": request, "leave": true}));
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "background", "{result}");
+    let said = text(&result);
+    assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
+    assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
+}

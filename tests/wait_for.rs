@@ -574,6 +574,64 @@ fn when_none_can_go_on_each_row_says_so() {
     assert!(states + waits <= 3 && waits <= 2, "{text}");
 }
 
+/// A wait for one of several did not end for a password that one of them was asked for while
+/// another went on by itself: whoever was to give it was asked when the wait was over by its time.
+/// rule: waits.md, wait_for: `"until_password": true` ends a wait of any mode as soon as the terminal
+///   of one of its sessions is asked for a password; it takes nothing
+#[test]
+fn a_password_ends_a_wait_of_any_mode_and_the_next_wait_tells_everything() {
+    let mut execd = Execd::start();
+    let ask = format!("{}; read -rsp 'PIN: ' pin; echo; echo \"got $pin\"", until_file("go"));
+    let asks = session_of(&execd.open_with(&ask, json!({"tty": true})));
+    let done = ends_at("done", 0);
+    let ids = [asks, session_of(&execd.open(&done)), session_of(&execd.open("sleep 1000"))];
+    go(&execd, "done");
+    execd.until_listed_exited(ids[1]);
+    let modes = [("any", vec![0, 2]), ("all", vec![0, 1, 2]), ("first_failure", vec![0, 1, 2])];
+    let requests: Vec<u64> = modes
+        .iter()
+        .map(|(mode, places)| {
+            let ids: Vec<u64> = places.iter().map(|at| ids[*at]).collect();
+            wait_for(&mut execd, &ids, json!({"mode": mode, "until_password": true}))
+        })
+        .collect();
+    execd.no_reply_yet(requests[0]);
+    go(&execd, "go");
+    for (request, (mode, places)) in requests.iter().zip(&modes) {
+        let answer = execd.result_of(*request);
+        let wait = &answer["wait"];
+        assert_eq!(wait["outcome"], "matched", "{mode}: {answer}");
+        assert_eq!((&wait["by"], &wait["session_id"]), (&json!("input"), &json!(asks)), "{mode}");
+        assert_eq!(rows(&answer)[0]["state"], "waiting_for_password", "{mode}: {answer}");
+        assert_eq!(rows(&answer).len(), places.len());
+        rows(&answer).iter().for_each(|row| assert_absent(row, &["output"]));
+    }
+
+    // What is there is told by the wait that goes on: the prompt, and the exit of before.
+    execd.write(json!({"session_id": asks, "chars": "1234\\r", "secret": true}));
+    let more = json!({"mode": "all", "until_password": true});
+    let answer = waited(&mut execd, &ids[..2], more);
+    assert_eq!(each(&answer, "outcome"), ["exited"; 2], "{answer}");
+    assert_eq!(rows(&answer)[1]["output"], "done\n");
+}
+
+/// rule: waits.md, wait_for: `"until_password": true` ends a wait of any mode as soon as the terminal
+///   of one of its sessions is asked for a password; it takes nothing
+#[test]
+fn nothing_but_a_terminal_is_asked_for_a_password() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    // A line is no password, and a pipe has no echo to turn off.
+    let line = session_of(&execd.open_with("read -rp 'name: ' name", json!({"tty": true})));
+    let pipe = session_of(&execd.open("read -rs pin"));
+    let request = wait_for(&mut execd, &[line, pipe], json!({"until_password": true}));
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": pipe, "chars": "1234\\n"}));
+    let answer = execd.result_of(request);
+    assert_eq!(answer["wait"]["outcome"], "exited", "{answer}");
+    let wrong = json!({"session_ids": [line], "until_password": "yes"});
+    execd.refused("wait_for", wrong, "until_password");
+}
+
 /// rule: waits.md, wait_for: What is there already counts, in each session for what no call of its
 ///   family has told
 #[test]

@@ -37,6 +37,10 @@ wire::params! {
             Kind::Bool,
             "the answer is looked at: it takes the output so far, also that of a poll; default false",
         );
+        leave "leave": bool = optional(
+            Kind::Bool,
+            "of bash: its command is not ended, it goes on in the background; default false",
+        );
     }
 }
 
@@ -54,7 +58,8 @@ fn read(raw: &str) -> Result<Params, RpcError> {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params = read(call.params)?;
     let known = RequestId::from_json(params.id.get());
-    let how = Cancel { reason: params.reason.map(String::into_boxed_str), take: params.take };
+    let Params { reason, take, leave, .. } = params;
+    let how = Cancel { reason: reason.map(String::into_boxed_str), take, leave };
     let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id, &how));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))
 }

@@ -323,7 +323,9 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** Params that the extension sends by itself, and that an execd of an earlier version refuses. */
-const NEWER_PARAMS = ["by", "events", "header", "max_empty_poll_ms", "until_password"];
+const NEWER_PARAMS = [
+  "by", "events", "header", "max_empty_poll_ms", "tellPassword", "until_password",
+];
 
 /** The one of them for which an execd has refused a request, before it did anything. */
 function newParam(error: unknown): string | undefined {

@@ -76,6 +76,8 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Why it is cancelled, for the answer, which then has the output so far; asked at the cancel. */
   whyCancelled?: (() => string | undefined) | undefined;
+  /** Whether a foreground command of bash goes on in the background then; asked at the cancel. */
+  leaves?(): boolean;
   /** Takes each notification about this request (`request_id`), never after it settled. */
   onNotification?: NotificationHandler | undefined;
   /** Takes the result of a cancelled request that was rejected with NoAnswer and is answered now. */
@@ -181,7 +183,8 @@ export class Daemon {
       let late: NodeJS.Timeout | undefined;
       const cancel = () => {
         const reason = options.whyCancelled?.();
-        const params = { id, ...(reason !== undefined && { reason, take: true }) };
+        const leave = options.leaves?.() === true && { leave: true };
+        const params = { id, ...(reason !== undefined && { reason, take: true }), ...leave };
         this.#send({ jsonrpc: "2.0", method: "cancel", params });
         late = setTimeout(() => {
           const seconds = CANCEL_DEADLINE_MS / 1000;

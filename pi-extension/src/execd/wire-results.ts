@@ -209,6 +209,11 @@ export interface SessionStarted {
   log_path?: string;
 }
 
+/** The notification `password_asked`, to a call that goes on waiting. */
+export interface PasswordAsked {
+  session_id: number;
+}
+
 /** The notification `session_exited`. */
 export interface SessionExited {
   session_id: number;

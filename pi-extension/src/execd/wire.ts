@@ -405,6 +405,11 @@ export interface MethodParams {
     timeout_ms?: number;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: Until;
+    /**
+     * true: the wait ends also when the session's terminal is asked for a password, as with until
+     * {"input":"password"}, and is no longer for that; default false
+     */
+    until_password?: boolean;
   };
   /**
    * Runs a command with stdout and stderr apart and its output live. Answers when it has ended, or
@@ -532,6 +537,8 @@ export interface MethodParams {
     stop?: StopCamel;
     /** sends progress while it waits */
     stream?: boolean;
+    /** true: password_asked tells when its terminal is asked for a password; default false */
+    tellPassword?: boolean;
     /** foreground seconds, more than 0; default 30, at most 60 */
     timeout?: number;
     /** what happens then: it goes on in the background (default), or is ended */
@@ -719,6 +726,8 @@ export interface MethodParams {
   cancel: {
     /** the id of the pending request, as it was sent on this connection */
     id: string | number | null;
+    /** of bash: its command is not ended, it goes on in the background; default false */
+    leave?: boolean;
     /** why, for whoever reads the answer: one line of at most 200 bytes */
     reason?: string;
     /** the answer is looked at: it takes the output so far, also that of a poll; default false */

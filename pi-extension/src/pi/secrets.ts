@@ -7,7 +7,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, Input } from "@earendil-works/pi-tui";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { Reply, WaitForResult, WaitForRow, WaitResult } from "../execd/wire-results.ts";
+import type {
+  PasswordAsked, Reply, SessionEvent, SessionInfo, WaitForResult, WaitForRow, WaitResult,
+} from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
 import { given } from "../text/values.ts";
 import { cutToCells, oneLine } from "../text/width.ts";
@@ -64,6 +66,13 @@ interface Prompt {
   total: number | undefined;
 }
 
+/** What was answered to the prompt of one session; `isKnown`: an earlier result has told it. */
+interface Answered {
+  id: number;
+  answer: Answer;
+  isKnown: boolean;
+}
+
 /** What came of a wait. */
 export interface Attended<R> {
   reply: R;
@@ -75,8 +84,8 @@ export class Secrets {
   readonly #context: Asking;
   /** One box after the other. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Sessions whose prompt the person has declined: their output as it was then. */
-  readonly #declined = new Map<number, number | undefined>();
+  /** Sessions whose prompt nobody has answered, and the length of their output then. */
+  readonly #refused = new Map<number, { answer: Answer; total: number | undefined }>();
 
   constructor(context: Asking) {
     this.#context = context;
@@ -109,42 +118,60 @@ export class Secrets {
   }
 
   /**
-   * The same of a wait for several sessions, which goes on unless it has told what one of them has
-   * printed: nothing is told twice. `waitedMs`: how long the reply took.
+   * The same of a wait for several sessions. It ends as soon as one of them asks for a password, has
+   * told nothing then, and goes on when the person has answered. What the model was told already of
+   * a prompt, that it was declined or that nobody can answer, ends no wait a second time.
    */
-  async attendAll(
-    reply: WaitForResult,
-    waitedMs: number,
-    stopped: Stopped<WaitForResult>,
-  ): Promise<Attended<WaitForResult>> {
+  async attendAll(stopped: Stopped<WaitForResult>): Promise<Attended<WaitForResult>> {
     const { params, signal, goOn } = stopped;
-    const said: string[] = [];
-    let leftMs = Number(params.timeout_ms ?? WAIT_FOR_MS) - waitedMs;
-    let now = reply;
-    for (let asks = 0; asks < ASKS_PER_CALL && this.wanted && !signal.aborted; asks++) {
-      const answers = await this.#answerEach(now.sessions, stopped);
-      said.push(...answers.map(([id, answer]) => `\nsession ${id}: ${WORDS[answer]}`));
-      const goesOn = answers.some(([, answer]) => answer === "answered" || answer === "over");
-      if (!goesOn || now.sessions.some(({ output }) => output !== undefined)) break;
+    const said = new Set<string>();
+    const events: SessionEvent[] = [];
+    let leftMs = Number(params.timeout_ms ?? WAIT_FOR_MS);
+    let time: object = {};
+    let endsByPassword = this.wanted;
+    for (let asks = 0; ; asks++) {
       const beganMs = performance.now();
-      const next = await goOn({ timeout_ms: Math.max(0, Math.round(leftMs)) });
+      const reply = await goOn({ ...time, ...(endsByPassword && { until_password: true }) });
       leftMs -= performance.now() - beganMs;
-      const events = [...(now.events ?? []), ...(next.events ?? [])];
-      now = { ...next, ...(events.length > 0 && { events }) };
+      time = { timeout_ms: Math.max(0, Math.round(leftMs)) };
+      events.push(...(reply.events ?? []));
+      const asksNow = this.wanted && asks < ASKS_PER_CALL && !signal.aborted;
+      const answers = asksNow ? await this.#answerEach(reply.sessions, stopped) : [];
+      for (const { id, answer } of answers) said.add(`\nsession ${id}: ${WORDS[answer]}`);
+      const isAnswered = answers.some(({ answer }) => answer === "answered" || answer === "over");
+      const isOld = endsByPassword && answers.length > 0 && answers.every(({ isKnown }) => isKnown);
+      const tells = reply.sessions.some(({ output }) => output !== undefined);
+      if (tells || !(isAnswered || (isOld && endedByPassword(reply)))) {
+        const all = events.length > 0 && { events };
+        return { reply: { ...reply, ...all }, said: [...said].join("") };
+      }
+      endsByPassword = this.wanted && !isOld;
     }
-    return { reply: now, said: [...new Set(said)].join("") };
   }
 
-  async #answerEach(
-    rows: WaitForRow[],
-    stopped: Stopped<WaitForResult>,
-  ): Promise<[number, Answer][]> {
-    const answers: [number, Answer][] = [];
+  /**
+   * The terminal of a call that goes on waiting is asked for a password. `signal` closes the box:
+   * the call is over. Gives whether the wait is to go on, and what the model is told.
+   */
+  async attendCall(
+    { session_id: id }: PasswordAsked,
+    stopped: Pick<Stopped<unknown>, "ctx" | "signal">,
+  ): Promise<{ goesOn: boolean; said: string }> {
+    const command = (await this.#row(id).catch(() => undefined))?.state_detail?.command;
+    const { text, total_bytes: total } = await this.#lastLine(id);
+    const answer = await this.#answer({ id, command, output: text, total }, stopped);
+    return { goesOn: answer === "answered" || answer === "over", said: WORDS[answer] };
+  }
+
+  async #answerEach(rows: WaitForRow[], stopped: Stopped<WaitForResult>): Promise<Answered[]> {
+    const answers: Answered[] = [];
     for (const { session_id: id, state, state_detail } of rows) {
       if (state !== "waiting_for_password") continue;
       const { text, total_bytes: total } = await this.#lastLine(id);
+      const known = this.#refusedAt(id, total);
       const prompt = { id, command: state_detail?.command, output: text, total };
-      answers.push([id, await this.#answer(prompt, stopped)]);
+      const answer = known ?? await this.#answer(prompt, stopped);
+      answers.push({ id, answer, isKnown: known !== undefined });
     }
     return answers;
   }
@@ -159,17 +186,27 @@ export class Secrets {
     }
   }
 
-  async #answer(prompt: Prompt, { ctx, signal }: Stopped<unknown>): Promise<Answer> {
-    if (ctx.mode !== "tui" || typeof ctx.ui?.custom !== "function") return "nobody";
+  async #answer(
+    prompt: Prompt,
+    { ctx, signal }: Pick<Stopped<unknown>, "ctx" | "signal">,
+  ): Promise<Answer> {
     const { id, total } = prompt;
-    if (this.#declined.has(id) && this.#declined.get(id) === total) return "declined";
-    this.#declined.delete(id);
+    const known = this.#refusedAt(id, total);
+    if (known !== undefined) return known;
+    this.#refused.delete(id);
+    const hasBox = ctx.mode === "tui" && typeof ctx.ui?.custom === "function";
     const ask = () => this.#ask(prompt, ctx, signal);
-    const asked = this.#last.then(ask);
+    const asked = hasBox ? this.#last.then(ask) : Promise.resolve("nobody" as const);
     this.#last = asked.catch(() => {});
     const answer = await asked;
-    if (answer === "declined") this.#declined.set(id, total);
+    if (answer === "declined" || answer === "nobody") this.#refused.set(id, { answer, total });
     return answer;
+  }
+
+  /** What came of the prompt that the session shows at this length of its output, where nobody gave it. */
+  #refusedAt(id: number, total: number | undefined): Answer | undefined {
+    const refused = this.#refused.get(id);
+    return refused?.total === total ? refused?.answer : undefined;
   }
 
   /** Opens the box, and sends what the person has typed. */
@@ -236,17 +273,26 @@ export class Secrets {
     return false;
   }
 
+  async #row(id: number): Promise<SessionInfo | undefined> {
+    const { sessions } = await this.#context.request("list_sessions", { peek: true }, {});
+    return sessions.find(({ session_id }) => session_id === id);
+  }
+
   /** Whether a session asks for a password; undefined where execd does not say. */
   async #asks(id: number): Promise<boolean | undefined> {
     try {
-      const { sessions } = await this.#context.request("list_sessions", { peek: true }, {});
-      const row = sessions.find(({ session_id }) => session_id === id);
+      const row = await this.#row(id);
       return row?.running === true && row.state === "waiting_for_password";
     } catch {
       // execd is gone, or ends: so are its sessions.
       return false;
     }
   }
+}
+
+/** Whether a wait for several sessions ended because one of them asks for a password. */
+function endedByPassword({ wait: { by, state } }: WaitForResult): boolean {
+  return by === "input" && state === "waiting_for_password";
 }
 
 /** The params of a poll that waits on for what a wait was asked for, so long. */

@@ -8,11 +8,12 @@ import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/message.ts";
 import { shownCommand } from "../bash/templates.ts";
 import { Windows } from "../bash/windows.ts";
 import { startContext, viewContext } from "../bash/wire-context.ts";
-import type { BashResult, Progress } from "../execd/wire-results.ts";
+import type { BashResult, PasswordAsked, Progress } from "../execd/wire-results.ts";
 import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { windowMessageRenderer } from "../render/messages.ts";
 import { given } from "../text/values.ts";
+import { Passwords } from "./bash-passwords.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family, FamilyContext } from "./family.ts";
@@ -75,26 +76,38 @@ function runBash(
 ): Promise<ToolResult> {
   return windows.inForeground(call.signal, async (signal) => {
     await context.execd.start(signal);
-    const request = {
-      ...bashParams(windows, params), stream: true, context: startContext(windows, call.ctx),
-    };
+    const asked = bashParams(windows, params);
+    const asking = new Passwords(context, call, signal, asked.timeoutAction === "kill");
     let sessionId: number | undefined;
     // The row begins to count the seconds, as that of pi's own bash does, once the session is known.
     const stopExpecting = context.sessions.expect(params.command, ({ session_id }) => {
       if (sessionId === undefined) update(call, "", { session_id });
       sessionId = session_id;
     });
-    const onNotification = (_method: string, note: object) => {
+    const onNotification = (method: string, note: object) => {
+      if (method === "password_asked") return asking.onAsked(note as PasswordAsked);
       const { session_id, tail = "", truncation, log_path: path } = note as Partial<Progress>;
       sessionId = session_id ?? sessionId;
       const cut = outputDetails(truncation, truncation?.truncated ? path : undefined);
       // execd paces these notifications as the settings say.
       update(call, tail, { ...given({ session_id: sessionId }), ...cut });
     };
-    const reply = await context.request("bash", request, { signal, onNotification })
-      .finally(stopExpecting);
-    return bashAnswer(windows, params, call, reply);
+    const request = {
+      ...asked, stream: true, context: startContext(windows, call.ctx),
+      ...(hasTerminal(windows, params) && asking.params),
+    };
+    try {
+      const reply = await context.request("bash", request, { ...asking.options, onNotification });
+      return bashAnswer(windows, params, call, { ...reply, text: await asking.told(reply) });
+    } finally {
+      stopExpecting();
+      await asking.end();
+    }
   });
+}
+
+function hasTerminal({ config }: Windows, { tty }: Params): boolean {
+  return (tty ?? config.tty) === true;
 }
 
 /** The params of a request for `params`, with the defaults of the settings. */

@@ -28,11 +28,8 @@ export async function waitFor(
     const goOn = (rest: object) => context.request(
       "wait_for", { ...params, ...rest, ...more }, { signal, onLate, whyCancelled },
     );
-    const beganMs = performance.now();
-    const first = await goOn({});
-    const waitedMs = performance.now() - beganMs;
     const stopped = { ctx: call.ctx, signal, params, goOn };
-    const { reply, said: asked } = await context.secrets.attendAll(first, waitedMs, stopped);
+    const { reply, said: asked } = await context.secrets.attendAll(stopped);
     for (const { session_id } of reply.sessions) context.execd.noteSessionId(session_id);
     const { text, sessions, events, ...details } = reply;
     const ends = sessions.flatMap((row) => endOf(row, armed));

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
+import { BASH, bash, tmux } from "./lib/bash.ts";
 import { runJson } from "./lib/json.ts";
 import { call, exec, kill, newest, poll, stdin, turn } from "./lib/model.ts";
 import type { Turn } from "./lib/model.ts";
@@ -27,12 +28,12 @@ const MASKED = "*".repeat(SECRET.length);
 const asking = (cmd: string) => exec(cmd, { tty: true, yield_time_ms: 30_000 });
 
 /** A pi whose execd says all it can on stderr, which goes to a file. */
-async function startPi(place: Scratch, script: Turn[]): Promise<Tui> {
+async function startPi(place: Scratch, script: Turn[], args?: string[]): Promise<Tui> {
   const execd = place.path("execd-debug");
   const log = place.path("execd.log");
   const lines = ["#!/bin/sh", `EXECD_LOG=debug exec "${execdBinary()}" "$@" 2>>"${log}"`, ""];
   writeFileSync(execd, lines.join("\n"), { mode: 0o755 });
-  return Tui.start(place, { script, env: { EXECD_BIN: execd } });
+  return Tui.start(place, { script, env: { EXECD_BIN: execd }, ...(args && { args }) });
 }
 
 /** Waits for the box, types and presses Enter. What is typed is never on the screen. */
@@ -185,14 +186,15 @@ test("two programs that ask at once: one box after the other", async (t) => {
   await assertNowhere(place, tui, SECRET, SECOND);
 });
 
-// rule: pi.md, Secrets: `wait_for` opens the box where a program waits for nothing else
+// The box opened when the wait was over by its time alone, since another session went on.
+// rule: pi.md, Secrets: `wait_for` opens it as soon as one of its sessions asks, while the others go on
 test("wait_for of several sessions: the box opens, and the wait goes on", async (t) => {
   const place = scratch(t);
   const start = (cmd: string) => exec(cmd, { tty: true, yield_time_ms: 250 });
   const ask = "until [ -e go ]; do sleep 0.05; done; read -rsp 'Secret: ' s; echo; echo got ${#s}";
   const script = [
     turn("", start(ask), start("exec sleep 7513")),
-    turn("", call("wait_for", { session_ids: [1, 2], mode: "any", timeout_ms: 60_000 })), turn("Done."),
+    turn("", call("wait_for", { session_ids: [1, 2], mode: "any", timeout_ms: 600_000 })), turn("Done."),
   ];
   const tui = await startPi(place, script);
   await tui.submit("go");
@@ -202,6 +204,86 @@ test("wait_for of several sessions: the box opens, and the wait goes on", async 
   await tui.waitScreen(/Done\./);
   assert.match(lastResult(place), /^session 1: password asked; answered$[^]*got 16\n/m);
   await assertNowhere(place, tui, SECRET);
+});
+
+// rule: pi.md, Secrets: a prompt that was declined ends no further `wait_for`
+test("wait_for of several sessions: a prompt that was declined is not asked about again", async (t) => {
+  const place = scratch(t);
+  const start = (cmd: string) => exec(cmd, { tty: true, yield_time_ms: 250, on_impossible: "wait" });
+  const goes = "until [ -e go ]; do sleep 0.05; done; echo built";
+  const wait = () => call("wait_for", { session_ids: [1, 2], mode: "any", timeout_ms: 600_000 });
+  const script = [
+    turn("", start(goes)), turn("", start("sleep 0.5; read -rsp 'Secret: ' s")),
+    turn("", wait()), turn("", wait()), turn("Done."),
+  ];
+  const tui = await startPi(place, script);
+  await tui.submit("go");
+  await tui.waitScreen(/#2 bash asks for a password/);
+  await tui.key("Escape");
+  await until("the model waits again", () => place.requests().length >= 4);
+  const declined = /^session 2: password asked; the person declined$/m;
+  assert.match(lastResult(place), declined);
+  writeFileSync(join(place.cwd, "go"), "");
+  await tui.waitScreen(/Done\./);
+  assert.match(lastResult(place), /^wait: exited \(session 1\)$[^]*\nbuilt$/m);
+  assert.match(lastResult(place), declined);
+  await assertNowhere(place, tui, SECRET);
+});
+
+/** A command of bash on a terminal, with time enough for who types. */
+const inTerminal = (cmd: string, more: object = {}) => bash(cmd, { tty: true, timeout: 60, ...more });
+
+// bash left the foreground at a prompt, or waited until its time was over, and nobody was asked.
+// rule: pi.md, Secrets: The tools are `exec_command`, `write_stdin`, `wait_for` and `bash` in the
+//   foreground
+test("bash: the box opens twice, and the command goes on in the foreground", async (t) => {
+  const place = scratch(t);
+  const ask = "read -rsp 'First: ' a; echo; read -rsp 'Second: ' b; echo; echo \"got $a ${#b}\"";
+  const tui = await startPi(place, [turn("Asking.", inTerminal(ask)), turn("Told.")], BASH);
+  await tui.submit("go");
+  await give(tui, /#1 bash asks for a password \(hidden from the model\)\n *First:/, SECRET);
+  await give(tui, /#1 bash asks for a password[^]*Second:/, SECOND);
+  await tui.waitScreen(/Told\./);
+  const told = `First: \nSecond: \ngot ${MASKED} ${SECOND.length}\n\n\npassword asked; answered`;
+  assert.equal(lastResult(place), told);
+  await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+// rule: pi.md, Secrets: Where nobody gives the password its command goes on in the background
+//   (with `timeoutAction: "kill"` it is ended), and the text says so
+test("bash: where the person declines, the command goes on in the background or is ended", async (t) => {
+  const place = scratch(t);
+  const ask = "read -rsp 'Secret: ' s; exec sleep 7514";
+  const script = [
+    turn("Asking.", inTerminal(ask)), turn("Again.", inTerminal(ask, { timeoutAction: "kill" })),
+    turn("Told."),
+  ];
+  const tui = await startPi(place, script, BASH);
+  await tui.submit("go");
+  for (const id of [1, 2]) {
+    await tui.waitScreen(new RegExp(`#${id} bash asks for a password`));
+    await tui.type(SECRET);
+    await tui.waitScreen(/> •+▏/);
+    await tui.key("Escape");
+    await tui.goneScreen(new RegExp(`#${id} bash asks for a password`));
+  }
+  await tui.waitScreen(/Told\./);
+  const [, left = "", ended = ""] = place.requests().map((request) => newest(request).text);
+  assert.match(left, /^wait: cancelled \(password asked; the person declined\)\nSecret: \n\nStill running /);
+  assert.match(left, /in background window @1\. It gets no input here: end it \(tmux kill\) and run it again/);
+  assert.equal(ended, "Secret: \n\nCommand aborted\n\npassword asked; the person declined");
+  await assertNowhere(place, tui, SECRET);
+});
+
+// rule: pi.md, Secrets: Without a terminal the model is told to ask for another way
+test("bash: without a terminal the command goes on in the background, and the model is told", async (t) => {
+  const place = scratch(t);
+  const script = [turn("", inTerminal("read -rsp 'Secret: ' s; sleep 7515")), turn("", tmux("kill", { window: "@1" })),
+    turn("Done."),
+  ];
+  await runJson(place, { script, prompt: "go", args: BASH });
+  const told = place.requests().map((request) => newest(request).text)[1] ?? "";
+  assert.match(told, /^wait: cancelled \(a password is asked for, and nobody can give it here: /);
 });
 
 // rule: pi.md, Secrets: Without a terminal the model is told to ask for another way

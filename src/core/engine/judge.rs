@@ -95,6 +95,7 @@ impl<F: Families> Engine<F> {
         kill_what_is_late(core, cx);
         conditions::step(core, cx);
         look_at_processes(core, cx);
+        cx.tell_passwords(core);
         if core.takes_second_look(cx.now_ns) {
             cx.ask_again(core);
         }

@@ -161,6 +161,30 @@ impl<F: Families> Cx<F> {
         }
     }
 
+    /// Sends password_asked to the waits that want it and were not told yet. Their session is in
+    /// the table from then on, so that it can be given the password.
+    pub(super) fn tell_passwords(&mut self, core: &mut Session) {
+        let untold = |wait: &Wait| wait.password.is_some_and(|asked| !asked.told);
+        if !core.waits.iter().any(untold) {
+            return;
+        }
+        if core.ways.own_cap {
+            self.list(core);
+        }
+        for wait in core.waits.iter_mut().filter(|wait| untold(wait)) {
+            let Some(pending) = self.pending.get(&wait.ticket) else { continue };
+            // Without room it is told at one of the next looks.
+            let client = self.clients.get_mut(pending.client).filter(|client| client.has_room());
+            if let (Some(client), Some(asked)) = (client, wait.password.as_mut()) {
+                // A request's id is JSON as it was sent.
+                let (request, id) = (pending.id.as_json(), core.id);
+                let params = format!("{{\"request_id\":{request},\"session_id\":{id}}}");
+                client.notify_json("password_asked", params.as_bytes());
+                asked.told = true;
+            }
+        }
+    }
+
     /// Sends session_exited, once, for a session that was announced.
     pub(super) fn tell_exit(&mut self, core: &mut Session, observed: bool) {
         let with_tail = self.clients.stdin.input_ended && self.config.on_eof == OnEof::Wait;

@@ -24,5 +24,9 @@ pub const WAIT_FOR_ROW_BYTES: usize = 1_024;
 /// That a session can't go on counts for so long: twice the longest pause between two looks. Only
 /// input of another client changes it, which this client is not told of.
 pub const STUCK_FRESH_MS: u64 = 1_000;
+
+/// So long the time of a wait stands still for a password that its client was told of: a person
+/// who has to look it up finds it, and no call waits for ever for one who has left.
+pub const PASSWORD_HOLD_MS: u64 = 10 * 60 * 1_000;
 /// Waits of one session that look for patterns: each byte of output is looked at by all of them.
 pub const TEXT_WAITS_MAX: usize = 16;

@@ -12,7 +12,7 @@ use crate::limits::{
     DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MAX_MS, DOING_RETRY_MS, DOING_WATCHED_MAX,
     NS_PER_MS,
 };
-use crate::pure::process::doing::Input;
+use crate::pure::process::doing::{Input, Waiter};
 use crate::pure::until::{Condition, InputWanted};
 use crate::sys::proc;
 
@@ -44,6 +44,7 @@ impl Session {
         if !by_schedule {
             return Vec::new();
         }
+        self.hold_waits();
         self.end_waits();
         let Some(last) = &self.doing.last else { return Vec::new() };
         // That only input is left to wait for must be seen twice, also where nothing has moved:
@@ -120,6 +121,7 @@ impl Session {
     /// Input was given: what was found before says nothing any more.
     pub fn note_input(&mut self, now_ns: u64) {
         self.doing.last = None;
+        self.waits.iter_mut().for_each(|wait| wait.go_on_behind_password(now_ns));
         self.note_move(now_ns);
     }
 
@@ -140,6 +142,21 @@ impl Session {
         }
     }
 
+    /// Notes in the waits whose clients are told of it that a password is asked for, as two looks
+    /// agree, or is no more.
+    fn hold_waits(&mut self) {
+        let Some(last) = &self.doing.last else { return };
+        let asks = |waiter: &Waiter| waiter.input == Input::Password;
+        let (asked, agreed) = (last.found.waiter.as_ref(), last.waiter());
+        for wait in self.waits.iter_mut().filter(|wait| wait.tells_password) {
+            if agreed.is_some_and(asks) && wait.ends_by_doing() {
+                wait.hold_for_password(last.at_ns);
+            } else if !asked.is_some_and(asks) {
+                wait.go_on_behind_password(last.at_ns);
+            }
+        }
+    }
+
     /// Ends the waits that end by what two looks agree on.
     fn end_waits(&mut self) {
         let Some(last) = &self.doing.last else { return };
@@ -155,6 +172,7 @@ impl Session {
                 };
                 wait.outcome = Some(Box::new(outcome));
             } else if wait.answers_impossible
+                && wait.password.is_none()
                 && wait.nothing_comes_by_itself()
                 && let Some(waiter) = Look::closed(last)
             {
@@ -195,7 +213,8 @@ impl Wait {
     fn asks_input(&self) -> bool {
         let asked = self.asked.as_ref();
         let by = |asked: &Asked| asked.conditions().any(|(_, one)| one.input.is_some());
-        self.until_password || asked.is_some_and(|asked| by(asked))
+        let by_password = self.until_password || self.tells_password;
+        by_password || asked.is_some_and(|asked| by(asked))
     }
 
     /// Which condition such input ends, where one does: that of `stop`, or of `until`.
@@ -211,6 +230,13 @@ impl Wait {
         let found = asked.and_then(|asked| asked.conditions().find(|(_, one)| wanted(one)));
         let password = self.until_password && input == Input::Password;
         found.map(|(by_stop, _)| by_stop).or(password.then_some(false))
+    }
+
+    /// Whether a password that is asked for has ended the wait, which was to end by that whatever
+    /// else it is for.
+    pub fn is_asked_for_password(&self) -> bool {
+        let state = self.outcome.as_ref().and_then(|outcome| outcome.state);
+        self.until_password && state == Some(Input::Password.state())
     }
 
     /// Whether nothing that the wait asks for comes true while the session stands still.

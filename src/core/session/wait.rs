@@ -2,7 +2,7 @@
 
 use super::asked::{Asked, Outcome, OutcomeKind};
 use super::{SessionId, Ticket};
-use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
+use crate::limits::{NS_PER_MS, PASSWORD_HOLD_MS, PROGRESS_INTERVAL_MS};
 use crate::sys::clock;
 
 /// The family whose call waits, by its number in the families' table. The floors below the
@@ -62,6 +62,17 @@ pub struct Cancel {
     pub reason: Option<Box<str>>,
     /// Whether the answer is looked at: then it takes the output so far, like any other answer.
     pub take: bool,
+    /// A foreground command of bash goes on in the background, where another cancel ends it.
+    pub leave: bool,
+}
+
+/// A password is asked for while a wait lasts whose client is told of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordAsked {
+    /// What was left of the wait's time then: the time stands still.
+    pub left_ns: u64,
+    /// Whether its client was told.
+    pub told: bool,
 }
 
 /// One waiting request.
@@ -123,6 +134,10 @@ pub struct Wait {
     pub answers_impossible: bool,
     /// The wait ends when the session's terminal is asked for a password.
     pub until_password: bool,
+    /// Its client is told when the session's terminal is asked for a password.
+    pub tells_password: bool,
+    /// Since that is so.
+    pub password: Option<PasswordAsked>,
     /// Whether the answer tells what the session is doing, where the session goes on.
     pub tells_state: bool,
     /// When that will be, at the latest. Of a wait until a time of the wall clock it is what that
@@ -171,6 +186,8 @@ impl Wait {
             asked: None,
             answers_impossible: false,
             until_password: false,
+            tells_password: false,
+            password: None,
             tells_state: false,
             tells_ns: None,
             early_ms: 0,
@@ -300,6 +317,28 @@ impl Wait {
         why == Why::Cancelled && !self.cancel.take
     }
 
+    /// A password is asked for: until somebody has answered the wait's time stands still, for
+    /// [`PASSWORD_HOLD_MS`] at most.
+    pub fn hold_for_password(&mut self, now_ns: u64) {
+        if let (None, Some(due_ns)) = (self.password, self.due_ns) {
+            let left_ns = due_ns.saturating_sub(now_ns);
+            self.password = Some(PasswordAsked { left_ns, told: false });
+            self.set_due(now_ns + PASSWORD_HOLD_MS * NS_PER_MS);
+        }
+    }
+
+    /// The password is waited for no more: the wait's time goes on.
+    pub fn go_on_behind_password(&mut self, now_ns: u64) {
+        if let Some(asked) = self.password.take() {
+            self.set_due(now_ns + asked.left_ns);
+        }
+    }
+
+    fn set_due(&mut self, due_ns: u64) {
+        self.due_ns = Some(due_ns);
+        self.tells_ns = self.tells_ns.and(self.due_ns);
+    }
+
     /// Asks to be looked at again, no later than at `at_ns`.
     pub fn look_at(&mut self, at_ns: u64) {
         self.look_ns = Some(self.look_ns.map_or(at_ns, |sooner| sooner.min(at_ns)));
@@ -363,9 +402,24 @@ mod tests {
         assert_eq!(later.verdict(&grace), None, "a later poll waits normally");
         let cancelled = Wait { cancelled: true, ..later };
         assert_eq!(cancelled.verdict(&both), Some(Why::Cancelled));
-        let heard = Wait { cancel: Cancel { take: true, reason: None }, ..cancelled };
+        let heard = Wait { cancel: Cancel { take: true, ..Cancel::default() }, ..cancelled };
         assert_eq!(heard.verdict(&both), Some(Why::Completed), "its client is told the exit");
         assert_eq!(heard.verdict(&moment()), Some(Why::Cancelled));
+    }
+
+    /// rule: protocol.md, password_asked: Meanwhile its time stands still, for 10 minutes at most
+    #[test]
+    fn the_time_of_a_wait_stands_still_while_a_password_is_asked_for() {
+        let hold_ns = PASSWORD_HOLD_MS * NS_PER_MS;
+        let mut wait = Wait { tells_ns: Some(100), ..wait() };
+        wait.hold_for_password(30);
+        assert_eq!((wait.due_ns, wait.tells_ns), (Some(30 + hold_ns), Some(30 + hold_ns)));
+        wait.hold_for_password(40);
+        assert_eq!(wait.due_ns, Some(30 + hold_ns), "it is the same prompt");
+        wait.go_on_behind_password(1_000);
+        assert_eq!((wait.due_ns, wait.tells_ns, wait.password), (Some(1_070), Some(1_070), None));
+        wait.go_on_behind_password(2_000);
+        assert_eq!(wait.due_ns, Some(1_070));
     }
 
     #[test]

@@ -156,6 +156,18 @@ impl Group {
         !matches!(self.one(id), One::Waits | One::Stuck)
     }
 
+    /// The terminal of a session is asked for a password, which ends a wait of any mode. The client
+    /// is going to wait again once somebody has answered: what this wait has not told before, the
+    /// next one is to tell.
+    pub fn end_for_password(&mut self, id: SessionId) {
+        let Some(at) = self.place(id).filter(|_| !self.is_unheard()) else { return };
+        self.end = Some(End::By(Over::Matched, at));
+        self.take = false;
+        for row in self.members.iter_mut().filter_map(|member| member.row.as_mut()) {
+            row.output = None;
+        }
+    }
+
     /// Notes why a session can't go on.
     pub fn note_stuck(&mut self, id: SessionId, why: Option<Box<Outcome>>) {
         if let Some(at) = self.place(id) {

@@ -110,6 +110,9 @@ fn learn(core: &mut Session, at: usize, cx: &mut Cx) {
     if failed {
         group.learn(core.id, One::Exited { failed }, now_ns);
     }
+    if matches!(why, Some(Why::Matched | Why::Stopped)) && wait.is_asked_for_password() {
+        group.end_for_password(core.id);
+    }
     if late {
         group.end_early(Why::Deadline);
     }

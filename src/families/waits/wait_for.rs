@@ -59,6 +59,10 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        until_password "until_password": bool = optional(
+            Kind::Bool,
+            unified::UNTIL_PASSWORD_DOC,
+        );
         header "header": Option<String> = optional(
             Kind::Choice(unified::HEADER_WORDS),
             unified::HEADER_DOC,
@@ -221,6 +225,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             saw_leader: core.status().is_none(),
             asked: entry.family.asked(core, conditions.clone(), cx),
             answers_impossible,
+            until_password: params.until_password && core.facts.tty,
             ..Wait::new(ticket, Waits::ID, WaitKind::Poll, now_ns)
         };
         engine.add_wait(id, wait);

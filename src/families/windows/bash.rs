@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::window::Window;
 use super::window_context::{CONTEXT, Context};
-use super::{failed, room_for_one, start_failure_text, window_id};
+use super::{BashReport, start_failure_text, window_id};
 use crate::engine::conditions::answers_impossible;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -13,14 +13,14 @@ use crate::families::windows::name::{shown_command, window_name};
 use crate::families::windows::text::seconds;
 use crate::families::windows::window::WindowSpec;
 use crate::families::{Engine, Entry, Method, Numbered, unified};
-use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS, WINDOW_UNREAD_BYTES};
+use crate::limits::{NS_PER_MS, PTY_COLS, PTY_ROWS, RUNNING_WINDOWS_MAX, WINDOW_UNREAD_BYTES};
 use crate::session::Ways;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::sys::pty::Size;
 use crate::wire::until::{self, Spelling, UNTIL_CAMEL};
-use crate::wire::{self, Int, Kind, RpcError};
+use crate::wire::{self, Int, Kind, Reason, RpcError};
 
 pub(crate) const METHOD: Method = Method {
     name: "bash",
@@ -80,6 +80,10 @@ wire::params! {
         );
         poll_lines "pollLines": Option<Int> = optional(Kind::Integer, "lines of each; default 30");
         stream "stream": bool = optional(Kind::Bool, "sends progress while it waits");
+        tell_password "tellPassword": bool = optional(
+            Kind::Bool,
+            "true: password_asked tells when its terminal is asked for a password; default false",
+        );
         context "context": Option<Box<RawValue>> = optional(
             Kind::Object(CONTEXT),
             "the caller's settings",
@@ -153,6 +157,25 @@ fn window_of(
     }
 }
 
+/// Refuses one more window when as many run as may.
+fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
+    let running = engine.sessions.running(|family| family.windows().is_some());
+    if running < RUNNING_WINDOWS_MAX.min(engine.cx.config.max_running) {
+        return Ok(());
+    }
+    let message = format!(
+        "{running} commands of bash run, as many as may at once: kill a background window, \
+         or wait for one to end"
+    );
+    Err(RpcError::failed(Reason::TooManySessions, message))
+}
+
+/// The report of a command that could not be started.
+fn failed(name: String, text: String) -> BashReport {
+    let (status, exit_code, is_error) = ("failed", Some(-1), true);
+    BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
+}
+
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, context) = read(call.params)?;
     room_for_one(engine)?;
@@ -165,7 +188,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let may_go_on = !params.background && !window.kill_at_timeout;
     let answers_impossible =
         may_go_on && answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
-    let Params { command, background, stream, .. } = params;
+    let Params { command, background, stream, tell_password, .. } = params;
     let spec = LaunchSpec {
         program: context.shell(),
         arguments: vec!["-c".to_owned(), context.whole(&command)],
@@ -191,6 +214,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,
+        tells_password: tell_password && tty,
         tells_state: !background,
         due_ns: (!background).then(|| now_ns + timeout_ms * NS_PER_MS),
         progress: (stream && !background).then_some(progress),

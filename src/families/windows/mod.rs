@@ -17,11 +17,11 @@ use serde::Serialize;
 pub use window::Window;
 
 use self::text::{Held, Named, Shown};
-use super::{Cx, Engine, Family, Method, Numbered};
+use super::{Cx, Family, Method, Numbered};
 use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
-use crate::limits::RUNNING_WINDOWS_MAX;
+use crate::pure::process::doing::Input;
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGKILL};
@@ -32,7 +32,6 @@ use crate::session::view::seconds;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::wait_report::{self, WaitReport, WaitReportCamel};
 use crate::session::{Session, SessionId};
-use crate::wire::{Reason, RpcError};
 use books::Seen;
 use window::{Cut, EndedFor, Stage};
 
@@ -183,6 +182,7 @@ impl Family for Window {
                 (Some(ended_for), _) => Outcome::EndedFor(ended_for),
                 (None, Why::Completed) => Outcome::Ended,
                 (None, Why::ShellGone) => Outcome::Held,
+                (None, Why::Cancelled) if wait.cancel.leave => Outcome::Background,
                 (None, Why::ShuttingDown | Why::Cancelled) => Outcome::EndedFor(EndedFor::Abort),
                 (None, _) => Outcome::Background,
             };
@@ -196,7 +196,7 @@ impl Family for Window {
                 Outcome::Ended => own.stage = Stage::Told,
                 Outcome::EndedFor(_) => own.stage = Stage::Closed,
             }
-            let said = wait_report::report(&wait, why, core);
+            let said = said_of(&wait, why, core);
             let report = own.report(core, outcome, said, cx);
             let ended = report.exit_code.is_some() || report.signal.is_some();
             cx.tell_own_to(pending.client, core.id, ended);
@@ -226,23 +226,18 @@ impl Family for Window {
     }
 }
 
-/// Refuses one more window when as many run as may.
-fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
-    let running = engine.sessions.running(|family| family.windows().is_some());
-    if running < RUNNING_WINDOWS_MAX.min(engine.cx.config.max_running) {
-        return Ok(());
+/// What is said of a wait that is over: of one that was cancelled why, where its command goes on.
+fn said_of(wait: &Wait, why: Why, core: &Session) -> Option<WaitReport> {
+    if why != Why::Cancelled || !wait.cancel.leave {
+        return wait_report::report(wait, why, core);
     }
-    let message = format!(
-        "{running} commands of bash run, as many as may at once: kill a background window, \
-         or wait for one to end"
-    );
-    Err(RpcError::failed(Reason::TooManySessions, message))
-}
-
-/// The report of a command that could not be started.
-fn failed(name: String, text: String) -> BashReport {
-    let (status, exit_code, is_error) = ("failed", Some(-1), true);
-    BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
+    let mut said = wait_report::told(wait, why, core);
+    // What the text advises depends on that.
+    said.state = wait.password.map(|_| Input::Password.state());
+    if let Some(reason) = &wait.cancel.reason {
+        said.line = format!("{} ({reason})", said.outcome);
+    }
+    Some(said)
 }
 
 impl Window {
@@ -284,7 +279,8 @@ impl Window {
         let kills = self.spec.kill_at_timeout && !shell_gone;
         let late = wait.due_ns.is_some_and(|at| at <= cx.now_ns) && kills;
         let timed_out = late.then_some(EndedFor::Timeout);
-        let aborted = wait.cancelled.then_some(EndedFor::Abort);
+        let aborts = wait.cancelled && !wait.cancel.leave;
+        let aborted = aborts.then_some(EndedFor::Abort);
         self.ended_for = aborted.or(timed_out);
         if self.ended_for.is_some() {
             wait.due_ns = None;
@@ -314,6 +310,9 @@ impl Window {
         }
         if at.left_to_holders && !at.closing && wait.asked.is_none() {
             return Some(Why::ShellGone);
+        }
+        if wait.cancelled && wait.cancel.leave {
+            return Some(Why::Cancelled);
         }
         // What has come true; times and the end of execd are judged as ever.
         let came = core.verdict(wait, at);

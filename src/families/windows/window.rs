@@ -223,7 +223,8 @@ impl WindowSpec {
         let inspector = Inspector { tool: &self.tool, actions: &self.actions };
         let poll_ms = self.poll.map(|poll| poll.interval_ms);
         let after = by.is_none().then_some(self.timeout_ms);
-        let text = if by.is_some_and(WaitReport::is_stuck) {
+        let asks = |wait: &WaitReport| wait.outcome == "cancelled" && wait.state.is_some();
+        let text = if by.is_some_and(asks) || by.is_some_and(WaitReport::is_stuck) {
             text::awaits_input(output, id, inspector, poll_ms, &self.attach)
         } else {
             text::went_on(output, after, id, inspector, poll_ms)
