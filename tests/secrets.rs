@@ -74,8 +74,9 @@ fn a_terminal_and_a_program_that_show_a_secret_show_asterisks_everywhere() {
 #[test]
 fn a_program_that_prints_one_character_at_a_time_shows_asterisks() {
     let mut execd = Execd::start();
-    // Each character is on its way before the next one is printed: execd has said so.
-    let program = "stty -echo; echo ready; IFS= read -r s; for ((i = 0; i < ${#s}; i++)); do \
+    // Each character is on its way before the next one is printed: execd has said so. No line end
+    // follows the first word: a terminal may hand it on apart, after the output was measured.
+    let program = "stty -echo; printf ready; IFS= read -r s; for ((i = 0; i < ${#s}; i++)); do \
                    printf %s \"${s:i:1}\"; until [ -e \"go$i\" ]; do sleep 0.01; done; done; \
                    echo .; sleep 1000";
     let id = execd.open_until_with(program, "ready", json!({"tty": true}));
