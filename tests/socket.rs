@@ -274,7 +274,11 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let params = json!({"cmd": "read line; exit 5", "yield_time_ms": 250});
     let session = session_of(&one.result("exec_command", params));
     one.result("set_on_exit", json!({"session_id": session, "on_exit": "wake"}));
-    one.send("write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
+    let mut poll = json!({"session_id": session, "yield_time_ms": 600_000});
+    // It is answered once execd sees that only input can end it, and so was sometimes seen to wait
+    // and sometimes not.
+    poll["on_impossible"] = json!("wait");
+    one.send("write_stdin", poll);
     one.send("exec_command", json!({"cmd": "sleep 1000", "yield_time_ms": 30_000}));
     eventually("both wait", || execd.result("server_info", json!({}))["pending_requests"] == 2);
     drop(one);

@@ -425,9 +425,17 @@ impl Execd {
 
     /// As [`Self::open_until`], with more params.
     pub fn open_until_with(&mut self, cmd: &str, text: &str, more: Value) -> u64 {
-        let result = self.open_with(cmd, more);
+        let mut result = self.open_with(cmd, more);
+        let session = session_of(&result);
+        // An answer does not wait for the log writer, which may be slow to begin.
+        eventually("the log has begun", || {
+            if result["log_path"].is_null() {
+                result = self.listed(session).expect("it is in the table");
+            }
+            result["log_path"].is_string()
+        });
         until_logged(&result, text);
-        session_of(&result)
+        session
     }
 
     /// Starts a command, waits until it has printed `text`, and takes its output so far.

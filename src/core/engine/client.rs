@@ -1,7 +1,6 @@
 //! One connection: its requests in, its replies and notifications out, within bounds
 //! (protocol.md, A slow reader).
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use crate::limits::{
 use crate::pure::buffer::news::Told;
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::ledger::Place;
+use crate::pure::sorted::SortedMap;
 use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
@@ -38,7 +38,7 @@ pub struct Client {
     /// What waits to be written.
     pub outbox: Outbox,
     /// The requests that wait for their answer.
-    pub in_flight: BTreeMap<RequestId, Ticket>,
+    pub in_flight: SortedMap<RequestId, Ticket>,
     /// There may be something to read (edge-triggered: until WouldBlock).
     pub input_ready: bool,
     /// End of input was read.
@@ -89,7 +89,7 @@ impl Client {
             output,
             lines: LineSplitter::new(max_line_bytes),
             outbox: Outbox::new(),
-            in_flight: BTreeMap::new(),
+            in_flight: SortedMap::new(),
             input_ready: true,
             input_ended: false,
             input_failed: false,

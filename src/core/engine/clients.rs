@@ -3,8 +3,6 @@
 
 mod gone;
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::Pending;
@@ -13,6 +11,7 @@ use crate::limits::{
     CLIENT_IDLE_MS, CLIENTS_UNREAD_BYTES, CLIENTS_UNSENT_BYTES, NS_PER_MS, OUTBOX_GIVE_UP_BYTES,
 };
 use crate::pure::buffer::news::{Item, Missed, News};
+use crate::pure::sorted::SortedMap;
 use crate::session::ClientId;
 use crate::wire::{Reason, RequestId, RpcError};
 
@@ -24,7 +23,7 @@ pub const STDIN_CLIENT: ClientId = 0;
 pub struct Clients {
     /// The client on stdin and stdout.
     pub stdin: Client,
-    others: BTreeMap<ClientId, Client>,
+    others: SortedMap<ClientId, Client>,
     /// The client whose request was taken up last: the next round begins behind it.
     served: ClientId,
     /// The number of the next client.
@@ -57,7 +56,7 @@ impl Clients {
     pub fn new(stdin: Client) -> Self {
         Self {
             stdin,
-            others: BTreeMap::new(),
+            others: SortedMap::new(),
             served: STDIN_CLIENT,
             next_id: STDIN_CLIENT + 1,
             news: News::default(),

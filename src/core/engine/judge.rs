@@ -4,8 +4,6 @@
 //! back, or is forgotten, at the end. When a wait is over and what its answer says is left to the
 //! families.
 
-use std::collections::BTreeSet;
-
 use mio::Interest;
 
 use super::Engine;
@@ -23,6 +21,7 @@ use crate::limits::{
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::{ExitStatus, Fact};
 use crate::pure::process::signal_names::signal_name;
+use crate::pure::sorted::SortedSet;
 use crate::session::ending::SIGKILL;
 use crate::session::output::{Hold, Source};
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
@@ -43,7 +42,7 @@ impl<F: Families> Engine<F> {
     /// eviction), never without bound: each is on the list once. Making clean text costs more
     /// than all else here, so it is bounded too; who is left is judged in the next turn.
     pub(super) fn judge_sessions(&mut self) {
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         let mut again = Vec::new();
         let mut told_bytes = 0;
         while told_bytes < TEXT_TURN_BYTES

@@ -11,7 +11,7 @@ mod place;
 mod process;
 mod told;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -26,6 +26,7 @@ use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, OR
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::buffer::source::Source;
+use crate::pure::sorted::SortedMap;
 use crate::pure::time::restarts::Restarts;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
@@ -74,7 +75,7 @@ pub struct KeeperLink {
     place: Place,
     /// What people are still to be told of it.
     place_note: Option<String>,
-    logs: BTreeMap<SessionId, Log>,
+    logs: SortedMap<SessionId, Log>,
     /// Logs with something to send, each at most once.
     busy: VecDeque<SessionId>,
     /// Whole frames on their way into the log pipe.
@@ -88,7 +89,7 @@ pub struct KeeperLink {
     /// Nobody reads that pipe any more.
     guard_is_gone: bool,
     /// The sessions a new guard or writer has to be told, by kernel session id.
-    guarded: BTreeMap<i32, GuardRecord>,
+    guarded: SortedMap<i32, GuardRecord>,
     ack_bytes: AckDecoder,
     writer_restarts: Restarts,
     guard_restarts: Restarts,
@@ -118,7 +119,7 @@ impl KeeperLink {
             plan,
             place,
             place_note: None,
-            logs: BTreeMap::new(),
+            logs: SortedMap::new(),
             busy: VecDeque::new(),
             staging: Outbox::new(),
             guard_staging: Outbox::new(),
@@ -126,7 +127,7 @@ impl KeeperLink {
             writer_told: told::Told::default(),
             guard: None,
             guard_is_gone: false,
-            guarded: BTreeMap::new(),
+            guarded: SortedMap::new(),
             ack_bytes: AckDecoder::default(),
             writer_restarts: Restarts::default(),
             guard_restarts: Restarts::default(),

@@ -1,7 +1,6 @@
 //! Signals, and children that have ended: leaders of sessions, helpers, orphans (architecture.md,
 //! Ending a session). What follows for the session is left to its next judgement.
 
-use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 
 use super::contract::Families;
@@ -11,6 +10,7 @@ use crate::limits::{
     LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
 };
 use crate::pure::process::life::{ExitStatus, Fact};
+use crate::pure::sorted::SortedSet;
 use crate::session::members::Number;
 use crate::session::{Session, SessionId};
 use crate::sys::child::{self, Event, Usage};
@@ -30,7 +30,7 @@ pub struct Reaping {
     /// Whether a SIGCHLD asks for a look at all children.
     pub look_for_children: bool,
     /// Sessions whose leader's end could not be taken: asked for again after a pause.
-    again: BTreeSet<SessionId>,
+    again: SortedSet<SessionId>,
     /// Signals that end execd, and have come.
     pub terminations: Vec<i32>,
 }
@@ -56,7 +56,7 @@ impl<F: Families> Engine<F> {
 
     /// The pause before another try is over.
     pub(super) fn reap_now(&mut self) {
-        self.cx.queues.ended_leaders.append(&mut self.reaping.again);
+        self.cx.queues.ended_leaders.extend(std::mem::take(&mut self.reaping.again));
         self.reaping.look_for_children = true;
     }
 

@@ -5,7 +5,7 @@
 mod outlived;
 pub mod past;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::contract::Families;
@@ -16,6 +16,7 @@ use crate::limits::{
 };
 use crate::pure::process::killed::{KilledBy, who};
 use crate::pure::process::lru::{Candidate, victim};
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::session::ending::SIGTERM;
 use crate::session::members::Members;
 use crate::session::wait::WaitKind;
@@ -51,11 +52,11 @@ pub struct Outlived<F> {
     /// Sessions that are over, whose members are still to be looked for.
     pub over: VecDeque<Leftover<F>>,
     /// Members that outlived their session.
-    pub left: BTreeMap<SessionId, Leftover<F>>,
+    pub left: SortedMap<SessionId, Leftover<F>>,
     /// Sessions whose leader was reaped while members had its number.
-    pub headless: BTreeSet<SessionId>,
+    pub headless: SortedSet<SessionId>,
     /// The leaders that have ended and could not be reaped, by pid.
-    pub unreaped: BTreeMap<i32, SessionId>,
+    pub unreaped: SortedMap<i32, SessionId>,
     /// An orphan was reaped: what is left may be less.
     pub recheck: bool,
 }
@@ -105,9 +106,9 @@ impl<F: Families> Sessions<F> {
             past: Past::default(),
             outlived: Outlived {
                 over: VecDeque::new(),
-                left: BTreeMap::new(),
-                headless: BTreeSet::new(),
-                unreaped: BTreeMap::new(),
+                left: SortedMap::new(),
+                headless: SortedSet::new(),
+                unreaped: SortedMap::new(),
                 recheck: false,
             },
         }
@@ -340,12 +341,12 @@ impl<F: Families> Sessions<F> {
     /// Who has left a session by setsid, by the session that it left: what descends from a member,
     /// or from an orphan that came to us with our marks in its environment. Each process is looked
     /// at once, however many sessions there are.
-    pub fn detached(&self, cx: &Cx<F>) -> BTreeMap<SessionId, Vec<ProcStat>> {
-        let mut away: BTreeMap<SessionId, Vec<ProcStat>> = BTreeMap::new();
+    pub fn detached(&self, cx: &Cx<F>) -> SortedMap<SessionId, Vec<ProcStat>> {
+        let mut away: SortedMap<SessionId, Vec<ProcStat>> = SortedMap::new();
         let mut lookout = cx.lookout.borrow_mut();
         let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return away };
-        let mut owners: BTreeMap<i32, SessionId> = BTreeMap::new();
+        let mut owners: SortedMap<i32, SessionId> = SortedMap::new();
         for core in self.listed() {
             if let Some(sid) = cx.members_of(core).members_sid() {
                 owners.extend(census.pids_of(sid).map(|pid| (pid, core.id)));
@@ -360,7 +361,7 @@ impl<F: Families> Sessions<F> {
         for orphan in orphans {
             if let Some(Some(id)) = marked.get(&orphan.pid) {
                 owners.insert(orphan.pid, *id);
-                away.entry(*id).or_default().push(orphan);
+                away.or_default(*id).push(orphan);
             }
         }
         // Each round adds at least one process or is the last: bounded by their number.
@@ -374,7 +375,7 @@ impl<F: Families> Sessions<F> {
             }
             for (id, one) in next {
                 owners.insert(one.pid, id);
-                away.entry(id).or_default().push(one);
+                away.or_default(id).push(one);
             }
         }
     }

@@ -2,7 +2,6 @@
 //! execd can do without and what it refuses to start for; people are told of that by `cli`.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::path::Path;
@@ -29,6 +28,7 @@ use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::run_mark::SessionMarks;
+use crate::pure::sorted::SortedMap;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::Lookout;
@@ -81,7 +81,7 @@ impl<F: Families> Engine<F> {
             now_ns,
             config,
             clients: Clients::new(client),
-            pending: BTreeMap::new(),
+            pending: SortedMap::new(),
             keeper,
             events: Events::default(),
             watch,
@@ -95,7 +95,7 @@ impl<F: Families> Engine<F> {
             },
             lookout: RefCell::new(Lookout::new(looks)),
             ports: Listeners::marked(session_marks),
-            leaders: BTreeMap::new(),
+            leaders: SortedMap::new(),
             text_bytes: 0,
             effects: Vec::new(),
             answers_since_ns: None,

@@ -1,7 +1,6 @@
 //! One turn of the loop: wait, note what is ready, then act in fixed steps, each with a bound.
 //! docs/architecture.md has the same steps with the same numbers.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mio::event::Event;
@@ -16,6 +15,7 @@ use super::watch::{
 };
 use super::{Engine, Owner, Pending, streams};
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
+use crate::pure::sorted::SortedMap;
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::output::Source;
 use crate::session::{ClientId, SessionId, Ticket};
@@ -362,15 +362,15 @@ impl<F: Families> Engine<F> {
         }
         self.sessions.check();
         let pending = &self.cx.pending;
-        let mut waits: BTreeMap<Ticket, Vec<SessionId>> = BTreeMap::new();
+        let mut waits: SortedMap<Ticket, Vec<SessionId>> = SortedMap::new();
         for core in self.sessions.iter().map(|one| &one.core) {
-            core.waits.iter().for_each(|wait| waits.entry(wait.ticket).or_default().push(core.id));
+            core.waits.iter().for_each(|wait| waits.or_default(wait.ticket).push(core.id));
             // A request that is put off for a second look is no wait of the session's.
             for ticket in core.deferred.iter().filter_map(|one| one.ticket) {
-                waits.entry(ticket).or_insert_with(|| vec![core.id]);
+                waits.or_insert_with(ticket, || vec![core.id]);
             }
         }
-        for (ticket, sessions) in &waits {
+        for (ticket, sessions) in waits.iter() {
             let once = |one: &Pending| {
                 let asked = sessions.iter().all(|id| one.sessions.contains(id));
                 asked && sessions.is_sorted_by(|one, next| one < next)

@@ -8,13 +8,13 @@
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_DOUBTS, GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::pure::process::run_mark::{RunMark, RunMarks};
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::sys::host;
 use crate::sys::poll::pause;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::proc_view::{self, View};
 use crate::sys::run_limit;
 use crate::sys::signals::SIGKILL;
-use std::collections::{HashMap, HashSet};
 
 /// The user whose commands may run as anybody.
 const ROOT: u32 = 0;
@@ -24,7 +24,7 @@ const ROOT: u32 = 0;
 pub struct Guard {
     decoder: GuardDecoder,
     /// By session id.
-    sessions: HashMap<i32, GuardRecord>,
+    sessions: SortedMap<i32, GuardRecord>,
     /// `EXECD_INSTANCE=…`, as members have it in their environment.
     mark: Vec<u8>,
     /// What all processes of runs of pi have, whatever session they are in; None where only their
@@ -45,7 +45,7 @@ impl Guard {
     pub fn new(instance: &str, execd_pid: i32) -> Guard {
         Guard {
             decoder: GuardDecoder::default(),
-            sessions: HashMap::new(),
+            sessions: SortedMap::new(),
             mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
             // The guard has inherited execd's own limit.
             run_mark: run_limit::of(0).and_then(|own| RunMarks::new(instance, own)?.of_all_runs()),
@@ -96,7 +96,7 @@ impl Guard {
     /// sessions. Takes `GUARD_SCANS` pauses at most. False: not once could it be seen who is there
     /// (/proc needs a descriptor and memory).
     pub fn hung_up(&self) -> bool {
-        let mut ours = HashSet::new();
+        let mut ours = SortedSet::new();
         !self.has_work() || {
             proc_view::look();
             end_all(|| self.to_be_ended(&mut ours))
@@ -106,8 +106,8 @@ impl Guard {
     /// Who is to be ended. Where /proc does not list everybody, who may be left out is looked for
     /// under the numbers that processes have, and a session of which nobody at all was seen, not
     /// even who is dead, under every number.
-    fn to_be_ended(&self, ours: &mut HashSet<i32>) -> Result<Vec<ProcStat>, i32> {
-        let mut seen = HashSet::new();
+    fn to_be_ended(&self, ours: &mut SortedSet<i32>) -> Result<Vec<ProcStat>, i32> {
+        let mut seen = SortedSet::new();
         for doubts in 0..GUARD_DOUBTS {
             let found = self.found(doubts, &mut seen, ours)?;
             let is_missing =
@@ -126,8 +126,8 @@ impl Guard {
     fn found(
         &self,
         doubts: u32,
-        seen: &mut HashSet<i32>,
-        ours: &mut HashSet<i32>,
+        seen: &mut SortedSet<i32>,
+        ours: &mut SortedSet<i32>,
     ) -> Result<Vec<ProcStat>, i32> {
         let us = host::uid();
         // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
@@ -195,7 +195,7 @@ impl Guard {
 
 /// Ends whoever `scan` finds until it finds nobody. Whether a scan has succeeded.
 fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) -> bool {
-    let mut signalled = HashSet::new();
+    let mut signalled = SortedSet::new();
     let mut seen = false;
     for _ in 0..GUARD_SCANS {
         let Ok(members) = scan() else {

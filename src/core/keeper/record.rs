@@ -7,9 +7,9 @@
 
 use super::frames::{GUARD_RECORD_BYTES, GuardEvent, GuardRecord, push_guard_add};
 use super::guard::Guard;
+use crate::pure::sorted::SortedMap;
 use crate::sys::record_files::{self, Owner, RecordFile};
 use crate::sys::{host, proc};
-use std::collections::HashMap;
 
 /// Bytes before the first slot.
 const HEADER_BYTES: usize = 64;
@@ -24,7 +24,7 @@ pub struct Record {
     /// None: nothing has been recorded yet, or it cannot be written.
     file: Option<RecordFile>,
     slots: Vec<Option<GuardRecord>>,
-    slot_of: HashMap<i32, usize>,
+    slot_of: SortedMap<i32, usize>,
     free: Vec<usize>,
     changed: Vec<usize>,
 }
@@ -37,7 +37,7 @@ impl Record {
             execd_pid,
             file: None,
             slots: Vec::new(),
-            slot_of: HashMap::new(),
+            slot_of: SortedMap::new(),
             free: Vec::new(),
             changed: Vec::new(),
         }

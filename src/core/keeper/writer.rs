@@ -17,10 +17,10 @@ use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
 use crate::pure::order;
+use crate::pure::sorted::SortedMap;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::{LogDir, ensure_private_dir};
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// All logs of one execd.
@@ -30,7 +30,7 @@ pub struct Writer {
     dir: Result<LogDir, i32>,
     /// How large logs become.
     bounds: Bounds,
-    logs: HashMap<u64, Log>,
+    logs: SortedMap<u64, Log>,
     /// Sessions whose logs have got something that their indexes on the disk do not have.
     unindexed: Vec<u64>,
     /// Acks of logs that were found gone while another was dealt with.
@@ -47,7 +47,7 @@ impl Writer {
     /// Takes the log directory (or the errno that opening it gave) and the bounds of the flags.
     pub fn new(dir: Result<LogDir, i32>, bounds: Bounds) -> Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
-        let logs = HashMap::new();
+        let logs = SortedMap::new();
         let (told, unindexed) = (Vec::new(), Vec::new());
         let (looks, facts) = (Looks::new(bounds.total_bytes), Waiting::default());
         Writer { dir, bounds, logs, unindexed, told, path, looks, facts }
@@ -99,7 +99,7 @@ impl Writer {
     pub fn open(&mut self, session: u64, name: &str) -> Ack {
         self.look_at_dir();
         let (opened, kept) = (self.dir().and_then(|dir| dir.create(name)), self.kept());
-        let log = self.logs.entry(session).or_insert_with(|| Log::new(name, kept));
+        let log = self.logs.or_insert_with(session, || Log::new(name, kept));
         name.clone_into(&mut log.name);
         log.created(opened);
         log.ack(AckKind::Opened, session, 0)
@@ -231,7 +231,7 @@ impl Writer {
 
     /// Closes all logs: nothing more will come.
     pub fn close_all(&mut self) {
-        for (_, mut log) in self.logs.drain() {
+        for (_, mut log) in std::mem::take(&mut self.logs) {
             log.end(self.dir.as_ref().ok());
             self.facts.hold(log);
         }
@@ -252,7 +252,7 @@ impl Writer {
         let anew = ensure_private_dir(path).ok().and_then(|path| LogDir::open(&path).ok());
         self.dir = anew.ok_or(ENOENT);
         let dir = self.dir.as_ref().ok();
-        for (&session, log) in &mut self.logs {
+        for (&session, log) in self.logs.iter_mut() {
             if log.notice_gone(dir) {
                 self.told.push(log.ack(AckKind::Trouble, session, 0));
             }

@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod net;
 pub mod order;
 pub mod process;
+pub mod sorted;
 pub mod terminal;
 #[cfg(test)]
 pub mod tests_random;

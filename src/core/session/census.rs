@@ -12,7 +12,7 @@ use crate::limits::{
     CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, DOING_TURN_MS, HOLDER_LOOKS_PER_TURN, NS_PER_MS,
     OPENED_PER_TURN,
 };
-use crate::pure::order;
+use crate::pure::sorted::SortedSet;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::proc::{self, Pids, ProcStat};
@@ -199,7 +199,7 @@ pub fn descendants(
     roots: impl IntoIterator<Item = i32>,
     is_root: impl Fn(&ProcStat) -> bool,
 ) -> Vec<ProcStat> {
-    let mut known = order::set(roots);
+    let mut known: SortedSet<i32> = roots.into_iter().collect();
     let mut found: Vec<ProcStat> = others.iter().copied().filter(is_root).collect();
     known.extend(found.iter().map(|one| one.pid));
     // Each round adds at least one process or is the last: bounded by their number.

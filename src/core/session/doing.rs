@@ -1,15 +1,12 @@
 //! What a session's processes are at (waits.md, State): looks at them, what the last ones have
 //! found, and what of that may be told. A state of waiting is told only after two looks that agree.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-
 use super::census::Lookout;
 use super::listening::Listening;
 use super::{Session, SessionId};
 use crate::limits::{DOING_AGREE_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX};
-use crate::pure::order;
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
 use crate::sys::proc::Target;
@@ -80,7 +77,7 @@ pub struct Sight<'a> {
     /// What there is to look with in this turn.
     pub lookout: &'a mut Lookout,
     /// The leaders that have not been reaped, by pid.
-    pub leaders: &'a BTreeMap<i32, SessionId>,
+    pub leaders: &'a SortedMap<i32, SessionId>,
 }
 
 /// A look, and since when looks have found the same.
@@ -335,9 +332,9 @@ fn reached_by(
     let own = |sid: i32| sid == ours.sid || leads(sid);
     let mut strangers = orphans.strangers(own).peekable();
     strangers.peek()?;
-    let mut pipes: BTreeSet<u64> = order::set(all.iter().flat_map(Process::pipes));
+    let mut pipes: SortedSet<u64> = all.iter().flat_map(Process::pipes).collect();
     pipes.extend(ours.stdin);
-    pipes.extend(&ours.outputs);
+    pipes.extend(ours.outputs.iter().copied());
     strangers
         .enumerate()
         .find(|(at, pid)| *at >= STRANGERS_ASKED_MAX || doing::reaches_into(*pid, &pipes, ours))

@@ -1,11 +1,9 @@
 //! Who holds the output of a session whose shell has ended, and whether work towards it goes on
 //! (bash-stream.md, Output after the shell).
 
-use std::collections::BTreeSet;
-
 use super::census::Census;
 use crate::limits::{HOLDER_BUSY_NS, HOLDERS_ASKED_MAX};
-use crate::pure::order;
+use crate::pure::sorted::SortedSet;
 use crate::sys::proc;
 use crate::sys::proc_work::{self, Pipes};
 
@@ -67,8 +65,8 @@ impl Holders {
 /// may have at any descriptor. All of them where that is nobody: none has an output at its
 /// standard descriptors.
 fn holding(members: &[Member], outputs: &[u64]) -> Vec<i32> {
-    let mut wanted = order::set(outputs.iter().copied());
-    let mut held = BTreeSet::new();
+    let mut wanted: SortedSet<u64> = outputs.iter().copied().collect();
+    let mut held = SortedSet::new();
     // Each round finds at least one process or is the last: bounded by their number.
     loop {
         let writes =

@@ -1,7 +1,6 @@
 //! The TCP ports that the processes of a session listen on (waits.md, Listening): of the listeners
 //! that the kernel knows those whose descriptors these processes have.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -9,6 +8,7 @@ use serde::Serialize;
 use crate::limits::LISTENERS_NAMED;
 use crate::pure::net::Listener;
 use crate::pure::order;
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::sys::listeners::{self, Looked, Network};
 use crate::sys::proc;
 
@@ -77,12 +77,12 @@ pub fn find(
     left: &mut usize,
     wanted: &dyn Fn(&Listener) -> bool,
 ) -> Found {
-    let inodes = |all: &[Listener]| -> BTreeMap<u64, Listener> {
-        order::map(all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)))
+    let inodes = |all: &[Listener]| -> SortedMap<u64, Listener> {
+        all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)).collect()
     };
     let here = inodes(&table.all);
-    let mut elsewhere: Vec<(Network, BTreeMap<u64, Listener>)> = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut elsewhere: Vec<(Network, SortedMap<u64, Listener>)> = Vec::new();
+    let mut seen = SortedSet::new();
     let mut found = Found { complete: true, ..Found::default() };
     for pid in pids {
         let away = listeners::network_of(*pid).filter(|one| Some(*one) != table.network);

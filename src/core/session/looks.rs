@@ -1,7 +1,6 @@
 //! Questions about the memory of processes (src/core/sys/look.rs), few and with a bound: their
 //! names for people, and whose orphan one is.
 
-use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
@@ -9,6 +8,7 @@ use super::SessionId;
 use crate::limits::{
     LOOK_AGAIN_MS, LOOK_PIDS, LOOK_REMEMBERED, LOOK_WAIT_MS, NS_PER_MS, PROCESS_COMMAND_BYTES,
 };
+use crate::pure::sorted::SortedMap;
 use crate::sys::clock;
 use crate::sys::look::{self, Owner, Told, Wanted};
 use crate::sys::poll;
@@ -22,13 +22,13 @@ pub struct Looks {
     spawner: Option<Rc<Spawner>>,
     instance: String,
     /// Whose marks an orphan has, by its pid and start; None: nobody's of this execd.
-    owners: HashMap<(i32, u64), Option<SessionId>>,
+    owners: SortedMap<(i32, u64), Option<SessionId>>,
     /// The pid of the log writer, which has no marks.
     pub helper: Option<i32>,
     /// A process that was to look and was killed, until it has ended.
     killed: Option<OwnedFd>,
     /// Until when a process that did not answer is not asked again.
-    silent: HashMap<i32, u64>,
+    silent: SortedMap<i32, u64>,
     /// Until when answers are waited for in this turn.
     until_ns: Option<u64>,
 }
@@ -60,13 +60,13 @@ impl Looks {
     }
 
     /// The session whose marks each of these orphans has, where that can be told now.
-    pub fn owners(&mut self, orphans: &[ProcStat]) -> HashMap<i32, Option<SessionId>> {
+    pub fn owners(&mut self, orphans: &[ProcStat]) -> SortedMap<i32, Option<SessionId>> {
         let key = |one: &ProcStat| (one.pid, one.start_ticks);
         let known = |looks: &Self, one: &ProcStat| match looks.owners.get(&key(one)) {
             Some(owner) => Some(*owner),
             None => (looks.helper == Some(one.pid)).then_some(None),
         };
-        let new: HashMap<i32, (i32, u64)> = orphans
+        let new: SortedMap<i32, (i32, u64)> = orphans
             .iter()
             .filter(|one| known(self, one).is_none())
             .map(|one| (one.pid, key(one)))

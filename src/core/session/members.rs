@@ -1,10 +1,9 @@
 //! Who belongs to a session (architecture.md, Ending a session): the processes that have its number
 //! in the kernel, and those that have left it by setsid. Signals nobody: that is `ending`.
 
-use std::collections::HashSet;
-
 use super::census::{Lookout, descendants};
 use crate::pure::process::run_mark::RunMark;
+use crate::pure::sorted::SortedSet;
 use crate::sys::host;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::run_limit;
@@ -82,7 +81,7 @@ impl Members {
         // Where nobody's parent is told, the mark alone tells.
         let is_orphan = |one: &&ProcStat| one.ppid == execd || !one.has_start();
         let orphans = others.iter().filter(is_orphan).filter(|one| one.sid != self.sid);
-        let marked: HashSet<i32> =
+        let marked: SortedSet<i32> =
             orphans.filter(|one| self.has_marked(one.pid)).map(|one| one.pid).collect();
         let roots = found.iter().map(|one| one.0);
         let away = descendants(others, roots, |one| marked.contains(&one.pid));

@@ -1,11 +1,9 @@
 //! Who holds ports that are not the session's: a search through the descriptors of all processes,
 //! in pieces, for nobody else can be asked (waits.md, Impossible).
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::limits::PORT_FDS_PER_PROCESS;
 use crate::pure::net::Listener;
-use crate::pure::order;
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::sys::proc::{self, Pids};
 use crate::sys::{host, listeners};
 
@@ -20,18 +18,18 @@ pub struct Holder {
 /// A search for who holds some listeners.
 #[derive(Debug)]
 pub struct Search {
-    wanted: BTreeSet<u64>,
+    wanted: SortedSet<u64>,
     /// Those that are still to be looked at. None: the search is over.
     pids: Option<Pids>,
-    found: BTreeMap<u64, Holder>,
+    found: SortedMap<u64, Holder>,
 }
 
 impl Search {
     /// A search for who holds these.
     pub fn new(wanted: &[Listener]) -> Self {
-        let wanted = order::set(wanted.iter().map(|one| one.inode));
+        let wanted = wanted.iter().map(|one| one.inode).collect();
         let listed = |pids: &Pids| matches!(pids, Pids::Listed(_));
-        Self { wanted, pids: proc::all_pids(0).ok().filter(listed), found: BTreeMap::new() }
+        Self { wanted, pids: proc::all_pids(0).ok().filter(listed), found: SortedMap::new() }
     }
 
     /// Goes on until `left` descriptors were looked at, or a few more. Whether the search is over.
@@ -49,7 +47,7 @@ impl Search {
             let mut most = PORT_FDS_PER_PROCESS;
             listeners::sockets(pid, &mut most, |fd, inode| {
                 if wanted.contains(&inode) {
-                    found.entry(inode).or_insert(Holder { pid, fd });
+                    found.or_insert_with(inode, || Holder { pid, fd });
                 }
             });
             // Whoever must not be looked at costs something too.

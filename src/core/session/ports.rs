@@ -1,7 +1,6 @@
 //! What a session and its waits keep while somebody waits for a port of it, or for a page
 //! (waits.md, until and stop). When listeners are looked at is decided by `engine::ports`.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::SessionId;
@@ -15,6 +14,7 @@ use crate::limits::{
 use crate::pure::net::Listener;
 use crate::pure::net::room::Room;
 use crate::pure::process::run_mark::SessionMarks;
+use crate::pure::sorted::SortedMap;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
 use crate::sys::clock;
 use crate::sys::listeners::{self, Network};
@@ -114,7 +114,7 @@ pub struct PortLook {
     /// When the session's processes were last looked at.
     pub walked_ns: Option<u64>,
     /// Listeners that were none of the session's.
-    pub others: BTreeMap<u64, Doubt>,
+    pub others: SortedMap<u64, Doubt>,
     /// Whether that look can have missed nothing in our own network.
     pub certain: bool,
     /// Answers of servers whose rest is read.
@@ -274,7 +274,7 @@ mod tests {
         let (mut now_ns, mut pauses) = (0, Vec::new());
         for _ in 0..7 {
             look.walked(now_ns, one());
-            let due_ns = look.others[&7].again_ns;
+            let due_ns = look.others.get(&7).expect("it is in doubt").again_ns;
             assert!(!look.wants_walk(due_ns - 1, one()) && look.wants_walk(due_ns, one()));
             assert!(look.wants_walk(now_ns, [7, 8].into_iter()), "a new one is looked at at once");
             pauses.push((due_ns - now_ns) / NS_PER_MS);

@@ -5,7 +5,6 @@
 //! holds the map of its memory. The arrays of a poll are read only while no thread of the process
 //! sleeps uninterruptibly.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::os::fd::RawFd;
@@ -16,6 +15,7 @@ use super::io::{done, errno};
 use super::{proc, proc_work, pty, tree};
 use crate::limits::{DOING_LINE_BYTES, NS_PER_MS, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
 use crate::pure::process::doing::{Call, Modes, On, Process, Thread};
+use crate::pure::sorted::SortedSet;
 
 /// Major number of the terminals' ends that programs have, see pts(4).
 const PTS_MAJOR: libc::c_uint = 136;
@@ -113,7 +113,7 @@ pub fn process(
 
 /// Whether a process outside the session has one of these pipes, or the terminal; also where that
 /// cannot be told.
-pub fn reaches_into(pid: i32, pipes: &BTreeSet<u64>, ours: &Ours) -> bool {
+pub fn reaches_into(pid: i32, pipes: &SortedSet<u64>, ours: &Ours) -> bool {
     let Ok(links) = proc::open_dir(&format!("/proc/{pid}/fd")) else {
         return proc::session_of(pid).is_some();
     };
@@ -452,9 +452,9 @@ mod tests {
         assert_eq!(on(&stdin), On::Stdin);
         assert_eq!(on(&output), On::Other);
         assert_eq!(on(&Ours::default()), On::Inside(inode));
-        let pipes: BTreeSet<u64> = inode.into_iter().collect();
+        let pipes: SortedSet<u64> = inode.into_iter().collect();
         assert!(reaches_into(host::pid(), &pipes, &Ours::default()));
-        assert!(!reaches_into(host::pid(), &BTreeSet::new(), &Ours::default()));
+        assert!(!reaches_into(host::pid(), &SortedSet::new(), &Ours::default()));
         assert_eq!(unread(fd), 0);
         crate::sys::io::write(std::os::fd::AsRawFd::as_raw_fd(&write_end), b"abc");
         assert_eq!(unread(fd), 3);

@@ -1,7 +1,6 @@
 //! The list of mounts as the kernel has it now, and what symbolic links on safe ones say
 //! (src/core/pure/process/mounts.rs judges both).
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use super::poll;
 use crate::limits::MOUNTINFO_BYTES;
 use crate::pure::process::mounts::{Entry, Mounts};
+use crate::pure::sorted::SortedMap;
 
 /// The list, read again when the kernel says that it has changed.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl MountTable {
             return false;
         }
         // Paths on PATH begin alike.
-        let mut known: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+        let mut known: SortedMap<Vec<u8>, Entry> = SortedMap::new();
         let mut entry = |at: &[u8]| match known.get(at) {
             Some(entry) => entry.clone(),
             None => {

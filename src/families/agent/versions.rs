@@ -1,20 +1,19 @@
 //! What is known of programs of pi: the version and the tools of each, asked once and before the
 //! first run that needs them (agent.md, Is pi there). How pi is asked is in `probe`.
 
-use std::collections::BTreeMap;
-
 use super::Agent;
 use super::probe::{Probe, Question, ask, too_old};
 use crate::engine::launch::LaunchSpec;
 use crate::families::{Engine, Entry, State};
 use crate::limits::AGENT_VERSIONS_MAX;
 use crate::pure::agent::program::{Version, known_tools};
+use crate::pure::sorted::SortedMap;
 use crate::session::{Session, SessionId};
 
 /// What is known of programs, by where each is looked for and what is found there
 /// ([`Engine::program_key`]).
 #[derive(Debug, Default)]
-pub struct Versions(BTreeMap<String, Program>);
+pub struct Versions(SortedMap<String, Program>);
 
 #[derive(Debug, Default)]
 struct Program {
@@ -67,7 +66,7 @@ impl Versions {
             // Asking again costs a start of pi, no more.
             self.0.retain(|_, one| one.version.is_asked() || one.tools.is_asked());
         }
-        self.0.entry(key.to_owned()).or_default()
+        self.0.or_default(key.to_owned())
     }
 
     /// Notes the version that a session has found, or that it has found none.

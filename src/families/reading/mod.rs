@@ -12,13 +12,12 @@ pub mod read_output;
 mod reply;
 mod scan;
 
-use std::collections::BTreeMap;
-
 use super::{Cx, Engine, Family, Method};
 use crate::engine::contract::Answered;
 use crate::engine::pages::Part;
 use crate::engine::pages::unreadable;
 use crate::pure::buffer::handed_out::HandedOut;
+use crate::pure::sorted::SortedMap;
 use crate::session::wait::{Moment, Wait, Why};
 use crate::session::wait_report;
 use crate::session::{Session, Ticket};
@@ -36,7 +35,7 @@ pub struct Reading;
 /// The requests that wait, and where pages have ended inside of lines.
 #[derive(Debug, Default)]
 pub struct Books {
-    plans: BTreeMap<Ticket, Box<Plan>>,
+    plans: SortedMap<Ticket, Box<Plan>>,
     /// The requests whose waits are over.
     over: Vec<Ticket>,
     places: HandedOut,

@@ -1,8 +1,6 @@
 //! The books of sessions for the stream family: what runs, what has finished and is remembered, and
 //! where a page of output is read from. What is remembered of one session is in `finished`.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::finished::Finished;
@@ -18,6 +16,7 @@ use crate::families::{Cx, Engine, Entry, waits};
 use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::order;
+use crate::pure::sorted::SortedMap;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
 use crate::session::state_report::StateReportCamel;
@@ -42,7 +41,7 @@ pub struct Books {
     /// The sessions that have finished, while their time to live lasts.
     finished: Remembered<Finished>,
     /// How far stream calls have told the output of sessions that others started.
-    told: BTreeMap<SessionId, (u64, u64)>,
+    told: SortedMap<SessionId, (u64, u64)>,
 }
 
 impl Books {

@@ -1,11 +1,10 @@
 //! The requests that wait for several sessions: what has become of each of these, and the rows of
 //! the answer as far as they are made.
 
-use std::collections::BTreeMap;
-
 use super::row::Row;
 use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES, WAIT_FOR_TEXT_BYTES};
 use crate::pure::group::{Mode, One, Over};
+use crate::pure::sorted::SortedMap;
 use crate::session::asked::Outcome;
 use crate::session::wait::{Cancel, Why};
 use crate::session::wait_report::WaitReport;
@@ -248,7 +247,7 @@ impl Group {
 
 /// All groups, by the ticket of their request.
 #[derive(Debug, Default)]
-pub struct Groups(BTreeMap<Ticket, Group>);
+pub struct Groups(SortedMap<Ticket, Group>);
 
 impl Groups {
     /// The group of a request.

@@ -3,7 +3,7 @@
 //! reaches no other session: what concerns others is an effect, which the loop carries out.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -20,6 +20,7 @@ use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::{LOG_ACK_WAIT_MS, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
@@ -54,13 +55,13 @@ pub struct Queues {
     /// Sessions to judge.
     pub touched: VecDeque<SessionId>,
     /// Sessions with a wait that is over, whose client has no room for the answer.
-    pub held_back: BTreeSet<SessionId>,
+    pub held_back: SortedSet<SessionId>,
     /// Sessions whose output is not read, for its readers have no room.
-    pub held_readers: BTreeSet<SessionId>,
+    pub held_readers: SortedSet<SessionId>,
     /// Sessions with input to write.
     pub feedable: VecDeque<SessionId>,
     /// Sessions whose leader has ended and is not reaped yet.
-    pub ended_leaders: BTreeSet<SessionId>,
+    pub ended_leaders: SortedSet<SessionId>,
 }
 
 impl Queues {
@@ -95,7 +96,7 @@ pub struct Cx<F: Families> {
     /// The client on stdin and stdout, and those of the socket.
     pub clients: Clients,
     /// The requests that wait.
-    pub pending: BTreeMap<Ticket, Pending>,
+    pub pending: SortedMap<Ticket, Pending>,
     /// The link to the log files and the guard.
     pub keeper: KeeperLink,
     /// What has happened to sessions.
@@ -111,7 +112,7 @@ pub struct Cx<F: Families> {
     /// Looks at all processes.
     pub lookout: RefCell<Lookout>,
     /// Leaders that are not reaped yet, by pid.
-    pub leaders: BTreeMap<i32, SessionId>,
+    pub leaders: SortedMap<i32, SessionId>,
     /// What the turn knows of TCP listeners.
     pub ports: Listeners,
     /// Bytes that texts were made of since a judgement last counted them.

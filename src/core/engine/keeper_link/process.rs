@@ -86,7 +86,7 @@ impl KeeperLink {
         self.pipe_full = false;
         self.writer_told = Told::nothing();
         self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
-        for (&id, log) in &mut self.logs {
+        for (&id, log) in self.logs.iter_mut() {
             let known = Reopen {
                 name: log.name.clone(),
                 total: log.total,

@@ -1,17 +1,15 @@
 //! What a helper has been told of the sessions, so that one that does not read (its disk stands
 //! still, somebody has stopped it) makes nothing grow.
 
-use std::collections::BTreeMap;
-
 use super::KeeperLink;
 use crate::keeper::frames::{GuardRecord, push_guard_add, push_guard_remove};
 use crate::limits::GUARD_STAGING_BYTES;
 use crate::pure::buffer::outbox::Outbox;
-use crate::pure::order;
+use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::session::SessionId;
 
 /// The sessions by kernel session id.
-type Sessions = BTreeMap<i32, GuardRecord>;
+type Sessions = SortedMap<i32, GuardRecord>;
 /// Puts a record into a buffer, as its pipe wants it.
 type Put = fn(&mut Vec<u8>, &[u8]);
 
@@ -67,9 +65,9 @@ impl Told {
         }
         self.behind = false;
         if let Some(run) = self.run.take() {
-            self.tell(run.sid, &Sessions::from([(run.sid, run)]), staging.buffer(), put);
+            self.tell(run.sid, &Sessions::from_iter([(run.sid, run)]), staging.buffer(), put);
         }
-        let sids = order::set(self.sessions.keys().chain(now.keys()).copied());
+        let sids: SortedSet<i32> = self.sessions.keys().chain(now.keys()).copied().collect();
         for sid in sids {
             self.tell(sid, now, staging.buffer(), put);
         }

@@ -1,8 +1,6 @@
 //! Requests for parts of logs in line: the keeper is asked for them, they are answered, or given
 //! up. What an answer has is left to the module above, or to the family that asked.
 
-use std::collections::BTreeMap;
-
 use super::gather::{Gather, Next};
 use super::{Part, PartSpec, PendingPage, page_of_log};
 use crate::engine::contract::Families;
@@ -10,6 +8,7 @@ use crate::engine::{Engine, Owner};
 use crate::keeper::frames::ReadRange;
 use crate::keeper::range::Range;
 use crate::limits::{LOG_PAGE_WAIT_MS, LOG_PAGES_ASKED_MAX, NS_PER_MS};
+use crate::pure::sorted::SortedMap;
 use crate::session::Ticket;
 use crate::sys::errno::errno_text;
 use crate::sys::io::{EEXIST, EISDIR, ELOOP, ESPIPE, ESTALE};
@@ -29,7 +28,7 @@ struct Waiting {
 
 /// Parts of logs in line, the first that was asked for first.
 #[derive(Debug, Default)]
-pub struct Pages(BTreeMap<Ticket, Waiting>);
+pub struct Pages(SortedMap<Ticket, Waiting>);
 
 impl Waiting {
     fn new(spec: PartSpec, page: Option<PendingPage>) -> Self {

@@ -17,9 +17,8 @@ impl<F: Families> Sessions<F> {
     pub fn look_after_members(&mut self, cx: &mut Cx<F>) {
         if std::mem::take(&mut self.outlived.recheck) {
             self.recheck_numbers(cx);
-            let gone = self.outlived.left.extract_if(.., |_, left| is_gone(left, cx));
-            let gone: Vec<Leftover<F>> = gone.map(|(_, left)| left).collect();
-            for left in gone {
+            let gone = self.outlived.left.extract(|_, left| is_gone(left, cx));
+            for (_, left) in gone {
                 cx.keeper.guard_remove(left.members.sid, left.id);
             }
         }

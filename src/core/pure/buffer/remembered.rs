@@ -1,7 +1,7 @@
 //! What is remembered of sessions after their end: by id, within bounds on number and age. What
 //! a value takes in memory is its owner's to bound: [`Remembered::oldest`] finds whom to shrink.
 
-use std::collections::BTreeMap;
+use crate::pure::sorted::SortedMap;
 
 /// A value, and since when it is remembered.
 #[derive(Clone, Debug)]
@@ -13,13 +13,13 @@ struct Kept<T> {
 /// Values by the ids of their sessions.
 #[derive(Clone, Debug)]
 pub struct Remembered<T> {
-    by_id: BTreeMap<u64, Kept<T>>,
+    by_id: SortedMap<u64, Kept<T>>,
     forgotten: u64,
 }
 
 impl<T> Default for Remembered<T> {
     fn default() -> Self {
-        Self { by_id: BTreeMap::new(), forgotten: 0 }
+        Self { by_id: SortedMap::new(), forgotten: 0 }
     }
 }
 

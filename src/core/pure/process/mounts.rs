@@ -2,10 +2,8 @@
 //! asks nothing of such a file system. That is told from the list of mounts alone (proc(5),
 //! mountinfo); what symbolic links say is a fact that the caller brings (src/core/sys/mounts.rs).
 
-use std::collections::BTreeSet;
-
 use crate::limits::PATH_LINKS_MAX;
-use crate::pure::order;
+use crate::pure::sorted::SortedSet;
 
 /// File systems whose answers come from another machine or another process.
 const MAY_HANG: [&str; 21] = [
@@ -17,7 +15,7 @@ const MAY_HANG: [&str; 21] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounts {
     /// Where they are; the root is empty.
-    points: BTreeSet<Vec<u8>>,
+    points: SortedSet<Vec<u8>>,
     /// The mounts are not known: any may hang.
     unknown: bool,
 }
@@ -37,12 +35,12 @@ impl Mounts {
     /// From the text of mountinfo. A line that is no line of it is passed over.
     pub fn of(mountinfo: &[u8]) -> Self {
         let lines = mountinfo.split(|byte| *byte == b'\n');
-        Self { points: order::set(lines.filter_map(point_that_may_hang)), unknown: false }
+        Self { points: lines.filter_map(point_that_may_hang).collect(), unknown: false }
     }
 
     /// Where nobody knows the mounts.
     pub fn unknown() -> Self {
-        Self { points: BTreeSet::new(), unknown: true }
+        Self { points: SortedSet::new(), unknown: true }
     }
 
     /// Whether it is sure that no path can hang.

@@ -16,7 +16,7 @@
 //! What any other session starts has a soft limit of the same kind, which leaves the hard one as it
 //! is: the session's number below the execd's. It is lower than any hard limit that is a mark.
 
-use std::collections::HashSet;
+use crate::pure::sorted::SortedSet;
 
 /// The limit of who has none (RLIM_INFINITY).
 const UNLIMITED: u64 = u64::MAX;
@@ -68,7 +68,7 @@ pub struct RunMarks {
 }
 
 /// What the processes of a run have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunMark {
     limit: u64,
     /// So many of the lowest bits may be anything.
@@ -91,7 +91,7 @@ impl RunMarks {
 
     /// The mark of a run that begins, and the number to go on from for the next one: the first
     /// from `number` on, once round, that none of the living has. None: they have all of them.
-    pub fn next(self, number: u16, living: &HashSet<RunMark>) -> Option<(RunMark, u16)> {
+    pub fn next(self, number: u16, living: &SortedSet<RunMark>) -> Option<(RunMark, u16)> {
         (0..=u16::MAX).find_map(|ahead| {
             let number = number.wrapping_add(ahead);
             let mark = self.numbered(number);
@@ -171,8 +171,8 @@ mod tests {
         let outer = RunMarks::new("00000000deadbeef", UNLIMITED).unwrap();
         let inside = RunMarks::new("0123456789abcdef", outer.numbered(1).limit()).unwrap();
         for (marks, all) in [(outer, 65_536), (inside, 65_535)] {
-            let (first, mut number) = marks.next(0, &HashSet::new()).unwrap();
-            let mut living = HashSet::from([first]);
+            let (first, mut number) = marks.next(0, &SortedSet::new()).unwrap();
+            let mut living = SortedSet::from_iter([first]);
             for _ in 0..70_000 {
                 let (mark, next) = marks.next(number, &living).unwrap();
                 assert_ne!(mark, first);
