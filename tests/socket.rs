@@ -241,7 +241,8 @@ fn ids_waits_and_wakes_are_each_clients_own() {
     let mut execd = Execd::start();
     let (mut one, mut two) = (Wire::connect(&execd.socket()), Wire::connect(&execd.socket()));
     let session = session_of(&execd.open("read line; exit 5"));
-    let poll = json!({"session_id": session, "yield_time_ms": 600_000});
+    let mut poll = json!({"session_id": session, "yield_time_ms": 600_000});
+    poll["on_impossible"] = json!("wait");
     // The same id three times, in flight at once.
     execd.send(7, "write_stdin", poll.clone());
     one.send_as(7, "write_stdin", &poll);
@@ -275,8 +276,6 @@ fn a_client_that_is_gone_takes_its_waits_and_wakes_along_and_no_session() {
     let session = session_of(&one.result("exec_command", params));
     one.result("set_on_exit", json!({"session_id": session, "on_exit": "wake"}));
     let mut poll = json!({"session_id": session, "yield_time_ms": 600_000});
-    // It is answered once execd sees that only input can end it, and so was sometimes seen to wait
-    // and sometimes not.
     poll["on_impossible"] = json!("wait");
     one.send("write_stdin", poll);
     one.send("exec_command", json!({"cmd": "sleep 1000", "yield_time_ms": 30_000}));
