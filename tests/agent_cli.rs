@@ -157,7 +157,7 @@ fn a_prompt_may_come_from_stdin() {
     assert_eq!((status, out.as_str()), (0, "Done.\n"));
     assert!(place.read("argv").contains("\0@/"), "270 KB go through a file");
     let (status, _, err) = place.said(&["-"]);
-    assert_eq!((status, err.as_str()), (2, "execd: the prompt on stdin is empty\n"));
+    assert_eq!((status, err.as_str()), (125, "execd: the prompt on stdin is empty\n"));
 }
 
 /// rule: agent.md, execd agent: Its flags; `-` is stdin
@@ -167,7 +167,10 @@ fn what_makes_no_sense_is_said_in_a_line() {
     for (words, message) in [
         (vec![], "agent needs a prompt: execd agent --model p/m 'Do it' (- is stdin)"),
         (vec!["a", "b"], "agent takes one prompt: quote it, or - for stdin"),
-        (vec!["--timeout", "soon", "x"], "--timeout must be a time (600s, 10m), not \"soon\""),
+        (
+            vec!["--timeout", "soon", "x"],
+            "--timeout must be a time such as 0.5, 500ms, 5m or 1h30m, not \"soon\"",
+        ),
         (vec!["--max-cost", "x", "x"], "--max-cost must be a number of dollars, not \"x\""),
         (vec!["--max-cost", "-1", "x"], "--max-cost must be 0 or more"),
         (vec!["--timeout", "50ms", "x"], "--timeout must be 100 ms or more"),
@@ -181,7 +184,7 @@ fn what_makes_no_sense_is_said_in_a_line() {
     ] {
         let (status, out, err) = place.said(&words);
         let expected = format!("execd: {message} (try execd agent --help)\n");
-        assert_eq!((status, out.as_str(), err), (2, "", expected), "{words:?}");
+        assert_eq!((status, out.as_str(), err), (125, "", expected), "{words:?}");
     }
     assert_eq!(place.read("argv"), "", "pi was never started");
 }
@@ -203,7 +206,7 @@ fn flags_that_contradict_each_other_are_refused() {
         (vec!["--health", "--max-cost", "1"], "--health takes no prompt"),
     ] {
         let (status, out, err) = place.said(&[&words[..], &["x"]].concat());
-        assert_eq!((status, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert_eq!((status, out.as_str()), (125, ""), "{words:?}: {err}");
         assert!(err.contains(message) && err.ends_with(" (try execd agent --help)\n"), "{err}");
         for flag in words.iter().filter(|word| word.starts_with('-')).take(1) {
             assert!(err.contains(flag), "{err}");
@@ -212,7 +215,7 @@ fn flags_that_contradict_each_other_are_refused() {
     let mut command = place.command(&[]);
     let words = ["agent", "--health", "-e", "/x"];
     let (status, _, err) = told(restarted(&mut command, &words).output().expect("it runs"));
-    assert_eq!((status, err), (2, format!("execd: {health} -e (try execd agent --help)\n")));
+    assert_eq!((status, err), (125, format!("execd: {health} -e (try execd agent --help)\n")));
     assert_eq!(place.read("argv"), "", "pi was never started");
     assert!(!place.path().join("run.log").exists(), "nothing was made");
 }
@@ -259,7 +262,7 @@ fn health_is_a_line_for_people_and_an_exit_status() {
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains(VERSION) && err.contains("10.0.0"), "both versions: {err}");
     let (status, _, err) = health(&place, &["--min-version", "new"]);
-    assert_eq!(status, 2);
+    assert_eq!(status, 125);
     assert!(err.starts_with("execd: --min-version"), "{err}");
 }
 
@@ -271,7 +274,7 @@ fn the_help_is_its_own() {
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(out.starts_with("usage: execd agent --model P/M "), "{out}");
     let unwrapped = out.replace("\n  ", " ");
-    for status in ["0 success", "1 failure", "2 refused", "124 timeout", "130 Ctrl-C", "128+N"] {
+    for status in ["0 success", "1 failure", "125 refused", "124 timeout", "130 Ctrl-C", "128+N"] {
         assert!(unwrapped.contains(status), "{status}");
     }
     assert_eq!(place.said(&["-h"]).1, out);
@@ -365,7 +368,7 @@ fn a_log_that_cannot_be_made_is_refused_before_the_start() {
         ("lines/run.log", "Not a directory"),
     ] {
         let (status, out, err) = place.said(&["--log", name, "x"]);
-        assert_eq!((status, out.as_str()), (2, ""), "{name}: {err}");
+        assert_eq!((status, out.as_str()), (125, ""), "{name}: {err}");
         assert!(err.starts_with(&format!("execd: --log {name}: {why}")), "{err}");
     }
     assert_eq!(place.read("argv"), "", "pi was never started");

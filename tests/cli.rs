@@ -170,6 +170,23 @@ fn call_prints_the_bare_result() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "{}\n"));
 }
 
+/// rule: cli.md, NDJSON for scripts: `execd call METHOD -` reads params from stdin
+#[test]
+fn call_reads_its_params_from_stdin() {
+    let dir = TempDir::new().expect("a directory");
+    let called = |input: &[u8]| {
+        let mut command = execd(&dir, &["call", "exec_command", "-"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        child.stdin.take().expect("a pipe").write_all(input).expect("it reads");
+        child.wait_with_output().expect("it ends")
+    };
+    let done = called(b"{\"cmd\":\n\"echo it\\\\'s\"}\n");
+    let result: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!((done.status.code(), &result["output"]), (Some(0), &Value::from("it's\n")));
+    assert_eq!(called(b"{\"cmd\":").status.code(), Some(125));
+    assert_eq!(called(b"\xff").status.code(), Some(125));
+}
+
 /// rule: protocol.md, From a shell: `execd call` prints the bare result, exit status 0, or the
 ///   error, exit status 1
 #[test]
@@ -179,7 +196,7 @@ fn call_prints_the_bare_error_and_exits_1() {
     let error: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(error["data"]["param"], "signal");
     let bad = run(&["call", "ping", "{"]);
-    assert_eq!(bad.status.code(), Some(1));
+    assert_eq!(bad.status.code(), Some(125));
     assert!(text(&bad.stderr).contains("PARAMS must be a JSON object"), "{}", text(&bad.stderr));
 }
 

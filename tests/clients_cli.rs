@@ -155,7 +155,7 @@ fn a_session_is_named_with_its_execd() {
     for (target, status, message) in [
         (at(&two, ":@1"), 1, "no session @1: execd ls shows what there is".to_owned()),
         ("execd-1:@1".to_owned(), 1, "no execd of yours is called execd-1".to_owned()),
-        (at(&one, ""), 2, format!("tail needs a session: execd tail {}:@3", at(&one, ""))),
+        (at(&one, ""), 125, format!("tail needs a session: execd tail {}:@3", at(&one, ""))),
     ] {
         let (given, out, err) = said(runtime.path(), &["tail", &target]);
         assert_eq!((given, out.as_str()), (status, ""), "{target}");
@@ -380,6 +380,106 @@ fn tail_f_ends_with_its_reader_and_with_execd() {
 
 // ---- kill and call ----------------------------------------------------------------------
 
+/// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
+///   command that takes one; `kill -s SIG` takes several
+#[test]
+fn kill_takes_several_sessions_by_number_name_and_execd() {
+    let mut execd = Execd::start();
+    let runtime = execd.runtime_dir();
+    let ids: Vec<u64> = (0..4)
+        .map(|at| {
+            let name = json!({"name": format!("nap {at}")});
+            session_of(&execd.open_with("trap 'exit 7' INT; while :; do sleep 0.1; done", name))
+        })
+        .collect();
+    // A slip ends nothing.
+    let (status, _, err) = said(&runtime, &["kill", "@1", "nap 9"]);
+    assert_eq!((status, &*err), (1, "execd: no session \"nap 9\": execd ls shows what there is\n"));
+    assert_eq!(execd.peek()["sessions"].as_array().map(Vec::len), Some(4));
+    let (number, address) = (ids[1].to_string(), format!("execd-{}:@{}", execd.pid(), ids[3]));
+    let out = fine(&runtime, &["kill", "-s", "INT", "@1", &number, "nap 2", &address]);
+    assert_eq!(out.lines().count(), 4, "{out}");
+    for id in ids {
+        assert_eq!(execd.until_exit(id)["exit_code"], 7, "it got INT");
+    }
+    for words in [&["kill", "@1", "9"][..], &["kill"]] {
+        assert_eq!(said(&runtime, words).0, 125, "{words:?}");
+    }
+}
+
+/// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
+///   command that takes one; `kill -s SIG` takes several
+#[test]
+fn of_a_name_the_session_that_runs_is_meant() {
+    let mut execd = Execd::start();
+    let runtime = execd.runtime_dir();
+    let old = session_of(&execd.open_with("echo old; sleep 0.3", json!({"name": "web"})));
+    execd.until_listed_exited(old);
+    assert_eq!(fine(&runtime, &["tail", "web"]), "old\n", "there is no other");
+    let new = execd.open_ready("echo new; exec sleep 1000", "new", json!({"name": "web"}));
+    assert_eq!(fine(&runtime, &["tail", "web"]), "new\n");
+    execd.open_ready("echo third; exec sleep 1000", "third", json!({"name": "web"}));
+    let (status, _, err) = said(&runtime, &["tail", "web"]);
+    let address = format!("execd-{}:@{new} (web: echo new; exec sleep 1000)", execd.pid());
+    assert!(status == 1 && err.contains(&address), "{err}");
+    let address = format!("{}:@{new}", execd.pid());
+    assert_eq!(fine(&runtime, &["tail", &address]), "new\n");
+}
+
+/// rule: cli.md, Commands you can come back to: `execd ls` in `execd run` lists that run
+#[test]
+fn ls_in_a_run_lists_that_run() {
+    let runtime = TempDir::new().expect("a directory");
+    let list = format!("{} ls --ids", env!("CARGO_BIN_EXE_execd"));
+    let words = ["run", "--quiet", "--no-log", "-c", &list];
+    assert_eq!(fine(runtime.path(), &words), "@1\n");
+}
+
+/// rule: cli.md, Commands you can come back to: `execd ls --all-users` asks the execds of all
+///   users,
+///   for root
+#[test]
+fn root_lists_the_sessions_of_all_users() {
+    const OWNER: u32 = 12_347;
+    // SAFETY: geteuid only returns a number.
+    if unsafe { libc::geteuid() } != 0 || common::missing("setpriv") {
+        return left_out("only root can be another user");
+    }
+    let dir = TempDir::new().expect("a directory");
+    let (binary, runtime) = (dir.path().join("program"), dir.path().join("execd"));
+    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
+    std::fs::create_dir(&runtime).expect("a directory");
+    let open = |path: &Path, mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("we are root");
+    };
+    open(dir.path(), 0o755);
+    open(&binary, 0o755);
+    open(&runtime, 0o700);
+    std::os::unix::fs::chown(&runtime, Some(OWNER), None).expect("we are root");
+    let socket = runtime.join("77.sock").to_string_lossy().into_owned();
+    let owner = format!("--reuid={OWNER}");
+    let start = format!("cd / && exec {} \"$@\"", binary.display());
+    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &start];
+    let flags = ["--socket", &*socket, "--no-log"];
+    let mut execd = Setup::behind(&wrapper, &flags).unwatched().start();
+    let session = session_of(&execd.open("exec sleep 1000"));
+    // Others that run on this machine may say something on stderr.
+    let (_, list, _) = said(dir.path(), &["ls", "--all-users", "--json"]);
+    let rows: Value = serde_json::from_str(&list).expect("JSON");
+    let row = rows.as_array().expect("rows").iter().find(|row| row["socket"] == *socket);
+    let row = row.unwrap_or_else(|| panic!("{socket}: {list}"));
+    assert_eq!((&row["uid"], &row["session_id"]), (&json!(OWNER), &json!(session)));
+    let (_, table, _) = said(dir.path(), &["ls", "--all-users"]);
+    assert!(table.contains(&format!("{} of uid {OWNER}", execd.pid())), "{table}");
+    let (_, own, _) = said(dir.path(), &["ls", "--json"]);
+    assert!(!own.contains(&socket), "those of root alone");
+    let words = ["--clear-groups", &owner, &*binary.to_string_lossy(), "ls", "--all-users"];
+    let refused = Command::new("setpriv").args(words).output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(1) && said.contains("--all-users is for root"), "{said}");
+}
+
 /// rule: attach.md, ls, tail, kill, completions: `execd kill @3 [SIGNAL]`
 #[test]
 fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
@@ -396,7 +496,7 @@ fn kill_ends_everything_in_a_session_with_the_signal_that_is_given() {
     let id = session_of(&execd.open("exec sleep 1000")).to_string();
     let (status, _, err) = said(&runtime, &["kill", &id, "STOP"]);
     assert!(status == 1 && err.contains("does not end a process"), "{err}");
-    assert_eq!(said(&runtime, &["kill", &id, "KILL", "x"]).0, 2);
+    assert_eq!(said(&runtime, &["kill", &id, "KILL", "x"]).0, 1, "no session is called so");
     // What is left of a session goes by its old id.
     execd.run("sleep 1000 >/dev/null 2>&1 &");
     eventually("what is left is listed", || execd.peek()["left"].is_array());
@@ -427,7 +527,7 @@ fn call_speaks_to_an_execd_that_runs() {
     let (status, out, _) = said(&runtime, &["call", "nonsense", "--socket", &socket]);
     assert!(status == 1 && out.contains("unknown method"), "{out}");
     let (status, _, err) = said(&runtime, &["call", "--no-log", "ping", "--socket", &socket]);
-    assert!(status == 2 && err.contains("sets up a fresh execd"), "{err}");
+    assert!(status == 125 && err.contains("sets up a fresh execd"), "{err}");
     assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
 }
 

@@ -246,7 +246,7 @@ fn start_with_log_dir(path: &Path) -> Output {
 fn is_refused(path: &Path, reason: &str) {
     let done = start_with_log_dir(path);
     let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(1), "{}: {said}", path.display());
+    assert_eq!(done.status.code(), Some(125), "{}: {said}", path.display());
     assert!(said.starts_with("execd: cannot start: log directory "), "{said}");
     assert!(said.contains(reason), "{reason:?} in {said}");
     assert!(said.contains("--log-dir") && said.contains("--no-log"), "what to do: {said}");

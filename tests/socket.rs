@@ -112,7 +112,7 @@ fn no_socket_is_none_and_another_place_is_there() {
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
     // One that lives is not taken from it.
     let second = start_and_end(&["--socket", &path.to_string_lossy()], &execd.runtime_dir());
-    assert_eq!(second.status.code(), Some(1));
+    assert_eq!(second.status.code(), Some(125));
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(said.contains("here.sock: EADDRINUSE") && said.lines().count() == 1, "{said}");
     assert_eq!(Wire::connect(&path).result("ping", json!({})), json!({}));
@@ -134,7 +134,7 @@ fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
         (&long, "ENAMETOOLONG"),
     ] {
         let done = start_and_end(&["--socket", &path.to_string_lossy()], dir.path());
-        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        assert_eq!(done.status.code(), Some(125), "{done:?}");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(said.starts_with("execd: cannot start: the socket"), "{said}");
         assert!(said.contains(&format!("{}: {why}: ", path.display())), "{said}");

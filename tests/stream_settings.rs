@@ -91,7 +91,7 @@ fn a_flag_that_is_no_number_ends_execd_with_a_reason() {
                 .stdin(std::process::Stdio::null())
                 .output()
                 .expect("execd starts");
-            assert_eq!(done.status.code(), Some(2), "{flag} {value:?}");
+            assert_eq!(done.status.code(), Some(125), "{flag} {value:?}");
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
             assert_eq!(said.lines().count(), 1, "{said}");
             assert!(said.contains(flag), "{said}");

@@ -73,7 +73,7 @@ pub fn answers(line: &[u8], id: u64) -> bool {
 }
 
 /// The execd that is measured: that of this build, or another one to compare with.
-fn program() -> OsString {
+pub fn program() -> OsString {
     std::env::var_os("EXECD_BENCH_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_execd").into())
 }
 

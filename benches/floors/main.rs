@@ -11,6 +11,7 @@ mod ends;
 mod exact;
 mod flood;
 mod floor;
+mod jobs;
 mod latency;
 mod report;
 mod steady;
@@ -39,9 +40,10 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 24] = [
+const BENCHES: [Bench; 25] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
+    ("jobs", jobs::jobs),
     ("pipe-flood", flood::pipe),
     ("pipe-flood-bounded", flood::pipe_bounded),
     ("pty-flood", flood::pty),

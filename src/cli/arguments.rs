@@ -7,6 +7,7 @@ use lexopt::{Arg, Parser};
 
 use super::table::{COMMANDS, Command, command, names};
 use crate::pure::text::near::nearest;
+use crate::pure::time::duration::parse_duration;
 
 /// Why arguments make no sense, for people.
 pub type Reason = String;
@@ -53,6 +54,11 @@ impl Arguments {
         number(flag, &self.value()?, low, high)
     }
 
+    /// The value that is a time, in milliseconds.
+    pub fn duration(&mut self, flag: &str) -> Result<u64, Reason> {
+        duration(flag, &self.value()?)
+    }
+
     /// What stands in one word with the flag of one letter that came last.
     pub fn attached(&mut self) -> OsString {
         self.parser.optional_value().unwrap_or_default()
@@ -72,6 +78,12 @@ pub fn number(flag: &str, value: &OsStr, low: u64, high: u64) -> Result<u64, Rea
         let name = flag.trim_start_matches('-');
         format!("--{name} must be a number from {low} to {high}, not {value:?}")
     })
+}
+
+/// A flag's value as a time, in milliseconds.
+pub fn duration(flag: &str, value: &OsStr) -> Result<u64, Reason> {
+    // What is not UTF-8 is no time either.
+    parse_duration(&value.to_string_lossy()).map_err(|reason| format!("{flag} {reason}"))
 }
 
 /// A word as text.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::say::complain;
 use super::show::{End, show};
-use super::survey::{Found, NAMED_CHARS, Place, find, newest, shortened};
+use super::survey::{Found, NAMED_CHARS, Place, Which, find, newest, shortened};
 use crate::limits::CLIENT_WAIT_MS;
 use crate::sys::errno::errno_text;
 use crate::sys::terminal::{self, Keys};
@@ -13,13 +13,14 @@ use crate::sys::{pty, stdio};
 
 /// Attaches the terminal to a session (the newest that runs, where none is named) until it ends or
 /// the person detaches; gives the exit status: the session's, 0 after detaching.
-pub fn main(id: Option<u64>, place: &Place) -> Result<i32, String> {
+pub fn main(which: Option<Which>, place: &Place) -> Result<i32, String> {
     // Who names an execd alone means its newest session, as tmux takes a session's current window.
-    let id = id.map_or_else(|| newest(place), Ok)?;
+    let which = which.map_or_else(|| newest(place).map(Which::Id), Ok)?;
     if !stdio::is_terminal(0) {
         return Err("attach needs a terminal; execd tail -f follows without one".to_owned());
     }
-    let Found { mut execd, .. } = find(id, place, false)?;
+    let Found { mut execd, row } = find(&which, place, false)?;
+    let id = row["session_id"].as_u64().unwrap_or_default();
     execd.refuse_itself(id)?;
     let mut params = json!({"session_id": id});
     if let Some(size) = pty::size_of(0) {

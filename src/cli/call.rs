@@ -2,25 +2,33 @@
 //! runs already.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
 use super::fresh::{Fresh, ONE_SESSION};
-use super::say::{EXIT_FAILED, say};
+use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use super::survey::{Place, sockets};
-use crate::limits::MAX_CONFIGURABLE_POLL_MS;
+use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES};
 
 /// Sends the request, prints the bare result (or error) as JSON; 0 for a result, 1 for an error.
 pub fn main(options: &CallOptions) -> Result<i32, String> {
+    let params = match params_of(options) {
+        Ok(params) => params,
+        Err(reason) => {
+            complain(&format!("execd: {reason}"));
+            return Ok(EXIT_USAGE);
+        }
+    };
     let outcome = match &options.place {
-        Some(place) => call_to_its_end(options, &mut open(place)?),
+        Some(place) => call_to_its_end(options, &params, &mut open(place)?),
         None => {
             // Nobody could find the execd's socket in its short life.
             let first = [ONE_SESSION, "--no-socket"].map(OsString::from).into_iter();
             let flags = first.chain(options.flags.clone()).collect();
-            call_to_its_end(options, &mut Fresh::start(flags)?.connection)
+            call_to_its_end(options, &params, &mut Fresh::start(flags)?.connection)
         }
     };
     Ok(match outcome? {
@@ -30,6 +38,21 @@ pub fn main(options: &CallOptions) -> Result<i32, String> {
             EXIT_FAILED
         }
     })
+}
+
+/// The params, which stand in stdin where `-` stands for them.
+fn params_of(options: &CallOptions) -> Result<Value, String> {
+    let mut text = options.params.clone();
+    if text == "-" {
+        text.clear();
+        let mut input = std::io::stdin().take(MAX_MAX_LINE_BYTES as u64 + 1);
+        let read = input.read_to_string(&mut text);
+        read.map_err(|error| format!("the params could not be read from stdin: {error}"))?;
+        if text.len() > MAX_MAX_LINE_BYTES {
+            return Err(format!("the params on stdin are over {MAX_MAX_LINE_BYTES} bytes"));
+        }
+    }
+    serde_json::from_str(&text).map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))
 }
 
 /// The way to an execd that runs.
@@ -43,10 +66,12 @@ fn open(place: &Place) -> Result<Connection, String> {
 
 /// Makes the request. A command that runs on is polled to its end, and its output is put together;
 /// unless a wait ended by what it was for, or because nothing could end it any more.
-fn call_to_its_end(options: &CallOptions, execd: &mut Connection) -> Result<Outcome, String> {
-    let params: Value = serde_json::from_str(&options.params)
-        .map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))?;
-    let mut outcome = execd.call(&options.method, &params, None)?;
+fn call_to_its_end(
+    options: &CallOptions,
+    params: &Value,
+    execd: &mut Connection,
+) -> Result<Outcome, String> {
+    let mut outcome = execd.call(&options.method, params, None)?;
     let mut output = String::new();
     while options.method == "exec_command"
         && let Ok(result) = &outcome

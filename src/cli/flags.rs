@@ -6,18 +6,19 @@ use std::path::PathBuf;
 
 use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
-use super::arguments::{Arguments, Reason, unknown_command};
+use super::arguments::{Arguments, Reason, text, unknown_command};
 use super::completions;
 use super::help;
 use super::log_source::LogOptions;
 use super::logs::LogsOptions;
 use super::ls::Form;
-use super::settings::{pass_on, setting};
-use super::survey::Place;
+use super::settings::{any_setting, pass_on};
+use super::survey::{Place, Which};
 use super::table::{self, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
 use crate::limits::TAIL_LINES;
+use crate::pure::process::signal_names::parse_signal;
 
 mod log_flags;
 mod run_flags;
@@ -40,15 +41,15 @@ pub enum Command {
     /// `execd ls`.
     Ls(Place, Form),
     /// `execd attach`.
-    Attach(Option<u64>, Place),
+    Attach(Option<Which>, Place),
     /// `execd tail`.
     Tail(TailOptions, Place),
     /// `execd log`.
     Log(LogOptions, Place),
     /// `execd logs`.
     Logs(LogsOptions),
-    /// `execd kill`: the session, and a signal.
-    Kill(u64, Option<String>, Place),
+    /// `execd kill`: the sessions, and a signal.
+    Kill(Vec<(Which, Place)>, Option<String>),
     /// `execd completions`: the script.
     Completions(String),
     /// `--describe`; whether `--for-models`.
@@ -59,6 +60,16 @@ pub enum Command {
     HelpOf(help::Asked),
     /// `--version`.
     Version,
+}
+
+impl Command {
+    /// Whether the settings of an execd, and so their variables, are something to the command.
+    pub fn has_settings(&self) -> bool {
+        matches!(
+            self,
+            Self::Serve(_) | Self::Run(_) | Self::Agent(_) | Self::AgentHealth(_) | Self::Call(_)
+        )
+    }
 }
 
 /// `execd call`: one request, its bare result.
@@ -107,7 +118,7 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
                 "-V" | "--version" => return Ok(Command::Version),
                 "--describe" => describes = true,
                 "--for-models" => for_models = true,
-                flag => drop(setting(flag, &mut arguments, &mut config)?),
+                flag => drop(any_setting(flag, &mut arguments, &mut config)?),
             },
             Word(word) => {
                 return Err(unknown_command(&word.to_string_lossy()));
@@ -162,25 +173,36 @@ fn place_flag(flag: &str, arguments: &mut Arguments, place: &mut Place) -> Resul
     Ok(())
 }
 
-/// A session's id: `@3` or `3`, with the name of its execd before it where there are several:
-/// `execd-4242:@3`. The name alone gives no id.
-fn session(word: Option<&String>, command: &str, place: &mut Place) -> Result<Option<u64>, Reason> {
+/// A session: `@3`, `3` or its name, with its execd before it where there are several:
+/// `execd-4242:@3`. The execd alone gives no session.
+fn session(word: Option<&str>, command: &str, place: &mut Place) -> Result<Option<Which>, Reason> {
     let Some(word) = word else {
         return Err(format!("{command} needs a session: execd {command} @3 (execd ls lists them)"));
     };
-    let no_session = || format!("{word:?} is no session: @3 or 3 (execd ls lists them)");
-    let mut id = Some(word.as_str());
-    if let Some(target) = word.strip_prefix("execd-") {
-        let (name, of_it) = target.split_once(':').map_or((target, None), |(n, id)| (n, Some(id)));
-        let pid = socket_pid(name).ok_or_else(no_session)?;
+    let no_session = || format!("{word:?} is no session: @3, 3 or its name (execd ls lists them)");
+    let mut session = Some(word);
+    let (before, behind) = word.split_once(':').map_or((word, None), |(b, a)| (b, Some(a)));
+    let of_execd = before.strip_prefix("execd-").or_else(|| behind.map(|_| before));
+    // A name of a session may have a colon.
+    let pid = of_execd.and_then(|name| Some((name, socket_pid(name)?)));
+    if let Some((name, pid)) = pid {
         if place.socket.is_some() || place.pid.is_some_and(|given| given != pid) {
             return Err(format!("{word} says which execd is meant: leave out --pid and --socket"));
         }
         place.name = Some(name.to_owned());
-        id = of_it;
+        session = behind;
+    } else if before.starts_with("execd-") {
+        return Err(no_session());
     }
-    let number = |id: &str| id.strip_prefix('@').unwrap_or(id).parse().map_err(|_| no_session());
-    id.map(number).transpose()
+    let which = |word: &str| {
+        let digits = word.strip_prefix('@').unwrap_or(word);
+        match digits.parse() {
+            Ok(id) => Ok(Which::Id(id)),
+            Err(_) if word.is_empty() || word.starts_with('@') => Err(no_session()),
+            Err(_) => Ok(Which::Name(word.to_owned())),
+        }
+    };
+    session.map(which).transpose()
 }
 
 /// The process in the name of an execd's socket, `4242` or `4242-INSTANCE`.
@@ -190,12 +212,46 @@ fn socket_pid(name: &str) -> Option<i32> {
     pid.parse().ok().filter(|pid| *pid > 0 && fits)
 }
 
+/// What `execd kill` is to end, and by which signal, which may also be the last of two words.
+fn parse_kill(
+    mut words: Vec<String>,
+    mut signal: Option<String>,
+    place: &Place,
+) -> Result<Command, Reason> {
+    if let ([_, last], None) = (words.as_slice(), &signal) {
+        if last.parse::<u64>().is_ok() {
+            return Err(format!(
+                "{last} may be a session or a signal: say @{last}, or -s {last} before the session"
+            ));
+        }
+        if parse_signal(last).is_ok() {
+            signal = words.pop();
+        }
+    }
+    if words.is_empty() {
+        session(None, "kill", &mut place.clone())?;
+    }
+    let target = |word: &String| {
+        let mut place = place.clone();
+        let which = session(Some(word), "kill", &mut place)?;
+        Ok((which.ok_or_else(|| needs_session("kill", &place))?, place))
+    };
+    let targets = words.iter().map(target).collect::<Result<_, Reason>>()?;
+    Ok(Command::Kill(targets, signal))
+}
+
+/// That an execd is named alone, where one of its sessions is to be.
+fn needs_session(command: &str, place: &Place) -> Reason {
+    let which = place.name.as_deref().unwrap_or_default();
+    format!("{command} needs a session: execd {command} execd-{which}:@3")
+}
+
 /// The commands that speak to execds that run.
 fn parse_client(command: &'static str, words: Vec<OsString>) -> Result<Command, Reason> {
     let mut arguments = Arguments::of(command, words);
     let (mut place, mut form, mut words) = (Place::default(), Form::Table, Vec::<String>::new());
     let mut signal: Option<String> = None;
-    let mut tail = TailOptions { id: 0, lines: TAIL_LINES, follow: false };
+    let (mut lines, mut follow) = (TAIL_LINES, false);
     while let Some(argument) = arguments.next()? {
         let flag = match argument {
             Flag(flag) => flag,
@@ -208,9 +264,11 @@ fn parse_client(command: &'static str, words: Vec<OsString>) -> Result<Command, 
             (_, "-h" | "--help") => return Ok(Command::Help),
             ("ls", "--json") => form = Form::Json,
             ("ls", "--ids") => form = Form::Ids,
-            ("tail", "-f") => tail.follow = true,
-            ("tail", "-n") => tail.lines = arguments.number(&flag, 0, u64::MAX)?,
-            // kill(1) takes a signal in this way.
+            ("ls", "--all-users") => place.all_users = true,
+            ("tail", "-f") => follow = true,
+            ("tail", "-n") => lines = arguments.number(&flag, 0, u64::MAX)?,
+            ("kill", "-s" | "--signal") => signal = Some(text(arguments.value()?)?),
+            // kill(1) takes a signal in this way too.
             ("kill", flag) if !flag.starts_with("--") => {
                 let first = flag.trim_start_matches('-');
                 signal = Some(format!("{first}{}", arguments.attached().to_string_lossy()));
@@ -221,31 +279,26 @@ fn parse_client(command: &'static str, words: Vec<OsString>) -> Result<Command, 
             (_, flag) => return Err(arguments.unknown(flag)),
         }
     }
-    let most = match command {
-        "ls" => 0,
-        "kill" => 2,
-        _ => 1,
-    };
+    if command == "kill" {
+        return parse_kill(words, signal, &place);
+    }
+    let most = usize::from(command != "ls");
     if let Some(extra) = words.get(most) {
         return Err(format!("{command} does not take {extra:?}"));
     }
-    let id = match command {
-        "attach" | "tail" | "kill" => session(words.first(), command, &mut place)?,
-        _ => None,
-    };
-    let one = || {
-        let which = place.name.as_deref().unwrap_or_default();
-        id.ok_or_else(|| format!("{command} needs a session: execd {command} execd-{which}:@3"))
-    };
+    let word = words.first().map(String::as_str);
     match command {
         "ls" => Ok(Command::Ls(place, form)),
-        "attach" => Ok(Command::Attach(id, place)),
-        "tail" => Ok(Command::Tail(TailOptions { id: one()?, ..tail }, place)),
-        "kill" => Ok(Command::Kill(one()?, signal.or_else(|| words.get(1).cloned()), place)),
+        "attach" => session(word, command, &mut place).map(|one| Command::Attach(one, place)),
+        "tail" => {
+            let which = session(word, command, &mut place)?;
+            let which = which.ok_or_else(|| needs_session(command, &place))?;
+            Ok(Command::Tail(TailOptions { which, lines, follow }, place))
+        }
         _ => {
-            let shell = words.first().map(String::as_str).unwrap_or_default();
             let known = || format!("completions needs a shell: {}", SHELLS.join(", "));
-            completions::script(shell).map(Command::Completions).ok_or_else(known)
+            let script = completions::script(word.unwrap_or_default());
+            script.map(Command::Completions).ok_or_else(known)
         }
     }
 }
@@ -308,18 +361,25 @@ mod tests {
                  completions, help",
             ),
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
-            ("tail @x", "\"@x\" is no session: @3 or 3 (execd ls lists them)"),
+            ("tail @x", "\"@x\" is no session: @3, 3 or its name (execd ls lists them)"),
             ("attach 3 4", "attach does not take \"4\""),
             ("tail execd-7", "tail needs a session: execd tail execd-7:@3"),
             (
                 "kill execd-7:@3 --pid 8",
                 "execd-7:@3 says which execd is meant: leave out --pid and --socket",
             ),
-            ("attach execd-x:@3", "\"execd-x:@3\" is no session: @3 or 3 (execd ls lists them)"),
+            (
+                "attach execd-x:@3",
+                "\"execd-x:@3\" is no session: @3, 3 or its name (execd ls lists them)",
+            ),
+            ("kill", "kill needs a session: execd kill @3 (execd ls lists them)"),
+            ("kill execd-7", "kill needs a session: execd kill execd-7:@3"),
+            ("kill @3 9", "9 may be a session or a signal: say @9, or -s 9 before the session"),
             (
                 "ls --no-log",
                 "unknown flag --no-log: it goes with execd, execd run, execd agent, execd call",
             ),
+            ("run --jobs 3 true", "unknown flag --jobs: it goes with execd"),
             (
                 "call --no-log --pid 3 ping",
                 "--no-log sets up a fresh execd: not with --socket or --pid",
@@ -357,20 +417,29 @@ mod tests {
         };
         assert_eq!((call.method.as_str(), call.params.as_str()), ("ping", "{}"));
         assert_eq!(call.flags, ["--max-sessions", "3"]);
-        for (line, signal) in
-            [("kill @3", None), ("kill 3 HUP", Some("HUP")), ("kill -9 @3", Some("9"))]
-        {
-            let Ok(Command::Kill(id, given, _)) = parsed(line) else { panic!("{line}") };
-            assert_eq!((id, given.as_deref()), (3, signal), "{line}");
+        let named = |name: &str| Which::Name(name.to_owned());
+        for (line, signal, targets) in [
+            ("kill @3", None, vec![Which::Id(3)]),
+            ("kill 3 HUP", Some("HUP"), vec![Which::Id(3)]),
+            ("kill -9 @3", Some("9"), vec![Which::Id(3)]),
+            ("kill -s INT @3 @4", Some("INT"), vec![Which::Id(3), Which::Id(4)]),
+            ("kill @3 @4 5", None, vec![Which::Id(3), Which::Id(4), Which::Id(5)]),
+            ("kill npm web:1", None, vec![named("npm"), named("web:1")]),
+        ] {
+            let Ok(Command::Kill(all, given)) = parsed(line) else { panic!("{line}") };
+            let all: Vec<Which> = all.into_iter().map(|(which, _)| which).collect();
+            assert_eq!((all, given.as_deref()), (targets, signal), "{line}");
         }
         let Ok(Command::Tail(tail, place)) = parsed("tail -fn 20 --pid 7 @12") else {
             panic!("not understood")
         };
-        assert_eq!((tail.id, tail.lines, tail.follow), (12, 20, true));
+        assert_eq!((tail.which, tail.lines, tail.follow), (Which::Id(12), 20, true));
         assert_eq!(place.pid, Some(7));
         for (line, id, name) in [
-            ("attach execd-42:@3", Some(3), "42"),
-            ("attach execd-42:3 --pid 42", Some(3), "42"),
+            ("attach execd-42:@3", Some(Which::Id(3)), "42"),
+            ("attach 42:@3", Some(Which::Id(3)), "42"),
+            ("attach execd-42:3 --pid 42", Some(Which::Id(3)), "42"),
+            ("attach execd-42:npm", Some(named("npm")), "42"),
             ("attach execd-42-0af3", None, "42-0af3"),
         ] {
             let Ok(Command::Attach(given, place)) = parsed(line) else { panic!("{line}") };
@@ -390,6 +459,7 @@ mod tests {
                     Takes::Nothing => "",
                     // No number is in the range of them all.
                     Takes::Value(_) if flag.name == "bash-jobs-kept" => "700",
+                    Takes::Value(_) if flag.name == "jobs" => "7",
                     Takes::Value("N") if flag.name.starts_with("log-") => "2000000",
                     Takes::Value("K=V") => "K=V",
                     Takes::Value("SHELL") => "sh -c x",

@@ -1,22 +1,45 @@
-//! `execd kill`: ends a session and everything in it.
+//! `execd kill`: ends sessions and everything in them.
 
 use serde_json::json;
 
-use super::say::{EXIT_FAILED, say};
-use super::survey::{Place, find};
+use super::connection::message_of;
+use super::say::{EXIT_FAILED, complain, say};
+use super::survey::{Found, Place, Which, find};
 
-/// Ends the session; the exit status is 0 when nothing of it is left.
-pub fn main(id: u64, signal: Option<&str>, place: &Place) -> Result<i32, String> {
-    let mut found = find(id, place, true)?;
-    let mut params = json!({"session_id": id, "by": "execd kill"});
-    if let Some(signal) = signal {
-        params["signal"] = json!(signal);
+/// Ends the sessions, all at once; the exit status is 0 when nothing of them is left.
+pub fn main(targets: &[(Which, Place)], signal: Option<&str>) -> Result<i32, String> {
+    // A word that names no session is a slip: nothing is ended then.
+    let found: Result<Vec<Found>, String> =
+        targets.iter().map(|(which, place)| find(which, place, true)).collect();
+    let mut asked = Vec::new();
+    for mut one in found? {
+        let mut params = json!({"session_id": one.row["session_id"], "by": "execd kill"});
+        if let Some(signal) = signal {
+            params["signal"] = json!(signal);
+        }
+        let request = one.execd.connection.send("kill_session", &params);
+        asked.push((one, request));
     }
-    // The answer comes when everything is gone, or could not be ended.
-    let result = found.execd.connection.result("kill_session", &params, None)?;
-    if result["found"] == false {
-        return Err(format!("session @{id} has gone meanwhile"));
+    let mut status = 0;
+    for (mut one, request) in asked {
+        // The answer comes when everything is gone, or could not be ended.
+        let result = one.execd.connection.answer(request, None);
+        let result = result.and_then(|outcome| outcome.map_err(|error| message_of(&error)));
+        let told = result.and_then(|result| match result["found"] == false {
+            true => Err(format!("session @{} has gone meanwhile", one.row["session_id"])),
+            false => Ok(result),
+        });
+        let ended = match told {
+            Ok(result) => {
+                let said = say(&format!("{}\n", result["summary"].as_str().unwrap_or_default()));
+                said == 0 && result["killed"] == true
+            }
+            Err(reason) => {
+                complain(&format!("execd: {reason}"));
+                false
+            }
+        };
+        status = if ended { status } else { EXIT_FAILED };
     }
-    let said = say(&format!("{}\n", result["summary"].as_str().unwrap_or_default()));
-    Ok(if result["killed"] == true { said } else { EXIT_FAILED })
+    Ok(status)
 }

@@ -10,7 +10,6 @@ use super::logs::open_dir;
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use crate::limits::LOG_KEEP_DAYS;
 use crate::pure::text::truncate::format_size;
-use crate::pure::time::span;
 use crate::sys::errno::errno_text;
 use crate::sys::host;
 use crate::sys::log_clean_now::{Cleaned, clean_now};
@@ -51,10 +50,7 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
             Argument::Flag(flag) if flag == "--all" => all = true,
             Argument::Flag(flag) if flag == "--log-dir" => dir = Some(arguments.value()?.into()),
             Argument::Flag(flag) if flag == "--older-than" => {
-                let value = arguments.value()?;
-                let seconds = value.to_str().and_then(span::seconds);
-                let wrong = || format!("--older-than: a time such as 36h or 7d, not {value:?}");
-                older_than_s = Some(seconds.ok_or_else(wrong)?);
+                older_than_s = Some(arguments.duration(&flag)?.div_ceil(1_000));
             }
             Argument::Flag(flag) => return Err(arguments.unknown(&flag)),
             Argument::Word(word) => return Err(format!("it does not take {word:?}")),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::say::{complain, say};
-use super::survey::{Place, Survey, shortened, survey};
+use super::survey::{Execd, Place, Survey, shortened, survey};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
 use crate::pure::order;
 use crate::pure::text::visible::{self, one_line};
@@ -28,7 +28,7 @@ pub fn main(place: &Place, form: Form) -> Result<i32, String> {
     let survey = survey(place)?;
     survey.tell_of_silent();
     Ok(match form {
-        Form::Json => say(&visible::json(&format!("{:#}\n", json(&survey)))),
+        Form::Json => say(&visible::json(&format!("{:#}\n", json(&survey, place.all_users)))),
         Form::Ids => say(&ids(&survey)),
         Form::Table => {
             let rows = rows(&survey);
@@ -40,21 +40,28 @@ pub fn main(place: &Place, form: Form) -> Result<i32, String> {
             }
             let columns = pty::size_of(1).filter(|_| stdio::is_terminal(1));
             let columns = columns.map_or(LIST_COLUMNS, |size| usize::from(size.cols));
-            say(&table(&rows, survey.execds.len() > 1, columns))
+            let several = survey.execds.len() > 1 || place.all_users;
+            let named = |execd: &Execd| match execd.uid.filter(|_| place.all_users) {
+                Some(uid) => format!("{} of uid {uid}", execd.pid),
+                None => execd.pid.to_string(),
+            };
+            let rows: Vec<(String, &Value, bool)> =
+                rows.into_iter().map(|(execd, row, left)| (named(execd), row, left)).collect();
+            say(&table(&rows, several, columns))
         }
     })
 }
 
 /// Each session with the execd that has it, and whether only processes are left of the session.
-fn rows(survey: &Survey) -> Vec<(i64, &Value, bool)> {
+fn rows(survey: &Survey) -> Vec<(&Execd, &Value, bool)> {
     let each = survey.execds.iter().flat_map(|execd| {
-        let here = execd.sessions.iter().map(|row| (execd.pid, row, false));
-        here.chain(execd.left.iter().map(|row| (execd.pid, row, true)))
+        let here = execd.sessions.iter().map(move |row| (execd, row, false));
+        here.chain(execd.left.iter().map(move |row| (execd, row, true)))
     });
     each.collect()
 }
 
-fn json(survey: &Survey) -> Value {
+fn json(survey: &Survey, all_users: bool) -> Value {
     let mut all = Vec::new();
     for execd in &survey.execds {
         let socket = execd.connection.path().map(Path::to_string_lossy);
@@ -63,6 +70,9 @@ fn json(survey: &Survey) -> Value {
                 let mut row = row.clone();
                 row["execd_pid"] = json!(execd.pid);
                 row["socket"] = json!(socket);
+                if let Some(uid) = execd.uid.filter(|_| all_users) {
+                    row["uid"] = json!(uid);
+                }
                 if left {
                     row["left"] = json!(true);
                 }
@@ -111,7 +121,7 @@ pub fn age(ms: u64) -> String {
 }
 
 /// The table: each column as wide as its widest cell; commands get what is left of the line.
-fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String {
+fn table(rows: &[(String, &Value, bool)], several: bool, columns: usize) -> String {
     const HEAD: [&str; 6] = ["EXECD", "ID", "STATE", "AGE", "PID", "TTY"];
     let cells: Vec<[String; 6]> = rows
         .iter()
@@ -122,7 +132,7 @@ fn table(rows: &[(i64, &Value, bool)], several: bool, columns: usize) -> String 
                 None => "-",
             };
             [
-                execd.to_string(),
+                execd.clone(),
                 format!("@{}", row["session_id"]),
                 state(row, *left),
                 row["elapsed_ms"].as_u64().map_or_else(|| "-".to_owned(), age),
@@ -173,7 +183,8 @@ mod tests {
         let make = json!({"session_id": 12, "pid": 77, "tty": false, "running": false,
             "exit_code": 2, "elapsed_ms": 90_000_000, "command": "make -j2\nall", "name": "build"});
         let left = json!({"session_id": 4, "pid": 9, "command": "sleep 300"});
-        let rows = [(1, &vim, false), (1, &make, false), (1, &left, true)];
+        let pid = || "1".to_owned();
+        let rows = [(pid(), &vim, false), (pid(), &make, false), (pid(), &left, true)];
         let text = table(&rows, false, 100);
         let expected = "\
 ID   STATE    AGE    PID   TTY   COMMAND                 LOG
@@ -192,9 +203,9 @@ ID   STATE    AGE    PID   TTY   COMMAND                 LOG
         assert!(table(&rows, true, 100).starts_with("EXECD  ID "));
         // The log's path was printed as it is.
         let path = json!({"session_id": 1, "pid": 2, "log_path": "/tmp/\x1b[31m\u{202e}l"});
-        assert!(table(&[(1, &path, false)], false, 80).contains(r"/tmp/\x1b[31m\u{202e}l"));
+        assert!(table(&[(pid(), &path, false)], false, 80).contains(r"/tmp/\x1b[31m\u{202e}l"));
         let narrow = table(
-            &[(1, &json!({"session_id": 1, "pid": 2, "command": "x".repeat(500)}), false)],
+            &[(pid(), &json!({"session_id": 1, "pid": 2, "command": "x".repeat(500)}), false)],
             false,
             80,
         );

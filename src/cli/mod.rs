@@ -89,6 +89,9 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         config.pi = pi;
     }
     config.logs.by_path = one_session;
+    // Whoever has started such an execd reads its answers.
+    config.lenient = one_session;
+    let of_variables = settings::from_variables(&mut config, one_session, host::variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     let name = table::first(&arguments);
     let command = match flags::parse(arguments, config) {
@@ -96,12 +99,18 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         Err(reason) => {
             let behind = if name.is_empty() { "" } else { " " };
             complain(&format!("execd: {reason} (try execd {name}{behind}--help)"));
-            return if name == "run" { run::EXIT_OWN_FAILURE } else { EXIT_USAGE };
+            return EXIT_USAGE;
         }
     };
+    if let (Err(reason), true) = (of_variables, command.has_settings()) {
+        complain(&format!("execd: {reason}"));
+        return EXIT_USAGE;
+    }
+    // 1 would say that a line was refused.
+    let serves = matches!(command, Command::Serve(_));
     carry_out(command, name, one_session).unwrap_or_else(|reason| {
         complain(&format!("execd: {reason}"));
-        EXIT_FAILED
+        if serves { EXIT_USAGE } else { EXIT_FAILED }
     })
 }
 
@@ -124,10 +133,10 @@ fn carry_out(command: Command, name: &str, one_session: bool) -> Result<i32, Str
         Command::AgentHealth(options) => agent::health(&options),
         Command::Call(options) => call::main(&options),
         Command::Ls(place, form) => ls::main(&place, form),
-        Command::Attach(id, place) => attach::main(id, &place),
-        Command::Tail(options, place) => tail::main(options, &place),
+        Command::Attach(which, place) => attach::main(which, &place),
+        Command::Tail(options, place) => tail::main(&options, &place),
         Command::Log(options, place) => log::main(&options, &place),
         Command::Logs(options) => logs::main(&options),
-        Command::Kill(id, signal, place) => kill::main(id, signal.as_deref(), &place),
+        Command::Kill(targets, signal) => kill::main(&targets, signal.as_deref()),
     }
 }

@@ -6,8 +6,9 @@ use crate::pure::text::visible;
 
 /// The exit status of a failure; what failed is said on stderr.
 pub const EXIT_FAILED: i32 = 1;
-/// The exit status for flags that make no sense.
-pub const EXIT_USAGE: i32 = 2;
+/// The exit status of a failure of execd's own and for flags that make no sense, as env(1) and
+/// timeout(1) have it.
+pub const EXIT_USAGE: i32 = 125;
 /// The exit status after a timeout, as timeout(1) has it.
 pub const EXIT_TIMEOUT: i32 = 124;
 /// The exit status after a signal is this and the signal's number, as shells have it.

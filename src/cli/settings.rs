@@ -4,16 +4,20 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::arguments::{Arguments, Reason, number};
-use super::table::SETTINGS;
+use super::arguments::{Arguments, Reason, duration, number};
+use super::table::{Flag, LINES, SETTINGS, Takes};
 use crate::config::{
     Config, OnEof, OnImpossible, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
 };
 use crate::limits::{
-    DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, MAX_CONFIGURABLE_POLL_MS,
-    MAX_LOG_BOUND_BYTES, MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES, MAX_SESSIONS_LIMIT, MAX_SILENCE_S,
-    MIN_EMPTY_YIELD_TIME_MS, MIN_LOG_BOUND_BYTES, MIN_MAX_LINE_BYTES,
+    DEFAULT_MAX_BYTES, FINISHED_JOBS_RANGE, HEAD_TAIL_MAX_BYTES, JOBS_MAX,
+    MAX_CONFIGURABLE_POLL_MS, MAX_LOG_BOUND_BYTES, MAX_LOG_KEEP_DAYS, MAX_MAX_LINE_BYTES,
+    MAX_SESSIONS_LIMIT, MIN_EMPTY_YIELD_TIME_MS, MIN_LOG_BOUND_BYTES, MIN_MAX_LINE_BYTES,
 };
+
+/// Settings that an execd does not take from variables that was started for one session: whoever
+/// has started it speaks to it in another way.
+const NOT_OF_ONE_SESSION: [&str; 4] = ["on-eof", "exit-after-silence", "max-line-bytes", "jobs"];
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
 /// it was typed.
@@ -22,20 +26,68 @@ pub fn setting(
     arguments: &mut Arguments,
     config: &mut Config,
 ) -> Result<Option<OsString>, Reason> {
-    match flag {
-        "--no-socket" => config.socket = SocketPlace::Off,
-        "--no-log" => config.logs.off = true,
-        "--no-keeper" => config.keeper = false,
-        "--no-vfork" => config.vfork = false,
-        "--kill-detached" => config.kill_detached = true,
-        _ if SETTINGS.iter().any(|setting| setting.dashed() == flag) => {
-            let value = arguments.value()?;
-            set(flag, &value, config)?;
-            return Ok(Some(value));
-        }
-        _ => return Err(arguments.unknown(flag)),
+    if LINES.iter().any(|one| one.dashed() == flag) {
+        return Err(arguments.unknown(flag));
     }
-    Ok(None)
+    any_setting(flag, arguments, config)
+}
+
+/// The same of execd itself, which has flags for its lines too.
+pub fn any_setting(
+    flag: &str,
+    arguments: &mut Arguments,
+    config: &mut Config,
+) -> Result<Option<OsString>, Reason> {
+    let row = all().find(|row| row.dashed() == flag).ok_or_else(|| arguments.unknown(flag))?;
+    if row.takes == Takes::Nothing {
+        switch_on(row, config);
+        return Ok(None);
+    }
+    let value = arguments.value()?;
+    set(flag, &value, config)?;
+    Ok(Some(value))
+}
+
+fn all() -> impl Iterator<Item = &'static Flag> {
+    SETTINGS.iter().chain(LINES)
+}
+
+/// Sets what the variables of the settings say; an empty one is as unset. Gives a reason that names
+/// the variable.
+pub fn from_variables(
+    config: &mut Config,
+    one_session: bool,
+    value: impl Fn(&str) -> Option<OsString>,
+) -> Result<(), Reason> {
+    for row in all().filter(|row| !one_session || !NOT_OF_ONE_SESSION.contains(&row.name)) {
+        let name = row.variable();
+        let Some(value) = value(&name).filter(|value| !value.is_empty()) else { continue };
+        if row.takes != Takes::Nothing {
+            let flag = row.dashed();
+            let of_variable = |reason: Reason| reason.replacen(&flag, &name, 1);
+            set(&flag, &value, config).map_err(of_variable)?;
+            continue;
+        }
+        match value.to_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("1" | "true" | "yes" | "on") => switch_on(row, config),
+            Some("0" | "false" | "no" | "off") => {}
+            _ => return Err(format!("{name} must be 1 or 0, not {value:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// Sets what a flag without a value is for.
+fn switch_on(row: &Flag, config: &mut Config) {
+    match row.name {
+        "no-socket" => config.socket = SocketPlace::Off,
+        "no-log" => config.logs.off = true,
+        "no-keeper" => config.keeper = false,
+        "no-vfork" => config.vfork = false,
+        "kill-detached" => config.kill_detached = true,
+        "lenient" => config.lenient = true,
+        _ => {}
+    }
 }
 
 /// Checks a flag of the settings and adds it to the flags of another execd; `config` takes the
@@ -89,7 +141,11 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
             config.max_empty_poll_ms = given(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)?;
         }
         "--first-session-id" => config.first_session_id = given(1, 1 << 53)?,
-        "--exit-after-silence" => config.exit_after_silence_s = Some(given(1, MAX_SILENCE_S)?),
+        "--jobs" => config.jobs = Some(size(given(1, JOBS_MAX as u64)?)),
+        "--exit-after-silence" => match duration(flag, value)? {
+            0 => return Err(format!("{flag} must be more than nothing, not {value:?}")),
+            ms => config.exit_after_silence_ms = Some(ms),
+        },
         "--log-max-bytes" => config.logs.bounds.max_bytes = Some(any()?),
         "--log-keep-bytes" => config.logs.bounds.keep_bytes = log_bound(flag, value)?,
         "--log-total-bytes" => config.logs.bounds.total_bytes = log_bound(flag, value)?,
@@ -115,4 +171,58 @@ fn log_bound(flag: &str, value: &OsStr) -> Result<Option<u64>, Reason> {
     let (low, high) = (MIN_LOG_BOUND_BYTES, MAX_LOG_BOUND_BYTES);
     let bytes = number(flag, value, low, high);
     bytes.map(Some).map_err(|reason| format!("{reason}; 0 is no bound"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pure::process::marks::OWN_SETTINGS;
+
+    #[test]
+    fn what_children_do_not_inherit_are_variables_of_the_table() {
+        let all: Vec<String> = all().map(Flag::variable).collect();
+        for name in OWN_SETTINGS {
+            assert!(all.iter().any(|variable| variable == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_setting_is_taken_from_its_variable() {
+        let taken = |name: &str, value: &str, one_session: bool| {
+            let mut config = Config::default();
+            let given = |asked: &str| (asked == name).then(|| value.into());
+            from_variables(&mut config, one_session, given).map(|()| config)
+        };
+        let plain = format!("{:?}", Config::default());
+        for row in all() {
+            let value = match row.takes {
+                Takes::Nothing => "1",
+                Takes::Signal => "INT",
+                Takes::Choice(words) => words[words.len() - 1],
+                Takes::Path(_) => "/tmp/x",
+                Takes::Value("TIME") => "1h30m",
+                // No number is in the range of them all.
+                Takes::Value(_) if row.name == "jobs" => "63",
+                Takes::Value(_) if row.name == "bash-jobs-kept" => "700",
+                Takes::Value(_) if row.name.starts_with("log-") => "2000000",
+                Takes::Value(_) => "7000",
+            };
+            let name = row.variable();
+            let value = if row.name == "log-keep-days" { "9" } else { value };
+            let config = taken(&name, value, false).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert_ne!(format!("{config:?}"), plain, "{name}={value} changes nothing");
+            let unset = taken(&name, "", false).expect("empty is as unset");
+            assert_eq!(format!("{unset:?}"), plain, "{name}");
+            if let Takes::Value(_) | Takes::Choice(_) = row.takes {
+                let why = taken(&name, "so", false).expect_err("no value");
+                assert!(why.starts_with(&format!("{name} must be ")), "{why}");
+            }
+        }
+        let config = taken("EXECD_EXIT_AFTER_SILENCE", "0.5", false).expect("a time");
+        assert_eq!(config.exit_after_silence_ms, Some(500));
+        let config = taken("EXECD_EXIT_AFTER_SILENCE", "0.5", true).expect("not looked at");
+        assert_eq!(config.exit_after_silence_ms, None);
+        let config = taken("EXECD_NO_LOG", "Off", false).expect("a word");
+        assert!(!config.logs.off);
+    }
 }

@@ -1,6 +1,7 @@
 //! Which execds run, and which sessions they have. All are asked at once, and none is waited for
 //! longer than a moment. What is done with a session that was found is left to the commands.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -11,6 +12,8 @@ use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
 use crate::pure::text::visible::one_line;
 use crate::sys::{clock, host, socket};
 
+/// The user id of root.
+const ROOT: u32 = 0;
 /// Characters of a command that are shown where its session is named in a sentence.
 pub const NAMED_CHARS: usize = 40;
 
@@ -24,6 +27,8 @@ pub struct Place {
     /// The execd whose socket is called this, without the ending `.sock`. Where none is, the name's
     /// part before the dash is looked for, and the execd is asked whether the rest is its instance.
     pub name: Option<String>,
+    /// Also those of other users, which only root may ask.
+    pub all_users: bool,
 }
 
 impl Place {
@@ -40,6 +45,8 @@ pub struct Execd {
     pub pid: i64,
     /// Its random name.
     pub instance: String,
+    /// Whose it is, where that could be told.
+    pub uid: Option<u32>,
     /// The rows of list_sessions.
     pub sessions: Vec<Value>,
     /// What is left of sessions that have ended.
@@ -97,7 +104,14 @@ pub fn sockets(place: &Place, refused: &mut Vec<String>) -> Result<Vec<PathBuf>,
     if let Some(path) = &place.socket {
         return Ok(vec![path.clone()]);
     }
-    let (places, open) = socket::places();
+    let (places, open) = if place.all_users {
+        if host::uid() != ROOT {
+            return Err("--all-users is for root: the execds of others refuse you".to_owned());
+        }
+        socket::places_of_all()
+    } else {
+        socket::places()
+    };
     for dir in open.into_iter().filter(|dir| !socket::in_directory(dir).is_empty()) {
         let shown = dir.display();
         refused.push(format!("{shown}: others may enter it, so it is not looked at: chmod 700 it"));
@@ -170,6 +184,7 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
                     _ => Vec::new(),
                 };
                 found.execds.push(Execd {
+                    uid: connection.path().and_then(socket::owner),
                     pid: info["pid"].as_i64().unwrap_or_default(),
                     instance: info["instance"].as_str().unwrap_or_default().to_owned(),
                     sessions: rows("sessions"),
@@ -204,7 +219,34 @@ pub fn newest(place: &Place) -> Result<u64, String> {
         .ok_or_else(|| "no session runs there: execd ls shows what there is".to_owned())
 }
 
-/// A session that was asked for by its number.
+/// Which session is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// That of this number.
+    Id(u64),
+    /// That of this name.
+    Name(String),
+}
+
+impl Which {
+    fn is(&self, row: &Value) -> bool {
+        match self {
+            Self::Id(id) => row["session_id"] == *id,
+            Self::Name(name) => row["name"] == **name,
+        }
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "@{id}"),
+            Self::Name(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
+/// A session that was asked for.
 #[derive(Debug)]
 pub struct Found {
     /// The execd that has the session.
@@ -214,41 +256,55 @@ pub struct Found {
     pub row: Value,
 }
 
-/// Finds the session of this number, where only one execd has such a session. `left`: a session
-/// counts too of which only processes are left.
-pub fn find(id: u64, place: &Place, left: bool) -> Result<Found, String> {
-    let survey = survey(place)?;
+/// Finds the session that is meant, where there is only one such. Of those of a name one that runs
+/// is meant rather than one that has ended. `left`: a session counts too of which only processes
+/// are left.
+pub fn find(which: &Which, place: &Place, left: bool) -> Result<Found, String> {
+    let mut survey = survey(place)?;
     survey.tell_of_silent();
-    let row_in = |execd: &Execd| {
+    let mut found: Vec<(usize, Value)> = Vec::new();
+    for (at, execd) in survey.execds.iter().enumerate() {
         let more = execd.left.iter().filter(|_| left);
-        execd.sessions.iter().chain(more).find(|row| row["session_id"] == id).cloned()
-    };
-    let count = survey.execds.len();
-    let mut found: Vec<Found> = survey
-        .execds
-        .into_iter()
-        .filter_map(|execd| Some(Found { row: row_in(&execd)?, execd }))
-        .collect();
-    if found.len() > 1 {
-        let is_shared = |pid| found.iter().filter(|one| one.execd.pid == pid).count() > 1;
-        let each: Vec<String> = found
-            .iter()
-            .map(|one| {
-                let command = shortened(&one.row, NAMED_CHARS);
-                let Execd { pid, instance, .. } = &one.execd;
-                // Execds in different pid namespaces may have the same process id.
-                let which = if is_shared(*pid) {
-                    format!("execd-{pid}-{instance}:@{id}")
-                } else {
-                    format!("--pid {pid}")
-                };
-                format!("{which} ({command})")
-            })
-            .collect();
-        return Err(format!("several execds have a session @{id}: say {}", each.join(" or ")));
+        let rows = execd.sessions.iter().chain(more).filter(|row| which.is(row));
+        found.extend(rows.map(|row| (at, row.clone())));
     }
-    found.pop().ok_or_else(|| match count {
-        0 => format!("no session @{id}: no execd of yours runs that could be asked"),
-        _ => format!("no session @{id}: execd ls shows what there is"),
-    })
+    if matches!(which, Which::Name(_)) && found.iter().any(|(_, row)| row["running"] == true) {
+        found.retain(|(_, row)| row["running"] == true);
+    }
+    if found.len() > 1 {
+        return Err(several(which, &survey.execds, &found));
+    }
+    let count = survey.execds.len();
+    let Some((at, row)) = found.pop() else {
+        return Err(match count {
+            0 => format!("no session {which}: no execd of yours runs that could be asked"),
+            _ => format!("no session {which}: execd ls shows what there is"),
+        });
+    };
+    Ok(Found { execd: survey.execds.swap_remove(at), row })
+}
+
+/// That several sessions may be meant, and how each is named.
+fn several(which: &Which, execds: &[Execd], found: &[(usize, Value)]) -> String {
+    let shares_pid = |pid: i64| execds.iter().filter(|one| one.pid == pid).count() > 1;
+    let each: Vec<String> = found
+        .iter()
+        .map(|(at, row)| {
+            let Execd { pid, instance, .. } = &execds[*at];
+            let id = &row["session_id"];
+            // Execds in different pid namespaces may have the same process id, and two sessions of
+            // one execd the same name.
+            let named = match which {
+                _ if shares_pid(*pid) => format!("execd-{pid}-{instance}:@{id}"),
+                Which::Id(_) => format!("--pid {pid}"),
+                Which::Name(_) => format!("execd-{pid}:@{id}"),
+            };
+            format!("{named} ({})", shortened(row, NAMED_CHARS))
+        })
+        .collect();
+    let what = match which {
+        Which::Id(id) => format!("several execds have a session @{id}"),
+        Which::Name(name) => format!("several sessions are called {name:?}"),
+    };
+    format!("{what}: say {}", each.join(" or "))
 }

@@ -23,15 +23,21 @@ const LOG_DIR: Flag = flag("log-dir", Takes::Path("DIR"), "where logs are ($TMPD
 const SOCKET: Flag = flag("socket", Takes::Path("PATH"), "only the execd that listens here");
 
 /// The exit statuses of commands that look at something or change it.
-const OF_A_CLIENT: &str = "0 done, 1 failure, 2 bad flags.";
+const OF_A_CLIENT: &str = "0 done, 1 failure, 125 bad flags.";
 /// Those of commands that show a session.
 const OF_A_SESSION: &str =
-    "the session's own when it has ended, 0 where it goes on, 1 failure, 2 bad flags.";
+    "the session's own when it has ended, 0 where it goes on, 1 failure, 125 bad flags.";
 
 /// The shells that completions are made for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 /// The signals that completions offer.
 pub const SIGNALS: &[&str] = &["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2"];
+
+/// The flags of execd itself that say how the lines of its stdin are carried out.
+pub const LINES: &[Flag] = &[
+    flag("jobs", Takes::Value("N"), "at most N at once, 1 to 64; more wait in line (any)"),
+    rare("lenient", Takes::Nothing, "0 at the end of stdin, also when a line was refused"),
+];
 
 /// The flags that set an execd up.
 pub const SETTINGS: &[Flag] = &[
@@ -73,7 +79,11 @@ pub const SETTINGS: &[Flag] = &[
         "what happens to a wait that nothing but input can end any more: it is answered, or goes \
          on (answer)",
     ),
-    flag("exit-after-silence", Takes::Value("S"), "end when no request came for S seconds (never)"),
+    rare(
+        "exit-after-silence",
+        Takes::Value("TIME"),
+        "end when no request came for so long (never)",
+    ),
     flag("kill-detached", Takes::Nothing, "ending a session also ends what left it by setsid"),
     flag("log-dir", Takes::Path("DIR"), "where logs go ($TMPDIR/pi-execd-UID)"),
     rare(
@@ -112,14 +122,17 @@ pub const COMMANDS: &[Command] = &[
         doc: "serve JSON-RPC requests, one a line, on stdin and stdout",
         about: "A request starts a command, waits for it, or acts on what runs; execd --describe \
                 lists the methods, and docs/protocol.md tells of them.\nAt the end of stdin what \
-                was asked is answered, then what still runs is ended.\nEXECD_LOG=debug prints a \
-                line for each change of state on stderr.",
-        status: "0 at the end of stdin, 1 failure, 2 bad flags, 128 + N on signal N.",
+                was asked is answered, then what still runs is ended.\nEach setting has a \
+                variable, EXECD_MAX_SESSIONS and so on; a flag wins. EXECD_LOG=debug prints a line \
+                for each change of state on stderr.",
+        status: "0 done, 1 a line was refused, 125 bad flags or no start, 128 + N a signal.",
         examples: [
             r#"echo '{"id":1,"method":"exec_command","params":{"cmd":"make"}}' | execd"#,
             "execd --describe | jq -r '.methods[].name'",
         ],
         flags: &[
+            LINES[0],
+            LINES[1],
             flag("describe", Takes::Nothing, "print the methods and their params as JSON Schema"),
             rare("for-models", Takes::Nothing, "with --describe: print the tools that models get"),
             flag("help", Takes::Nothing, "print the commands; behind a command, what it takes")
@@ -165,7 +178,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "--model P/M [FLAGS] PROMPT|-",
         doc: "run the coding agent pi on a task (- reads it from stdin)",
         about: "The text comes on stdout, what pi does on stderr. docs/agent.md has all of it.",
-        status: "0 success, 1 failure, 2 refused and nothing run, 124 timeout, 130 Ctrl-C or \
+        status: "0 success, 1 failure, 125 refused and nothing run, 124 timeout, 130 Ctrl-C or \
                  another cancel, 128+N when signal N ended it.",
         examples: [
             "execd agent --model anthropic/claude-haiku-4-5 --max-cost 0.50 'Fix the test'",
@@ -213,12 +226,12 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "call",
-        usage: "[FLAGS] METHOD [PARAMS]",
+        usage: "[FLAGS] METHOD [PARAMS|-]",
         doc: "send one request and print its result",
         about: "It goes to a fresh execd, or with --pid or --socket to one that runs. PARAMS is a \
-                JSON object. An exec_command that still runs is polled to its end. \
-                docs/protocol.md has the methods.",
-        status: "0 for a result, 1 for an error, 2 bad flags.",
+                JSON object; - reads it from stdin. An exec_command that still runs is polled to \
+                its end. docs/protocol.md has the methods.",
+        status: "0 for a result, 1 for an error, 125 bad flags.",
         examples: [
             r#"execd call exec_command '{"cmd":"git status"}'"#,
             r#"execd call --pid 4242 write_stdin '{"session_id":3,"chars":"y\n"}'"#,
@@ -237,6 +250,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &[
             flag("json", Takes::Nothing, "print a JSON array"),
             flag("ids", Takes::Nothing, "print the ids alone"),
+            flag("all-users", Takes::Nothing, "those of all users, for root"),
             PID,
             SOCKET,
         ],
@@ -276,7 +290,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "[FLAGS] @ID|NAME|LOG",
         doc: "print a session's output, also when its execd is gone",
         about: "LOG is an id of execd logs, or a path. docs/logs.md has more.",
-        status: "0 done, 1 failure or not all of it is there, 2 bad flags, 141 nobody reads.",
+        status: "0 done, 1 failure or not all of it is there, 125 bad flags, 141 nobody reads.",
         examples: ["execd log @3 | less", "execd log -f -n 20 npm"],
         flags: &[
             flag("from", Takes::Value("N"), "begin at this byte; negative: before the end"),
@@ -309,7 +323,7 @@ pub const COMMANDS: &[Command] = &[
         status: OF_A_CLIENT,
         examples: ["execd logs clean", "execd logs clean --older-than 36h"],
         flags: &[
-            flag("older-than", Takes::Value("TIME"), "ended so long ago: s, m, h or d (7d)"),
+            flag("older-than", Takes::Value("TIME"), "ended so long ago: 36h, 7d (7d)"),
             flag("all", Takes::Nothing, "all that no execd uses"),
             LOG_DIR,
         ],
@@ -318,12 +332,12 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "kill",
-        usage: "[FLAGS] @ID [SIGNAL]",
-        doc: "end a session and everything in it (TERM; KILL after 2 s)",
-        about: "SIGNAL is a name or a number, behind the id or as -INT before it.",
-        status: "0 when nothing is left of it, 1 otherwise, 2 bad flags.",
-        examples: ["execd kill @3", "execd kill -INT @3"],
-        flags: &[PID, SOCKET],
+        usage: "[FLAGS] @ID...",
+        doc: "end sessions and everything in them (TERM; KILL after 2 s)",
+        about: "An id is @3, 3, a name, or execd-4242:@3. SIG is a name or a number, also as -INT.",
+        status: "0 when nothing is left of them, 1 otherwise, 125 bad flags.",
+        examples: ["execd kill @3 @4", "execd kill -s INT npm"],
+        flags: &[flag("signal", Takes::Signal, "what is sent first (TERM)").or('s'), PID, SOCKET],
         settings: false,
         words: Words::SessionAndSignal,
     },

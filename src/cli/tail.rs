@@ -8,7 +8,7 @@ use serde_json::json;
 use super::connection::Connection;
 use super::say::say_bytes;
 use super::show::show;
-use super::survey::{Found, Place, find};
+use super::survey::{Found, Place, Which, find};
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;
@@ -16,10 +16,10 @@ use crate::sys::errno::errno_text;
 use crate::sys::stdio;
 
 /// What is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TailOptions {
     /// The session.
-    pub id: u64,
+    pub which: Which,
     /// How many lines.
     pub lines: u64,
     /// Goes on with what comes, to the session's end.
@@ -27,23 +27,24 @@ pub struct TailOptions {
 }
 
 /// Prints the lines; gives the exit status, which with `-f` is the session's.
-pub fn main(options: TailOptions, place: &Place) -> Result<i32, String> {
-    let Found { mut execd, row } = find(options.id, place, false)?;
+pub fn main(options: &TailOptions, place: &Place) -> Result<i32, String> {
+    let Found { mut execd, row } = find(&options.which, place, false)?;
+    let (id, lines) = (row["session_id"].as_u64().unwrap_or_default(), options.lines);
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
     if !options.follow {
-        let text = last_lines(&mut execd.connection, options, total)?;
+        let text = last_lines(&mut execd.connection, (id, lines), total)?;
         say_bytes(&fit_for_stdout(text));
         return Ok(0);
     }
-    execd.refuse_itself(options.id)?;
-    let params = json!({"session_id": options.id, "redraw": false, "from": total});
+    execd.refuse_itself(id)?;
+    let params = json!({"session_id": id, "redraw": false, "from": total});
     execd.connection.result("attach_session", &params, Some(CLIENT_WAIT_MS))?;
     // What the session writes meanwhile is kept, and begins where these lines end.
-    let text = last_lines(&mut execd.connection, options, total)?;
+    let text = last_lines(&mut execd.connection, (id, lines), total)?;
     say_bytes(&fit_for_stdout(text));
     let system = |errno| format!("stdout: {}", errno_text(errno));
-    let (end, _) = show(execd.connection, options.id, None).map_err(system)?;
-    end.tell(options.id);
+    let (end, _) = show(execd.connection, id, None).map_err(system)?;
+    end.tell(id);
     Ok(end.status())
 }
 
@@ -76,21 +77,21 @@ fn page(connection: &mut Connection, id: u64, end: u64) -> Result<(Vec<u8>, u64)
     Ok((bytes, offset))
 }
 
-/// The last lines of the first `end` bytes of a session's output.
+/// The last lines, so many, of the first `end` bytes of a session's output.
 fn last_lines(
     connection: &mut Connection,
-    options: TailOptions,
+    (id, lines): (u64, u64),
     mut end: u64,
 ) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     while end > 0 && text.len() < TAIL_BYTES {
-        let (mut bytes, offset) = page(connection, options.id, end)?;
+        let (mut bytes, offset) = page(connection, id, end)?;
         if bytes.is_empty() {
             break;
         }
         bytes.append(&mut text);
         text = bytes;
-        if let Some(start) = start_of_last(&text, options.lines) {
+        if let Some(start) = start_of_last(&text, lines) {
             text.drain(..start);
             break;
         }

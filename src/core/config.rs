@@ -115,12 +115,16 @@ pub struct Config {
     pub stream: StreamSettings,
     /// pi's path, or its name on the PATH (EXECD_PI).
     pub pi: String,
+    /// How many commands may run at once; `None`: any number.
+    pub jobs: Option<usize>,
+    /// execd's exit status tells nothing of lines that were answered with an error.
+    pub lenient: bool,
     /// What the end of stdin does to live sessions.
     pub on_eof: OnEof,
     /// What happens to a wait that nothing but input can end any more, unless its call says.
     pub on_impossible: OnImpossible,
     /// Ends execd when nothing came for so long.
-    pub exit_after_silence_s: Option<u64>,
+    pub exit_after_silence_ms: Option<u64>,
     /// Where logs go.
     pub logs: LogSettings,
     /// Where the control socket is.
@@ -146,9 +150,11 @@ impl Default for Config {
             max_empty_poll_ms: DEFAULT_MAX_BACKGROUND_POLL_MS,
             stream: StreamSettings::default(),
             pi: "pi".to_owned(),
+            jobs: None,
+            lenient: false,
             on_eof: OnEof::End,
             on_impossible: OnImpossible::Answer,
-            exit_after_silence_s: None,
+            exit_after_silence_ms: None,
             logs: LogSettings::default(),
             socket: SocketPlace::Default,
             keeper: true,

@@ -7,6 +7,7 @@ mod agent;
 mod clients;
 mod doing;
 mod drain;
+mod jobs;
 mod ledger;
 mod logs;
 mod ports;
@@ -23,6 +24,7 @@ pub use agent::*;
 pub use clients::*;
 pub use doing::*;
 pub use drain::*;
+pub use jobs::*;
 pub use ledger::*;
 pub use logs::*;
 pub use ports::*;
@@ -84,8 +86,6 @@ pub const KEEPER_RESTART_MAX_MS: u64 = 5_000;
 pub const CLOCK_RETRY_MS: u64 = 20;
 /// A stale timer this near is left to fire once: re-arming it would cost the same call.
 pub const STALE_TIMER_MS: u64 = 200;
-/// Largest value of --exit-after-silence (ten years).
-pub const MAX_SILENCE_S: u64 = 315_360_000;
 
 // ---- Sessions ---------------------------------------------------------------------------
 

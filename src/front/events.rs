@@ -13,6 +13,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: false,
     while_closing: true,
     models: &[],
     check: wire::check::<Params>,

@@ -14,6 +14,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: false,
+    starts: false,
     while_closing: false,
     models: &[],
     check,

@@ -12,6 +12,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: false,
     while_closing: false,
     models: &[],
     check: wire::check::<Params>,

@@ -51,7 +51,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// An upper bound for what must not last as long as a yield time of 30 s.
 pub const AT_ONCE: Duration = Duration::from_secs(20);
 /// Pause between two looks at a fact outside of execd.
-const PAUSE: Duration = Duration::from_millis(2);
+pub const PAUSE: Duration = Duration::from_millis(2);
 /// The id of the first request that a test does not name itself.
 pub const FIRST_ID: u64 = 1_001;
 /// A stamp in the past: write_stdin with it is a poll that does not wait.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Number, Value as Json};
 
-use crate::cli::arguments::{Argument, Arguments, Reason, text};
+use crate::cli::arguments::{Argument, Arguments, Reason, duration, text};
 use crate::cli::settings::{pass_on, setting};
 use crate::cli::table::{COMMANDS, Flag};
 use crate::config::Config;
@@ -212,8 +212,10 @@ fn take(params: &mut Map<String, Json>, flag: &str, text: String) -> Result<(), 
     let Some(name) = param_of(flag) else { return Ok(()) };
     let value: Json = match flag {
         "--timeout" | "--idle-timeout" | "--first-event-timeout" => {
-            let wanted = || format!("{flag} must be a time (600s, 10m), not {text:?}");
-            span_ms(&text).ok_or_else(wanted)?.into()
+            match duration(flag, text.as_ref())? {
+                0 => return Err(format!("{flag} must be more than nothing, not {text:?}")),
+                ms => ms.into(),
+            }
         }
         "--max-cost" => {
             let wanted = || format!("--max-cost must be a number of dollars, not {text:?}");
@@ -247,46 +249,4 @@ fn take(params: &mut Map<String, Json>, flag: &str, text: String) -> Result<(), 
         params.insert("append_system_prompt".to_owned(), true.into());
     }
     Ok(())
-}
-
-/// A span of time in milliseconds: `600`, `600s`, `1.5m`, `2h`, `500ms`. A bare number is seconds.
-pub fn span_ms(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
-    let factor = match &text[digits.len()..] {
-        "ms" => 1.0,
-        "" | "s" => 1_000.0,
-        "m" => 60_000.0,
-        "h" => 3_600_000.0,
-        _ => return None,
-    };
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let ms = digits.parse::<f64>().ok().filter(|_| plain)? * factor;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
-    (ms >= 1.0).then_some(ms as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// rule: agent.md, execd agent: Its flags; `-` is stdin
-    #[test]
-    fn spans_have_units() {
-        for (text, ms) in [
-            ("600", Some(600_000)),
-            ("600s", Some(600_000)),
-            ("1.5m", Some(90_000)),
-            ("2h", Some(7_200_000)),
-            ("250ms", Some(250)),
-            ("0", None),
-            ("", None),
-            ("s", None),
-            ("-1s", None),
-            ("1e3", None),
-            ("1d", None),
-            ("1.2.3", None),
-        ] {
-            assert_eq!(span_ms(text), ms, "{text:?}");
-        }
-    }
 }

@@ -7,7 +7,7 @@ use super::super::arguments::Argument::{Flag, Word};
 use super::super::arguments::{Arguments, Reason, number, text};
 use super::super::log_source::{LogOptions, Whose};
 use super::super::logs::LogsOptions;
-use super::super::survey::Place;
+use super::super::survey::{Place, Which};
 use super::{Command, place_flag, session};
 use crate::limits::{LOGS_SHOWN, MAX_LOG_BOUND_BYTES};
 use crate::sys::log_files::is_log_name;
@@ -43,10 +43,14 @@ pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
     let whose = match word.as_deref().and_then(log_of) {
         Some(log) => log,
         None if word.as_deref().is_some_and(is_name) => Whose::Named(word.unwrap_or_default()),
-        None => {
-            let id = session(word.as_ref(), "log", &mut place)?;
-            Whose::Session(id.ok_or("log needs a session: execd log @3 (execd logs lists logs)")?)
-        }
+        None => match session(word.as_deref(), "log", &mut place)? {
+            Some(Which::Id(id)) => Whose::Session(id),
+            Some(Which::Name(name)) => Whose::Named(name),
+            None => {
+                let needed = "log needs a session: execd log @3 (execd logs lists logs)";
+                return Err(needed.to_owned());
+            }
+        },
     };
     Ok(Command::Log(LogOptions { whose, from, lines, follow, raw, log_dir }, place))
 }
@@ -61,7 +65,7 @@ fn offset(given: &str) -> Result<i64, Reason> {
 /// Whether a word is no id of a session, and so a session's name.
 fn is_name(word: &str) -> bool {
     let id = word.strip_prefix('@').unwrap_or(word);
-    let is_id = word.starts_with("execd-") || id.len() < word.len();
+    let is_id = word.starts_with("execd-") || word.contains(":@") || id.len() < word.len();
     !is_id && !id.bytes().all(|byte| byte.is_ascii_digit())
 }
 

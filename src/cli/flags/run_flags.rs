@@ -10,7 +10,6 @@ use crate::cli::settings::setting;
 use crate::config::Config;
 use crate::limits::SHUTDOWN_GRACE_MS;
 use crate::pure::process::signal_names::{can_end, parse_signal};
-use crate::pure::time::duration::parse_duration;
 
 /// The shell of `-c` where none is named.
 const SHELL: &str = "bash";
@@ -62,12 +61,6 @@ pub enum What {
     },
 }
 
-/// A time. Gives a reason that names the flag.
-fn duration(flag: &str, arguments: &mut Arguments) -> Result<u64, Reason> {
-    let value = text(arguments.value()?)?;
-    parse_duration(&value).map_err(|reason| format!("{flag} {reason}"))
-}
-
 /// A signal that can end a program.
 fn ending_signal(arguments: &mut Arguments) -> Result<i32, Reason> {
     let value = text(arguments.value()?)?;
@@ -112,13 +105,13 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
             "-c" => code = Some(text(arguments.value()?)?),
             "--shell" => shell = Some(text(arguments.value()?)?),
             "--timeout" => {
-                options.timeout_ms = Some(duration(&flag, &mut arguments)?).filter(|ms| *ms > 0);
+                options.timeout_ms = Some(arguments.duration(&flag)?).filter(|ms| *ms > 0);
             }
             "--idle-timeout" => {
-                let ms = duration(&flag, &mut arguments)?;
+                let ms = arguments.duration(&flag)?;
                 options.idle_timeout_ms = Some(ms).filter(|ms| *ms > 0);
             }
-            "--kill-after" => options.kill_after_ms = duration(&flag, &mut arguments)?,
+            "--kill-after" => options.kill_after_ms = arguments.duration(&flag)?,
             "--signal" => options.signal = ending_signal(&mut arguments)?,
             "-t" | "--tty" => options.tty = true,
             "--merge" => options.merge = true,

@@ -77,6 +77,11 @@ pub struct Command {
 }
 
 impl Flag {
+    /// The variable that stands for the flag where the flag is not given; of a setting.
+    pub fn variable(&self) -> String {
+        format!("EXECD_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
     /// The name with its dashes.
     pub fn dashed(&self) -> String {
         let dashes = if self.name.len() == 1 { "-" } else { "--" };

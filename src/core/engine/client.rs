@@ -10,9 +10,9 @@ use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
 use crate::limits::{
-    OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES, REPLY_WRITE_TURN_BYTES,
-    REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES, SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES,
-    VIEW_STOP_BYTES,
+    LINE_BYTES_MAX, LINE_REQUESTS_MAX, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
+    REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
+    SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES, VIEW_STOP_BYTES,
 };
 use crate::pure::buffer::news::Told;
 use crate::pure::buffer::outbox::Outbox;
@@ -78,6 +78,16 @@ pub struct Client {
     pub write_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,
+    /// How many of its requests stand in line, and how many of these are to be answered.
+    pub in_line: usize,
+    /// See [`Self::in_line`].
+    pub answered_in_line: usize,
+    /// Bytes of the params of those in line.
+    pub in_line_bytes: usize,
+    /// How many of its lines were answered with an error, or would have been, had they an id.
+    pub faults: u64,
+    /// The number of the first of these lines, and the message.
+    pub first_fault: Option<(u64, Box<str>)>,
 }
 
 impl Client {
@@ -109,6 +119,11 @@ impl Client {
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
             write_turn_bytes: REPLY_WRITE_TURN_BYTES,
             quiet: false,
+            in_line: 0,
+            answered_in_line: 0,
+            in_line_bytes: 0,
+            faults: 0,
+            first_fault: None,
         }
     }
 
@@ -194,6 +209,7 @@ impl Client {
         while self.input_ready
             && !self.input_ended
             && !self.stopped
+            && !self.is_held()
             && !self.lines.has_complete_line()
             && total < self.read_turn_bytes
         {
@@ -221,13 +237,15 @@ impl Client {
     /// output that may be taken.
     pub fn has_work(&self) -> bool {
         let readable = self.input_ready && !self.input_ended;
-        let input = !self.stopped && (readable || self.lines.has_complete_line());
+        let taken = !self.stopped && !self.is_held();
+        let input = taken && (readable || self.lines.has_complete_line());
         input || (self.output_ready && !self.outbox.is_empty())
     }
 
     /// Whether everything it asked for is answered and written, or nobody is there to read it.
     pub fn is_served(&self) -> bool {
-        self.reader_gone || (self.outbox.is_empty() && self.in_flight.is_empty())
+        let answered = self.in_flight.is_empty() && self.in_line == 0;
+        self.reader_gone || (self.outbox.is_empty() && answered)
     }
 
     /// Whether nothing is left to be done for it. What a client sent before it hung up is still
@@ -264,6 +282,31 @@ impl Client {
         wire::push_error(self.outbox.buffer(), id, error);
         self.outbox.hold();
         self.note_level();
+    }
+
+    /// Notes the error of a line, and queues the reply where the line has an id to be answered by:
+    /// `data.line` has the line's number.
+    pub fn refuse_line(&mut self, id: Option<&RequestId>, error: &RpcError, line: u64) {
+        self.faults += 1;
+        self.first_fault.get_or_insert_with(|| (line, error.message.clone().into()));
+        if let Some(id) = id {
+            self.refuse(id, &error.clone().with("line", line.into()));
+        }
+    }
+
+    /// How many bytes the client has sent that were not carried out yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.lines.buffered_bytes() + self.in_line_bytes
+    }
+
+    /// Whether so many of its requests stand in line that no further line of it is taken up.
+    pub fn is_held(&self) -> bool {
+        self.in_line >= LINE_REQUESTS_MAX || self.in_line_bytes >= LINE_BYTES_MAX
+    }
+
+    /// How many of its requests wait for their answer, but for those in line.
+    pub fn waiting(&self) -> usize {
+        self.in_flight.len() - self.answered_in_line
     }
 
     /// Queues a notification that is never dropped.

@@ -133,13 +133,19 @@ impl Clients {
 
     /// Queues the error reply to a request.
     pub fn refuse(&mut self, to: &Pending, error: &RpcError) {
-        self.refuse_to(to.client, &to.id, error);
+        self.refuse_line(to.client, Some(&to.id), error, to.line);
     }
 
-    /// Queues the error reply to a request that does not wait.
-    pub(crate) fn refuse_to(&mut self, client: ClientId, id: &RequestId, error: &RpcError) {
+    /// Queues the error reply to a line, where it has an id to be answered by.
+    pub(crate) fn refuse_line(
+        &mut self,
+        client: ClientId,
+        id: Option<&RequestId>,
+        error: &RpcError,
+        line: u64,
+    ) {
         if let Some(client) = self.get_mut(client) {
-            client.refuse(id, error);
+            client.refuse_line(id, error, line);
         }
     }
 
@@ -206,7 +212,7 @@ impl Clients {
     /// together hold too much, and whether that is of what they have sent.
     fn over_the_bounds(&self) -> Option<(ClientId, bool)> {
         let unsent = || self.others.values().map(|one| (one.id, one.outbox.len()));
-        let unread = self.others.values().map(|one| (one.id, one.lines.buffered_bytes()));
+        let unread = self.others.values().map(|one| (one.id, one.unread_bytes()));
         let deaf = unsent().find(|(_, bytes)| *bytes > OUTBOX_GIVE_UP_BYTES).map(|(id, _)| id);
         let too_much = deaf.or_else(|| worst(unsent(), CLIENTS_UNSENT_BYTES));
         let of_unsent = too_much.map(|id| (id, false));

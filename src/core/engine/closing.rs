@@ -16,6 +16,9 @@ const SIGHUP: i32 = 1;
 /// Exit status where stdin cannot be read: what timeout(1) and env(1) have for their own failures.
 const EXIT_INPUT_FAILED: i32 = 125;
 
+/// Exit status at the end of stdin where a line of it was answered with an error.
+const EXIT_LINE_FAILED: i32 = 1;
+
 /// Why execd ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -66,6 +69,11 @@ impl Closing {
     /// requests of its own client run to their end, and those of nobody else keep execd alive.
     pub fn answers_pending(&self, client: ClientId) -> bool {
         !matches!(self.cause, Cause::EndOfInput | Cause::InputFailed) || client != STDIN_CLIENT
+    }
+
+    /// Whether the lines of stdin decide execd's exit status.
+    fn tells_of_lines(&self) -> bool {
+        self.cause == Cause::EndOfInput
     }
 
     /// Notes what is still unsent. A reader that takes some of it, however slowly, gets all of

@@ -113,6 +113,8 @@ pub struct Call<'a> {
     pub id: Option<RequestId>,
     /// JSON text of the request's params: an object.
     pub params: &'a str,
+    /// The number of the request's line on its connection, from 1; 0 where it has none.
+    pub line: u64,
     /// The session that the request was put off for, where it is asked again.
     pub after: Option<SessionId>,
 }
@@ -180,6 +182,8 @@ pub struct Method<F: Families> {
     pub other_params: Option<&'static [Param]>,
     /// Whether a request of it may wait, so that it counts against the limit of pending requests.
     pub waits: bool,
+    /// Whether a request of it starts a command, so that `--jobs` may have it wait for its turn.
+    pub starts: bool,
     /// Whether the method is still carried out while execd is ending.
     pub while_closing: bool,
     /// What models read of it, one for each set of tools; none of a method that is not for models.

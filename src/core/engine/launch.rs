@@ -20,7 +20,7 @@ use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
     NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
 };
-use crate::pure::process::marks::{INSTANCE_VARIABLE, SESSION_VARIABLE};
+use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
 use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
@@ -112,10 +112,11 @@ impl BaseEnv {
     /// From the environment execd was started with; `instance` marks every child.
     pub fn new(variables: Vec<(OsString, OsString)>, instance: &str) -> Self {
         let marks = [INSTANCE_VARIABLE.as_bytes(), SESSION_VARIABLE.as_bytes()];
+        let stays = |name: &[u8]| OWN_SETTINGS.iter().any(|own| own.as_bytes() == name);
         let mut entries: Vec<(Vec<u8>, CString)> = variables
             .into_iter()
             .map(|(name, value)| (name.into_vec(), value))
-            .filter(|(name, _)| !marks.contains(&name.as_slice()))
+            .filter(|(name, _)| !marks.contains(&name.as_slice()) && !stays(name))
             .map(|(name, value)| {
                 let entry = entry(&name, value.as_bytes());
                 (name, entry)
@@ -454,7 +455,8 @@ mod tests {
 
     fn built(env: Vec<(String, Option<String>)>, tty: bool) -> Vec<String> {
         let base = ["PATH=/a:/b", "TERM=dumb", "A=1", "EXECD_SESSION_ID=9", "EXECD_INSTANCE=old"];
-        let variables = base.iter().filter_map(|one| one.split_once('='));
+        let base = base.into_iter().chain(["EXECD_SOCKET=/x"]);
+        let variables = base.filter_map(|one| one.split_once('='));
         let base = BaseEnv::new(variables.map(|(n, v)| (n.into(), v.into())).collect(), "new");
         let (entries, _) = base.build(&spec(env, tty), 3);
         let mut out: Vec<String> =

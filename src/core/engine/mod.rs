@@ -12,6 +12,7 @@
 //! | `sessions` | the table: listing, eviction, what outlives a session |
 //! | `client`, `clients`, `listener` | connections: one, all, and who is let in |
 //! | `requests` | from a line to a method and its answer |
+//! | `jobs` | requests in line for their turn |
 //! | `launch` | from what is to be run to a running session |
 //! | `streams` | children's output and stdin |
 //! | `input` | what is written to a session: taken or refused |
@@ -34,6 +35,7 @@ pub mod conditions;
 pub mod contract;
 pub mod helpers;
 pub mod input;
+mod jobs;
 pub mod judge;
 pub mod keeper_link;
 pub mod launch;
@@ -64,6 +66,7 @@ use crate::wire::RequestId;
 use contract::cx::Cx;
 use contract::{Families, Methods};
 use helpers::Helpers;
+use jobs::Line;
 use launch::Launcher;
 use listener::Door;
 use pages::Pages;
@@ -94,6 +97,8 @@ pub enum Owner {
     Events,
     /// The time of the command in front may be over.
     Front,
+    /// Requests that stand in line for want of room may have to be refused.
+    Line,
 }
 
 /// A request that waits.
@@ -103,8 +108,10 @@ pub struct Pending {
     pub client: ClientId,
     /// The request's id; absent for a request that is never answered.
     pub id: RequestId,
-    /// The sessions that the request waits for; none for a shutdown.
+    /// The sessions that the request waits for; none for a shutdown, and for one in line.
     pub sessions: Vec<SessionId>,
+    /// The number of the request's line on its connection, from 1; 0 where it has none.
+    pub line: u64,
 }
 
 /// Counters of server_info.
@@ -147,6 +154,8 @@ pub struct Engine<F: Families> {
     helpers: Helpers,
     /// Pages of logs in line.
     pages: Pages,
+    /// Requests in line for their turn.
+    line: Line,
     next_ticket: Ticket,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
     stuck_since: Option<(u64, usize)>,

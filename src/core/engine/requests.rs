@@ -5,8 +5,9 @@ use memchr::memmem;
 
 use super::client::Client;
 use super::contract::{Answer, Call, Families, Method};
+use super::jobs::too_many;
 use super::{Engine, Owner, Pending};
-use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_S, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
+use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
 use crate::pure::text::secret::wipe;
 use crate::session::deferred::Deferred;
@@ -16,6 +17,18 @@ use crate::wire::{self, Reason, RequestId, RpcError};
 
 /// A line that has this may have a secret in it: it is overwritten once it is dealt with.
 const SECRET_FIELD: &[u8] = b"\"secret\"";
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    client: ClientId,
+    /// The number of its line.
+    line: u64,
+    /// The session that the request was put off for.
+    after: Option<SessionId>,
+    /// Whether it stood in line, or was put off, and has its turn now.
+    in_turn: bool,
+}
 
 impl<F: Families> Engine<F> {
     /// Step: takes requests up, a bounded number; the rest stays in the splitter.
@@ -30,7 +43,16 @@ impl<F: Families> Engine<F> {
             if self.ask_again() {
                 continue;
             }
-            let has_line = |one: &Client| !one.stopped && one.lines.has_complete_line();
+            let has_line =
+                |one: &Client| !one.stopped && !one.is_held() && one.lines.has_complete_line();
+            let others = self.cx.clients.iter().any(has_line);
+            if let Some((Deferred { client, method, params, line, .. }, id)) =
+                self.next_in_line(others)
+            {
+                let request = wire::Request { id, method: method.to_owned(), params: &params };
+                self.answer(&request, Origin { client, line, after: None, in_turn: true });
+                continue;
+            }
             let Some(client) = self.cx.clients.next_in_turn(has_line) else { break };
             self.take_up(client);
             // Between two lines: nobody is hung up on in the middle of its own.
@@ -47,8 +69,8 @@ impl<F: Families> Engine<F> {
             // The silence begins with the first turn, not with the first request.
             let read = cx.clients.stdin.read_input(&mut cx.reading.buffer);
             if read > 0 || cx.counters.turns == 1 {
-                let silence = cx.config.exit_after_silence_s;
-                let due_ns = silence.map(|silence_s| cx.now_ns + silence_s * NS_PER_S);
+                let silence = cx.config.exit_after_silence_ms;
+                let due_ns = silence.map(|silence_ms| cx.now_ns + silence_ms * NS_PER_MS);
                 cx.deadlines.set(Owner::Silence, due_ns);
             }
         }
@@ -62,11 +84,12 @@ impl<F: Families> Engine<F> {
         let Some(client) = self.cx.clients.get_mut(id) else { return };
         // The splitter is lent meanwhile, so that a line need not be copied.
         let mut lines = client.lend_lines();
+        let number = lines.next_number();
         match lines.next_line() {
             None => {}
             Some(Line::Text(line)) => {
                 let secret = memmem::find(line, SECRET_FIELD).is_some();
-                self.take_line(id, line);
+                self.take_line(id, line, number);
                 if secret {
                     lines.wipe_given();
                     wipe(&mut self.cx.reading.buffer);
@@ -76,7 +99,7 @@ impl<F: Families> Engine<F> {
                 let max = self.cx.config.max_line_bytes;
                 let message = format!("the line is longer than {max} bytes and was skipped");
                 let error = RpcError::failed(Reason::LineTooLong, message);
-                self.cx.clients.refuse_to(id, &RequestId::null(), &error);
+                self.cx.clients.refuse_line(id, Some(&RequestId::null()), &error, number);
             }
         }
         if let Some(client) = self.cx.clients.get_mut(id) {
@@ -90,21 +113,23 @@ impl<F: Families> Engine<F> {
         if self.cx.clients.stdin.input_ended {
             return;
         }
-        match self.cx.config.exit_after_silence_s.filter(|_| self.cx.clients.stdin.stopped) {
-            Some(s) => self.cx.deadlines.set(Owner::Silence, Some(self.cx.now_ns + s * NS_PER_S)),
+        let stdin = &self.cx.clients.stdin;
+        let unread = stdin.stopped || stdin.is_held();
+        match self.cx.config.exit_after_silence_ms.filter(|_| unread) {
+            Some(ms) => {
+                self.cx.deadlines.set(Owner::Silence, Some(self.cx.now_ns + ms * NS_PER_MS));
+            }
             None => self.close(super::closing::Cause::Silence, None),
         }
     }
 
     /// Carries out one line and answers it, unless it waits or has no id.
-    fn take_line(&mut self, client: ClientId, line: &[u8]) {
+    fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) {
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {
-                if let Some(id) = refused.id {
-                    self.cx.clients.refuse_to(client, &id, &refused.error);
-                }
-                return;
+                let id = refused.id.as_ref();
+                return self.cx.clients.refuse_line(client, id, &refused.error, number);
             }
         };
         self.cx.counters.requests += 1;
@@ -113,9 +138,9 @@ impl<F: Families> Engine<F> {
         {
             let message = format!("id {} is still in flight", wire::quoted(id.as_json()));
             let error = RpcError::invalid_request(&message);
-            return self.cx.clients.refuse_to(client, id, &error);
+            return self.cx.clients.refuse_line(client, Some(id), &error, number);
         }
-        self.answer(client, &request, None);
+        self.answer(&request, Origin { client, line: number, after: None, in_turn: false });
     }
 
     /// Asks the oldest request again that was put off for a session that has told what it was to
@@ -134,39 +159,32 @@ impl<F: Families> Engine<F> {
             self.cx.touch(&mut entry.core);
             entry.core.next_deferred()
         });
-        let Some(Deferred { ticket, client, method, params }) = next else {
+        let Some(Deferred { ticket, client, method, params, line, .. }) = next else {
             self.cx.queues.told.pop_front();
             return true;
         };
         let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
         let request = wire::Request { id, method: method.to_owned(), params: &params };
-        self.answer(client, &request, Some(session));
+        self.answer(&request, Origin { client, line, after: Some(session), in_turn: true });
         true
     }
 
-    /// Carries out a request and answers it, unless it waits or has no id. `after`: the session
-    /// that the request was put off for.
-    fn answer(&mut self, client: ClientId, request: &wire::Request<'_>, after: Option<SessionId>) {
-        let outcome = self.carry_out(client, request, after);
-        let Some(id) = &request.id else { return };
-        match outcome {
-            Ok(Answer::Json(json)) => {
+    /// Carries out a request and answers it, unless it waits or has no id.
+    fn answer(&mut self, request: &wire::Request<'_>, from: Origin) {
+        let Origin { client, line, .. } = from;
+        match (self.carry_out(request, from), &request.id) {
+            (Ok(Answer::Json(json)), Some(id)) => {
                 let overtakes = self.method(&request.method).is_some_and(Method::overtakes);
                 if let Some(client) = self.cx.clients.get_mut(client) {
                     client.reply_json(id, &json, overtakes);
                 }
             }
-            Ok(Answer::Waits) => {}
-            Err(error) => self.cx.clients.refuse_to(client, id, &error),
+            (Ok(_), _) => {}
+            (Err(error), id) => self.cx.clients.refuse_line(client, id.as_ref(), &error, line),
         }
     }
 
-    fn carry_out(
-        &mut self,
-        client: ClientId,
-        request: &wire::Request<'_>,
-        after: Option<SessionId>,
-    ) -> Result<Answer, RpcError> {
+    fn carry_out(&mut self, request: &wire::Request<'_>, from: Origin) -> Result<Answer, RpcError> {
         let method = self
             .method(&request.method)
             .ok_or_else(|| RpcError::unknown_method(&request.method, &self.method_names()))?;
@@ -174,14 +192,17 @@ impl<F: Families> Engine<F> {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        // A request without an id never waits.
-        let waiting = self.cx.clients.get(client).map_or(0, |one| one.in_flight.len());
-        if method.waits && request.id.is_some() && waiting >= MAX_PENDING_REQUESTS {
-            let message =
-                format!("{waiting} requests are waiting already: await or cancel some first");
-            return Err(RpcError::failed(Reason::TooManyRequests, message));
+        let Origin { client, line, after, in_turn } = from;
+        let call = Call { client, id: request.id.clone(), params: request.params, line, after };
+        if !in_turn && self.is_for_the_line(&call, method) {
+            self.stand_in_line(&call, method);
+            return Ok(Answer::Waits);
         }
-        let call = Call { client, id: request.id.clone(), params: request.params, after };
+        // A request without an id never waits.
+        if method.waits && request.id.is_some() && !self.has_room(client) {
+            let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
+            return Err(too_many(waiting));
+        }
         (method.call)(self, &call).map_err(|error| error.of_method(method.name))
     }
 
@@ -201,7 +222,8 @@ impl<F: Families> Engine<F> {
         self.next_ticket += 1;
         self.cx.clients.get_mut(call.client)?.in_flight.insert(id.clone(), ticket);
         let sessions = sessions.to_vec();
-        self.cx.pending.insert(ticket, Pending { client: call.client, id, sessions });
+        let pending = Pending { client: call.client, id, sessions, line: call.line };
+        self.cx.pending.insert(ticket, pending);
         Some(ticket)
     }
 
@@ -276,9 +298,11 @@ impl<F: Families> Engine<F> {
 
     fn put_off(&mut self, call: &Call<'_>, method: &'static str, id: SessionId) -> Option<Ticket> {
         let ticket = self.open_ticket(call, &[id]);
-        let params = call.params.to_owned();
+        let starts = self.method(method).is_some_and(|method| method.starts);
+        let (client, line, params) = (call.client, call.line, call.params.to_owned());
         if let Some(entry) = self.sessions.get_mut(id) {
-            entry.core.deferred.push_back(Deferred { ticket, client: call.client, method, params });
+            let request = Deferred { ticket, client, method, params, line, starts };
+            entry.core.deferred.push_back(request);
         }
         ticket
     }
@@ -288,6 +312,9 @@ impl<F: Families> Engine<F> {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
+        if self.cancel_in_line(ticket) {
+            return true;
+        }
         let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);
         for id in sessions.unwrap_or_default() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };

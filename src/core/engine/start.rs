@@ -14,6 +14,7 @@ use super::clients::{Clients, STDIN_CLIENT};
 use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
+use super::jobs::Line;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
 use super::ledger::kept::Events;
@@ -121,6 +122,7 @@ impl<F: Families> Engine<F> {
             door: Door::default(),
             helpers: Helpers::default(),
             pages: Pages::default(),
+            line: Line::default(),
             next_ticket: 1,
             stuck_since: None,
             degraded,

@@ -132,6 +132,7 @@ impl<F: Families> Engine<F> {
             || self.reaping.look_for_children
             || !self.sessions.outlived.over.is_empty()
             || self.cx.clients.iter().any(Client::has_work)
+            || self.line_moves()
             || self.cx.front.as_ref().is_some_and(RunFront::has_work)
             || self.door.knocked
             || self.cx.keeper.wants_pumping()
@@ -275,6 +276,7 @@ impl<F: Families> Engine<F> {
                 Owner::Listener => self.door.knocked = self.door.is_open(),
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
+                Owner::Line => self.line_is_due(),
                 // Looked at in their own steps.
                 Owner::Closing | Owner::Events => {}
             }

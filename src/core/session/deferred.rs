@@ -15,6 +15,10 @@ pub struct Deferred {
     pub method: &'static str,
     /// The request's params as they came.
     pub params: String,
+    /// The number of the request's line.
+    pub line: u64,
+    /// Whether the request starts a command, which counts as one that runs meanwhile (`--jobs`).
+    pub starts: bool,
 }
 
 impl Session {

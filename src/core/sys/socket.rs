@@ -217,6 +217,26 @@ pub fn places() -> (Vec<PathBuf>, Vec<PathBuf>) {
     ours_of(if unset { listened_in() } else { Vec::new() })
 }
 
+/// The same of all users, for root: nobody else could connect.
+pub fn places_of_all() -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let entries = |dir: &str| {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.take(SOCKET_DIR_ENTRIES).map(|entry| entry.path())
+    };
+    let of_tmp =
+        |dir: &PathBuf| dir.file_name().is_some_and(|name| name.as_bytes().starts_with(b"execd-"));
+    let runtime = entries("/run/user").map(|dir| dir.join("execd"));
+    let mut all: Vec<PathBuf> = runtime.chain(entries("/tmp").filter(of_tmp)).collect();
+    all.extend(directories());
+    all.extend(listened_in());
+    private_first(all, |_| true)
+}
+
+/// Whose socket this is.
+pub fn owner(path: &Path) -> Option<u32> {
+    path.symlink_metadata().ok().map(|found| found.uid())
+}
+
 /// The directories of ours in which execds put files unless somebody listens elsewhere; nobody else
 /// may enter them.
 pub(super) fn private_places() -> Vec<PathBuf> {
@@ -231,10 +251,18 @@ fn ours_of(more: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
     // Where $XDG_RUNTIME_DIR mostly is, should it not be set here.
     all.push(PathBuf::from(format!("/run/user/{uid}/execd")));
     all.extend(more);
+    private_first(all, |owner| owner == uid)
+}
+
+/// The directories of these whose owner fits: first those that nobody else may enter.
+fn private_first(
+    mut all: Vec<PathBuf>,
+    fits: impl Fn(u32) -> bool,
+) -> (Vec<PathBuf>, Vec<PathBuf>) {
     order::sort(&mut all);
     all.dedup();
     let ours = |dir: &PathBuf| {
-        dir.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == uid)
+        dir.symlink_metadata().is_ok_and(|found| found.is_dir() && fits(found.uid()))
     };
     let private = |dir: &PathBuf| dir.metadata().is_ok_and(|found| found.mode() & 0o077 == 0);
     all.into_iter().filter(ours).partition(private)

@@ -24,6 +24,8 @@ pub enum Reason {
     LineTooLongForTerminal,
     /// Too many requests of this client are waiting.
     TooManyRequests,
+    /// The request was cancelled before its turn had come.
+    CancelledInLine,
     /// As many clients are connected as may be.
     TooManyClients,
     /// The socket is another user's.

@@ -36,6 +36,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: true,
     while_closing: false,
     models: &[],
     check: |raw| read(raw).map(drop),

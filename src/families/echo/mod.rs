@@ -24,6 +24,7 @@ pub const METHODS: &[Method] = &[Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: true,
     while_closing: false,
     models: &[],
     check: wire::check::<Params>,

@@ -31,6 +31,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: true,
     while_closing: false,
     models: &[super::model::BASH_STREAM],
     check,

@@ -15,6 +15,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: false,
     while_closing: false,
     models: &[super::model::GET_PROCESS_LOG],
     check: wire::check::<Params>,

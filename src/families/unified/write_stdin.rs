@@ -30,6 +30,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: Some(job_input::Params::TABLE),
     waits: true,
+    starts: false,
     while_closing: false,
     models: &[super::model::WRITE_STDIN, job_model::WRITE_STDIN],
     check,

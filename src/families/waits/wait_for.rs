@@ -24,6 +24,7 @@ pub(crate) const METHOD: Method = Method {
     params: Params::TABLE,
     other_params: None,
     waits: true,
+    starts: false,
     while_closing: false,
     models: &[unified::model::WAIT_FOR],
     check,

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{Cause, Closing, Phase, SIGHUP};
+use super::{Cause, Closing, EXIT_LINE_FAILED, Phase, SIGHUP};
 use crate::config::OnEof;
 use crate::engine::client::Client;
 use crate::engine::contract::Families;
@@ -16,6 +16,7 @@ use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
 };
 use crate::pure::process::killed::KilledBy;
+use crate::pure::text::visible;
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
@@ -47,6 +48,7 @@ impl<F: Families> Engine<F> {
             unsent: 0,
         });
         cx.deadlines.set(Owner::Closing, Some(until_ns));
+        self.refuse_line_at_end();
         self.end_everything(SIGTERM, SHUTDOWN_GRACE_MS);
         self.end_leftovers(SIGTERM);
     }
@@ -156,6 +158,7 @@ impl<F: Families> Engine<F> {
             }
             if (answered && cx.keeper.all_settled()) || late {
                 let status = closing.status();
+                let status = if status == 0 { self.status_of_lines() } else { status };
                 self.reap_the_last();
                 // Whom execd could not see in time the guard looks for.
                 if proc_view::view() == View::Whole || self.members_are_gone() {
@@ -167,6 +170,25 @@ impl<F: Families> Engine<F> {
         let until_ns = closing.until_ns;
         cx.deadlines.set(Owner::Closing, (until_ns > now_ns).then_some(until_ns));
         None
+    }
+
+    /// The exit status that the lines of stdin lead to, where nothing else has decided it: not 0
+    /// when one of them was answered with an error. People are told of the first of these.
+    fn status_of_lines(&self) -> i32 {
+        let cx = &self.cx;
+        let of_lines = cx.closing.as_ref().is_some_and(Closing::tells_of_lines);
+        let Some((line, message)) = cx.clients.stdin.first_fault.as_ref() else { return 0 };
+        if !of_lines || cx.config.lenient {
+            return 0;
+        }
+        let lines = match cx.clients.stdin.faults {
+            1 => format!("line {line} was refused"),
+            more => format!("{more} lines were refused, line {line} first"),
+        };
+        let message = visible::one_line(message);
+        // stderr is for people: one that can't be written to is their own affair.
+        let _ = writeln!(std::io::stderr(), "execd: {lines}: {message}");
+        EXIT_LINE_FAILED
     }
 
     /// Whether no session keeps execd from its end any more.
@@ -204,10 +226,14 @@ impl<F: Families> Engine<F> {
     /// them from being answered: that reader has as long as the last flush.
     fn only_the_reader_is_missing(&mut self) -> bool {
         let stdin = &self.cx.clients.stdin;
+        // Those in line are not held back themselves.
+        let waiting = stdin.waiting();
+        let held_back = || stdin.in_flight.values().filter(|ticket| self.is_held_back(**ticket));
         let stuck = stdin.input_ended
             && stdin.crowded
-            && !stdin.in_flight.is_empty()
-            && stdin.in_flight.values().all(|ticket| self.is_held_back(*ticket));
+            && waiting > 0
+            && held_back().count() == waiting
+            && (stdin.in_line == 0 || self.line_stands());
         let (unsent, now_ns) = (stdin.outbox.len(), self.cx.now_ns);
         let since_ns = match self.stuck_since {
             Some((since_ns, before)) if stuck && before == unsent => since_ns,
@@ -228,6 +254,7 @@ impl<F: Families> Engine<F> {
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
             && stdin.in_flight.is_empty()
+            && stdin.in_line == 0
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())
     }

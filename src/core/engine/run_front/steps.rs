@@ -67,6 +67,11 @@ impl<F: Families> Engine<F> {
             let status = status_of_failure(&failure);
             (failure, status)
         })?;
+        // Its own command may ask which sessions there are.
+        if let Some(mut entry) = self.sessions.take(session) {
+            self.sessions.register(&mut entry.core, &mut self.cx);
+            self.sessions.put(entry);
+        }
         let feeds_terminal = launch.tty.is_some();
         let began_ns = self.cx.now_ns;
         self.cx.front = Some(RunFront {
@@ -92,7 +97,7 @@ impl<F: Families> Engine<F> {
         self.next_ticket += 1;
         stdin.in_flight.insert(RequestId::null(), ticket);
         let (client, id) = (STDIN_CLIENT, RequestId::null());
-        self.cx.pending.insert(ticket, Pending { client, id, sessions: vec![session] });
+        self.cx.pending.insert(ticket, Pending { client, id, sessions: vec![session], line: 0 });
         let wait = Wait::new(ticket, F::FRONT, WaitKind::Start, began_ns);
         self.add_wait(session, Wait { due_ns: None, drains: false, ..wait });
         self.cx.deadlines.set(Owner::Front, Some(began_ns));

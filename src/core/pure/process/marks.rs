@@ -11,6 +11,17 @@ pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
 /// (src/core/pure/process/run_mark.rs).
 pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
+/// Settings that are about one execd alone: its stdin, its socket, its numbers. Its children do not
+/// inherit these variables, for they may start an execd too.
+pub const OWN_SETTINGS: [&str; 6] = [
+    "EXECD_JOBS",
+    "EXECD_LENIENT",
+    "EXECD_ON_EOF",
+    "EXECD_EXIT_AFTER_SILENCE",
+    "EXECD_FIRST_SESSION_ID",
+    "EXECD_SOCKET",
+];
+
 /// Whether a variable of this name is a mark, be it that of an execd further out.
 pub fn is_mark(name: &str) -> bool {
     name == INSTANCE_VARIABLE || name == SESSION_VARIABLE || name.starts_with(RUN_VARIABLE)

@@ -31,6 +31,9 @@ pub struct LineSplitter {
     tail: usize,
     /// The line at `start` is over the maximum and its bytes are gone already.
     lost: bool,
+    /// How many lines have been found, blank ones included: the number of the line at `start`,
+    /// where that one is complete.
+    found: u64,
 }
 
 impl LineSplitter {
@@ -44,6 +47,7 @@ impl LineSplitter {
             line_end: None,
             tail: 0,
             lost: false,
+            found: 0,
         }
     }
 
@@ -84,6 +88,12 @@ impl LineSplitter {
             return Some(Line::TooLong);
         }
         Some(Line::Text(without_cr(&self.buf[begin..end])))
+    }
+
+    /// The number, from 1 and with blank lines counted, of the line that [`Self::next_line`] gives
+    /// next; of no use while no line is complete.
+    pub fn next_number(&self) -> u64 {
+        self.found
     }
 
     /// Overwrites the lines that were given already: a secret was among them.
@@ -134,6 +144,7 @@ impl LineSplitter {
         self.line_end = None;
         while let Some(offset) = memchr(b'\n', &self.buf[from..self.tail]) {
             let end = from + offset;
+            self.found += 1;
             let too_long = self.lost || end - self.start > self.max;
             if too_long || !is_blank(&self.buf[self.start..end]) {
                 self.line_end = Some(end);
@@ -242,6 +253,15 @@ mod tests {
         lines
     }
 
+    /// The numbers of these lines.
+    fn naive_numbers(input: &[u8], max: usize) -> Vec<u64> {
+        let pieces = (1..).zip(input.split(|byte| *byte == b'\n'));
+        pieces
+            .filter(|(_, piece)| !naive(piece, max).is_empty())
+            .map(|(number, _)| number)
+            .collect()
+    }
+
     fn all(input: &[u8], max: usize) -> Vec<Option<Vec<u8>>> {
         let mut splitter = LineSplitter::new(max);
         splitter.push(input);
@@ -288,7 +308,7 @@ mod tests {
             let input: Vec<u8> =
                 (0..size).map(|_| alphabet[random.below(alphabet.len())]).collect();
             let mut splitter = LineSplitter::new(max);
-            let mut lines = Vec::new();
+            let (mut lines, mut numbers) = (Vec::new(), Vec::new());
             let mut rest = &input[..];
             while !rest.is_empty() {
                 let (chunk, after) = rest.split_at(random.below(rest.len().min(20)) + 1);
@@ -299,6 +319,7 @@ mod tests {
                 while takes > 0 {
                     takes -= 1;
                     let expected = splitter.has_complete_line();
+                    numbers.extend(expected.then(|| splitter.next_number()));
                     let line = splitter.next_line().map(owned);
                     assert_eq!(line.is_some(), expected);
                     lines.extend(line);
@@ -308,10 +329,13 @@ mod tests {
             splitter.finish();
             splitter.finish();
             splitter.check();
-            while let Some(line) = splitter.next_line() {
-                lines.push(owned(line));
+            while splitter.has_complete_line() {
+                numbers.push(splitter.next_number());
+                lines.extend(splitter.next_line().map(owned));
             }
+            assert!(splitter.next_line().is_none());
             splitter.check();
+            assert_eq!(numbers, naive_numbers(&input, max), "input {input:?} max {max}");
             assert_eq!(splitter.buffered_bytes(), 0);
             assert_eq!(lines, naive(&input, max), "input {input:?} max {max}");
         }

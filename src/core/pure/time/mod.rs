@@ -8,4 +8,3 @@ pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;
 pub mod slots;
-pub mod span;

@@ -1,0 +1,191 @@
+//! Requests in line (protocol.md, At most so many at once): those that would start one command more
+//! than `--jobs` allows, and those of stdin for which there is no room among the waiting ones. Each
+//! is carried out in its turn, as if it came then.
+
+use std::collections::VecDeque;
+
+use super::clients::STDIN_CLIENT;
+use super::contract::{Call, Families, Method};
+use super::{Engine, Owner};
+use crate::limits::{LINE_QUIET_MS, MAX_PENDING_REQUESTS, NS_PER_MS};
+use crate::session::deferred::Deferred;
+use crate::session::{ClientId, Ticket};
+use crate::wire::{Reason, RequestId, RpcError};
+
+/// The requests in line, the oldest first.
+#[derive(Debug, Default)]
+pub struct Line {
+    requests: VecDeque<Deferred>,
+    /// The last request that was taken up came from the line: the next one is a client's.
+    had_its_turn: bool,
+}
+
+/// The error of a request for which there is no room among those that wait.
+pub(super) fn too_many(waiting: usize) -> RpcError {
+    let message = format!("{waiting} requests are waiting already: await or cancel some first");
+    RpcError::failed(Reason::TooManyRequests, message)
+}
+
+impl<F: Families> Engine<F> {
+    /// How many commands run. A run of pi counts also while pi is asked for its version first; the
+    /// session that asks does not.
+    fn running(&self) -> usize {
+        let of_session = |one: &super::sessions::Entry<F>| {
+            let lives = one.core.life.status().is_none() && one.family.family_name().is_some();
+            usize::from(lives) + one.core.deferred.iter().filter(|request| request.starts).count()
+        };
+        self.sessions.iter().map(of_session).sum()
+    }
+
+    /// Whether one more command may be started now. So many at once as the table of sessions has
+    /// no room for would be evicted from it.
+    fn may_start(&self) -> bool {
+        let config = &self.cx.config;
+        let most = |jobs: usize| jobs.min(config.max_sessions).min(config.max_running);
+        config.jobs.is_none_or(|jobs| self.running() < most(jobs))
+    }
+
+    /// Whether one more request of a client may wait.
+    pub(super) fn has_room(&self, client: ClientId) -> bool {
+        self.cx.clients.get(client).is_none_or(|one| one.waiting() < MAX_PENDING_REQUESTS)
+    }
+
+    /// Whether a request is to stand in line. One of stdin without room does so, unless it has a
+    /// secret: what stands in line is kept as it came.
+    pub(super) fn is_for_the_line(&self, call: &Call<'_>, method: &Method<F>) -> bool {
+        let counts = method.starts && self.cx.config.jobs.is_some();
+        if counts && !(self.line.requests.is_empty() && self.may_start()) {
+            return true;
+        }
+        let waits = method.waits && call.id.is_some() && !self.has_room(call.client);
+        waits && call.client == STDIN_CLIENT && !call.params.contains("\"secret\"")
+    }
+
+    /// Puts a request into the line.
+    pub(super) fn stand_in_line(&mut self, call: &Call<'_>, method: &Method<F>) {
+        let ticket = self.open_ticket(call, &[]);
+        if let Some(client) = self.cx.clients.get_mut(call.client) {
+            client.in_line += 1;
+            client.answered_in_line += usize::from(ticket.is_some());
+            client.in_line_bytes += call.params.len();
+        }
+        self.line.requests.push_back(Deferred {
+            ticket,
+            client: call.client,
+            method: method.name,
+            params: call.params.to_owned(),
+            line: call.line,
+            starts: method.starts,
+        });
+        self.await_more_of_stdin();
+    }
+
+    /// Requests without room are refused once stdin, which is open, has brought nothing for long.
+    fn await_more_of_stdin(&mut self) {
+        let due_ns = self.cx.now_ns + LINE_QUIET_MS * NS_PER_MS;
+        self.cx.deadlines.set(Owner::Line, Some(due_ns));
+    }
+
+    /// Who in line has its turn. A client without room for its answers holds up nobody else.
+    fn has_its_turn(&self) -> Option<usize> {
+        let mut waiting = self.line.requests.iter().enumerate().peekable();
+        let may_start = waiting.peek().is_some() && self.may_start();
+        waiting
+            .take_while(|(_, one)| may_start || !one.starts)
+            .find(|(_, one)| {
+                let is_read = self.cx.clients.has_room(one.client);
+                is_read && (one.ticket.is_none() || self.has_room(one.client))
+            })
+            .map(|(at, _)| at)
+    }
+
+    /// Whether somebody in line has its turn.
+    pub(super) fn line_moves(&self) -> bool {
+        self.has_its_turn().is_some()
+    }
+
+    /// Whether nothing but the readers of answers can make the line move.
+    pub(super) fn line_stands(&self) -> bool {
+        !self.line_moves() && self.running() == 0
+    }
+
+    /// Takes out of the line who has its turn. `others`: clients have lines to be taken up; these
+    /// are taken up in between, so that what does not start a command passes.
+    pub(super) fn next_in_line(&mut self, others: bool) -> Option<(Deferred, Option<RequestId>)> {
+        let passes = others && self.line.had_its_turn;
+        self.line.had_its_turn = false;
+        let at = self.has_its_turn().filter(|_| !passes)?;
+        self.line.had_its_turn = true;
+        let next = self.line.requests.remove(at)?;
+        let id = self.leaves_line(&next);
+        Some((next, id))
+    }
+
+    /// A request has left the line: gives the id that it is to be answered by.
+    fn leaves_line(&mut self, request: &Deferred) -> Option<RequestId> {
+        if let Some(client) = self.cx.clients.get_mut(request.client) {
+            client.in_line -= 1;
+            client.answered_in_line -= usize::from(request.ticket.is_some());
+            client.in_line_bytes -= request.params.len();
+        }
+        request.ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id)
+    }
+
+    /// Takes requests out of the line, which are refused.
+    fn refuse_in_line(&mut self, which: impl Fn(&Self, &Deferred) -> bool, error: &RpcError) {
+        let all = std::mem::take(&mut self.line.requests);
+        for request in all {
+            if which(self, &request) {
+                let id = self.leaves_line(&request);
+                self.cx.clients.refuse_line(request.client, id.as_ref(), error, request.line);
+            } else {
+                self.line.requests.push_back(request);
+            }
+        }
+    }
+
+    /// Takes a cancelled request out of the line; whether it was there.
+    pub(super) fn cancel_in_line(&mut self, ticket: Ticket) -> bool {
+        let is_it = |one: &Deferred| one.ticket == Some(ticket);
+        let found = self.line.requests.iter().any(is_it);
+        if found {
+            let message = "the request was cancelled while it stood in line: nothing was started";
+            self.refuse_in_line(
+                |_, one| is_it(one),
+                &RpcError::failed(Reason::CancelledInLine, message),
+            );
+        }
+        found
+    }
+
+    /// A client is gone: nothing that it has in line is carried out.
+    pub(super) fn forget_in_line(&mut self, client: ClientId) {
+        self.line.requests.retain(|one| one.client != client);
+    }
+
+    /// execd ends: what is in line is not carried out any more.
+    pub(super) fn refuse_line_at_end(&mut self) {
+        let message = "execd is ending: the request stood in line and was not carried out";
+        self.refuse_in_line(|_, _| true, &RpcError::failed(Reason::ShuttingDown, message));
+    }
+
+    /// Nothing was put into the line for a while. Where stdin is open and has nothing more, its
+    /// client is told what there is no room for: it may be waiting for that.
+    pub(super) fn line_is_due(&mut self) {
+        let stdin = &self.cx.clients.stdin;
+        if stdin.input_ended || self.line.requests.is_empty() {
+            return;
+        }
+        // What is not read yet may be the end of it.
+        if stdin.is_held() || stdin.stopped || stdin.input_ready || stdin.lines.has_complete_line()
+        {
+            return self.await_more_of_stdin();
+        }
+        let waiting = stdin.waiting();
+        let for_room = |engine: &Self, one: &Deferred| {
+            let counts = one.starts && engine.cx.config.jobs.is_some();
+            !counts && one.client == STDIN_CLIENT && !engine.has_room(one.client)
+        };
+        self.refuse_in_line(for_room, &too_many(waiting));
+    }
+}
