@@ -1,4 +1,5 @@
-//! `execd run` beside timeout(1), env(1), nohup(1) and script(1): each row of the table in
+//! `execd run` beside timeout(1), env(1), nohup(1) and script(1), and `execd --jobs` beside GNU
+//! parallel: each row of the table in
 //! docs/cli.md is shown here by running both programs.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
@@ -11,13 +12,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::{eventually, left_out};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A row: its first three cells (program, what is compared, how execd compares), the programs that
 /// it needs, and what shows it.
 type Row = (&'static str, &'static str, &'static str, &'static str, fn());
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 18] = [
     ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
     ("timeout(1)", "statuses 125, 126, 127", "same", "timeout", own_statuses),
     ("timeout(1)", "a command that signal N ended", "same", "timeout", a_signal),
@@ -34,6 +36,8 @@ const ROWS: [Row; 16] = [
     ("nohup(1)", "output that is kept", "better", "nohup", kept_output),
     ("script(1)", "a terminal for the command", "same", "script", a_terminal),
     ("script(1)", "the record, and the status", "better", "script", the_record),
+    ("parallel(1)", "`-j N`: at most N at once", "same", "parallel", at_most_at_once),
+    ("parallel(1)", "statuses", "better", "parallel", statuses_of_many),
 ];
 
 /// rule: cli.md, Help: A table beside timeout(1), env(1), nohup(1), script(1) says what is the
@@ -267,4 +271,61 @@ fn the_record() {
     assert!(read("typescript").starts_with("Script started on "));
     let ran = said_in(&dir, &run(&["-t", "--log", "log", "-c", "echo a; exit 3"]));
     assert_eq!((ran.status, read("log").as_str()), (3, "a\r\n"));
+}
+
+// ---- GNU parallel -----------------------------------------------------------------------
+
+/// Runs `cmd` once for each of these words, by parallel and by execd, two at once; the word stands
+/// in the place of `{}`. Gives what each says, and the lines of the file `log` that each leaves.
+fn both_ways(cmd: &str, words: &[&str]) -> [(Said, String); 2] {
+    let log_of =
+        |dir: &TempDir| std::fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+    let dir = TempDir::new().expect("a directory");
+    let mut parallel = command(&dir, &[&["parallel", "-j", "2", cmd, ":::"], words].concat());
+    let done = parallel.env("HOME", dir.path()).output().expect("parallel runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let by_parallel = Said {
+        status: done.status.code().expect("no signal"),
+        out: text(&done.stdout),
+        err: text(&done.stderr),
+    };
+    let first = (by_parallel, log_of(&dir));
+    let dir = TempDir::new().expect("a directory");
+    let requests: String = words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| {
+            let params = json!({"cmd": cmd.replace("{}", word)});
+            format!("{}\n", json!({"id": at, "method": "exec_command", "params": params}))
+        })
+        .collect();
+    std::fs::write(dir.path().join("requests"), requests).expect("written");
+    let line = format!("{} --jobs 2 <requests", env!("CARGO_BIN_EXE_execd"));
+    let by_execd = said_in(&dir, &["sh", "-c", &line]);
+    [first, (by_execd, log_of(&dir))]
+}
+
+fn at_most_at_once() {
+    let words = ["1", "2", "3", "4", "5", "6", "7", "8"];
+    for (said, log) in both_ways("echo +{} >>log; sleep 0.05; echo -{} >>log", &words) {
+        let (mut now, mut most, mut begun) = (0, 0, 0);
+        for line in log.lines() {
+            let begins = line.starts_with('+');
+            now += if begins { 1 } else { -1 };
+            begun += usize::from(begins);
+            most = most.max(now);
+        }
+        assert!(begun == words.len() && now == 0 && most <= 2, "{said:?}\n{log}");
+    }
+}
+
+fn statuses_of_many() {
+    let [(by_parallel, _), (by_execd, _)] = both_ways("exit {}", &["0", "3", "4"]);
+    assert_eq!(by_parallel.status, 2, "how many have failed");
+    let answers = by_execd.out.lines().map(serde_json::from_str::<Value>);
+    let mut answers: Vec<Value> = answers.map(|answer| answer.expect("JSON")).collect();
+    answers.retain(|answer| answer.get("id").is_some());
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    let codes: Vec<&Value> = answers.iter().map(|answer| &answer["result"]["exit_code"]).collect();
+    assert_eq!((by_execd.status, codes), (0, vec![&json!(0), &json!(3), &json!(4)]));
 }
