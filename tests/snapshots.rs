@@ -505,8 +505,12 @@ fn waits_are_as_written() {
     some(json!({"session_ids": [1, 2], "mode": "all", "timeout_ms": 60_000}));
     let later = format!("{}; echo failed with E42; exec sleep 100", common::until_file("go"));
     board.open(&later, json!({}));
+    let wait = json!({"session_ids": [2, 6], "stop": {"regex": "E(\\d+)"}, "timeout_ms": 60_000});
+    let wait = board.begin("wait_for", wait);
+    // Its answer says that the wait has begun: what matches comes afterwards.
+    board.ask("ping", json!({}));
     common::go(&board.execd, "go");
-    board.ask("wait_for", json!({"session_ids": [2, 6], "stop": {"regex": "E(\\d+)"}}));
+    board.reply(wait);
     board.about("sessions that have ended and are remembered");
     board.ask("kill_session", json!({"session_id": 6}));
     board.ask("bash_stream", json!({"command": "echo over; exit 3", "stream": false}));
