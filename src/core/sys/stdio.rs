@@ -92,7 +92,15 @@ fn reopen(fd: RawFd, access: i32) -> Result<OwnedFd, i32> {
     let path = format!("/proc/self/fd/{fd}\0");
     let flags = access | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the path ends with a NUL.
-    owned(unsafe { libc::open(path.as_ptr().cast(), flags) })
+    let opened = owned(unsafe { libc::open(path.as_ptr().cast(), flags) });
+    // SAFETY: both only ask.
+    let ours = || unsafe { libc::tcgetsid(fd) == libc::getsid(0) };
+    match opened {
+        // After su(1), say: the terminal is another user's, but ours by a name that all may open.
+        // SAFETY: a C string literal.
+        Err(_) if ours() => owned(unsafe { libc::open(c"/dev/tty".as_ptr(), flags) }),
+        opened => opened,
+    }
 }
 
 impl Channel {
@@ -106,7 +114,7 @@ impl Channel {
             libc::S_IFSOCK => Way::Socket,
             libc::S_IFCHR if terminal => match reopen(fd, access) {
                 Ok(own) => Way::Own(own),
-                // After su(1), say: the terminal is another user's and can't be opened.
+                // The terminal is another user's and another session's, and can't be opened.
                 Err(_) => Way::Borrowed(io::set_nonblocking(fd)?),
             },
             _ => Way::Always,
